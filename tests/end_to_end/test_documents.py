@@ -29,6 +29,7 @@ NOT_RUN = {
     "docs/deploy.md#Backups": "needs root, or containers of yours",
     "docs/deploy.md#systemd": "needs root and systemd",
     "docs/grupos.md": "tests/julia/webhooks/test_api.py runs the call; the Python lines are a fragment",
+    "docs/lgpd.md": "tests/end_to_end/test_operators_manual.py runs its commands",
     "docs/operacao.md": "tests/end_to_end/test_operators_manual.py runs its commands",
     "docs/operations.md": "tests/end_to_end/test_operators_manual.py runs its commands",
     "docs/tutorial.md#1. Install": "installs from a package index",

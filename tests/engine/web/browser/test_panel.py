@@ -121,7 +121,7 @@ async def test_refresh_replaces_changes_in_place_and_keeps_the_state_of_the_page
     await page.locator("#tarefa-broken").focus()
     await dashboard.panel.keep("broken", MINUTE)
     await page.clock.run_for(25_000)
-    await expect(page.locator("#linha-broken .pill")).to_have_text("ok")
+    await expect(page.locator("#linha-broken .pill")).to_have_text("em dia")
     await expect(page.locator("#tarefa-broken")).to_be_focused()
     await expect(page.locator("tr[data-text]:visible")).to_have_count(1)
 
