@@ -2,8 +2,9 @@
 
 ``features`` turns the sentences of ``texto`` into two lists of hashed numbers. The first list has pieces of two to five letters.
 The second has words, two and three words in a row, and pairs and triples of the meanings in ``lexico.toml`` and of the fields in
-``campos.toml``. ``classificador.json`` contains the calibration and one weight per feature and output, quantised to one byte.
-``python -m tests.julia.leitura_conversas.train`` writes that file. The prediction needs only the standard library.
+``campos.toml``. ``classificador.json`` contains the calibration and the weights of the opt-out, ``classes.json`` those of the
+classes: one byte per feature and output. ``python -m tests.julia.leitura_conversas.train`` writes both files. The prediction needs
+only the standard library.
 """
 
 import base64
@@ -23,6 +24,7 @@ from app.contexts.leitura_conversas.lexico import fields
 from app.contexts.leitura_conversas.texto import Frase, Palavra, Texto
 
 FILE: Final = Path(__file__).parent / "classificador.json"
+CLASSES: Final = Path(__file__).parent / "classes.json"
 SIZE: Final = 1 << 19
 _PIECES: Final = range(2, 6)
 _REACH: Final = 4
@@ -141,11 +143,10 @@ class Classificador:
 
 
 @cache
-def read_weights(file: Path = FILE) -> Classificador:
-    read = json.loads(file.read_text(encoding="utf-8"))
-    return Classificador(
-        {name: _unpack(each) for name, each in read["outputs"].items()}, read["calibration"], read["limits"]
-    )
+def read_weights() -> Classificador:
+    read, classes = (json.loads(file.read_text(encoding="utf-8")) for file in (FILE, CLASSES))
+    outputs = {name: _unpack(each) for name, each in (read["outputs"] | classes["outputs"]).items()}
+    return Classificador(outputs, read["calibration"], read["limits"])
 
 
 def _unpack(packed: Mapping[str, Any]) -> Pesos:

@@ -2,7 +2,8 @@
 
 The script needs scikit-learn, which Batuta does not depend on; any interpreter that has it will do. It is deterministic. It writes
 
-    app/contexts/leitura_conversas/classificador.json           weights, calibration and limits
+    app/contexts/leitura_conversas/classificador.json           weights of the opt-out, calibration and limits
+    app/contexts/leitura_conversas/classes.json           weights of the classes
     tests/julia/leitura_conversas/validacao.json         figures of each author, read by a model that did not see the author
 
 The weights are a logistic regression on the sentences of the development authors and on changed copies of them. A feature counts
@@ -26,7 +27,7 @@ from scipy.sparse import csr_matrix, diags, vstack  # type: ignore[import-untype
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-not-found]
 
 from app.contexts.leitura_conversas.api import Classe, OptOut
-from app.contexts.leitura_conversas.classificador import FILE, SIZE, Tracos, features
+from app.contexts.leitura_conversas.classificador import CLASSES, FILE, SIZE, Tracos, features
 from app.contexts.leitura_conversas.leitor import strongest
 from app.contexts.leitura_conversas.texto import separate
 from tests.julia.leitura_conversas.frases import DEV, Rotulada, authors, digest, sentences
@@ -243,8 +244,10 @@ def main() -> None:
     VALIDATION.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     parts = ("letters", "words", "letters_of_sentence", "words_of_sentence", "certo", "provavel", "bias")
     calibration = {name: round(float(value), 4) for name, value in zip(parts, calibrate(rated, examples), strict=True)}
-    document = {"calibration": calibration, "limits": LIMITS, "outputs": packed}
+    requests = {name: packed.pop(name) for name in ("letras", "opt_out", "certo")}
+    document = {"calibration": calibration, "limits": LIMITS, "outputs": requests}
     FILE.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    CLASSES.write_text(json.dumps({"outputs": packed}, indent=1) + "\n", encoding="utf-8")
 
 
 def _rate_unseen(fold: str, examples: Mapping[str, Exemplos]) -> dict[str, Notas]:
