@@ -41,7 +41,7 @@ WORDS = {
     "check": "format, lint, types, import contracts, documents; --fix corrects what it can",
     "bench": "measure store, scheduler and queue, next to raw drivers and other queues; --quick for a first impression",
     "faults": "the long fault runs, about an hour, or some of their files; --write updates the figures in docs/faults.md",
-    "demo": "a small campaign through the simulated WhatsApp, in under a minute",
+    "demo": "a working day of Julia in about a minute, with a kill and a verdict; two numbers play only these hours",
     "wheel": "build the wheel of the library into dist/",
     "setup": "create the environment and stop",
     "lock": "resolve the dependencies again and rewrite both lock files",

@@ -1,14 +1,26 @@
-"""The demonstration ends by itself, in time, and finds nothing wrong."""
+"""The demonstration plays a part of its day, survives the kill of its process, and keeps its promises."""
 
 import subprocess
 import sys
 
+import pytest
+
+from tests.faults.figures import LONG
 from tests.faults.processes import ROOT
 
 
-def test_demonstration_ends_by_itself_and_sends_no_message_twice() -> None:
+@pytest.mark.timeout(600)
+def test_demonstration_keeps_its_promises_although_the_process_is_killed() -> None:
+    """The short form plays the morning, from before the sending hours to the first window of campaigns."""
+    hours = ("0", "24") if LONG else ("5", "11")
     done = subprocess.run(
-        [sys.executable, "-m", "scripts.demo"], cwd=ROOT, capture_output=True, text=True, timeout=75, check=False
+        [sys.executable, "-m", "scripts.demo", *hours],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=580,
+        check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Nenhuma pessoa recebeu mensagem repetida" in done.stdout
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
+    assert "kill -9" in done.stdout
+    assert "Todas as promessas cumpridas" in done.stdout
