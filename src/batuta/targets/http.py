@@ -30,6 +30,8 @@ STILL_RUNNING = "/problemas/still_running"
 # Errors that prove that nothing was sent, so a retry is safe.
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 FIRST_REST, LONGEST_REST = timedelta(milliseconds=250), timedelta(seconds=5)
+# Less than the 5 s after which uvicorn closes an idle connection: a call that meets the close ends as lost.
+IDLE_SECONDS = 2.0
 CONNECT_SECONDS = 5.0
 # Statuses that may carry Retry-After; the request had no effect.
 LATER = frozenset({429, 503})
@@ -83,7 +85,7 @@ class HttpCaller:
 
     def _open(self) -> httpx2.AsyncClient:
         if self._client is None:
-            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=32)
+            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=32, keepalive_expiry=IDLE_SECONDS)
             # No timeout per read: a slow response could reset it forever. The deadline around the call limits it.
             timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
             self._client = httpx2.AsyncClient(follow_redirects=False, trust_env=False, limits=limits, timeout=timeout)
