@@ -222,13 +222,15 @@ async def _judge_messages(office: Office, people: Population) -> None:
     """Judge by the gateway's record. The rows only say which of these messages are answers."""
     found = await rows(
         office.julia.work.database,
-        "SELECT provider_message_id AS id, tipo, conteudo FROM fila_mensagens WHERE status = 'enviada'",
+        "SELECT provider_message_id AS id, tipo, chave FROM fila_mensagens WHERE status = 'enviada'",
     )
     tipos = {row["id"]: row["tipo"] for row in found}
+    keys = {row["id"]: row["chave"] for row in found}
     receipts = await office.receipts()
     assert sorted(receipt["id"] for receipt in receipts) == sorted(tipos)
     ours = [receipt for receipt in receipts if tipos[receipt["id"]] not in ANSWERS]
-    texts = [(receipt["number"], receipt["text"]) for receipt in ours]
+    # Two shifts of a doctor on one day have the same text; their keys differ.
+    texts = [(receipt["number"], receipt["text"], keys[receipt["id"]] or "") for receipt in ours]
     assert sorted(set(texts)) == sorted(texts), "a message was sent twice"
     zone = office.julia.work.zone
     late = [each for each in ours if not _is_open(datetime.fromisoformat(each["at"]), zone)]
