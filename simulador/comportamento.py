@@ -35,6 +35,7 @@ class Comportamento:
     late: float = 0.0  # delivered out of order
     lost: float = 0.0  # never posted
     # People
+    conversation: bool = False  # people reply to the meaning of a message (see ``respostas``); else by these shares:
     reply_share: float = 0.0  # share of messages that people reply to
     opt_out_share: float = 0.0  # share of messages whose reply is an opt-out
     reply_after: float = 10.0

@@ -17,6 +17,7 @@ from simulador.evolution_rows import Instance
 from simulador.falas import fala
 from simulador.jid import HIDDEN, PERSON, jid_of
 from simulador.recebidos import KEPT
+from simulador.respostas import Reply, reply_to
 
 RECEIPTS_KEPT = 200_000
 OWN_NAME = "Você"
@@ -152,14 +153,19 @@ class Vida:
             steps.append((how.read_after, "READ"))
         for seconds, word in steps:
             self._carteiro.later(seconds, lambda word=word: self._gets(instance, message, word))  # type: ignore[misc]
-        lot = self._chance.of("reply", id)
         hidden = self._chance.of("hidden", id) < how.hidden_share
-        number = jid.partition("@")[0]
-        if not jid.endswith(PERSON) or lot >= how.opt_out_share + how.reply_share:
-            return
+        number, text = jid.partition("@")[0], str(_mapping(message["message"]).get("conversation", ""))
+        if jid.endswith(PERSON) and (reply := self._reply(id, text)) is not None:
+            self._carteiro.later(reply.after, lambda: self._answers(instance, number, reply.text, hidden))
+
+    def _reply(self, id: str, text: str) -> Reply | None:
+        how, lot = self._how(), self._chance.of("reply", id)
+        if how.conversation:
+            return reply_to(text, self._chance, id)
+        if lot >= how.opt_out_share + how.reply_share:
+            return None
         words = OPT_OUTS if lot < how.opt_out_share else REPLIES
-        reply = words[self._chance.bits(8, "words", id) % len(words)]
-        self._carteiro.later(how.reply_after, lambda: self._answers(instance, number, reply, hidden))
+        return Reply(words[self._chance.bits(8, "words", id) % len(words)], how.reply_after)
 
     def _gets(self, instance: Instance, message: Mapping[str, Json], word: str) -> None:
         id, jid = key_of(message)

@@ -226,6 +226,18 @@ async def test_people_answer_opt_out_and_hide_their_number(world: World) -> None
     assert 0 < sum(jid.endswith("@lid") for jid in jids) < len(jids)
 
 
+async def test_people_in_conversation_reply_to_the_message_and_not_to_its_answer(world: World) -> None:
+    await world.listen(events=["MESSAGES_UPSERT"])
+    await world.behave(conversation=True)
+    for n in range(20):
+        await world.client.send_text(DEFAULT_INSTANCE, f"55119000{n:05d}", "Temos um plantão em aberto")
+        await world.client.send_text(DEFAULT_INSTANCE, f"55119000{n:05d}", "Tudo bem, obrigada por avisar.")
+    await world.passes(21)
+    texts = [each["data"]["message"]["conversation"] for each in world.heard]
+    assert "Aceito!" in texts
+    assert 1 < len(set(texts)) <= len(texts) < 20
+
+
 async def test_groups_talk_on_command_and_at_their_rate(world: World) -> None:
     await world.listen(events=["MESSAGES_UPSERT"])
     assert (await world.http.post(f"{CONTROL}/grupos", json={"messages": 20})).status_code == 201
