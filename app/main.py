@@ -155,11 +155,11 @@ def roles(settings: Settings, julia: Callable[[], Julia]) -> Sequence[Role]:
 
         await run_role(julia(), stop)
 
-    async def fill() -> None:
-        async with julia().work:
-            await julia().demonstrate()
+    async def begin() -> bool:
+        async with julia().work as work:
+            return await julia().demo.begin(now=work.clock.now())
 
-    made = [] if settings.in_production else [simulator(settings, fill)]
+    made = [] if settings.in_production else [simulator(settings, begin)]
     return [*made, Role("arq", run_tasks)] if settings.tasks_backend == "arq" else made
 
 

@@ -139,8 +139,8 @@ class Settings(EngineSettings):
     """quality: whether the model evaluates conversations, with numbers and names masked (needs OPENAI_API_KEY)"""
 
     demo: bool = False
-    """fill an empty database with synthetic people who accept messages at any hour; set by `make run`, not for
-    production
+    """play a demonstration in an empty database, with synthetic people who accept messages at any hour; set by `make
+    run`, needs the simulator, not for production
     """
 
     @property

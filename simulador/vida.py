@@ -208,7 +208,7 @@ class Vida:
 
 
 class Falatorio:
-    """Loop that posts group messages at the configured rate, through the newest connected instance."""
+    """Loop that posts group messages at the configured rate, through the second connected instance, or the only one."""
 
     name = "falatorio"
 
@@ -224,11 +224,11 @@ class Falatorio:
 
     async def tick(self) -> Pace:
         rate = self._how().group_messages_per_minute
-        talking = next((each for each in reversed(self._instances()) if each.state == "open"), None)
-        if rate <= 0 or talking is None:
+        connected = [each for each in self._instances() if each.state == "open"]
+        if rate <= 0 or not connected:
             return Idle()
         self._said += 1
-        self._vida.group_talks(talking, group=GROUPS[self._said % len(GROUPS)])
+        self._vida.group_talks(connected[:2][-1], group=GROUPS[self._said % len(GROUPS)])
         return Idle(self._clock.now() + timedelta(seconds=60 / rate))
 
 

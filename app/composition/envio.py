@@ -146,8 +146,8 @@ def limits(settings: Settings) -> Limites:
 
 
 def hours(settings: Settings) -> Window:
-    """Return the hours in which Julia may start a conversation."""
-    return A_QUALQUER_HORA if settings.is_demo else HORARIO
+    """Return the hours in which Julia may start a conversation: any hour if all recipients are synthetic."""
+    return A_QUALQUER_HORA if settings.is_demo and is_simulated(settings) else HORARIO
 
 
 def is_simulated(settings: Settings) -> bool:

@@ -9,7 +9,7 @@ from app.composition.agendamentos import Appointments, add_appointments
 from app.composition.campanhas import Campaigns, add_campaigns, build_campaigns
 from app.composition.chips import ChipServices, add_chips, build_chips
 from app.composition.conversas import Doctors, FollowUps, add_followups, build_doctors
-from app.composition.development.demo import Demo, planilha_de_demonstracao
+from app.composition.development.demo import Demo
 from app.composition.envio import Pace, Sending, add_sending, build_sending, limits, whatsapp
 from app.composition.gestao.diretrizes import Directives, add_directives
 from app.composition.gestao.equipe import Team, add_team
@@ -79,13 +79,6 @@ class Julia:
     inbox: Inbox
     demo: Demo
     relay: "ArqRelay | None"  # None if tasks run on the engine's queue
-
-    async def demonstrate(self) -> None:
-        """Fill an empty database with a demonstration: fictitious people, chips, campaigns and a spreadsheet."""
-        now = self.work.clock.now()
-        if await self.demo.begin(now=now):
-            today = now.astimezone(self.work.zone).date()
-            await self.appointments.importacao.importar(planilha_de_demonstracao(today), "demonstracao.csv", by="demo")
 
 
 def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia:

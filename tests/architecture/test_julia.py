@@ -19,6 +19,7 @@ LOADED_LATE = {
     ("app/main.py", "app.web.api"),  # FastAPI
     ("app/main.py", "app.composition.arq"),  # ARQ and Redis
     ("app/composition/julia.py", "app.integrations.redis.arq"),  # ARQ and Redis
+    ("app/composition/development/simulator.py", "app.composition.development.demonstration"),  # only in development
 }
 # A class whose constructor takes one of these is a service.
 PARTS = {"parts", "database", "dialect", "dicionario", "queue", "fila", "clock"}

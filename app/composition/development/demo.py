@@ -12,12 +12,13 @@ from batuta.sql import AsJson, Database, Query, Transaction, load_queries
 _NAMES = UUID("0b9f3a52-6d1e-5c7a-9a55-ba70ba70ba70")
 SENDER, LISTENER = "julia-sim", "escuta-sim"
 SENDER_NUMBER, LISTENER_NUMBER = "5511900000000", "5511900900000"
+# More senders for `make run`: each waits between two messages, so one alone would send a message per minute.
+MORE_SENDERS = {f"julia-sim-{n}": str(5511900000000 + 900_000 * n) for n in range(2, 9)}
 # Numbers from 55 11 90000-1000 on, which are not assigned.
 FIRST_NUMBER = 5511900001000
 ESPECIALIDADES = ("Clínica médica", "Pediatria", "Ortopedia", "Ginecologia", "Anestesiologia")
 CIDADES = (("São Paulo", "SP"), ("Santo André", "SP"), ("Campinas", "SP"), ("Rio de Janeiro", "RJ"))
 BATCH = 500
-DOCTORS = 20
 # Age of the demonstration's chips, enough for full trust.
 IN_SERVICE = timedelta(days=60)
 
@@ -46,6 +47,7 @@ def planilha_de_demonstracao(hoje: date, linhas: int = 40) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class DemoQueries:
+    begun: Query
     anybody: Query
     doctor: Query
     adopt: Query
@@ -60,12 +62,17 @@ class Demo:
         self._queries = load_queries(DemoQueries, Path(__file__).parent / "demo.sql", database.dialect)
 
     async def begin(self, *, now: datetime) -> bool:
-        """Fill an empty database, with a campaign that starts immediately. Returns False if the database has doctors or
-        campaigns.
+        """Add the chips of the demonstration to an empty database. Return False if the database has doctors or
+        campaigns of its own.
         """
+        if await self._database.one(self._queries.begun, id=_chip_id(SENDER)) is not None:
+            return True
         if await self._database.one(self._queries.anybody) is not None:
             return False
-        await self.fill(DOCTORS, now=now, campaign_at=now)
+        async with self._database.transaction() as transaction:
+            for instance, telefone in {SENDER: SENDER_NUMBER, **MORE_SENDERS}.items():
+                await self._chip(transaction, instance, telefone, "julia", now)
+            await self._chip(transaction, LISTENER, LISTENER_NUMBER, "listener", now)
         return True
 
     async def fill(self, medicos: int, *, now: datetime, campaign_at: datetime | None = None) -> dict[str, int]:
@@ -112,7 +119,7 @@ class Demo:
         }
         if await transaction.run(self._queries.adopt, **values):
             return 1
-        return await transaction.run(self._queries.chip, id=str(uuid5(_NAMES, f"chip {instance}")), **values)
+        return await transaction.run(self._queries.chip, id=_chip_id(instance), **values)
 
     async def _campaign(
         self, transaction: Transaction, nome: str, tipo: str, now: datetime, *, at: datetime | None
@@ -127,6 +134,10 @@ class Demo:
             filters=AsJson({"especialidades": list(ESPECIALIDADES[:2]), "quantidade_alvo": 10}),
             now=now,
         )
+
+
+def _chip_id(instance: str) -> str:
+    return str(uuid5(_NAMES, f"chip {instance}"))
 
 
 def _next_morning(now: datetime, zone: ZoneInfo) -> datetime:

@@ -1,6 +1,9 @@
 -- read anybody: whether any doctor or campaign exists
 SELECT 1 AS one FROM clientes UNION ALL SELECT 1 AS one FROM campanhas LIMIT 1;
 
+-- read begun: whether the demonstration's chip exists
+SELECT 1 AS one FROM chips WHERE id = :id;
+
 -- write doctor: insert a fictitious doctor; an existing row is unchanged
 INSERT INTO clientes (id, telefone, primeiro_nome, sobrenome, crm, especialidade, cidade, estado, status_telefone, created_at)
 VALUES (:id, :telefone, :primeiro_nome, :sobrenome, :crm, :especialidade, :cidade, :estado, :status_telefone, :now)

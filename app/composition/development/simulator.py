@@ -3,22 +3,31 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
-from app.composition.development.demo import LISTENER
+from app.composition.development.demo import LISTENER, MORE_SENDERS
 from app.integrations.evolution.client import EVENTS, SECRET_HEADER
 from app.settings import Settings
 from batuta.extension import Role, listen
-from batuta.kernel import Json, SystemClock
+from batuta.kernel import Clock, Json, SystemClock
+from batuta.loops import LoopPolicy
+
+if TYPE_CHECKING:
+    from app.composition.development.demonstration import Demonstration
 
 SIMULATED = "simulador"
+# The demonstration sends in minutes the messages of a day. The limits of each type of message still apply.
+DEMO_LIMITS = {"RATE_LIMIT_PER_HOUR": "60", "RATE_LIMIT_PER_DAY": "500"}
+LOOP = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=2), max_failures=1000)
 
 
-def simulator(settings: Settings, fill: Callable[[], Awaitable[None]]) -> Role:
-    """Return the role of the simulator. ``fill`` adds the demonstration to an empty database before the simulator
-    accepts requests.
+def simulator(settings: Settings, begin: Callable[[], Awaitable[bool]]) -> Role:
+    """Return the role of the simulator. ``begin`` prepares the database for the demonstration, and returns whether the
+    demonstration may use it.
     """
     where = ("127.0.0.1", settings.simulador_port, "SIMULADOR_PORT")
-    return Role("simulador", lambda stop: _simulate(settings, fill, where, stop), listens=where)
+    return Role("simulador", lambda stop: _simulate(settings, begin, where, stop), listens=where)
 
 
 def simulator_settings(settings: Settings) -> Mapping[str, str]:
@@ -30,6 +39,7 @@ def simulator_settings(settings: Settings) -> Mapping[str, str]:
         "WEBHOOK_SECRET": SIMULATED,
         "SLACK_WEBHOOK_URL": f"{outside}/slack/alertas",
         "DEADMAN_URL": f"{outside}/ping/scheduler",
+        **(DEMO_LIMITS if settings.is_demo else {}),
     }
 
 
@@ -39,7 +49,7 @@ def with_environment(settings: Settings, added: Mapping[str, str]) -> Settings:
 
 
 async def _simulate(
-    settings: Settings, fill: Callable[[], Awaitable[None]], where: tuple[str, int, str], stop: asyncio.Event
+    settings: Settings, begin: Callable[[], Awaitable[bool]], where: tuple[str, int, str], stop: asyncio.Event
 ) -> None:
     # Imported only by this role, because FastAPI and the simulator would cost every other role memory.
     from batuta.web import serve
@@ -47,8 +57,7 @@ async def _simulate(
     from simulador.main import create_app, keeper
 
     listening = listen(*where)
-    if settings.is_demo:
-        await fill()
+    is_shown = settings.is_demo and await begin()
     secret = settings.webhook_secret.get_secret_value() if settings.webhook_secret else SIMULATED
     webhook: dict[str, Json] = {
         "enabled": True,
@@ -56,7 +65,23 @@ async def _simulate(
         "headers": {SECRET_HEADER: secret},
         "events": list(EVENTS),
     }
-    lively = Comportamento(reply_share=0.25, opt_out_share=0.02, group_messages_per_minute=6)
+    lively = Comportamento(conversation=True, group_messages_per_minute=6)
     clock, grace = SystemClock(), timedelta(seconds=5)
-    app = create_app(clock, at_rest=lively, webhook=webhook, instances=[LISTENER])
-    await asyncio.gather(serve(app, listening, stop, grace), keeper(app, clock).run(stop, grace))
+    app = create_app(clock, at_rest=lively, webhook=webhook, instances=[LISTENER, *MORE_SENDERS])
+    loops = keeper(app, clock)
+    if is_shown:
+        loops.add(_demonstration(settings, clock), LOOP)
+    await asyncio.gather(serve(app, listening, stop, grace), loops.run(stop, grace))
+
+
+def _demonstration(settings: Settings, clock: Clock) -> "Demonstration":
+    import httpx2
+
+    from app.composition.development.demonstration import Demonstration
+
+    token = settings.api_token
+    headers = {} if token is None else {"Authorization": f"Bearer {token.get_secret_value()}"}
+    api = httpx2.AsyncClient(base_url=settings.api_url, headers=headers, trust_env=False, timeout=30)
+    here = f"http://127.0.0.1:{settings.simulador_port}"
+    control = httpx2.AsyncClient(base_url=here, trust_env=False, timeout=30)
+    return Demonstration(api, control, clock, ZoneInfo(settings.timezone))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from app.composition.development.demo import planilha_de_demonstracao
 from app.composition.julia import julia_of
 from app.contexts.agendamentos.importacao import ImportLoop
 from app.contexts.agendamentos.model import (
@@ -466,7 +467,8 @@ async def test_import_record_is_deleted_after_half_a_year_and_appointments_stay(
 
 
 async def test_demonstration_sheet_is_imported_and_read(office: Office) -> None:
-    await julia_of(office.work).demonstrate()
+    sheet = planilha_de_demonstracao(office.clock.now().date())
+    await office.importacao.importar(sheet, "demonstracao.csv", by="demo")
     assert await office.work_on() > 30
     counts = await office.agendamentos.contagem()
     assert (counts["failed"], counts["completed"] + counts["skipped"]) == (0, 40)

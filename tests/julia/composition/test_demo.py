@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from app.composition.development.demo import LISTENER, SENDER, Demo, planilha_de_demonstracao
+from app.composition.development.simulator import SIMULATED
 from app.composition.envio import hours
 from app.settings import Settings
 from batuta.config import load_settings
@@ -51,20 +52,20 @@ async def test_some_phones_of_the_demonstration_are_not_validated_yet(julia: Dat
     assert found == [{"status_telefone": "pendente", "many": 2}, {"status_telefone": "validado", "many": 18}]
 
 
-async def test_empty_database_begins_with_a_due_campaign_and_a_used_one_is_left_alone(
-    julia: Database,
-) -> None:
-    assert await Demo(julia, ZONE).begin(now=NOW)
-    campaign = await one(julia, "SELECT status, agendar_para FROM campanhas WHERE tipo_campanha = 'oferta'")
-    assert campaign == {"status": "agendada", "agendar_para": NOW}
+async def test_database_with_doctors_is_not_used_for_the_demonstration(julia: Database) -> None:
+    await add_doctor(julia, "5511900001003")
     assert not await Demo(julia, ZONE).begin(now=NOW)
+    assert await rows(julia, "SELECT id FROM chips") == []
 
 
-async def test_demonstration_sends_at_any_hour_but_not_in_production() -> None:
+async def test_demonstration_sends_at_any_hour_only_to_the_simulator() -> None:
     night = datetime(2026, 3, 15, 4, 0, tzinfo=UTC)  # a Sunday
-    assert hours(load_settings(Settings, {"DEMO": "1"})).is_open(night, ZONE)
-    assert not hours(load_settings(Settings, {})).is_open(night, ZONE)
-    production = {"DEMO": "1", "APP_ENV": "production", "API_TOKEN": "x" * 40, "SECRET_KEY": "y" * 40}
+    simulated = {"EVOLUTION_API_URL": "http://127.0.0.1:8099/evolution", "EVOLUTION_API_KEY": SIMULATED}
+    assert hours(load_settings(Settings, {"DEMO": "1", **simulated})).is_open(night, ZONE)
+    assert not hours(load_settings(Settings, simulated)).is_open(night, ZONE)
+    elsewhere = {"EVOLUTION_API_URL": "https://gateway.exemplo.test", "EVOLUTION_API_KEY": "chave"}
+    assert not hours(load_settings(Settings, {"DEMO": "1", **elsewhere})).is_open(night, ZONE)
+    production = {**simulated, "DEMO": "1", "APP_ENV": "production", "API_TOKEN": "x" * 40, "SECRET_KEY": "y" * 40}
     assert not hours(load_settings(Settings, production)).is_open(night, ZONE)
 
 

@@ -1,0 +1,289 @@
+"""The operators and the outside world of `make run`: doctors are registered, vacancies are created and announced, people
+write, a person takes over a conversation.
+
+The demonstration acts only through the API, the commands and the simulated WhatsApp, as people do. It inserts no rows.
+All people are fictitious.
+"""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import chain, cycle
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import httpx2
+
+from app.composition.development.demo import CIDADES, FIRST_NUMBER, LISTENER, SENDER, planilha_de_demonstracao
+from app.contexts.relatorios.periodos import DO_DIA, Periodo, parte_do_dia
+from batuta import Idle
+from batuta.kernel import Clock, Json
+from batuta.loops import Pace, Wakeup
+
+REASON: Final = "demonstração"
+HOSPITAL: Final = "Hospital Fictício"
+AREAS: Final = ("Pediatria", "Clínica médica", "Ortopedia")
+DOCTORS: Final = 30
+# The trigger of first contacts asks the last doctors for their speciality.
+WITHOUT_AREA: Final = 2
+SWITCHES: Final = (
+    ("on", "external_handoff.enabled"),
+    ("off", "pilot_mode"),
+    ("on", "discovery_automatico_enabled"),
+    ("on", "feedback_automatico_enabled"),
+)
+# The api starts at the same time.
+RETRY: Final = timedelta(seconds=2)
+EVERY: Final = timedelta(seconds=45)
+SAID_FIRST: Final = (
+    "Bom dia! Tem plantão de pediatria essa semana?",
+    "Oi, quero falar com uma pessoa da equipe",
+    "Quanto estão pagando no noturno?",
+    "Consegue um plantão no sábado?",
+    "Obrigada!",
+)
+Act = Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An action, and the time until the next one."""
+
+    act: Act
+    rest: timedelta
+
+
+def run_command(*words: str) -> Awaitable[int]:
+    """Run a ``batuta`` command as an operator does, and return its exit code."""
+
+    async def run() -> int:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "batuta", *words, stdout=asyncio.subprocess.DEVNULL
+        )
+        return await process.wait()
+
+    return run()
+
+
+class Demonstration:
+    """Loop that performs the next action of the demonstration."""
+
+    name = "demonstracao"
+
+    def __init__(
+        self,
+        api: httpx2.AsyncClient,
+        simulator: httpx2.AsyncClient,
+        clock: Clock,
+        zone: ZoneInfo,
+        command: Callable[..., Awaitable[int]] = run_command,
+    ) -> None:
+        self.wakeup = Wakeup()
+        self._api = api
+        self._simulator = simulator
+        self._clock = clock
+        self._zone = zone
+        self._command = command
+        self._doctors: list[str] = []
+        self._served: str | None = None  # the conversation that a person leads
+        self._shift: str | None = None  # the reserved vacancy whose shift ends soon
+        self._count = 0
+        self._commands: list[asyncio.Future[int]] = []
+        self._steps = self.script()
+        self._step = next(self._steps)
+
+    async def tick(self) -> Pace:
+        try:
+            await self._step.act()
+        except httpx2.HTTPStatusError as error:
+            if error.response.is_server_error:
+                return Idle(self._clock.now() + RETRY)
+        except httpx2.TransportError:
+            return Idle(self._clock.now() + RETRY)
+        rest, self._step = self._step.rest, next(self._steps)
+        return Idle(self._clock.now() + rest)
+
+    async def drain(self, grace: timedelta) -> None:
+        for each in self._commands:
+            each.cancel()
+        await self._api.aclose()
+        await self._simulator.aclose()
+
+    def script(self) -> Iterator[Step]:
+        """Return the actions: an opening of about two minutes, then a routine that repeats."""
+        opening: Sequence[tuple[Act, float]] = (
+            (self.switch, 0),
+            (self.register_doctors, 1),
+            (lambda: self.run_job("validar-telefones"), 1),
+            (self.announce_new, 3),
+            (self.reserve_short_shift, 2),
+            (self.post_in_group, 3),
+            (self.import_appointments, 4),
+            (self.write_first, 8),
+            (self.announce_from_group, 8),
+            (lambda: self.run_job("executar-discovery-autonomo"), 5),
+            (self.start_campaign, 5),
+            (self.write_first, 10),
+            (self.take_over, 10),
+            (self.report, 10),
+            (self.write_first, 15),
+            (self.hand_back, 20),
+            (self.end_shifts, 2),
+            (self.confirm_shift, 20),
+        )
+        routine: Sequence[Act] = (
+            self.write_first,
+            self.post_in_group,
+            self.announce_from_group,
+            self.take_over,
+            self.announce_new,
+            self.write_first,
+            self.hand_back,
+            self.reserve_short_shift,
+            self.answer_pending,
+            self.end_shifts,
+            self.confirm_shift,
+            self.report,
+        )
+        first = (Step(act, timedelta(seconds=rest)) for act, rest in opening)
+        return chain(first, (Step(act, EVERY) for act in cycle(routine)))
+
+    async def register_doctors(self) -> None:
+        doctors: list[Json] = [self._doctor(n) for n in range(DOCTORS)]
+        registered = await self._post("/api/v1/medicos", medicos=doctors)
+        self._doctors = [str(each) for each in registered["novos"]] or await self._known_doctors()
+
+    async def switch(self) -> None:
+        """Set the switches by command. The next actions do not wait, because a command starts a process."""
+        self._commands = [
+            asyncio.ensure_future(self._command("switch", word, key, "--reason", REASON)) for word, key in SWITCHES
+        ]
+
+    async def announce_new(self) -> None:
+        """Create a vacancy of the next days, and offer it to the best doctors."""
+        self._count += 1
+        day = self._now() + timedelta(days=2 + self._count % 5)
+        vaga = await self._create(AREAS[self._count % len(AREAS)], day, periodo="noturno", valor=1500)
+        await self._post(f"/api/v1/vagas/{vaga}/anunciar", melhores=4)
+
+    async def reserve_short_shift(self) -> None:
+        """Create two shifts that start now and last a minute: a doctor has the first, and the second expires."""
+        starts = self._now()
+        hours = {"hora_inicio": f"{starts:%H:%M}", "hora_fim": f"{starts + timedelta(minutes=1):%H:%M}"}
+        self._shift = await self._create(AREAS[0], starts, valor=900, **hours)
+        self._count += 1
+        await self._post(f"/api/v1/vagas/{self._shift}/reservar", medico=self._doctors[-self._count % DOCTORS])
+        await self._create(AREAS[1], starts, valor=800, **hours)
+
+    async def end_shifts(self) -> None:
+        """Run the hourly job for shifts that have ended, without its buffer of two hours."""
+        await self.run_job("processar-confirmacao-plantao?buffer_horas=0")
+
+    async def confirm_shift(self) -> None:
+        if self._shift is not None:
+            await self._post(f"/api/v1/vagas/{self._shift}/realizada")
+
+    async def post_in_group(self) -> None:
+        self._count += 1
+        day, value = self._now() + timedelta(days=3 + self._count % 9), 1600 + 50 * (self._count % 8)
+        area = AREAS[self._count % len(AREAS)].lower()
+        text = f"[SIMULADO] Plantão de {area} no {HOSPITAL}, {day:%d/%m}, 19h às 7h, R$ {value}, PJ"
+        await self._say("grupos", instance=LISTENER, text=text)
+
+    async def announce_from_group(self) -> None:
+        """Offer a vacancy of a group. A doctor who accepts it starts a hand-off to its author."""
+        found = await self._get("/api/v1/vagas?origem=grupo_whatsapp&status=aberta&limite=100")
+        tomorrow = f"{self._now() + timedelta(days=1):%Y-%m-%d}"
+        wanted = [each for each in found["vagas"] if each["data"] > tomorrow and each["especialidade"] in AREAS]
+        if wanted:
+            await self._post(f"/api/v1/vagas/{wanted[-1]['id']}/anunciar", melhores=3)
+
+    async def import_appointments(self) -> None:
+        sheet = planilha_de_demonstracao(self._now().date())
+        answer = await self._api.post("/api/v1/appointments/import", files={"file": ("demonstracao.csv", sheet)})
+        answer.raise_for_status()
+
+    async def start_campaign(self) -> None:
+        made = await self._post(
+            "/campanhas", nome_template="Demonstração: primeiro contato", tipo_campanha="discovery",
+            corpo="[DEMONSTRAÇÃO] Olá, {nome}. Qual é a sua especialidade? Esta mensagem é fictícia.",
+            audience_filters={"clientes_especificos": [*self._doctors[10:16]], "quantidade_alvo": 6},
+        )  # fmt: skip
+        await self._post(f"/campanhas/{made['id']}/agendar")
+
+    async def write_first(self) -> None:
+        self._count += 1
+        text, number = SAID_FIRST[self._count % len(SAID_FIRST)], str(FIRST_NUMBER + 16 + self._count % 12)
+        await self._say("mensagens", instance=SENDER, number=number, text=text)
+
+    async def take_over(self) -> None:
+        """Take over a conversation that waits for a person, else the most recent one."""
+        found = (await self._get("/api/v1/conversas?limite=50"))["conversas"]
+        free = [each for each in found if each["responsavel"] is None]
+        waiting = [each for each in free if each["com"] == "human"]
+        if free and self._served is None:
+            self._served = str((waiting or free)[0]["id"])
+            await self._post(f"/api/v1/conversas/{self._served}/assumir", motivo=REASON)
+
+    async def hand_back(self) -> None:
+        served, self._served = self._served, None
+        if served is not None:
+            await self._post(f"/api/v1/conversas/{served}/devolver", motivo=REASON, mensagens="continuar")
+
+    async def answer_pending(self) -> None:
+        """Resolve the oldest message that waits for a person."""
+        for each in (await self._get("/api/v1/pendencias?limite=1"))["pendencias"]:
+            await self._post(f"/api/v1/pendencias/{each['id']}/resolver", motivo=REASON)
+
+    async def report(self) -> None:
+        """Make the report of the part of the day that ended last."""
+        last = last_period(self._now())
+        await self.run_job(f"report-periodo?tipo={last.tipo}&data={last.inicio:%Y-%m-%d}")
+
+    async def run_job(self, endpoint: str) -> None:
+        await self._post(f"/jobs/{endpoint}")
+
+    async def _known_doctors(self) -> list[str]:
+        found = await self._get(f"/api/v1/medicos?limite={DOCTORS}")
+        return [str(each["id"]) for each in found["medicos"]]
+
+    async def _create(self, area: str, day: datetime, **more: Json) -> str:
+        made = await self._post(
+            "/api/v1/vagas", hospital=HOSPITAL, novo_hospital=True, outra=True, cidade="São Paulo", uf="SP",
+            especialidade=area, data=f"{day:%Y-%m-%d}", **more,
+        )  # fmt: skip
+        return str(made["id"])
+
+    def _doctor(self, n: int) -> dict[str, Json]:
+        cidade, estado = CIDADES[n % len(CIDADES)]
+        return {
+            "telefone": str(FIRST_NUMBER + n),
+            "primeiro_nome": "Pessoa",
+            "sobrenome": f"Fictícia {n:02d}",
+            "especialidade": AREAS[n % len(AREAS)] if n < DOCTORS - WITHOUT_AREA else None,
+            "cidade": cidade,
+            "estado": estado,
+        }
+
+    async def _say(self, where: str, **body: Json) -> None:
+        (await self._simulator.post(f"/controle/evolution/{where}", json=body)).raise_for_status()
+
+    async def _post(self, path: str, **body: Json) -> Any:
+        return (await self._api.post(path, json=body)).raise_for_status().json()
+
+    async def _get(self, path: str) -> Any:
+        return (await self._api.get(path)).raise_for_status().json()
+
+    def _now(self) -> datetime:
+        return self._clock.now().astimezone(self._zone)
+
+
+def last_period(now: datetime) -> Periodo:
+    """Return the part of a day that ended last. ``now`` is local time."""
+    zone = now.tzinfo
+    assert isinstance(zone, ZoneInfo)
+    days = (now.date(), now.date() - timedelta(days=1))
+    ended = (period for day in days for tipo in DO_DIA if (period := parte_do_dia(tipo, day, zone)).fim <= now)
+    return max(ended, key=lambda period: period.fim)
