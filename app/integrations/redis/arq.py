@@ -1,6 +1,5 @@
 """Tasks on ARQ: its Redis settings, the loop that sends tasks to Redis, and the check that Redis answers."""
 
-from arq import create_pool
 from arq.connections import ArqRedis, RedisSettings
 
 from app.integrations.redis.probe import ask
@@ -43,7 +42,16 @@ def add_arq(work: Batuta, settings: Settings) -> ArqRelay:
     """Run the tasks on ARQ. The worker sends each task to Redis and receives its outcome."""
     where = redis_of(settings)
 
-    async def connect() -> ArqRedis:
-        return await create_pool(where)
+    def make_client() -> ArqRedis:
+        return ArqRedis(
+            host=where.host,
+            port=where.port,
+            unix_socket_path=where.unix_socket_path,
+            db=where.database,
+            username=where.username,
+            password=where.password,
+            ssl=where.ssl,
+            socket_connect_timeout=where.conn_timeout,
+        )
 
-    return add_arq_relay(work, connect)
+    return add_arq_relay(work, make_client)

@@ -1,6 +1,6 @@
 """Runs tasks with ARQ: the relay in an engine worker, and the functions and loops of a plain ARQ worker."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import timedelta
 
 from arq.connections import ArqRedis
@@ -23,9 +23,12 @@ from batuta.tasks.service import COUNTING_THREADS, REHOMING, TaskRehomer, Thread
 LISTENING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=100, outlives=True)
 
 
-def add_arq_relay(work: Batuta, connect: Callable[[], Awaitable[ArqRedis]]) -> ArqRelay:
-    """Make ARQ run the tasks: the engine's worker sends each call to Redis and receives its outcome."""
-    relay = ArqRelay(connect, work.clock, _store(work).find_wanted)
+def add_arq_relay(work: Batuta, make_client: Callable[[], ArqRedis]) -> ArqRelay:
+    """Make ARQ run the tasks: the engine's worker sends each call to Redis and receives its outcome.
+
+    ``make_client`` returns a client without connections, such as ``ArqRedis.from_url(…)``. The relay closes it.
+    """
+    relay = ArqRelay(make_client, work.clock, _store(work).find_wanted)
     work.relay_tasks(relay.run)
     work.add_loop(relay, LISTENING)
     work.closers.append(relay.close)

@@ -1,6 +1,7 @@
 """Tasks that ARQ runs: Redis loses none of them, and the original command runs the tasks of an import."""
 
 import asyncio
+import gc
 import os
 import re
 import signal
@@ -106,7 +107,7 @@ async def test_wait_for_a_runner_has_no_limit_and_an_overdue_call_is_withdrawn(
     redis_url: str,
 ) -> None:
     clock = FakeClock(START)
-    relay = ArqRelay(lambda: create_pool(RedisSettings.from_dsn(redis_url)), clock, all_wanted)
+    relay = ArqRelay(lambda: ArqRedis.from_url(redis_url), clock, all_wanted)
     task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
     id = f"{a_lease().id}:1"
 
@@ -141,8 +142,8 @@ async def test_short_redis_outage_sends_no_call_twice(redis_url: str) -> None:
     clock, away = FakeClock(START), asyncio.Event()
     task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
 
-    async def connect() -> ArqRedis:
-        redis = await create_pool(RedisSettings.from_dsn(redis_url))
+    def make_client() -> ArqRedis:
+        redis: ArqRedis = ArqRedis.from_url(redis_url)
         execute: Callable[..., Awaitable[Any]] = redis.execute_command
 
         async def unless_away(*command: Any, **named: Any) -> Any:
@@ -153,7 +154,7 @@ async def test_short_redis_outage_sends_no_call_twice(redis_url: str) -> None:
         vars(redis)["execute_command"] = unless_away
         return redis
 
-    relay = ArqRelay(connect, clock, all_wanted)
+    relay = ArqRelay(make_client, clock, all_wanted)
     async with redis_at(redis_url) as redis:
         await redis.flushdb()
         waiting = asyncio.create_task(relay.run(task, a_lease()))
@@ -176,8 +177,8 @@ async def test_call_with_an_unknown_arrival_is_searched_before_it_is_sent_again(
     clock = FakeClock(START)
     task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
 
-    async def cut_off() -> ArqRedis:
-        redis = await create_pool(RedisSettings.from_dsn(redis_url))
+    def cut_off() -> ArqRedis:
+        redis: ArqRedis = ArqRedis.from_url(redis_url)
         enqueue = redis.enqueue_job
 
         async def without_an_answer(*call: Any, **named: Any) -> None:
@@ -252,7 +253,7 @@ async def test_silent_network_blocks_no_caller_and_sent_calls_are_searched_after
     hole = SilentProxy(RedisSettings.from_dsn(redis_url).port, arrives=arrives)
     async with listening(hole.serve) as near, redis_at(redis_url) as redis:
         await redis.flushdb()
-        relay = ArqRelay(lambda: create_pool(near), clock, all_wanted)
+        relay = ArqRelay(lambda: ArqRedis(port=near.port), clock, all_wanted)
         waiting = asyncio.create_task(relay.run(task, a_lease()))
         await sent(relay, waiting)
         async with asyncio.timeout(60):
@@ -281,12 +282,31 @@ async def test_redis_that_accepts_but_never_answers_gets_no_call_and_costs_no_at
     monkeypatch.setattr(relaying, "AWAY_FOR", timedelta(milliseconds=10))
     task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
     async with listening(silence) as there:
-        relay = ArqRelay(lambda: create_pool(there), SystemClock(), all_wanted)
+        relay = ArqRelay(lambda: ArqRedis(port=there.port), SystemClock(), all_wanted)
         async with asyncio.timeout(60):
             outcomes = await asyncio.gather(*(relay.run(task, a_lease()) for _ in range(50)))
         assert {each.reason for each in outcomes if isinstance(each, Snooze)} == {"Redis does not answer: TimeoutError"}
         assert len(outcomes) == 50
         await relay.close()
+
+
+async def test_cancelled_call_ends_at_once_and_leaves_no_connection_open(redis_url: str) -> None:
+    """A connection that stays open fails the test with a warning when it is collected."""
+    task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+    async with redis_at(redis_url) as redis:
+        for turns in range(40):
+            await redis.flushdb()
+            relay = ArqRelay(lambda: ArqRedis.from_url(redis_url), FakeClock(START), all_wanted)
+            running = asyncio.create_task(relay.run(task, a_lease()))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            running.cancel()
+            async with asyncio.timeout(60):
+                await asyncio.gather(running, return_exceptions=True)
+            assert running.cancelled()
+            await relay.close()
+            del relay, running
+            gc.collect()
 
 
 async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

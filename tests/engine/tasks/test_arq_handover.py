@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from arq.connections import ArqRedis, RedisSettings, create_pool
+from arq.connections import ArqRedis
 from arq.constants import default_queue_name
 
 from app.integrations.redis.arq import add_arq
@@ -108,7 +108,7 @@ async def test_relay_that_takes_over_a_task_waits_for_the_call_in_progress(redis
     clock, task = FakeClock(START), Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
 
     def relay() -> ArqRelay:
-        return ArqRelay(lambda: create_pool(RedisSettings.from_dsn(redis_url)), clock, all_wanted)
+        return ArqRelay(lambda: ArqRedis.from_url(redis_url), clock, all_wanted)
 
     dead, heir = relay(), relay()
     first = asyncio.create_task(dead.run(task, a_lease()))
@@ -136,7 +136,7 @@ async def test_outcome_counts_once_and_survives_the_relay_that_read_it(
     redis_url: str, redis: ArqRedis, fence: int, attempt: int, runs_again: bool
 ) -> None:
     clock, task = FakeClock(START), Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
-    relay = ArqRelay(lambda: create_pool(RedisSettings.from_dsn(redis_url)), clock, all_wanted)
+    relay = ArqRelay(lambda: ArqRedis.from_url(redis_url), clock, all_wanted)
     first = asyncio.create_task(relay.run(task, a_lease()))
     sent = await queued(redis, set())
     await calls.answer(redis, f"{a_lease().id}:1", {"snooze": START.isoformat(), "reason": "later"}, None)
@@ -160,7 +160,7 @@ async def test_outcome_counts_once_and_survives_the_relay_that_read_it(
 
 @asynccontextmanager
 async def relay_to(redis_url: str, clock: FakeClock) -> AsyncIterator[ArqRelay]:
-    relay = ArqRelay(lambda: create_pool(RedisSettings.from_dsn(redis_url)), clock, all_wanted)
+    relay = ArqRelay(lambda: ArqRedis.from_url(redis_url), clock, all_wanted)
     try:
         yield relay
     finally:
@@ -306,7 +306,7 @@ async def test_calls_stay_queued_while_the_database_cannot_confirm_them(redis_ur
             raise StoreUnavailable(where="here", why="away")
         return ()
 
-    relay = ArqRelay(lambda: create_pool(RedisSettings.from_dsn(redis_url)), clock, wanted)
+    relay = ArqRelay(lambda: ArqRedis.from_url(redis_url), clock, wanted)
     running = asyncio.create_task(relay.run(Task(name="nada", function=lambda ctx: None), a_lease()))
     await queued(redis, set())
     while not relay._waiting:

@@ -59,7 +59,7 @@ async def arq_working(work: Batuta) -> AsyncIterator[None]:
     if runner is None:
         yield
         return
-    pool = await runner.__self__._connect()  # type: ignore[attr-defined]
+    pool = runner.__self__._make_client()  # type: ignore[attr-defined]
     store = SqlTasks(work.database, work.ids, work.clock, work.wakeups.wake)
     made = functions(work.task_registry, Here(store.report_of_call, store.find_wanted, work.clock, work.events))
     worker = Worker(

@@ -82,13 +82,12 @@ class ArqRelay:
 
     name = "arq"
 
-    def __init__(self, connect: Callable[[], Awaitable[ArqRedis]], clock: Clock, wanted: Wanted) -> None:
+    def __init__(self, make_client: Callable[[], ArqRedis], clock: Clock, wanted: Wanted) -> None:
         self.wakeup = Wakeup()
-        self._connect = connect
+        self._make_client = make_client
         self._clock = clock
         self._wanted = wanted
         self._redis: ArqRedis | None = None
-        self._opening = asyncio.Lock()
         self._waiting: dict[CallId, _Sent] = {}
         # Calls that this relay no longer awaits: handed back, lost or cancelled.
         self._dropped: dict[CallId, TaskId] = {}
@@ -101,7 +100,7 @@ class ArqRelay:
         attempt is counted.
         """
         try:
-            redis = await self._open()
+            redis = self._client()
             async with redis_timeout():
                 call = await calls.current_call(redis, lease)
         except REDIS_ERRORS as error:
@@ -116,6 +115,7 @@ class ArqRelay:
         self._dropped.pop(call, None)
         self.wakeup.set()
         try:
+            _raise_lost_cancellation()
             return await asyncio.shield(sent.heard)
         except asyncio.CancelledError:
             if sent.is_taken:  # handed back, the task would run again: no relay waits for a call that was taken
@@ -131,7 +131,7 @@ class ArqRelay:
         if not (self._waiting or self._dropped):
             return Idle()
         try:
-            redis = await self._open()
+            redis = self._client()
             async with redis_timeout():
                 await self._receive(redis)
             await self._withdraw_cancelled(redis)
@@ -147,7 +147,7 @@ class ArqRelay:
         """Withdraw the calls of cancelled tasks. All other calls stay in Redis for the next relay."""
         if self._dropped:
             with suppress(*REDIS_ERRORS):
-                await self._withdraw_cancelled(await self._open())
+                await self._withdraw_cancelled(self._client())
 
     async def close(self) -> None:
         if self._redis is not None:
@@ -168,10 +168,12 @@ class ArqRelay:
             async with redis_timeout():
                 await redis.enqueue_job(task.name, dumps(call_data), _job_id=call)
 
-    async def _open(self) -> ArqRedis:
-        async with redis_timeout(), self._opening:
-            if self._redis is None:
-                self._redis = await _limit_answers(await self._connect())
+    def _client(self) -> ArqRedis:
+        """Return the client, which connects with its first command. The relay has the client before any connection
+        exists, so ``close`` also closes a connection whose caller was cancelled.
+        """
+        if self._redis is None:
+            self._redis = _limit_answers(self._make_client())
         return self._redis
 
     async def _close_idle(self) -> None:
@@ -264,12 +266,18 @@ class ArqRelay:
             sent.hear(outcome)
 
 
-async def _limit_answers(redis: ArqRedis) -> ArqRedis:
+def _raise_lost_cancellation() -> None:
+    """Raise the cancellation that ``asyncio.wait_for`` of Python 3.11 lost in the client, as it does when the awaited
+    command has just ended.
+    """
+    if (task := asyncio.current_task()) is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
+def _limit_answers(redis: ArqRedis) -> ArqRedis:
     """Set a socket timeout for every reply of Redis. A cancelled call sends one more command to clean up, and would
     otherwise wait for its reply without a limit.
     """
     pool: Any = redis.connection_pool
-    await pool.disconnect()
-    pool.reset()
     pool.connection_kwargs["socket_timeout"] = calls.ANSWERS_WITHIN.total_seconds()
     return redis
