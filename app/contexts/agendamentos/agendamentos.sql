@@ -57,8 +57,9 @@ FROM appointments WHERE normalization_job_id = :job;
 SELECT normalization_status AS status, count(*) AS quantos FROM appointments GROUP BY normalization_status;
 
 -- read failed: appointments whose reading failed, or that an operator set to waiting without a task, oldest first
-SELECT id FROM appointments
-WHERE normalization_status = 'failed' OR (normalization_status = 'pending' AND normalization_job_id IS NULL)
+SELECT id, updated_at FROM appointments WHERE normalization_status = 'failed'
+UNION ALL
+SELECT id, updated_at FROM appointments WHERE normalization_status = 'pending' AND normalization_job_id IS NULL
 ORDER BY updated_at LIMIT :limit;
 
 -- read unread: appointments skipped while the reading was switched off, oldest first
