@@ -346,7 +346,7 @@ async def test_field_errors_are_in_the_callers_language(julia: Julia) -> None:
     unseen = await ask(julia, "POST", PATH, json={"nome_paciente": "\u200b"})
     assert is_problem(unseen, 422, "appointment_refused")
     missing = await julia.ask("POST", PATH, json={}, headers={"Accept-Language": "pt-BR", **BEARER})
-    assert missing.json()["errors"] == [{"where": "body.nome_paciente", "what": "falta"}]
+    assert missing.json()["errors"] == [{"where": "body.nome_paciente", "what": "campo obrigatório ausente"}]
 
 
 async def test_invalid_id_is_reported_as_invalid(julia: Julia) -> None:
