@@ -195,7 +195,9 @@ def _julia() -> Julia:
 
 @cache
 def _app() -> "FastAPI":
-    """Build the application for a uvicorn that an operator starts. The process logs as under ``batuta api``."""
+    """Build the application for a uvicorn that an operator starts. The process writes the same log as under ``batuta
+    api``.
+    """
     try:
         julia = _julia()
     except ConfigError as error:

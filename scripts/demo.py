@@ -259,7 +259,7 @@ class Day:
         self.say("created", day=self.texts.day(self.starts + timedelta(days=day)), periodo=made["periodo"])
 
     async def create_shifts_of_today(self) -> None:
-        """A shift of this morning with a doctor, which is confirmed in the afternoon, and one that nobody takes."""
+        """A shift of this morning with a doctor, which is confirmed in the afternoon, and one without a doctor, which expires."""
         await self.create("hoje", 0, "diurno", hora_inicio="07:00", hora_fim="13:00", valor=900)
         doctor = list(self.doctors)[HAS_A_SHIFT]
         await self.world.request(f"/api/v1/vagas/{self.vagas['hoje']}/reservar", medico=doctor)

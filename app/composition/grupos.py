@@ -137,8 +137,8 @@ def add_groups(
 
 
 def build_group_contacts(work: Batuta, dicionario: Dicionario, line: Line | None) -> GroupContacts:
-    """Build the services that ask about groups. ``work`` must have the queue FILA_MENSAGENS. ``line`` is None if no
-    gateway is configured.
+    """Build the services that request facts about groups. ``work`` must have the queue FILA_MENSAGENS. ``line`` is None
+    if no gateway is configured.
     """
     queue = work.queues[FILA_MENSAGENS.name]
     return GroupContacts(

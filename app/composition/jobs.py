@@ -45,7 +45,9 @@ DAILY_SLA: Final = timedelta(hours=25)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A job of the catalogue. ``continuo`` and ``janelas`` are its schedules in the two timetables; None leaves it out."""
+    """A job of the catalogue. ``continuo`` and ``janelas`` are its schedules in the two timetables; None leaves the job
+    out of that timetable.
+    """
 
     name: str
     categoria: str

@@ -190,8 +190,7 @@ def add_relay(work: Batuta, settings: Settings) -> "ArqRelay | None":
 def _add_listeners(julia: Julia) -> None:
     """Register the listeners of the contexts for sent, ended and inbound messages.
 
-    Listeners for inbound messages are called in the order of registration, and each sees the actions of the earlier
-    ones.
+    Listeners for inbound messages are called in the order of registration. Each one sees what the earlier ones did.
     """
     sent, conversas = julia.messages.ouvintes, julia.messages.conversas
     sent.registrar([Tipo.MANUAL], conversas.pendencias)

@@ -56,7 +56,9 @@ def build_messages(work: Batuta, settings: Settings) -> Messages:
 
 
 def journal(work: Batuta, settings: Settings, resumos: Resumos) -> Diario | None:
-    """Return the opt-out journal: the file OPTOUT_JOURNAL, or a file beside a SQLite database, or None."""
+    """Return the journal of opt-outs: the file OPTOUT_JOURNAL, otherwise a file beside a SQLite database, otherwise
+    None.
+    """
     named = settings.optout_journal
     if named is None and work.database.dialect != "sqlite":
         return None

@@ -1,4 +1,4 @@
-"""Builds the notices to the team, and the mirror of conversations in the help desk."""
+"""Builds the notices to the team, and the component that copies conversations to the help desk."""
 
 from dataclasses import dataclass
 

@@ -232,8 +232,8 @@ class Agendamentos:
         return {status.value: found.get(status.value, 0) for status in StatusDaLeitura}
 
     async def reprocessar(self, ids: Sequence[str] | None = None, *, limit: int, by: str) -> list[str]:
-        """Enqueue the appointments again whose reading failed, was skipped while the reading was switched off, or waits
-        without a task, and return their ids. With ``ids``, completed appointments are enqueued too.
+        """Enqueue again the readings that failed, that were skipped while the reading was switched off, or that wait
+        without a task. Return the ids of their appointments. With ``ids``, completed appointments are enqueued too.
         """
         on = {"endereco": self._ligado.endereco, "documento": self._ligado.documento}
         async with self._database.transaction() as transaction:

@@ -214,7 +214,7 @@ class Normalizador:
         return await self._database.one(self._queries.source, id=id)
 
     async def _write_together(self, lidas: Sequence[Mapping[str, Json]]) -> list[bool | None]:
-        """Store readings in one statement. The result is None for an appointment whose text changed or whose row is
+        """Store readings in one statement. The result is None for an appointment whose text has changed or whose row is
         locked.
         """
         now = self._clock.now()
@@ -236,8 +236,8 @@ def _status(row: Row, lido: _Lido, ligado: Ligado, *, is_last: bool) -> StatusDa
 
 
 def _is_known(row: Row, lido: _Lido, status: StatusDaLeitura) -> bool:
-    """Return whether the stored row already has this incomplete reading, so that a long wait for the model writes it
-    only once.
+    """Return whether the stored row already has this incomplete reading, so that it is written only once during a long
+    wait for the model.
     """
     kept = (row["normalization_status"], row["endereco_normalizado"], row["documento_normalizado"])
     return lido.espera is not None and kept == (status.value, lido.endereco, lido.documento)
@@ -248,8 +248,8 @@ def _is_by_model(kept: Any) -> bool:
 
 
 def _add(said: LeituraDoLlm, lido: _Lido) -> None:
-    """Add the answer of the model. If its address has no street, or its document is empty, the reading of the rules
-    stays.
+    """Add the answer of the model. If its address has no street, or its document is empty, the values that the rules
+    read stay.
     """
     if said.endereco.logradouro is not None:
         lido.endereco = endereco_em_json(_junto(said.endereco, lido.regra), fonte=LLM)

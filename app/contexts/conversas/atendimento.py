@@ -206,8 +206,8 @@ class Estagios:
         await transaction.run(self._queries.note, id=conversa_id, **line, now=now)
 
     async def _call(self, transaction: Transaction, conversa_id: str, motivo: str, now: datetime) -> None:
-        """Call a person for an escalated conversation, unless the doctor's open entry has an urgent reason: that entry
-        has called one already.
+        """Ask the team for a person, because the conversation was escalated. Skip this if the doctor's open entry has
+        an urgent reason, because that entry has asked already.
         """
         row = await transaction.one(self._queries.need, id=conversa_id)
         assert row is not None
@@ -307,7 +307,7 @@ class Atendimento:
         return done
 
     async def devolver(self, id: str, decisao: NaDevolucao, *, por: str, motivo: str) -> Mudada:
-        """Return the conversation to Julia. ``decisao`` says whether the messages that were held continue.
+        """Return the conversation to Julia. ``decisao`` states whether the messages that were held continue.
 
         Raises ConversaSemPessoa if Julia already leads it.
         """

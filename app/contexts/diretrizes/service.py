@@ -30,7 +30,7 @@ class FonteIndisponivel(BatutaError):
 
 @dataclass(frozen=True, slots=True)
 class Documento:
-    """A document of operators. ``texto`` is None if it is not text in UTF-8."""
+    """A document that operators wrote. ``texto`` is None if the document is not text in UTF-8."""
 
     titulo: str
     texto: str | None

@@ -112,7 +112,7 @@ class Duvida:
 
 
 class Testemunha(NamedTuple):
-    """A message that provably was sent."""
+    """A message that was provably sent. It shows whether the gateway still keeps messages of that time."""
 
     telefone: str
     message_id: str
@@ -141,7 +141,9 @@ class Registro:
         self._rates = rates
 
     async def alone(self, transaction: Transaction, cliente_id: str) -> None:
-        """Serialise the decisions about one doctor, so that the second message sees the first."""
+        """Lock one doctor, so that decisions about two messages to the doctor run one after the other and the second
+        sees the first.
+        """
         await self._mensagens.travar(transaction, cliente_id)
 
     async def facts(self, reading: Reading, lease: Lease, hash: str, *, now: datetime) -> Fatos | None:
@@ -293,7 +295,9 @@ class Registro:
     async def park_unproven(
         self, transaction: Transaction, lease: Lease, mensagem: Mensagem, hash: str, reason: str, *, now: datetime
     ) -> None:
-        """Park a message without proof whether it was sent before the restore. An operator decides."""
+        """Park a message if it is unproven whether the message was sent before the restore. An operator decides about
+        it.
+        """
         parked = await transaction.run(
             self._queries.park_unproven,
             id=lease.id,
@@ -318,7 +322,9 @@ class Registro:
     async def echo(
         self, reading: Reading, mensagem: Mensagem, hash: str, instance: str | None, *, since: datetime
     ) -> Achada | None:
-        """Return the gateway's echo of this text to this number by this chip, unless another queued message has it."""
+        """Return the gateway's report that this chip sent this text to this number, unless the report belongs to
+        another queued message.
+        """
         for echo in await self._conversas.ecos(reading, mensagem.telefone, hash, since=since):
             if echo.fila_id is None and echo.instance == instance:
                 return Achada(echo.provider_message_id, echo.jid or mensagem.telefone, echo.em)

@@ -105,7 +105,7 @@ class Avisos:
         self.fila: Fila | None = None  # set when the queue is registered
 
     async def chamada(self, transaction: Transaction, chamado: Chamado, *, now: datetime) -> None:
-        """Queue one notice for each destination, unless the need was notified before."""
+        """Queue one notice for each destination, unless the team was already notified of the same need."""
         if not self.canais or self.fila is None:
             return
         values = {
@@ -117,7 +117,7 @@ class Avisos:
         await self.fila.put(items, within=transaction)
 
     async def aplicado(self, transaction: Transaction, aplicado: Aplicado) -> None:
-        """Queue one notice for each destination that the briefing changed."""
+        """Queue one notice for each destination, which states that the briefing changed."""
         if aplicado.documento != BRIEFING or not aplicado.mudou or self.fila is None:
             return
         detail = f"{', '.join(aplicado.mudou)} (avisos: {len(aplicado.avisos)})"

@@ -17,7 +17,7 @@ JULIA: Final = "julia"
 
 @dataclass(frozen=True, slots=True)
 class Falha:
-    """A request without success. ``report`` is the result for the circuit breaker."""
+    """A request that failed. ``report`` is the result for the circuit breaker."""
 
     report: EffectReport
 
@@ -33,7 +33,9 @@ class Ficha:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publicacao:
-    """A message for the help desk. ``chave`` identifies it there. A private one is a note for the team."""
+    """A message to publish in the help desk, which identifies it by ``chave``. A private message is a note that only
+    the team sees.
+    """
 
     chave: str
     texto: str
@@ -42,7 +44,9 @@ class Publicacao:
 
 
 class Central(Protocol):
-    """Requests to the help desk. Each may be repeated: what exists already is found, not made again."""
+    """Interface of the help desk. Every request may be repeated: a contact, conversation or message that exists already
+    is found and not created again.
+    """
 
     async def abrir(self, ficha: Ficha) -> int | Falha:
         """Return the id of the conversation in the help desk, and create contact and conversation if they are missing."""

@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 class _Parou(Exception):
-    """Ends a run of the mirror with this outcome."""
+    """Raised to end a run of the mirror with this outcome."""
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
@@ -125,7 +125,7 @@ class Espelho:
         return ItemHandler(handle=self.handle, timeout=TIMEOUT, retry=RETRY, retry_timeout=True)
 
     async def handle(self, lease: Lease) -> Outcome:
-        """Write the difference between a conversation and the help desk."""
+        """Write to the help desk what a conversation has and the help desk lacks."""
         talk = await self._database.one(self._queries.talk, id=lease.row["conversa_id"])
         if talk is None:
             return Done()
@@ -186,7 +186,7 @@ class Espelho:
         await self._database.run(self._queries.linked, id=talk["id"], central_id=central_id, desde=None, estado=estado)
 
     async def _ask(self, call: Callable[[], Awaitable[T | Falha]]) -> T:
-        """Make a request through the circuit breaker, and return its answer. Raises _Parou without an answer."""
+        """Make a request through the circuit breaker, and return its answer. Raises _Parou if there is no answer."""
         admitted = await self._circuits.breaker(CIRCUIT).admit(self._clock.now())
         if isinstance(admitted, Hold):
             raise _Parou(Snooze(admitted.until, hold_reason(admitted.reason)))

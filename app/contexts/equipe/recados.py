@@ -44,7 +44,7 @@ class DeskQueries:
 
 
 class Recados:
-    """The facts of the help desk, each processed in the transaction that settles its delivery."""
+    """Applies the actions of people in the help desk, each in the transaction that settles the delivery of the webhook."""
 
     def __init__(
         self, dialect: Dialect, conversas: Conversas, atendimento: Atendimento, estagios: Estagios, fila: Fila
@@ -118,7 +118,7 @@ class Recados:
         )
 
     async def _open_again(self, transaction: Transaction, talk: Row, central_id: int, now: datetime) -> str:
-        """Return the doctor's open conversation, which replaces the ended one in the help desk."""
+        """Return the doctor's open conversation. It replaces the conversation in the help desk, which has ended."""
         id = await self._conversas.conversa(transaction, str(talk["cliente_id"]), None, now=now)
         await transaction.run(self._queries.unlink, id=talk["id"])
         await transaction.run(self._queries.relink, id=id, central_id=central_id, desde=now)

@@ -214,7 +214,7 @@ class Leituras:
     async def _com_fechamento(
         self, mensagem: Row, leitura: Leitura, kept: Writes, changed: Reajustado | None = None
     ) -> ItemEffect | Snooze:
-        """Return the effect that stores the reading and closes or changes the vacancies that the message names. Returns
+        """Return the effect that stores the reading and closes or changes the vacancies that the message names. Return
         a Snooze if an earlier message must be read first.
         """
         if changed is not None:
@@ -228,9 +228,9 @@ class Leituras:
     def _fan_out(
         self, mensagem: Row, vagas: Sequence[VagaDita], extracted: tuple[Query, dict[str, object]], *, first: int = 0
     ) -> tuple[tuple[NewItem, ...], Writes]:
-        """Return one new item per vacancy, and the writes that store them. ``first`` is the number of the first one.
+        """Return one new item per vacancy, and the statements that store the vacancies.
 
-        The writes lock author, message and group in this order. The intake uses the same order, which avoids
+        The statements lock author, message and group in this order. The intake uses the same order, which avoids
         deadlocks.
         """
         now, ids = self._clock.now(), [id_de("vaga", mensagem["id"], first + n) for n in range(len(vagas))]

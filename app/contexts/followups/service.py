@@ -185,7 +185,9 @@ class Followups:
         return Check(name="followups", section=JOBS_AND_WORKERS, ask=self.ask)
 
     async def _late(self, why: Impedimento | None) -> tuple[int, datetime | None]:
-        """Count follow-ups with this reason against them that were due a week ago, and return the earliest instant."""
+        """Count the follow-ups that were due a week ago and are held up by this reason, and return the earliest instant
+        at which one was due.
+        """
         now = self._clock.now()
         found = [
             row
@@ -197,7 +199,7 @@ class Followups:
         return sum(row["total"] for row in found), min((row["desde"] for row in found), default=None)
 
     async def _queue(self, etapa: Etapa) -> tuple[int, int]:
-        """Queue the follow-ups of one stage in one transaction. Return their number and that of those that wait."""
+        """Queue the follow-ups of one stage in one transaction. Return how many were queued and how many have to wait."""
         now, abertas = self._clock.now(), None
         if etapa.tipo is Tipo.FOLLOWUP_2:
             abertas = await self._parts.sugestoes.abertas(self._database, now=now)
@@ -230,8 +232,8 @@ class Followups:
         todas: bool = False,
         impedimento: Impedimento | None = None,
     ) -> list[Row]:
-        """Read conversations of one stage whose last message is older than ``antes``: all, or those with this reason
-        against a follow-up.
+        """Read the conversations of one stage whose last message is older than ``antes``. With a reason, read only
+        those that have this reason against a follow-up.
         """
         etapa = POR_ESTAGIO.get(estagio)
         return await reading.all(

@@ -1,4 +1,6 @@
-"""Read the answer to a feedback: a mark from 1 to 5, or plain words. An answer that is not clear is left to a person."""
+"""Read a doctor's answer to a request for feedback: a mark from 1 to 5, or plain words. A person reads an answer that
+is not clear.
+"""
 
 import re
 import unicodedata
@@ -53,7 +55,9 @@ def avaliar(texto: str) -> Lida:
 
 
 def _words(plain: str) -> Avaliacao | None:
-    """Return the class of plain words, or None if there are none, several kinds of them, a negation or a question."""
+    """Return the class that plain words express. Return None if there are no such words, or if they are contradictory,
+    negated or part of a question.
+    """
     kinds = [
         kind
         for kind, words in ((Avaliacao.POSITIVA, GOOD), (Avaliacao.NEGATIVA, BAD), (Avaliacao.NEUTRA, FAIR))

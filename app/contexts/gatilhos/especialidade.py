@@ -12,7 +12,9 @@ UNSURE: Final = re.compile(
 
 
 def especialidade_dita(texto: str) -> str | None:
-    """Return the specialities that a doctor claims, joined by " / ", or None if there is none or a doubt."""
+    """Return the specialities that a doctor names as the doctor's own, joined by " / ". Return None if the text names
+    none or is not clear.
+    """
     read = Texto.de(texto)
     if "?" in texto or UNSURE.search(read.plano):
         return None

@@ -34,8 +34,8 @@ class Gatilho(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regra:
-    """``chave`` is the switch that must be on. ``limite`` counts the doctors of one run, or the vacancies of an offer;
-    ``cada`` is the number of messages for each.
+    """The limits of a trigger. ``chave`` is the switch that must be on. ``limite`` is the maximum number of doctors of
+    one run, or of vacancies for offers; ``cada`` is the number of messages for each.
     """
 
     tipo: Tipo
@@ -53,7 +53,7 @@ REGRAS: Final[Mapping[Gatilho, Regra]] = {
 
 
 class SemSelecao(StrEnum):
-    """Why a run selects nothing."""
+    """Reasons why a run of a trigger selects no doctor."""
 
     SEM_CANDIDATOS = "sem_candidatos"  # nothing fits the trigger
     TODOS_IMPEDIDOS = "todos_impedidos"  # each candidate has a reason against a message
@@ -79,7 +79,7 @@ class Selecao:
 
     @property
     def restantes(self) -> int:
-        """Return how many candidates without a reason against a message are left to later runs."""
+        """Return how many suitable candidates have to wait for a later run."""
         return self.aptos - len(self.escolhidos)
 
     @property

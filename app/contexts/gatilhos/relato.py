@@ -1,4 +1,4 @@
-"""Describe triggers and selections for people and programs, with ids instead of names and numbers."""
+"""Convert triggers and selections to documents for commands and HTTP routes, with ids instead of names and numbers."""
 
 from typing import Any
 

@@ -75,7 +75,9 @@ class Seletor:
         }
 
     async def selecionar(self, reading: Reading, gatilho: Gatilho, *, exemplos: int = 0, now: datetime) -> Selecao:
-        """Select for one run. ``exemplos`` is the number of ids that are returned for each reason."""
+        """Select the doctors or vacancies for one run of a trigger. ``exemplos`` is the number of excluded ids to
+        return for each reason.
+        """
         rows = await reading.all(self._queries[gatilho], **self._values(gatilho, exemplos, now))
         counted: dict[str | None, int] = {row["impedimento"]: int(row["quantos"]) for row in rows}
         shown: dict[str, list[str]] = defaultdict(list)

@@ -99,11 +99,13 @@ class Gatilhos:
         }
 
     async def executar_discovery_autonomo(self, call: JobCall) -> Outcome:
-        """Ask at most 50 doctors with an unknown speciality for it. Each doctor is asked once."""
+        """Ask at most 50 doctors whose speciality is unknown what their speciality is. Each doctor is asked once."""
         return await self._write_to_doctors(Gatilho.DISCOVERY)
 
     async def executar_reativacao_autonoma(self, call: JobCall) -> Outcome:
-        """Ask at most 20 doctors without a message for 60 days whether they want offers, once in each silence."""
+        """Ask at most 20 doctors who have exchanged no message for 60 days whether they want offers. Each such period
+        leads to one question.
+        """
         return await self._write_to_doctors(Gatilho.REATIVACAO)
 
     async def executar_feedback_autonomo(self, call: JobCall) -> Outcome:

@@ -43,9 +43,10 @@ class Externos:
             await self._handoffs.pedir_pessoa(transaction, doctor, motivo, message_id=mensagem.id, em=mensagem.em)
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Decide the hand-off of a poster who replies. A reply that does not decide it is left to a person.
+        """Decide the hand-off about which a poster replies. A person reads a reply that does not decide it.
 
-        The reply decides only if the last message to that person asked about a hand-off, and only one is open.
+        The reply decides only if the last message to that person asked about a hand-off, and only one hand-off is
+        open.
         """
         if mensagem.feitos or mensagem.com_pessoa or mensagem.cliente_id is None or mensagem.telefone is None:
             return None

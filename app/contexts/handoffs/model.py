@@ -117,7 +117,7 @@ def prazo(now: datetime, inicio: datetime, hours: Window, zone: ZoneInfo) -> dat
 def lembrete_devido(now: datetime, *, contatado_em: datetime, ultimo_em: datetime | None, pedido: int) -> int | None:
     """Return the number of the reminder that is due, or None. ``pedido`` is the highest number queued so far.
 
-    A reminder that was missed is not made up for: only the latest number is due.
+    A missed reminder is not sent later: only the latest number is due.
     """
     number = sum(now - contatado_em >= age for age in REMINDERS)
     is_soon = now - (ultimo_em or contatado_em) < BETWEEN_REMINDERS

@@ -145,11 +145,15 @@ class Handoffs:
         return await self._open(transaction, vaga_id, cliente_id, conversa_id, por=por, motivo=motivo, gatilho=gatilho)
 
     async def confirmar(self, id: str, *, por: str, motivo: str) -> Decidido:
-        """Record the poster's confirmation for an operator. Raises HandoffEncerrado after another decision."""
+        """Record, on behalf of an operator, that the poster confirmed the doctor. Raises HandoffEncerrado if the
+        hand-off was decided otherwise before.
+        """
         return await self._decide(id, Status.CONFIRMED, por=por, motivo=motivo)
 
     async def recusar(self, id: str, *, por: str, motivo: str) -> Decidido:
-        """Record the poster's refusal for an operator. Raises HandoffEncerrado after another decision."""
+        """Record, on behalf of an operator, that the poster refused the doctor. Raises HandoffEncerrado if the hand-off
+        was decided otherwise before.
+        """
         return await self._decide(id, Status.NOT_CONFIRMED, por=por, motivo=motivo)
 
     async def ver_por_link(self, token: str) -> VistaDoHandoff:
@@ -249,7 +253,7 @@ class Handoffs:
         return [str(row["id"]) for row in rows]
 
     async def ultima(self, transaction: Transaction, cliente_id: str) -> str | None:
-        """Return the type of the last message that was sent to a person and is not an answer."""
+        """Return the type of the last message to a person, not counting answers."""
         row = await transaction.one(self.queries.last, cliente_id=cliente_id)
         return None if row is None else str(row["tipo"])
 

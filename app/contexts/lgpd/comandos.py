@@ -1,4 +1,6 @@
-"""The statements of the declaration: for each table, find, erase and count the rows of one person."""
+"""Builds the SQL statements for the declared personal data: for each table, find, erase and count the rows of one
+person.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +15,7 @@ _UUIDS = frozenset({De.MEDICO, De.CONTATO, De.CONVERSA, De.MENSAGEM, De.VAGA, De
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comando:
-    """The statements of one declared set of rows. ``apagar`` is None if the rows are kept under the anonymous id."""
+    """The statements for one declared set of rows. ``apagar`` is None if the rows stay under an anonymous id."""
 
     tabela: str
     por_ultimo: bool

@@ -25,7 +25,7 @@ def _spelling(telefone: str) -> str:
 
 
 def nome(escritos: Sequence[str]) -> re.Pattern[str] | None:
-    """Return a pattern that finds these names as whole words, the longest first, or None without a usable name."""
+    """Return a pattern that finds these names as whole words, the longest first. Return None if no name is usable."""
     names = sorted({each for each in escritos if len(each) >= SHORTEST_NAME}, key=len, reverse=True)
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b", re.IGNORECASE) if names else None
 

@@ -136,7 +136,7 @@ class Pessoas:
                     return await self._complete(reading, Alvo(chaves=(chave(telefone or ""),)), None)
 
     async def completar(self, alvo: Alvo) -> Alvo:
-        """Return the identifiers with those that rows got since they were stored."""
+        """Return the stored identifiers together with those that the rows of the person have received since."""
         async with self._database.snapshot() as reading:
             whole = alvo.join(await self._close(reading, alvo))
             visits = await reading.all(self._queries.appointments, quem=AsJson(whole.quem), cpfs=AsJson([]))
@@ -187,7 +187,9 @@ class Pessoas:
         return (await self._close(reading, alvo)).join(patient)
 
     async def _close(self, reading: Reading, known: Alvo) -> Alvo:
-        """Add hidden addresses, numbers and ids that belong together with the known ones."""
+        """Add every hidden address, number and id that belongs to the same person as a known one, until none is
+        missing.
+        """
         whole = known
         for _ in range(2):  # a hidden address leads to a number, which leads to the other addresses
             quem = AsJson(whole.quem)

@@ -97,7 +97,9 @@ class Lgpd:
         self._livres = textos_livres(dialect)
 
     async def exportar(self, escrito: str, *, por: str, motivo: str) -> dict[str, Json]:
-        """Return all data of one person, by table. The request is recorded. Raises PessoaDesconhecida if there is none."""
+        """Return all data of one person, by table. The request is recorded. Raises PessoaDesconhecida if no table has
+        data of the person.
+        """
         alvo, now = await self._find(escrito), self._parts.clock.now()
         tables: dict[str, list[Json]] = {}
         async with self._database.snapshot() as reading:

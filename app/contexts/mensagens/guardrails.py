@@ -211,7 +211,9 @@ def _answers_night(pedido: PedidoDeEnvio, regras: RegrasDeEnvio, now: datetime) 
 
 
 def _sendable(pedido: PedidoDeEnvio) -> Bloqueia | None:
-    """Check number and text here, because a refusal by the gateway would count against the chip."""
+    """Return why the number or the text cannot be sent, or None. The check comes before the send, because a refusal by
+    the gateway would count against the chip.
+    """
     if telefone_de(pedido.telefone) != pedido.telefone:
         return Bloqueia(Desfecho.FAILED_VALIDATION, INVALID_NUMBER())
     if not pedido.texto.strip() or len(pedido.texto) > LONGEST:

@@ -86,7 +86,7 @@ class Medidas:
 
     @property
     def conversao(self) -> float:
-        """Reservations per offer in the last 24 hours."""
+        """The number of reservations per offer in the last 24 hours."""
         return self.reservas / self.ofertas if self.ofertas else 0.0
 
     @property
@@ -129,7 +129,9 @@ def _handover_peak(medidas: Medidas, limiares: Limiares) -> Iterator[Finding]:
 
 
 def _peak(what: str, day: int, week: int, limiares: Limiares) -> Iterator[Finding]:
-    """Report a day with twice the daily mean of the week before, and at least the smallest peak."""
+    """Report a day whose figure is at least twice the daily mean of the week before and at least the smallest figure
+    that counts as a peak.
+    """
     limit = max(limiares.handoff_pico, round(2 * week / WEEK.days))
     if day >= limit:
         severity = Severity.CRITICAL if day >= PICO_CRITICO * limit else Severity.WARNING

@@ -103,7 +103,9 @@ class Avaliacoes:
         self._queries = load_queries(EvaluationQueries, Path(__file__).parent / "avaliacoes.sql", database.dialect)
 
     async def avaliar_conversas_pendentes(self, call: JobCall) -> Outcome:
-        """Evaluate up to 50 conversations. The result counts evaluations by evaluator and the remaining conversations."""
+        """Evaluate up to 50 conversations. The result counts the evaluations by evaluator, and the conversations that
+        remain.
+        """
         counted: Counter[str] = Counter()
         stopped: str | None = None
         rows = await self._database.all(self._queries.pending, quiet_since=self._quiet_since(), limite=LOTE)

@@ -1,4 +1,4 @@
-"""Evaluate one conversation: by rules, or by a language model that fills in a form. No database."""
+"""Evaluate one conversation, either by rules or by a language model that fills in a form. This module uses no database."""
 
 import re
 from collections.abc import Mapping, Sequence

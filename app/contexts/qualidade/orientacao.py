@@ -31,7 +31,7 @@ NOTHING_TO_CONDENSE = define(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condensada:
-    """The text of a guidance, and the counts of what it condenses."""
+    """The text of a guidance, and how many evaluations and corrections it condenses."""
 
     texto: str
     base: Mapping[str, Json]

@@ -1,4 +1,4 @@
-"""Describe an evaluation and a guidance for people and programs."""
+"""Convert evaluations and versions of the guidance to documents for commands and HTTP routes."""
 
 from datetime import datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Decide the answer to one inbound message, from its reading and the stored facts. No database."""
+"""Decide the answer to one inbound message, from its reading and the stored facts. This module uses no database."""
 
 import re
 import unicodedata
@@ -123,7 +123,7 @@ def a_confirmar(vaga: Vaga, fatos: Fatos, *, ate: datetime) -> Reacao:
 
 
 def recebimento(classe: Classe, fatos: Fatos) -> str:
-    """Return the name of the acknowledgement for a message outside the sending hours."""
+    """Return the name of the acknowledgement for a message that arrived outside the sending hours."""
     match classe:
         case Classe.ACEITE:
             return "aceite_vaga"

@@ -94,7 +94,7 @@ class PartesDaResposta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recebida:
-    """An inbound message of a doctor, as far as an answer needs it."""
+    """The parts of a doctor's inbound message that an answer needs."""
 
     message_id: str
     cliente_id: str
@@ -190,7 +190,7 @@ class Respostas:
         )
 
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Record the answer of the morning as given, and the conversation as one that needs a person if it does."""
+        """Record that the answer of the morning was sent. If the conversation needs a person, record that too."""
         if mensagem.tipo == Tipo.RETOMADA.value:
             await transaction.run(self.queries.settle, retomada_id=mensagem.id, resultado=SENT, now=mensagem.em)
         await self._escalate(transaction, mensagem)
@@ -222,7 +222,9 @@ class Respostas:
     async def retomar(
         self, transaction: Transaction, came: Recebida, nights: Sequence[Row], reacoes: Sequence[Reacao], now: datetime
     ) -> None:
-        """Queue one answer to all messages of the night of a conversation; ``came`` is the last of them."""
+        """Queue one answer to all messages of a conversation that arrived outside the sending hours; ``came`` is the
+        last of them.
+        """
         for each in reacoes:
             await self.aplicar(transaction, came, each, now)
         local, first = now.astimezone(self._parts.zone), nights[0]["recebida_em"].astimezone(self._parts.zone)
@@ -250,7 +252,9 @@ class Respostas:
         fatos: Fatos,
         now: datetime,
     ) -> str:
-        """Record a message of the night, and acknowledge it unless the conversation was acknowledged recently."""
+        """Record a message that arrived outside the sending hours, and acknowledge it unless the conversation was
+        acknowledged recently.
+        """
         escalates = reacao is not None and reacao.escala
         if reacao is not None and reacao.motivo in AT_ANY_HOUR:
             await self.aplicar(transaction, came, reacao, now)
@@ -270,7 +274,7 @@ class Respostas:
     async def _keep(
         self, transaction: Transaction, came: Recebida, classe: Classe, now: datetime, resultado: str | None = None
     ) -> None:
-        """Record a message of the night. ``resultado`` is set if its answer is queued now."""
+        """Record a message that arrived outside the sending hours. ``resultado`` is set if its answer is queued now."""
         await transaction.run(
             self.queries.keep,
             id=self._parts.ids.new(),
@@ -308,9 +312,9 @@ class Respostas:
         return id
 
     async def _escalate(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Hand the conversation to people once the acknowledgement of the request is settled.
+        """Hand the conversation to the team after the acknowledgement of the request was sent or has ended.
 
-        Earlier, the acknowledgement itself would be held.
+        Earlier, the hand-over would hold the acknowledgement itself.
         """
         if mensagem.metadata.get(ESCALATES) and mensagem.conversa_id is not None:
             motivo = MotivoDaPendencia.PEDE_PESSOA.value
