@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
+from app.composition.envio import hours
 from app.composition.julia import Julia
 from app.contexts.agendamentos.model import StatusDaLeitura as StatusDaLeitura
 from app.contexts.campanhas.model import StatusDaCampanha, ninguem_recebeu
 from app.contexts.envio.saude import LIMITS, MedidasDaFila
-from app.contexts.mensagens.limites import Limites
+from app.contexts.mensagens.limites import A_QUALQUER_HORA, Limites
 from app.contexts.relatorios.service import Relatorio
 from app.contexts.vagas.api import StatusDaVaga
 from batuta.extension import Board, Course, Figure, Tone
@@ -54,7 +55,7 @@ async def sending_board(julia: Julia) -> Board:
     optouts = Figure(says="quadro.optouts_provaveis", value=doubts, tone=_needs_person(doubts))
     answers = Figure(says="quadro.pendencias", value=pending, tone=_needs_person(pending))
     return Board(
-        says="quadro.titulo",
+        says=_sending_title(julia),
         figures=[
             *_queue(medidas),
             *_send_figures(used, limites),
@@ -99,8 +100,11 @@ async def vacancies_board(julia: Julia) -> Board:
     tones = {
         StatusDaVaga.ABERTA: Tone.RUNNING,
         StatusDaVaga.ANUNCIADA: Tone.RUNNING,
+        StatusDaVaga.AGUARDANDO_CONFIRMACAO: _moves(counts.get(StatusDaVaga.AGUARDANDO_CONFIRMACAO, 0)),
         StatusDaVaga.RESERVADA: Tone.OK,
         StatusDaVaga.PENDENTE_CONFIRMACAO: _needs_person(counts.get(StatusDaVaga.PENDENTE_CONFIRMACAO, 0)),
+        StatusDaVaga.REALIZADA: Tone.OK,
+        StatusDaVaga.CANCELADA: Tone.WAITING,
     }
     return Board(
         says="quadro.vagas.titulo",
@@ -151,6 +155,16 @@ def _report(julia: Julia, relatorio: Relatorio) -> Course:
         done=figures["medicos_que_responderam"],
         of=figures["medicos_contatados"],
         cells=[figures[name] for name in ("enviadas", "recebidas", "plantoes_reservados")],
+    )
+
+
+def _sending_title(julia: Julia) -> str:
+    """Return the title of the sending board, which says whether Julia may start conversations now."""
+    window = hours(julia.settings)
+    if window == A_QUALQUER_HORA:
+        return "quadro.titulo_demonstracao"
+    return (
+        "quadro.titulo" if window.is_open(julia.work.clock.now(), julia.work.zone) else "quadro.titulo_fora_do_horario"
     )
 
 

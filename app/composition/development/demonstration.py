@@ -174,7 +174,9 @@ class Demonstration:
         hours = {"hora_inicio": f"{starts:%H:%M}", "hora_fim": f"{starts + timedelta(minutes=1):%H:%M}"}
         self._shift = await self._create(AREAS[0], starts, valor=900, **hours)
         self._count += 1
-        await self._post(f"/api/v1/vagas/{self._shift}/reservar", medico=self._doctors[-self._count % DOCTORS])
+        if self._doctors:
+            doctor = self._doctors[-self._count % len(self._doctors)]
+            await self._post(f"/api/v1/vagas/{self._shift}/reservar", medico=doctor)
         await self._create(AREAS[1], starts, valor=800, **hours)
 
     async def end_shifts(self) -> None:
@@ -246,8 +248,9 @@ class Demonstration:
         await self._post(f"/jobs/{endpoint}")
 
     async def _known_doctors(self) -> list[str]:
+        """Return the doctors of an earlier start to whom Julia wrote."""
         found = await self._get(f"/api/v1/medicos?limite={DOCTORS}")
-        return [str(each["id"]) for each in found["medicos"]]
+        return [str(each["medico"]) for each in found["medicos"]]
 
     async def _create(self, area: str, day: datetime, **more: Json) -> str:
         made = await self._post(

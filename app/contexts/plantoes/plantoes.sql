@@ -53,7 +53,9 @@ SELECT 1 AS there FROM vagas_ofertas WHERE vaga_id = :id LIMIT 1;
 -- write interest: record that a doctor wants the vacancy; repeating it adds nothing
 INSERT INTO vagas_interesses (vaga_id, cliente_id, por, created_at) VALUES (:id, :cliente_id, :por, :now) ON CONFLICT DO NOTHING;
 
--- read counts: number of vacancies by status; open ones count only from today on
+-- read counts: number of vacancies by status; open and ended ones count only from today on
 SELECT status, count(*) AS items FROM vagas
-WHERE deleted_at IS NULL AND (status IN ('reservada', 'pendente_confirmacao') OR status IN ('aberta', 'anunciada') AND data >= :hoje)
+WHERE deleted_at IS NULL
+  AND (status IN ('reservada', 'aguardando_confirmacao', 'pendente_confirmacao')
+       OR status IN ('aberta', 'anunciada', 'realizada', 'cancelada') AND data >= :hoje)
 GROUP BY status;

@@ -137,7 +137,7 @@ class Plantoes:
             )
 
     async def contagem(self) -> dict[StatusDaVaga, int]:
-        """Count the vacancies that are open from today on, reserved, or pending confirmation."""
+        """Count the vacancies that are open or ended from today on, reserved, or pending confirmation."""
         today = self._clock.now().astimezone(self._zone).date()
         rows = await self._database.all(self._queries.counts, hoje=today)
         return {StatusDaVaga(row["status"]): int(row["items"]) for row in rows}

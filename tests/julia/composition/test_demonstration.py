@@ -33,9 +33,11 @@ class Shown:
         self.clock = clock
         self.commands: list[tuple[str, ...]] = []
         self.simulator = create_simulator(clock, instances=[LISTENER, *MORE_SENDERS])
-        self.loop = Demonstration(
-            self._client(create_app(julia_of(work))), self._client(self.simulator), clock, ZONE, self._command
-        )
+        self.loop = self.start()
+
+    def start(self) -> Demonstration:
+        api, simulator = self._client(create_app(julia_of(self.work))), self._client(self.simulator)
+        return Demonstration(api, simulator, self.clock, ZONE, self._command)
 
     def _client(self, app: object) -> httpx2.AsyncClient:
         transport = httpx2.ASGITransport(app=app, client=("127.0.0.1", 5000))  # type: ignore[arg-type]
@@ -109,6 +111,16 @@ async def test_later_start_continues_with_the_same_chips(shown: Shown) -> None:
     assert await julia_of(shown.work).demo.begin(now=shown.clock.now())
     found = await rows(shown.work.database, "SELECT instance_name FROM chips ORDER BY instance_name")
     assert [row["instance_name"] for row in found] == sorted([SENDER, LISTENER, *MORE_SENDERS])
+
+
+async def test_later_start_continues_with_the_doctors_of_the_first(shown: Shown) -> None:
+    await shown.play(timedelta(seconds=30))
+    before = len(await rows(shown.work.database, "SELECT id FROM vagas"))
+    await shown.loop.drain(timedelta(0))
+    shown.loop = shown.start()
+    await shown.play(timedelta(seconds=30))
+    assert len(await rows(shown.work.database, "SELECT id FROM vagas")) == 2 * before
+    assert len(await rows(shown.work.database, "SELECT id FROM clientes")) == DOCTORS
 
 
 async def test_instances_of_the_simulator_have_the_numbers_of_the_chips(shown: Shown) -> None:

@@ -149,7 +149,8 @@ async def test_the_first_page_counts_vacancies(julia: Julia) -> None:
     await post(julia, VAGAS, nova(julia))
     board = await vacancies_board(julia_of(julia.work))
     assert {figure.says.rpartition(".")[2]: figure.value for figure in board.figures} == {
-        "aberta": 1, "anunciada": 0, "reservada": 0, "pendente_confirmacao": 0,
+        "aberta": 1, "anunciada": 0, "aguardando_confirmacao": 0, "reservada": 0, "pendente_confirmacao": 0, "realizada": 0,
+        "cancelada": 0,
     }  # fmt: skip
 
 
