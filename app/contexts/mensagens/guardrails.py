@@ -257,7 +257,8 @@ def _check_optout(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, n
     """Block messages after an opt-out. An answer within minutes is allowed; the answer to a message of the night is
     not.
     """
-    is_live = tipo is TipoDeMensagem.RESPOSTA and _answers_live(pedido, medico, now)
+    answers_day = tipo is TipoDeMensagem.RESPOSTA and pedido.after_hours_at is None
+    is_live = answers_day and _answers_live(pedido, medico, now)
     if not medico.opted_out or is_live or pedido.bypass:
         return None
     return Bloqueia(Desfecho.BLOCKED_OPTED_OUT, OPTED_OUT())

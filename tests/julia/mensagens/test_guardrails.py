@@ -134,6 +134,9 @@ def test_answer_to_a_message_of_the_night_does_not_leave_after_an_opt_out() -> N
     answer = message(tipo="retomada", proves_inbound=True, after_hours_at=night, due_at=morning)
     stopped = Medico(opted_out=True, last_inbound_at=night)
     assert outcome(verdict(answer, stopped, now=morning)) is Desfecho.BLOCKED_OPTED_OUT
+    # The opt-out itself is a recent message: it does not make the answer of the morning a live one.
+    asked_to_stop = Medico(opted_out=True, last_inbound_at=morning)
+    assert outcome(verdict(answer, asked_to_stop, now=morning)) is Desfecho.BLOCKED_OPTED_OUT
 
 
 @pytest.mark.parametrize("tipo", [each for each in Tipo if TIPOS[each].responde])
