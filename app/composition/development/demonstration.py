@@ -87,6 +87,7 @@ class Demonstration:
         self._zone = zone
         self._command = command
         self._doctors: list[str] = []
+        self._new: list[str] = []  # the doctors whom this start registered; empty at a later start
         self._served: str | None = None  # the conversation that a person leads
         self._shift: str | None = None  # the reserved vacancy whose shift ends soon
         self._count = 0
@@ -153,7 +154,8 @@ class Demonstration:
     async def register_doctors(self) -> None:
         doctors: list[Json] = [self._doctor(n) for n in range(DOCTORS)]
         registered = await self._post("/api/v1/medicos", medicos=doctors)
-        self._doctors = [str(each) for each in registered["novos"]] or await self._known_doctors()
+        self._new = [str(each) for each in registered["novos"]]
+        self._doctors = self._new or await self._known_doctors()
 
     async def switch(self) -> None:
         """Set the switches by command. The next actions do not wait, because a command starts a process."""
@@ -203,15 +205,19 @@ class Demonstration:
             await self._post(f"/api/v1/vagas/{wanted[-1]['id']}/anunciar", melhores=3)
 
     async def import_appointments(self) -> None:
+        if not self._new:
+            return
         sheet = planilha_de_demonstracao(self._now().date())
         answer = await self._api.post("/api/v1/appointments/import", files={"file": ("demonstracao.csv", sheet)})
         answer.raise_for_status()
 
     async def start_campaign(self) -> None:
+        if not self._new:
+            return
         made = await self._post(
             "/campanhas", nome_template="Demonstração: primeiro contato", tipo_campanha="discovery",
             corpo="[DEMONSTRAÇÃO] Olá, {nome}. Qual é a sua especialidade? Esta mensagem é fictícia.",
-            audience_filters={"clientes_especificos": [*self._doctors[10:16]], "quantidade_alvo": 6},
+            audience_filters={"clientes_especificos": [*self._new[10:16]], "quantidade_alvo": 6},
         )  # fmt: skip
         await self._post(f"/campanhas/{made['id']}/agendar")
 

@@ -114,13 +114,14 @@ async def test_later_start_continues_with_the_same_chips(shown: Shown) -> None:
 
 
 async def test_later_start_continues_with_the_doctors_of_the_first(shown: Shown) -> None:
-    await shown.play(timedelta(seconds=30))
+    await shown.play(timedelta(seconds=60))
     before = len(await rows(shown.work.database, "SELECT id FROM vagas"))
     await shown.loop.drain(timedelta(0))
     shown.loop = shown.start()
-    await shown.play(timedelta(seconds=30))
+    await shown.play(timedelta(seconds=60))
     assert len(await rows(shown.work.database, "SELECT id FROM vagas")) == 2 * before
     assert len(await rows(shown.work.database, "SELECT id FROM clientes")) == DOCTORS
+    assert len(await rows(shown.work.database, "SELECT id FROM campanhas")) == 1
 
 
 async def test_instances_of_the_simulator_have_the_numbers_of_the_chips(shown: Shown) -> None:
