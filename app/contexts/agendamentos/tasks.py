@@ -248,8 +248,8 @@ def _is_by_model(kept: Any) -> bool:
 
 
 def _add(said: LeituraDoLlm, lido: _Lido) -> None:
-    """Add the answer of the model. If its address has no street, or its document is empty, the values that the rules
-    read stay.
+    """Merge the model's answer into the reading. Keep the values that the rules found if the model's address has no
+    street or its document is empty.
     """
     if said.endereco.logradouro is not None:
         lido.endereco = endereco_em_json(_junto(said.endereco, lido.regra), fonte=LLM)

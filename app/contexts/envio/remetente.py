@@ -118,8 +118,9 @@ class Perdida:
 class SenderParts:
     """The services that a sender uses.
 
-    ``since`` is the time at which this process opened its database; a restore requires that the process is stopped
-    first. ``call_within`` is how long a decision is valid; a call that has not begun after that time is not made.
+    ``since`` is the time at which this process opened its database. No restore happened later, because a restore
+    requires that all processes are stopped. ``call_within`` is how long a decision is valid; a call that has not
+    begun after that time is not made.
     """
 
     database: Database

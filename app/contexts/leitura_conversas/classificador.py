@@ -51,7 +51,7 @@ class Atributos:
 
 
 def features(texto: Texto) -> Atributos:
-    """Return the features of a text; the time grows with the length of the text only."""
+    """Return the features of a text. The running time is linear in the length of the text."""
     distinct = list({frase.escrita + frase.fim[:1]: frase for frase in texto.frases}.values())
     letters, words = [_letters(frase) for frase in distinct], [_words(frase) for frase in distinct]
     count = sum(len(frase.palavras) for frase in distinct)

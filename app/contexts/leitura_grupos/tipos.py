@@ -1,4 +1,4 @@
-"""Types of a reading: the category and the vacancies, every field with its position in the text."""
+"""Types for the content of a group message: its category and its vacancies. Each field has its position in the message."""
 
 from dataclasses import dataclass
 from datetime import date, time

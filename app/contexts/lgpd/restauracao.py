@@ -24,7 +24,9 @@ class RestoreQueries:
 
 
 class RestauracaoLgpd:
-    """Keeps the requests of the replaced database and reopens erasures whose person the backup brings back.
+    """Applied after a restore: copies the LGPD requests of the replaced database, and reopens the erasures of people whose
+    data is in the backup again.
+
 
     ``limpar_historico`` continues the reopened erasures. Until then the person is opted out.
     """

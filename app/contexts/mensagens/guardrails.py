@@ -1,13 +1,14 @@
 """Decide whether a message may be sent now.
 
-The decision is made in the transaction that stores the intent, so that it holds at the send.
+The decision is made in the transaction that stores the intent to send, so that it is still valid when the message is sent.
 
 The rules in order; the first that objects decides:
 
-    unknown type ▸ invalid number or text ▸ no gateway here ▸ allowlist outside production ▸ asked to stop ▸ its vacancy
-    taken ▸ its conversation changed ▸ its campaign ▸ pause ▸ same text sent ▸ opted out ▸ a person of the team has the
-    conversation ▸ too old ▸ trigger off ▸ opt-out in doubt ▸ quiet hours ▸ campaign windows ▸ cooling off ▸ not before ▸
-    contact cap ▸ campaigns off ▸ safe mode ▸ another campaign lately
+    unknown type ▸ invalid number or text ▸ no gateway here ▸ allowlist outside production ▸ cancellation requested ▸
+    its vacancy is taken ▸ its conversation changed ▸ its campaign is paused or ended ▸ sending is paused ▸ same text
+    sent ▸ opted out ▸ a person of the team has the conversation ▸ too old ▸ trigger off ▸ opt-out in doubt ▸ quiet
+    hours ▸ campaign windows ▸ cooling off ▸ not before ▸ contact cap ▸ campaigns off ▸ safe mode ▸ another campaign
+    lately
 
 A message that only has to wait is postponed; a message that can never be sent is ended. An answer to an inbound
 message passes fewer rules, but it must name that message. It counts as an answer for 30 minutes after that message.

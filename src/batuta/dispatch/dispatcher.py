@@ -224,7 +224,9 @@ class Agenda:
             heapq.heappush(self._live if self._is_live(name) else self._others, (at, name))
 
     def take(self, now: datetime, most: int = PORTION) -> list[str]:
-        """Remove and return up to ``most`` due jobs. The caller puts each back with the instant of its next look."""
+        """Remove and return up to ``most`` due jobs. The caller puts each job back with
+        the time at which it is checked next.
+        """
         for heap in (self._live, self._others):
             due: list[str] = []
             while heap and heap[0][0] <= now and len(due) < most:

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias, dataclass_transform
 @dataclass_transform(frozen_default=True)
 @dataclass(frozen=True)
 class Event:
-    """Base class of every event. A subclass is a frozen dataclass without a decorator."""
+    """Base class of every event. Every subclass becomes a frozen dataclass and needs no decorator."""
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True)(cls)

@@ -54,8 +54,8 @@ class Numero(NamedTuple):
 
 
 def rua_de(parte: str, *, sure: bool = False, following: str = "") -> Rua | None:
-    """Read a street; return None if the part does not begin like a street. ``sure`` skips that test. ``following`` is
-    the next part.
+    """Parse one part of an address as a street. Return None if it does not begin like a street, unless ``sure`` is set.
+    ``following`` is the next part.
     """
     brasilia = _BRASILIA.match(parte)
     if brasilia is not None:

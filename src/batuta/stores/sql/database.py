@@ -77,8 +77,8 @@ class Limits:
 
     @property
     def answer(self) -> timedelta:
-        """The client's timeout of a statement. It is longer than the server's, because a timeout in the server keeps
-        the connection usable.
+        """How long the client waits for a statement. The wait is longer than the server's own timeout, so that the server
+        times out first: the connection then stays usable.
         """
         return self.statement + (self.statement / 4 if self.margin is None else self.margin)
 

@@ -231,7 +231,7 @@ def _words(request: Request, now: datetime | None = None) -> Words:
 
 
 def _after_every_row(request: Request) -> datetime:
-    """Return an instant later than every row, including rows written by a clock ahead of ours."""
+    """Return a time after the timestamp of every row, including rows of a host whose clock is ahead of ours."""
     return state_of(request).now() + DAY
 
 

@@ -529,8 +529,9 @@ def _groups(group: str, waiting: str, most: int | None) -> dict[str, str]:
 
 
 def _pick(table: QueueTable, gaps: dict[str, str], high_first: bool, levels: str) -> str:
-    """Return the CTE that picks due rows in order. It checks the first priorities one by one. Rows of further
-    priorities are sorted, or read along the index.
+    """Return the CTE that picks due rows in order. The highest priorities are looked up one by one.
+    The rows of all other priorities are sorted if at most
+    ``MOST_SORTED`` rows are due, and otherwise read in the order of the index.
     """
     is_due = f"{table.available_at} <= coalesce(:now, statement_timestamp())"
     waiting = f"FROM {table.name} WHERE {gaps['is_ready']}{gaps['in_queue']} AND {is_due}"
