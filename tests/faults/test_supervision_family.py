@@ -195,7 +195,7 @@ async def test_child_that_never_reports_is_replaced_after_its_start_limit() -> N
 
 async def test_ready_child_that_announced_no_watchdog_is_left_alone() -> None:
     speaks, _, _ = LIVING.partition('say("WATCHDOG=1\\nREADY=1")')
-    quiet = speaks + 'say("READY=1")\ntime.sleep(2.5)\nsay("STATUS=well")\n'
+    quiet = speaks + 'say("READY=1")\ntime.sleep(4)\nsay("STATUS=well")\n'
     async with watched(quiet=quiet + WAITS, other=LIVING + WAITS) as tree:
         await tree.ready("quiet")
         await tree.until(lambda: tree.family.children[0].heard_at - tree.family.children[0].started_at > 2.5)

@@ -150,7 +150,7 @@ async def test_acceptance_with_two_open_offers_or_another_last_message_reserves_
 async def test_uncertain_acceptance_reserves_nothing_and_goes_to_a_person(
     office: Office, doctor: str, chip: str, at: datetime | None
 ) -> None:
-    unsure = "posso sim, mas so depois das 9"
+    unsure = "aceito se for até as 7"
     assert (ler(unsure).classe, ler(unsure).confianca < 0.5) == (Classe.ACEITE, True)
     id = await offer(office, doctor)
     if at is not None:
