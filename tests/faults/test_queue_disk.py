@@ -28,6 +28,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
+@pytest.mark.calm
 async def test_full_disk_begins_nothing_and_loses_nothing_accepted(small_disk: Path, tmp_path: Path) -> None:
     rounds, away = (2, 45.0) if LONG else (1, 1.0)
     figures = Figures("T35", "SQLite", f"its disk (16 MB) full for {away} s, {rounds} times")

@@ -26,7 +26,8 @@ from batuta.testing import EventRecorder
 from tests.faults.figures import Figures
 from tests.faults.processes import is_gone, until
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+# Calm: a child is killed if it does not report for two seconds.
+pytestmark = [pytest.mark.calm, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
 # A child without our code: it reports that it is ready and, ten times within the limit, that it lives.
 LIVING = """
@@ -306,7 +307,6 @@ async def test_program_that_cannot_be_started_is_retried_beside_the_others() -> 
         await tree.ready("fine")
 
 
-@pytest.mark.calm
 async def test_stop_signals_all_children_at_once_and_each_has_the_whole_grace() -> None:
     """Four children that each take most of the grace: stopped one after the other, or with a share each, they would be
     killed.
@@ -321,7 +321,6 @@ async def test_stop_signals_all_children_at_once_and_each_has_the_whole_grace() 
     assert 2.5 <= took < 6
 
 
-@pytest.mark.calm
 async def test_child_that_does_not_end_is_killed_after_the_grace_not_before() -> None:
     clinging = ENDS_BY.format("pass") + LIVING + "while True: time.sleep(1)\n"
     quick = ENDS_BY.format("sys.exit(0)") + LIVING + "time.sleep(600)\n"
