@@ -1,0 +1,1 @@
+"""Telegram: accounts, messages in both directions, history, and actions on sent messages."""

@@ -1,0 +1,297 @@
+"""The loop ``sync``: keeps one connection per active account, stores updates, and finds dead connections.
+
+    active account ─▶ connect ─▶ receive … receive ─▶ probe, every minute ─▶ receive …
+                         │ failure: a pause that doubles up to five minutes
+                         └ revoked or banned: the account waits for a person
+
+Each account has at most one step at a time, in a task of its own and with a deadline. A tick starts the steps that are
+due and waits for none of them, so an account that hangs delays only itself. A step that ignores its cancellation can
+only be ended with its process, so the tick then requests a new process.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
+
+from app.contexts.telegram.contas import ContaAtiva, Contas, EstadoDaConta
+from app.contexts.telegram.porta import (
+    Falha,
+    FloodWait,
+    Linha,
+    Metodo,
+    Novidades,
+    OwnedElsewhere,
+    PeerBlocked,
+    PeerFlood,
+    PeerUnknown,
+    Refused,
+    SessionRevoked,
+    SlowMode,
+    Telegram,
+    Unavailable,
+    Unknown,
+    Vivo,
+)
+from app.contexts.telegram.prazo import Prazos, chamar, log_timeout
+from app.contexts.telegram.sessoes import Sessoes
+from batuta import Idle
+from batuta.errors import CancelIgnored
+from batuta.kernel import Clock, Late, Raised, call_with_deadline, name_of, with_timeout
+from batuta.loops import Pace, Wakeup, task_stack
+from batuta.reasons import define
+
+# With the limit of a probe, a dead connection is found within 90 seconds, and missed updates are fetched within 60.
+PROBE_EVERY: Final = timedelta(seconds=45)
+# Shortest wait for updates, so that a receive just before a probe is not a busy loop.
+SHORTEST_RECEIVE: Final = timedelta(seconds=1)
+# Time that a step has to end after its cancellation.
+CANCEL_GRACE: Final = timedelta(seconds=10)
+FIRST_RECEIVE: Final = timedelta(seconds=1)
+FIRST_PAUSE: Final = timedelta(seconds=1)
+LONGEST_PAUSE: Final = timedelta(minutes=5)
+EVERY: Final = timedelta(seconds=5)
+# Waits of requests without a connection: while the account connects, after its pause, and at most.
+WITHOUT_CONNECTION: Final = timedelta(seconds=5)
+AFTER_PAUSE: Final = timedelta(seconds=1)
+LONGEST_WAIT: Final = timedelta(minutes=1)
+FLOOD = define("telegram_flood", "Telegram accepts no {metodo} of this account for {seconds}s")
+REVOKED = define("telegram_revogada", "the session ended ({why}): run `batuta telegram login`")
+OFFLINE = define("telegram_offline", "the account is not connected: {why}")
+OWNED = define("telegram_outro_dono", "another process owns the session")
+SYSTEM: Final = "telegram"
+
+
+class Recebedor(Protocol):
+    async def guardar(self, conta: str, recebidas: Novidades) -> None:
+        """Store updates and their position in one transaction."""
+
+
+@dataclass(slots=True)
+class Conexao:
+    """One account in this process. ``until`` is the end of the pause after a failure; ``began`` is the start of the
+    current step on the monotonic clock.
+    """
+
+    conta: ContaAtiva
+    linha: Linha | None = None
+    step: asyncio.Task[None] | None = None
+    began: float = 0.0
+    probed_at: datetime | None = None
+    until: datetime | None = None
+    failures: int = 0
+    why: str = "not connected yet"
+
+
+@dataclass(slots=True, kw_only=True)
+class Conexoes:
+    """Loop over all accounts. ``on_connect`` is called when an account can send again."""
+
+    telegram: Telegram
+    contas: Contas
+    sessoes: Sessoes
+    recebedor: Recebedor
+    prazos: Prazos
+    clock: Clock
+    on_connect: Callable[[], None] = lambda: None
+    chance: Callable[[], float] = random.random
+    name: str = "sync"
+    wakeup: Wakeup = field(default_factory=Wakeup)
+    _open: dict[str, Conexao] = field(default_factory=dict)
+    _ending: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def linha(self, conta: str) -> Linha | None:
+        known = self._open.get(conta)
+        return None if known is None else known.linha
+
+    def why(self, conta: str) -> str:
+        known = self._open.get(conta)
+        return "no connection in this process" if known is None else known.why
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a step of an account is running."""
+        return any(each.step is not None for each in self._open.values())
+
+    def retry_at(self, conta: str) -> datetime:
+        """Return when a request without a connection should be tried again: soon after the pause of the account."""
+        known, now = self._open.get(conta), self.clock.now()
+        if known is None or known.until is None or known.until <= now:
+            return now + WITHOUT_CONNECTION
+        return min(known.until + AFTER_PAUSE, now + LONGEST_WAIT)
+
+    async def tick(self) -> Pace:
+        found = await with_timeout(self.prazos.database, self.contas.ativas(), self.clock, "telegram_contas")
+        active = {each.id: each for each in found}
+        for id in [id for id in self._open if id not in active]:
+            self._ending.add(ending := asyncio.create_task(self._end(self._open.pop(id))))
+            ending.add_done_callback(self._ending.discard)
+        now = self.clock.now()
+        for id, conta in active.items():
+            known = self._open.setdefault(id, Conexao(conta))
+            known.conta = conta
+            if known.step is not None:
+                self._require_end(known.step, known.began)
+            elif (step := self._next_step(known, now)) is not None:
+                self._start(known, step)
+        return Idle(self._next_look(now))
+
+    def _require_end(self, step: asyncio.Task[None], began: float) -> None:
+        """Raise CancelIgnored, which restarts the process, if a step still runs after its cancellation."""
+        if self.clock.monotonic() - began > (self.prazos.step + CANCEL_GRACE).total_seconds():
+            raise CancelIgnored(loop=self.name, what="a step of an account", stack=task_stack(step))
+
+    async def finish_steps(self) -> None:
+        """Wait until the steps that are running have ended."""
+        await asyncio.gather(*(each.step for each in self._open.values() if each.step is not None))
+
+    def _next_look(self, now: datetime) -> datetime:
+        pauses = [each.until for each in self._open.values() if each.step is None and each.until is not None]
+        return min([*(each for each in pauses if each > now), now + EVERY])
+
+    def _next_step(self, known: Conexao, now: datetime) -> Coroutine[Any, Any, None] | None:
+        """Return the step that is due, or None during a pause or a flood wait."""
+        if known.until is not None and known.until > now:
+            return None
+        if known.linha is None:
+            return self._connect(known) if _is_over(known.conta.connect_after, now) else None
+        if known.probed_at is None or now - known.probed_at >= PROBE_EVERY:
+            is_flooded = not _is_over(known.conta.probe_after, now)
+            return self._renew(known) if is_flooded else self._probe(known, known.linha)
+        until_probe = known.probed_at + PROBE_EVERY - now
+        return self._receive(known, known.linha, max(SHORTEST_RECEIVE, min(self.prazos.receive, until_probe)))
+
+    def _start(self, known: Conexao, step: Coroutine[Any, Any, None]) -> None:
+        def over(task: asyncio.Task[None]) -> None:
+            known.step = None
+            self.wakeup.set()
+
+        known.began = self.clock.monotonic()
+        known.step = asyncio.create_task(self._run(known, step), name=f"telegram:{known.conta.id}")
+        known.step.add_done_callback(over)
+
+    async def _run(self, known: Conexao, step: Coroutine[Any, Any, None]) -> None:
+        """Run one step within its limit. If the store fails or the step is late, the account pauses."""
+        limit = self.prazos.step
+        match await call_with_deadline(lambda: step, self.clock.now() + limit, self.clock, "a step"):
+            case Raised(error=error):
+                self._pause(known, name_of(error))
+            case Late(error=why):
+                log_timeout("sync", limit)
+                self._pause(known, why)
+            case _:
+                return
+
+    async def _connect(self, known: Conexao) -> None:
+        conta, limit = known.conta, self.prazos.connect
+        made = await chamar(
+            lambda limit: self.telegram.connect(conta.id, marca=conta.marca, limit=limit), limit, self.clock, "connect"
+        )
+        if isinstance(made, Falha):
+            await self._fail(known, made)
+            return
+        known.linha, known.failures, known.until, known.why = made, 0, None, ""
+        # Connecting has probed the server. The first receive stores the position from which updates count.
+        known.probed_at = self.clock.now()
+        await self.contas.conectada(conta.id)
+        self.on_connect()
+        await self._receive(known, made, FIRST_RECEIVE)
+
+    async def _probe(self, known: Conexao, linha: Linha) -> None:
+        known.probed_at = self.clock.now()
+        alive = await chamar(lambda limit: linha.probe(limit=limit), self.prazos.entity, self.clock, "probe")
+        if isinstance(alive, Vivo):
+            await self.contas.respondeu(known.conta.id, alive.eu)
+            return
+        await self._fail(known, alive)
+
+    async def _renew(self, known: Conexao) -> None:
+        """Keep the session without a probe, which also renews its ownership, because Telegram accepts no probe now."""
+        known.probed_at = self.clock.now()
+        lost = await chamar(
+            lambda _: self.sessoes.renew(known.conta.id), self.prazos.database, self.clock, "telegram_sessoes"
+        )
+        if lost is not None:
+            await self._fail(known, lost)
+
+    async def _receive(self, known: Conexao, linha: Linha, limit: timedelta) -> None:
+        got = await chamar(lambda limit: linha.receive(limit=limit), limit, self.clock, "receive")
+        if not isinstance(got, Novidades):
+            await self._fail(known, got)
+            return
+        if got.atualizacoes or got.marca != known.conta.marca:
+            conta = known.conta.id
+            kept = await chamar(
+                lambda _: self.recebedor.guardar(conta, got), self.prazos.database, self.clock, "guardar"
+            )
+            if isinstance(kept, Unknown):
+                # The position is not stored, so the next connection delivers these updates again.
+                await self._drop(known, kept.why)
+
+    async def failed(self, linha: Linha, failure: Falha) -> None:
+        """Apply the consequence of a failed request to the account of the connection. Ignore a failure of a connection
+        that was already replaced, because several requests report the end of one connection.
+        """
+        known = self._open.get(linha.conta)
+        if known is not None and known.linha is linha:
+            await self._fail(known, failure)
+
+    async def _fail(self, known: Conexao, failure: Falha) -> None:
+        """Start a wait, begin a new connection, or end the session."""
+        conta = known.conta.id
+        match failure:
+            case SlowMode() | PeerUnknown() | PeerBlocked() | Refused():
+                return  # about one request, not about the account
+            case FloodWait(metodo=metodo, wait=wait):
+                # A flood of any call that connects the account, for example of the missed updates.
+                await self.esperar(conta, Metodo.CONNECT if known.linha is None else metodo, wait)
+            case PeerFlood():
+                return  # the sender opens the account's breaker
+            case SessionRevoked(why=why, banned=banned):
+                state = EstadoDaConta.BANIDA if banned else EstadoDaConta.REVOGADA
+                await self.contas.mudar(conta, state, by=SYSTEM, erro=REVOKED(why=why))
+                await self._drop(known, REVOKED(why=why))
+            case OwnedElsewhere(until=until):
+                await self._drop(known, OWNED(), until=until)
+            case Unavailable(why=why) | Unknown(why=why):
+                await self._drop(known, why)
+
+    async def esperar(self, conta: str, metodo: Metodo, wait: timedelta) -> datetime:
+        """Store a flood wait with a random extra of up to a tenth, and return its end."""
+        until = self.clock.now() + wait * (1 + self.chance() / 10)
+        await self.contas.esperar(conta, metodo, until, FLOOD(metodo=metodo.value, seconds=round(wait.total_seconds())))
+        return until
+
+    async def _drop(self, known: Conexao, why: str, *, until: datetime | None = None) -> None:
+        """Close the connection of an account and connect again after a pause."""
+        linha, known.linha = known.linha, None
+        self._pause(known, why, until)
+        try:
+            await self.contas.caiu(known.conta.id, why)
+        finally:  # otherwise this connection and the next one would use the session at the same time
+            if linha is not None:
+                await chamar(lambda limit: linha.close(limit=limit), self.prazos.entity, self.clock, "close")
+            self.wakeup.set()
+
+    def _pause(self, known: Conexao, why: str, until: datetime | None = None) -> None:
+        longest = min(FIRST_PAUSE * 2**known.failures, LONGEST_PAUSE)
+        known.failures = min(known.failures + 1, 16)
+        known.until = until or self.clock.now() + longest * (0.5 + self.chance() / 2)
+        known.why = why
+
+    async def _end(self, known: Conexao) -> None:
+        """End the connection of an account that is no longer active."""
+        if known.step is not None:
+            known.step.cancel()
+        if (linha := known.linha) is not None:
+            await chamar(lambda limit: linha.close(limit=limit), self.prazos.entity, self.clock, "close")
+
+    async def drain(self, grace: timedelta) -> None:
+        await asyncio.gather(*(self._end(each) for each in self._open.values()), *self._ending)
+        self._open.clear()
+
+
+def _is_over(wait: datetime | None, now: datetime) -> bool:
+    return wait is None or wait <= now

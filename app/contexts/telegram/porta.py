@@ -1,0 +1,386 @@
+"""The port to Telegram: requests with one account, and every possible answer.
+
+An implementation never repeats a send, never waits out a flood and never raises. Each request takes ``limit``, the time
+after which it is abandoned, and returns its own success value or one of these failures:
+
+    FloodWait        nothing was done. The account may call this method again after ``wait``
+    SlowMode         nothing was sent. The chat accepts the next message of this account after ``wait``
+    PeerFlood        nothing was sent. Telegram limits the account as a whole: stop writing with it for hours
+    PeerUnknown      nothing was sent. The account cannot find or address this person or chat
+    PeerBlocked      nothing was sent. The person or the chat accepts no message from this account
+    SessionRevoked   nothing was done. The account is logged out or banned: a person has to log in again
+    OwnedElsewhere   nothing was done. Another process owns the session
+    Refused          nothing was done. permanent: a retry of the same request fails too
+    Unavailable      nothing was done. The request did not leave: there is no connection
+    Unknown          the answer is lost. The request may have been done
+
+A send carries a ``random_id``. Telegram sends one message per account and ``random_id``: a repetition returns the first
+message (``Sent``) or ``AlreadySent``, as long as the server remembers the ``random_id``. After that, ``list_sent`` finds
+the message in the history of the chat.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Protocol, TypeAlias
+
+
+class Metodo(StrEnum):
+    """Methods that Telegram limits separately for each account."""
+
+    CONNECT = "connect"
+    PROBE = "probe"
+    SEND_TEXT = "send_text"
+    SEND_FILE = "send_file"
+    FORWARD = "forward"
+    EDIT = "edit"
+    DELETE = "delete"
+    MARK_READ = "mark_read"
+    RESOLVE = "resolve"
+    HISTORY = "history"
+    LIST_SENT = "list_sent"
+
+
+@dataclass(frozen=True, slots=True)
+class FloodWait:
+    metodo: Metodo
+    wait: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class SlowMode:
+    wait: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class PeerFlood:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class PeerUnknown:
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PeerBlocked:
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRevoked:
+    """The session is no longer valid. ``banned`` means that Telegram closed the account, so logging in again does not
+    help.
+    """
+
+    why: str
+    banned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedElsewhere:
+    """Another process owns the session. ``until`` is the end of its lease if it does not renew the lease."""
+
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    why: str  # shown to operators: contains no number, no name and no text
+    permanent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    why: str
+
+
+Falha: TypeAlias = (
+    FloodWait
+    | SlowMode
+    | PeerFlood
+    | PeerUnknown
+    | PeerBlocked
+    | SessionRevoked
+    | OwnedElsewhere
+    | Refused
+    | Unavailable
+    | Unknown
+)
+
+
+class TipoDeChat(StrEnum):
+    PESSOA = "pessoa"
+    GRUPO = "grupo"
+    CANAL = "canal"  # a channel or a supergroup
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The address of a person or a chat. ``acesso`` is valid for the account that obtained it only."""
+
+    tipo: TipoDeChat
+    id: int
+    acesso: int | None = field(default=None, compare=False)
+
+    @property
+    def chave(self) -> str:
+        """The identity of the chat, equal for all accounts."""
+        return f"{self.tipo.value}:{self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entidade:
+    """A person or a chat. ``telefone`` has digits only; Telegram shows it only to contacts."""
+
+    peer: Peer
+    nome: str | None = None
+    username: str | None = None  # without @
+    telefone: str | None = None
+    is_bot: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Midia:
+    """An attachment by reference. ``referencia`` identifies the file at Telegram; its bytes are not read."""
+
+    tipo: str  # imagem, video, audio, documento, figurinha, localizacao, contato, outro
+    referencia: str
+    nome: str | None = None
+    mime: str | None = None
+    tamanho: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MensagemVista:
+    """A message of a chat, from an update or from the history.
+
+    ``id`` is unique in its chat only (``chat.peer.chave``). ``random_id`` is known only for messages that this
+    connection sent. ``editada`` is the time of the last edit.
+    """
+
+    chat: Entidade
+    id: int
+    em: datetime
+    texto: str
+    autor: Entidade | None = None
+    is_own: bool = False
+    random_id: int | None = None
+    midia: Midia | None = None
+    resposta_a: int | None = None
+    encaminhada: bool = False
+    editada: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apagadas:
+    """Deleted messages. ``chat`` is None for persons and small groups, whose message ids are unique in the account."""
+
+    chat: Peer | None
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LidaPeloOutro:
+    """The other side has read the messages of the account in this chat up to ``ate``."""
+
+    chat: Peer
+    ate: int
+
+
+Atualizacao: TypeAlias = MensagemVista | Apagadas | LidaPeloOutro
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Novidades:
+    """Updates in order of arrival; empty if nothing arrived within the limit.
+
+    ``marca`` is the position after these updates. Store it in the transaction that stores the updates and hand it to the
+    next ``connect``, which then delivers everything that arrived since. Updates may come twice around a reconnection.
+    """
+
+    atualizacoes: tuple[Atualizacao, ...]
+    marca: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arquivo:
+    """A file to send."""
+
+    conteudo: bytes = field(repr=False)
+    nome: str
+    mime: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    id: int
+    em: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadySent:
+    """The server knows this ``random_id``: the message was sent before. ``list_sent`` returns its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feito:
+    """The request was done. Edits, deletions and reads may be repeated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vivo:
+    """The account answers. ``eu`` is its own user id. ``atraso`` means that updates are missing; the connection fetches
+    them.
+    """
+
+    eu: int
+    atraso: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Historico:
+    """A page of messages with an id above the requested one, oldest first. The next page begins after ``ate``, even if
+    this page contains no readable message.
+    """
+
+    mensagens: tuple[MensagemVista, ...]
+    ate: int
+    has_more: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enviadas:
+    """Messages that the account sent in a chat, newest first. Only a complete list proves that a message was not sent."""
+
+    mensagens: tuple[MensagemVista, ...]
+    is_complete: bool
+
+
+SendResult: TypeAlias = Sent | AlreadySent | Falha
+
+
+class Linha(Protocol):
+    """A connected account. It works until ``close``, or until a request returns ``SessionRevoked`` or
+    ``OwnedElsewhere``.
+    """
+
+    @property
+    def conta(self) -> str: ...
+
+    async def probe(self, *, limit: timedelta) -> Vivo | Falha:
+        """Check that the server answers, renew the ownership of the session, and fetch missing updates. A failure means
+        that the connection is dead: close it and connect again.
+        """
+        ...
+
+    async def send_text(
+        self, peer: Peer, texto: str, *, random_id: int, resposta_a: int | None = None, limit: timedelta
+    ) -> SendResult: ...
+
+    async def send_file(
+        self, peer: Peer, arquivo: Arquivo, legenda: str, *, random_id: int, limit: timedelta
+    ) -> SendResult:
+        """Upload and send a file. An upload that fails returns ``Unavailable``: the message was not sent."""
+        ...
+
+    async def forward(
+        self, origem: Peer, id: int, destino: Peer, *, random_id: int, limit: timedelta
+    ) -> SendResult: ...
+
+    async def edit(self, peer: Peer, id: int, texto: str, *, limit: timedelta) -> Feito | Falha: ...
+
+    async def delete(self, peer: Peer, ids: Sequence[int], *, limit: timedelta) -> Feito | Falha:
+        """Delete messages for both sides. Messages that do not exist count as deleted."""
+        ...
+
+    async def mark_read(self, peer: Peer, ate: int, *, limit: timedelta) -> Feito | Falha: ...
+
+    async def resolve(self, destino: str, *, limit: timedelta) -> Entidade | Falha:
+        """Find a person or a chat by ``@username``, ``+telephone``, ``Peer.chave`` or the id of a person. A known entity
+        costs no request to Telegram.
+        """
+        ...
+
+    async def history(self, peer: Peer, *, after: int, most: int, limit: timedelta) -> Historico | Falha: ...
+
+    async def list_sent(self, peer: Peer, *, since: datetime, limit: timedelta) -> Enviadas | Falha: ...
+
+    async def receive(self, *, limit: timedelta) -> Novidades | Falha:
+        """Wait for updates. Return as soon as there are any, or return an empty result after ``limit``."""
+        ...
+
+    async def close(self, *, limit: timedelta) -> None:
+        """End the connection and give up the ownership of the session. Never fails; safe to call twice."""
+        ...
+
+
+class Telegram(Protocol):
+    async def connect(self, conta: str, *, marca: str | None, limit: timedelta) -> Linha | Falha:
+        """Take ownership of the session of an account and connect. ``marca`` is the position of the last stored update;
+        without it, updates begin now. An account without a session returns ``SessionRevoked``.
+        """
+        ...
+
+
+class Entidades(Protocol):
+    """Known people and chats of an account, so that they are not resolved again."""
+
+    async def find(self, conta: str, destino: str) -> Entidade | None: ...
+
+    async def keep(self, conta: str, entidades: Sequence[Entidade]) -> None: ...
+
+    async def forget(self, conta: str, peer: Peer) -> None: ...
+
+
+class MotivoDaRecusa(StrEnum):
+    """Reasons why a login is refused."""
+
+    TELEFONE = "telefone"  # no account has this number, or it is not a number
+    CODIGO = "codigo"
+    CODIGO_VENCIDO = "codigo_vencido"
+    SENHA = "senha"
+    SESSAO = "sessao"  # not a session, or no longer logged in
+    BANIDA = "banida"
+
+
+@dataclass(frozen=True, slots=True)
+class Recusado:
+    motivo: MotivoDaRecusa
+
+
+@dataclass(frozen=True, slots=True)
+class PedeSenha:
+    """The account has a password in addition to the code."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entrou:
+    """A successful login: the session to store, and the account. Both are hidden in every representation, so that no log
+    and no error contains them.
+    """
+
+    sessao: str = field(repr=False)
+    eu: Entidade = field(repr=False)
+
+
+class Login(Protocol):
+    """One login. The calls of a login share a connection, so they are made on the same object."""
+
+    async def ask_code(self, telefone: str, *, limit: timedelta) -> Feito | Recusado | Falha: ...
+
+    async def sign_in(self, codigo: str, *, limit: timedelta) -> Entrou | PedeSenha | Recusado | Falha: ...
+
+    async def check_password(self, senha: str, *, limit: timedelta) -> Entrou | Recusado | Falha: ...
+
+    async def import_session(self, sessao: str, *, limit: timedelta) -> Entrou | Recusado | Falha:
+        """Check that a session of another program is logged in. That program must not use it any longer."""
+        ...
+
+    async def close(self, *, limit: timedelta) -> None: ...

@@ -1,0 +1,59 @@
+"""The deadline of every call to Telegram. A port must end each request at its limit; if it does not, this module ends
+the call.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final, TypeVar, cast
+
+from app.contexts.telegram.porta import Unavailable, Unknown
+from batuta.kernel import Clock, Late, Raised, Returned, call_with_deadline, name_of
+from batuta.reasons import define
+
+log = logging.getLogger("julia.telegram")
+T = TypeVar("T")
+# The port should end a request by itself. It is cancelled this long after its limit.
+MARGIN: Final = timedelta(seconds=2)
+TIMEOUT = define("telegram_timeout", "[TIMEOUT] {op} after {seconds}s")
+CRASHED = define("telegram_falhou", "{op} failed: {error}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prazos:
+    """Time limits of the requests to Telegram, and of the writes of inbound messages."""
+
+    send: timedelta = timedelta(seconds=30)
+    entity: timedelta = timedelta(seconds=15)
+    media: timedelta = timedelta(seconds=60)
+    database: timedelta = timedelta(seconds=10)
+    connect: timedelta = timedelta(seconds=30)
+    receive: timedelta = timedelta(seconds=20)
+    cycle: timedelta = timedelta(seconds=120)
+
+    @property
+    def step(self) -> timedelta:
+        """The limit of one step of an account: connect, receive and store."""
+        return min(self.cycle, self.connect + self.receive + self.database)
+
+
+def log_timeout(op: str, limit: timedelta) -> None:
+    """Log that an operation took longer than its limit, with the words that operators search for."""
+    log.warning("[TIMEOUT] %s após %gs", op, limit.total_seconds())
+
+
+async def chamar(call: Callable[[timedelta], Awaitable[T]], limit: timedelta, clock: Clock, op: str) -> T | Unknown:
+    """Call the port with a limit, and return Unknown if it raises or does not return in time."""
+    began = clock.monotonic()
+    match await call_with_deadline(lambda: call(limit), clock.now() + limit + MARGIN, clock, op):
+        case Returned(value=value):
+            # The port ended the call itself at the limit.
+            if isinstance(value, Unknown | Unavailable) and clock.monotonic() - began >= limit.total_seconds():
+                log_timeout(op, limit)
+            return cast("T", value)
+        case Raised(error=error):
+            return Unknown(CRASHED(op=op, error=name_of(error)))
+        case Late():
+            log_timeout(op, limit)
+            return Unknown(TIMEOUT(op=op, seconds=round(limit.total_seconds())))

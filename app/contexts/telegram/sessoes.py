@@ -1,0 +1,136 @@
+"""Sessions of Telegram accounts: stored encrypted, and owned by one process at a time.
+
+A session is the whole access to an account. Only an implementation of the port reads it, and only while this process
+owns it. Telegram ends a session that two processes use, so an owner renews its lease with every probe. A process that
+cannot renew it stops using the session before the lease ends. When a process has provably ended, another process may
+take its session immediately.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Final, Protocol
+
+from app.contexts.telegram.porta import OwnedElsewhere, SessionRevoked
+from batuta import BatutaError
+from batuta.kernel import Clock, has_ended
+from batuta.reasons import define, reason_of_error
+from batuta.sql import Database, Query, Transaction, load_queries
+
+# Three probes. An owner on another machine that was killed is replaced after this time.
+LEASE: Final = timedelta(seconds=180)
+NO_SESSION = define("telegram_sem_sessao", "the account has no session: run `batuta telegram login`")
+
+
+class ChaveErrada(BatutaError):
+    """Raised if no key decrypts a session."""
+
+    sentence = (
+        "the session of the Telegram account cannot be decrypted: set SECRET_KEY or TELEGRAM_SESSION_KEYS to the key it "
+        "was stored with, or log in again with `batuta telegram login`"
+    )
+
+
+class SemChave(BatutaError):
+    """Raised for a session that cannot be stored because no key is configured."""
+
+    sentence = (
+        "a Telegram session is stored encrypted, and no key is set: set SECRET_KEY or TELEGRAM_SESSION_KEYS first"
+    )
+
+
+class Cifra(Protocol):
+    """Encryption with a ring of keys. The newest key encrypts; every key decrypts."""
+
+    def encrypt(self, conta: str, clear: str) -> str: ...
+
+    def decrypt(self, conta: str, cifrada: str) -> str:
+        """Return the session. Raises ChaveErrada if no key fits, or the text belongs to another account."""
+        ...
+
+    def is_current(self, cifrada: str) -> bool:
+        """Return whether the newest key encrypted this text."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SessionQueries:
+    store: Query
+    take: Query
+    take_over: Query
+    renew: Query
+    release: Query
+    encrypt_again: Query
+    remove: Query
+    owner: Query
+    all_sessions: Query
+
+
+class Sessoes:
+    def __init__(self, database: Database, cifra: Cifra, clock: Clock, dono: str) -> None:
+        """Create the store. ``dono`` identifies this process; ``batuta.kernel.make_owner`` creates it."""
+        self._database = database
+        self._cifra = cifra
+        self._clock = clock
+        self._dono = dono
+        self._queries = load_queries(SessionQueries, Path(__file__).parent / "sessoes.sql", database.dialect)
+
+    async def store(self, conta: str, sessao: str, *, within: Transaction | None = None) -> None:
+        """Store the session of a login. A process that uses an earlier session of the account loses it."""
+        await (within or self._database).run(
+            self._queries.store, conta_id=conta, cifrada=self._cifra.encrypt(conta, sessao), now=self._clock.now()
+        )
+
+    async def take(self, conta: str) -> str | OwnedElsewhere | SessionRevoked:
+        """Take ownership of a session and return it. A session under an old key is encrypted again."""
+        now = self._clock.now()
+        mine = {"conta_id": conta, "dono": self._dono, "ate": now + LEASE}
+        row = await self._database.one(self._queries.take, **mine, now=now)
+        if row is None:
+            owner = await self._database.one(self._queries.owner, conta_id=conta)
+            if owner is not None and owner["dono"] is not None and has_ended(owner["dono"]):
+                row = await self._database.one(self._queries.take_over, **mine, antes=owner["dono"])
+        if row is None:
+            return await self._why_not(conta)
+        try:
+            sessao = self._cifra.decrypt(conta, row["cifrada"])
+        except ChaveErrada as error:
+            return SessionRevoked(str(reason_of_error(error)))
+        await self._encrypt_again(conta, row["cifrada"], sessao)
+        return sessao
+
+    async def renew(self, conta: str) -> OwnedElsewhere | SessionRevoked | None:
+        """Renew the ownership. Returns None, or why the session must not be used any longer."""
+        renewed = await self._database.run(
+            self._queries.renew, conta_id=conta, dono=self._dono, ate=self._clock.now() + LEASE
+        )
+        return None if renewed else await self._why_not(conta)
+
+    async def release(self, conta: str) -> None:
+        await self._database.run(self._queries.release, conta_id=conta, dono=self._dono)
+
+    async def remove(self, conta: str) -> bool:
+        return await self._database.run(self._queries.remove, conta_id=conta) > 0
+
+    async def encrypt_all_again(self) -> int:
+        """Encrypt every session with the newest key, and return how many had an older key. After that, the older keys
+        can be removed.
+        """
+        changed = 0
+        for row in await self._database.all(self._queries.all_sessions):
+            conta = str(row["conta_id"])
+            changed += await self._encrypt_again(conta, row["cifrada"], self._cifra.decrypt(conta, row["cifrada"]))
+        return changed
+
+    async def _encrypt_again(self, conta: str, cifrada: str, sessao: str) -> bool:
+        if self._cifra.is_current(cifrada):
+            return False
+        new, now = self._cifra.encrypt(conta, sessao), self._clock.now()
+        query = self._queries.encrypt_again
+        return await self._database.run(query, conta_id=conta, cifrada=new, antes=cifrada, now=now) > 0
+
+    async def _why_not(self, conta: str) -> OwnedElsewhere | SessionRevoked:
+        row = await self._database.one(self._queries.owner, conta_id=conta)
+        if row is None:
+            return SessionRevoked(NO_SESSION())
+        return OwnedElsewhere(row["dono_ate"] or self._clock.now())

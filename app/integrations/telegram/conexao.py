@@ -1,0 +1,82 @@
+"""Code that both implementations of the port share: the time limit of a request, its result, and the start of a
+connection.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, Final, Protocol, TypeVar
+
+from app.contexts.telegram.porta import Falha, Unavailable
+from app.contexts.telegram.sessoes import Sessoes
+from batuta.errors import DeadlineExceeded, StoreError
+from batuta.kernel import Clock, with_timeout
+
+T = TypeVar("T")
+CLOSES_WITHIN: Final = timedelta(seconds=1)
+
+
+class Ok:
+    """The result of a successful request."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Prazo:
+    """The time limit of one request to the port. All calls that the request makes share this limit."""
+
+    def __init__(self, limit: timedelta, clock: Clock) -> None:
+        self.limit = limit
+        self._clock = clock
+        self._until = clock.monotonic() + limit.total_seconds()
+
+    @property
+    def left(self) -> timedelta:
+        return timedelta(seconds=max(0.0, self._until - self._clock.monotonic()))
+
+    async def run(self, awaitable: Awaitable[T], what: str) -> T:
+        """Return the result, or cancel the call at the limit and raise DeadlineExceeded."""
+        return await with_timeout(self.left, awaitable, self._clock, what)
+
+    async def store(self, awaitable: Awaitable[T]) -> T | Unavailable:
+        """Return the result of a call to the database, or Unavailable if the database fails or does not answer in time."""
+        try:
+            return await self.run(awaitable, "database")
+        except (StoreError, DeadlineExceeded) as error:
+            return Unavailable(type(error).__name__)
+
+
+async def close_client(closing: Awaitable[None], clock: Clock) -> None:
+    """Close a client. If its sockets do not close in time, they end with the process."""
+    with suppress(DeadlineExceeded):
+        await Prazo(CLOSES_WITHIN, clock).run(closing, "close")
+
+
+class Inicio(Protocol):
+    """A line that is not connected yet."""
+
+    async def begin(self, prazo: Prazo) -> Falha | None: ...
+    async def close(self, *, limit: timedelta) -> None: ...
+
+
+L = TypeVar("L", bound=Inicio)
+
+
+async def connect_line(sessoes: Sessoes, conta: str, prazo: Prazo, make: Callable[[str], L]) -> L | Falha:
+    """Take the session of an account, and connect the line that ``make`` builds with it. A line that fails is closed."""
+    sessao = await prazo.store(sessoes.take(conta))
+    if not isinstance(sessao, str):
+        return sessao
+    line = make(sessao)
+    try:
+        failed = await line.begin(prazo)
+    except BaseException:
+        await line.close(limit=prazo.limit)
+        raise
+    if failed is None:
+        return line
+    await line.close(limit=prazo.limit)
+    return failed

@@ -1,0 +1,1 @@
+"""Tests of Telegram: the port and its implementations, sessions, the worker."""
