@@ -4,18 +4,18 @@ process reads the file.
 em_andamento ─▶ concluida     one transaction per batch: appointments, tasks and the last line
       └─▶ falhou              the attempts are exhausted
 
-Every reason to refuse a file is found before the first write (``leitor``). The file stays stored until its last row
-is an appointment. After a crash of the process or of the child, the import resumes after the last stored line.
+Every reason to refuse a file is found before the first write (``leitor``). The file stays stored until its last row has
+become an appointment. After a crash of the process or of the child, the import resumes after the last stored line.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-from app.contexts.agendamentos.model import AgendamentoRepetido, recusada
+from app.contexts.agendamentos.model import AgendamentoRepetido, colunas_ditas, recusada
 from app.contexts.agendamentos.planilha.arquivo import MOST_ROWS, nome_mostravel
 from app.contexts.agendamentos.planilha.linhas import MOST_REPORTED, Pedaco, Problema, Recusa, Reparo
 from app.contexts.agendamentos.planilha.processo import ArquivoAberto, Interrompida, LeitorDeArquivos
@@ -57,22 +57,59 @@ class Importacao:
         self._queries = import_queries(database.dialect)
 
     async def importar(
-        self, content: bytes, name: str, *, by: str, progress: Progress = lambda done, at_most: None
+        self,
+        content: bytes,
+        name: str,
+        *,
+        by: str,
+        colunas: Sequence[str] = (),
+        progress: Progress = lambda done, at_most: None,
     ) -> Row:
         """Import a file and return its record. With status ``em_andamento``, the remaining rows are imported later.
 
+        ``colunas`` has choices such as "DIA DA CONSULTA=data"; they are remembered for files with the same titles.
         ``progress`` receives the number of rows done and the largest possible number of rows.
         """
-        name = nome_mostravel(name)
+        name, chosen = nome_mostravel(name), colunas_ditas(colunas)
         try:
-            async with self._leitura.aberta(content, name) as folha:
-                id = await self._receive(folha, content, name, by)
+            async with self._opened(content, name, chosen) as (folha, used):
+                id = await self._receive(folha, content, name, by, used)
+                if chosen:
+                    said = {"forma": folha.forma, "colunas": AsJson(chosen), "by": by, "now": self._clock.now()}
+                    await self._database.run(self._queries.remember, **said)
                 await self._import_rows(id, folha, 0, progress)
         except Recusa as refused:
             raise recusada(refused) from None
         except Interrompida:
             await self._resume(id, progress)
         return await self.uma(id)
+
+    @asynccontextmanager
+    async def _opened(
+        self, content: bytes, name: str, chosen: Mapping[str, str]
+    ) -> AsyncIterator[tuple[ArquivoAberto, Mapping[str, str]]]:
+        """Open a file with the chosen columns, or with those remembered for its titles."""
+        used = chosen
+        async with AsyncExitStack() as stack:
+            try:
+                folha = await stack.enter_async_context(self._leitura.aberta(content, name, escolhidas=chosen))
+                forma = folha.forma
+            except Recusa as refused:
+                forma = str(refused.facts.get("forma", ""))
+                if chosen or not (used := await self._remembered(forma)):
+                    raise
+            else:
+                used = chosen or await self._remembered(forma)
+                if used == chosen:
+                    yield folha, used
+                    return
+            await stack.aclose()
+            async with self._leitura.aberta(content, name, escolhidas=used) as folha:
+                yield folha, used
+
+    async def _remembered(self, forma: str) -> dict[str, str]:
+        row = await self._database.one(self._queries.remembered, forma=forma) if forma else None
+        return {} if row is None else dict(row["colunas"])
 
     async def continuar(self, id: str) -> None:
         """Resume an interrupted import unless another process works on it. Mark it as failed after too many attempts."""
@@ -107,14 +144,17 @@ class Importacao:
     async def esquecer_antigas(self) -> int:
         return await self._database.run(self._queries.forget, before=self._clock.now() - KEPT, limit=100)
 
-    async def _receive(self, folha: ArquivoAberto, content: bytes, name: str, by: str) -> str:
+    async def _receive(
+        self, folha: ArquivoAberto, content: bytes, name: str, by: str, escolhidas: Mapping[str, str]
+    ) -> str:
         """Store the file. The number of rows is unknown until the file has been read to its end; until then the height
         of its sheets is used, empty rows included.
         """
         id, arquivo, sha256 = self._ids.new(), name, hashlib.sha256(content).hexdigest()
         asked = {"arquivo": arquivo, "sha256": sha256, "total_rows": folha.altura, "by": by, "now": self._clock.now()}
+        columns = {"escolhidas": AsJson(dict(escolhidas)), "colunas": AsJson(folha.colunas)}
         async with self._database.transaction() as transaction:
-            await transaction.run(self._queries.create, id=id, **asked)
+            await transaction.run(self._queries.create, id=id, **asked, **columns)
             await transaction.run(self._queries.keep, id=id, conteudo=content)
         return id
 
@@ -123,7 +163,8 @@ class Importacao:
         if row is None:
             return
         try:
-            async with self._leitura.aberta(row["conteudo"], row["arquivo"], row["linha"]) as folha:
+            chosen = row["escolhidas"] or {}
+            async with self._leitura.aberta(row["conteudo"], row["arquivo"], row["linha"], chosen) as folha:
                 await self._import_rows(id, folha, row["linha"], progress)
         except (Recusa, Interrompida):
             return  # the file passed its checks, so a later attempt continues
@@ -245,6 +286,7 @@ def resultado(row: Row | Mapping[str, Any]) -> dict[str, Any]:
         "importacao_id": row["id"],
         "filename": row["arquivo"],
         "status": row["status"],
+        "colunas": row["colunas"] or {},
         **{name: row[name] for name in names},
         **{kind: [_document(each) for each in row[kind] or []] for kind in ("errors", "warnings")},
     }

@@ -1,6 +1,13 @@
 -- write create: record an accepted file
-INSERT INTO importacoes (id, arquivo, sha256, status, total_rows, created_by, created_at, updated_at)
-VALUES (:id, :arquivo, :sha256, 'em_andamento', :total_rows, :by, :now, :now);
+INSERT INTO importacoes (id, arquivo, sha256, status, total_rows, escolhidas, colunas, created_by, created_at, updated_at)
+VALUES (:id, :arquivo, :sha256, 'em_andamento', :total_rows, :escolhidas, :colunas, :by, :now, :now);
+
+-- write remember: store the chosen columns of files with these titles
+INSERT INTO colunas_de_planilhas (forma, colunas, created_by, updated_at) VALUES (:forma, :colunas, :by, :now)
+ON CONFLICT (forma) DO UPDATE SET colunas = excluded.colunas, created_by = excluded.created_by, updated_at = excluded.updated_at;
+
+-- read remembered: the chosen columns of files with these titles
+SELECT colunas FROM colunas_de_planilhas WHERE forma = :forma;
 
 -- write keep: store the file until its last row is an appointment
 INSERT INTO importacao_arquivos (importacao_id, conteudo) VALUES (:id, :conteudo);
@@ -30,7 +37,7 @@ DELETE FROM importacao_arquivos WHERE importacao_id = :id;
 SELECT * FROM importacoes WHERE id = :id;
 
 -- read file: the file and the last imported line of an open import
-SELECT import.linha, import.arquivo, file.conteudo
+SELECT import.linha, import.arquivo, import.escolhidas, file.conteudo
 FROM importacoes AS import JOIN importacao_arquivos AS file ON file.importacao_id = import.id
 WHERE import.id = :id AND import.status = 'em_andamento';
 

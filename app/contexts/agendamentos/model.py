@@ -1,11 +1,13 @@
 """Fields and states of an appointment, and the errors of imports and changes."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final
 
+from app.contexts.agendamentos.planilha.colunas import CAMPOS_DITOS, SUGERIDOS, chave_do_titulo
 from app.contexts.agendamentos.planilha.linhas import MotivoDaLinha, Recusa
+from app.contexts.agendamentos.texto import plano
 from batuta import BatutaError
 
 TIMEOUT_SAID: Final = "Job timeout exceeded"
@@ -66,6 +68,17 @@ class SemCabecalho(PlanilhaRecusada):
     sentence = "no row of the spreadsheet looks like a header, which must name {colunas}: correct it and send it again"
 
 
+class ColunasIncertas(PlanilhaRecusada):
+    sentence = (
+        "the titles of the spreadsheet are not all known. Proposed columns: {proposta}. Send it again with one --coluna "
+        '"TITLE=FIELD" (API: colunas) for each of them; later files with these titles need none'
+    )
+
+
+class ColunaDesconhecida(PlanilhaRecusada):
+    sentence = "column {coluna} is not TITLE=FIELD with a field of {campos}: correct it and send the spreadsheet again"
+
+
 class NaoEPlanilha(PlanilhaRecusada):
     sentence = "this is not an .xlsx file but {oque}: open it in a spreadsheet program, save it as .xlsx and send that"
 
@@ -80,7 +93,7 @@ class PlanilhaComMacros(PlanilhaRecusada):
 
 class PlanilhaPerigosa(PlanilhaRecusada):
     sentence = (
-        "the file holds {oque}, which no spreadsheet needs, and was not opened: save it again as .xlsx and send that"
+        "the file contains {oque}, which no spreadsheet needs, and was not opened: save it again as .xlsx and send that"
     )
 
 
@@ -106,6 +119,7 @@ RECUSAS: Final[Mapping[MotivoDaLinha, type[PlanilhaRecusada]]] = {
     MotivoDaLinha.VAZIA: PlanilhaVazia,
     MotivoDaLinha.SEM_COLUNAS: ColunasAusentes,
     MotivoDaLinha.SEM_CABECALHO: SemCabecalho,
+    MotivoDaLinha.COLUNAS_INCERTAS: ColunasIncertas,
     MotivoDaLinha.NAO_E_PLANILHA: NaoEPlanilha,
     MotivoDaLinha.PROTEGIDA: PlanilhaProtegida,
     MotivoDaLinha.MACROS: PlanilhaComMacros,
@@ -119,4 +133,16 @@ RECUSAS: Final[Mapping[MotivoDaLinha, type[PlanilhaRecusada]]] = {
 
 def recusada(refused: Recusa) -> PlanilhaRecusada:
     """Return the error for operators that corresponds to a refusal reported by the child process."""
-    return RECUSAS[refused.motivo](**refused.facts)
+    return RECUSAS[refused.motivo](**{name: fact for name, fact in refused.facts.items() if name != "forma"})
+
+
+def colunas_ditas(ditas: Iterable[str]) -> dict[str, str]:
+    """Read choices such as "DIA DA CONSULTA=data". Returns the field of each title."""
+    chosen: dict[str, str] = {}
+    for dita in ditas:
+        titulo, _, campo = dita.rpartition("=")
+        chave, name = chave_do_titulo(titulo), CAMPOS_DITOS.get(plano(campo.strip()))
+        if not chave or name is None:
+            raise ColunaDesconhecida(coluna=dita, campos=", ".join(SUGERIDOS))
+        chosen[chave] = name
+    return chosen

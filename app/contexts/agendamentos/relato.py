@@ -1,11 +1,13 @@
-"""Convert appointments to documents for the API, the command line and the export. Documents of patients are masked
-unless the client may see them.
+"""Convert appointments to documents for the API, the command line and the export. Personal data is masked unless the
+client may see it.
 """
 
 import csv
 import io
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from enum import Enum
+from pathlib import PurePath
 from typing import Any, Final
 
 from app.contexts.agendamentos.documento.documento import documento_de
@@ -13,9 +15,27 @@ from app.contexts.agendamentos.documento.mascara import COBRIVEIS, COVERED, cpf_
 from app.contexts.agendamentos.model import CAMPOS, StatusDaLeitura
 from app.contexts.agendamentos.normalizacao import endereco_lido
 from app.contexts.agendamentos.planilha.celulas import FORMULA
+from app.contexts.agendamentos.planilha.linhas import LONGEST_TEXT
 from batuta import TaskStatus
+from batuta.kernel import mask_text
 from batuta.sql import Row
 
+
+class Visao(Enum):
+    """The part of an appointment that a client may see."""
+
+    SEM_DADOS = "place, time and state; every other field is masked"
+    SEM_DOCUMENTOS = "everything except documents"
+    INTEIRA = "everything"
+
+
+# The fields without personal data. Every other field is masked for clients without the scope pii, free text included.
+IMPESSOAIS: Final = (
+    "nome_marca", "nome_unidade", "data_agendamento", "hora_agendamento", "status", "canal_confirmacao", "data_confirmacao",
+    "hora_confirmacao",
+)  # fmt: skip
+ENDERECO_IMPESSOAL: Final = ("cidade", "uf", "avisos")
+DOCUMENTO_IMPESSOAL: Final = ("avisos",)
 SEM_LOGRADOURO: Final = "endereco_sem_logradouro"
 SEM_DOCUMENTO: Final = "documento_nao_encontrado"
 
@@ -64,9 +84,7 @@ _STATE: Final = {
 }
 
 
-def agendamento_em_palavras(
-    row: Row | Mapping[str, Any], *, com_documentos: bool, com_avisos: bool = True
-) -> dict[str, Any]:
+def agendamento_em_palavras(row: Row | Mapping[str, Any], visao: Visao, *, com_avisos: bool = True) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "id": row["id"],
         "importacao_id": row["importacao_id"],
@@ -77,19 +95,43 @@ def agendamento_em_palavras(
     shown |= {name: zulu(row[name]) for name in INSTANTS}
     if com_avisos:
         shown["normalization_warnings"] = avisos_da_leitura(row)
-    if com_documentos:
+    if visao is Visao.INTEIRA:
         return shown
     document, address = shown["documento_normalizado"], shown["endereco_normalizado"]
+    if visao is Visao.SEM_DADOS:
+        shown |= {name: _coberto(shown[name]) for name in (*CAMPOS, "cpf", "rg") if name not in IMPESSOAIS}
+        shown |= {
+            name: sem_cpf(mask_text(shown[name], LONGEST_TEXT)) for name in IMPESSOAIS if isinstance(shown[name], str)
+        }
+        shown["endereco_normalizado"] = _coberto_exceto(address, ENDERECO_IMPESSOAL)
+        shown["documento_normalizado"] = _coberto_exceto(document, DOCUMENTO_IMPESSOAL)
+        return shown
     shown |= {name: sem_cpf(shown[name]) for name in CAMPOS if isinstance(shown[name], str)}
     shown["cpf"] = cpf_coberto(shown["cpf"])
     for name in ("rg", *COBRIVEIS):
-        shown[name] = COVERED if shown[name] else None
+        shown[name] = _coberto(shown[name])
     if isinstance(address, dict):
         shown["endereco_normalizado"] = {k: sem_cpf(v) if isinstance(v, str) else v for k, v in address.items()}
     if isinstance(document, dict):
-        covered = {name: COVERED if document.get(name) else None for name in ("rg", "cns")}
+        covered = {name: _coberto(document.get(name)) for name in ("rg", "cns")}
         shown["documento_normalizado"] = {**document, **covered, "cpf": cpf_coberto(document.get("cpf"))}
     return shown
+
+
+def _coberto(value: object) -> str | None:
+    return COVERED if value else None
+
+
+def _coberto_exceto(read: Any, names: Iterable[str]) -> Any:
+    """Mask every value of a reading except ``names``."""
+    if not isinstance(read, dict):
+        return _coberto(read)
+    return {name: value if name in names else _coberto(value) for name, value in read.items()}
+
+
+def arquivo_coberto(nome: str) -> str:
+    """Mask the name of an imported file, which may name a patient. The extension stays."""
+    return f"{COVERED}{PurePath(nome).suffix[:6]}"
 
 
 def job_em_palavras(status: TaskStatus) -> dict[str, Any]:
@@ -124,14 +166,14 @@ def job_do_agendamento(job_id: str, row: Row) -> dict[str, Any]:
     }
 
 
-def em_csv(rows: Iterable[Row | Mapping[str, Any]], *, com_documentos: bool, header: bool) -> str:
+def em_csv(rows: Iterable[Row | Mapping[str, Any]], visao: Visao, *, header: bool) -> str:
     """Write appointments as CSV for spreadsheet programs. No cell begins like a formula."""
     out = io.StringIO()
     writer = csv.writer(out, delimiter=";", lineterminator="\r\n", quoting=csv.QUOTE_ALL)
     if header:
         writer.writerow(EXPORTED)
     for row in rows:
-        shown = agendamento_em_palavras(row, com_documentos=com_documentos, com_avisos=False)
+        shown = agendamento_em_palavras(row, visao, com_avisos=False)
         address, document = shown["endereco_normalizado"] or {}, shown["documento_normalizado"] or {}
         flat = {
             **address,

@@ -64,6 +64,8 @@ class AppointmentQueries:
 @dataclass(frozen=True, slots=True)
 class ImportQueries:
     create: Query
+    remember: Query
+    remembered: Query
     keep: Query
     advance: Query
     count: Query
@@ -79,6 +81,7 @@ class ImportQueries:
     forget: Query
 
 
+@cache
 def appointment_queries(dialect: Dialect) -> AppointmentQueries:
     text = (HERE / "agendamentos.sql").read_text(encoding="utf-8")
     changed = [each for each in COLUMNS if each not in (*UNCHANGED, "normalization_status", "normalization_job_id")]

@@ -37,7 +37,7 @@ _CODE = re.compile(r"[a-z]{1,4}-?[0-9]+[a-z]?", re.IGNORECASE)
 
 
 def limpo(texto: str) -> str:
-    """Unify spaces, hyphens and line ends, and remove invisible characters. Line breaks stay."""
+    """Unify spaces, hyphens and line ends, and remove invisible characters. Line breaks are kept."""
     texto = unicodedata.normalize("NFC", texto[:LONGEST_READ]).translate(_TABLE)
     return _SPACES.sub(" ", texto).strip()
 
@@ -52,7 +52,7 @@ def plano(texto: str) -> str:
 
 
 def diz_nada(texto: str) -> bool:
-    """Return whether a filled cell has no information: "não informado", "-", "o mesmo da mãe"."""
+    """Return whether a cell contains words but no information: "não informado", "-", "o mesmo da mãe"."""
     if not texto or _DIGIT.search(texto):
         return not texto
     said = plano(texto).strip(" .!*()")
@@ -60,7 +60,7 @@ def diz_nada(texto: str) -> bool:
 
 
 def titulo(texto: str) -> str:
-    """Capitalise a text that is all upper or all lower case; mixed case stays."""
+    """Capitalise a text that is all upper case or all lower case. A text in mixed case is returned unchanged."""
     if not (texto.isupper() or texto.islower()):
         return texto
     return " ".join(_word(word, first=place == 0) for place, word in enumerate(texto.split(" ")))

@@ -72,7 +72,7 @@ def so_de(texto: str, tipo: Tipo) -> str:
 
 
 def pode_ter_documento(texto: str) -> bool:
-    """Return whether the model could find a document: at least one number of the text may be a document of the patient."""
+    """Return whether a number of the text could be the CPF or RG of the patient, so that asking the model is worthwhile."""
     return any(sum(each.isdigit() for each in so_de(texto, tipo)) >= FEWEST for tipo in DOS_NOSSOS)
 
 

@@ -4,13 +4,14 @@ nothing.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from app.contexts.esteira.leituras import Leitor, ofertadas, passa
 from app.contexts.grupos.api import MotivoDoDescarte
-from app.contexts.leitura_grupos.api import Leitura, Nota, VagaDita, trechos, vaga_documento
-from app.contexts.vagas.api import Limiares, alcanca
+from app.contexts.leitura_grupos.api import Leitura, Nota, VagaDita, VagaLida, trechos, vaga_documento
+from app.contexts.nomes.api import Nomes, achar
+from app.contexts.vagas.api import Candidata, DecisaoDaImportacao, Limiares, alcanca, julgar
 from batuta import Snooze
 
 
@@ -41,6 +42,33 @@ async def provar(
     leitura = None if isinstance(read, Snooze) else read
     estagio, motivo = _fim(nota, leitura, limiares)
     return Prova(nota, leitura, estagio, motivo)
+
+
+def destino(
+    vaga: VagaLida, leitura: Leitura, nota: Nota, *, nomes: Nomes, regiao: str | None, hoje: date, limiares: Limiares
+) -> str:
+    """Return what the pipeline does with a vacancy on the day of its message: ``importada``, ``revisao`` or
+    ``descartada``. Other messages, blocked authors and corrections by operators are not considered.
+    """
+    if _fim(nota, leitura, limiares)[1] is not None:
+        return DecisaoDaImportacao.DESCARTAR.value
+    town, state = (None if each is None else each.valor for each in (vaga.cidade, vaga.uf))
+    place = achar(vaga.hospital.valor, town, state, regiao, nomes)
+    judged = julgar(
+        Candidata(
+            hospital=place.score if place.como != "recusado" else None,
+            especialidade=1.0,
+            data=vaga.data.valor,
+            confianca_data=vaga.data.confianca,
+            periodo=True,
+            valor=None if vaga.valor is None else float(vaga.valor.valor),
+            valor_tipo=None if vaga.valor_tipo is None else vaga.valor_tipo.valor.value,
+            leitura=vaga.confianca,
+        ),
+        hoje,
+        limiares,
+    )
+    return "revisao" if judged.decisao is DecisaoDaImportacao.REVISAR else judged.decisao.value
 
 
 def prova_em_palavras(prova: Prova, texto: str) -> dict[str, Any]:

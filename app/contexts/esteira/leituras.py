@@ -1,16 +1,17 @@
 """The stages that process a message: heuristic, classification, extraction. Each stores its result and its threshold."""
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
 from app.contexts.comum.ids import id_de
 from app.contexts.grupos.api import RELEITURA, Estagio, da_vaga
-from app.contexts.leitura_grupos.api import Campo, Leitura, Nota, VagaDita, heuristica, ler
+from app.contexts.leitura_grupos.api import Campo, Leitura, Nota, Trecho, VagaDita, heuristica, ler
 from app.contexts.nomes.api import Dicionario
 from app.contexts.vagas.api import NADA, Fechamentos, Limiares, Reajustado, Reajustes, alcanca
 from batuta import Skipped, Snooze
@@ -24,7 +25,12 @@ FINAIS: Final = frozenset({"texto_vazio", "muito_curta", "keyword_negativa"})
 DIAS: Final = ("segunda", "terça", "quarta", "quinta", "sexta", "sábado", "domingo")
 # A longer list of vacancies is implausible: the rest is dropped, and the message records it.
 MOST_VAGAS: Final = 200
+MOST_UNEXPLAINED: Final = 40
 REMEMBERED: Final = 2_000
+# Longest part of a text that is read; people write less. A text up to SHORT is read within some 30 ms.
+LONGEST_READ: Final = 64 * 1024
+SHORT: Final = 2_000
+T = TypeVar("T")
 # The sign that a message says a vacancy is taken. Such a message is read even with a low score.
 FECHADO: Final = "fechado"
 
@@ -49,9 +55,8 @@ class Leitor(Protocol):
 
 
 def passa(nota: Nota, limiares: Limiares) -> tuple[bool, bool, str | None]:
-    """Return whether the heuristic sees an offer, whether the next stage reads the text, and the reason if it does not.
-
-    The next stage also reads a notice that a vacancy is taken, which is not an offer.
+    """Apply the heuristic. Return whether it sees an offer, whether the next stage reads the text, and the reason if it
+    does not. The next stage also reads notices that a vacancy is taken.
     """
     looks_so = nota.motivo not in FINAIS and alcanca(nota.score, limiares.heuristica)
     passed = looks_so or FECHADO in nota.sinais
@@ -59,8 +64,17 @@ def passa(nota: Nota, limiares: Limiares) -> tuple[bool, bool, str | None]:
 
 
 def ofertadas(leitura: Leitura) -> Sequence[VagaDita]:
-    """Return the vacancies of an offer for the next stages: the complete ones, and the incomplete ones for review."""
+    """Return the vacancies of an offer that the next stages process: the complete ones, and the incomplete ones for
+    review.
+    """
     return (*leitura.vagas[:MOST_VAGAS], *leitura.incompletas) if leitura.eh_oferta else ()
+
+
+async def _beside(read: Callable[..., T], texto: str, **facts: Any) -> T:
+    """Read a text. A long one is read in a thread, so that the event loop continues."""
+    if len(texto) <= SHORT:
+        return read(texto, **facts)
+    return await asyncio.to_thread(read, texto, **facts)
 
 
 class LeitorPorRegras:
@@ -80,8 +94,13 @@ class LeitorPorRegras:
         if (known := self._read.get(key)) is not None:
             self._read.move_to_end(key)
             return known
-        read = ler(
-            texto, enviado_em=sent, grupo=mensagem["grupo"], regiao=mensagem["regiao"], vocabulario=nomes.vocabulario
+        read = await _beside(
+            ler,
+            texto[:LONGEST_READ],
+            enviado_em=sent,
+            grupo=mensagem["grupo"],
+            regiao=mensagem["regiao"],
+            vocabulario=nomes.vocabulario,
         )
         self._read[key] = read
         if len(self._read) > REMEMBERED:
@@ -115,7 +134,8 @@ class Leituras:
         if mensagem is None or not mensagem["texto"].strip():
             return Skipped("sem_texto")
         began = self._clock.monotonic()
-        nota = heuristica(mensagem["texto"], vocabulario=(await self._dicionario.nomes()).vocabulario)
+        names = await self._dicionario.nomes()
+        nota = await _beside(heuristica, mensagem["texto"][:LONGEST_READ], vocabulario=names.vocabulario)
         limits = self._limiares
         looks_so, passed, why = passa(nota, limits)
         seen = {
@@ -188,13 +208,13 @@ class Leituras:
             return effect if isinstance(effect, Snooze) else Skipped(why, effect)
         seen["motivo"] = "vagas_cortadas" if len(leitura.vagas) > MOST_VAGAS else None
         extracted = (self._queries.extracted, {**seen, "processado_em": None})
-        items, kept = self._fan_out(mensagem, vagas, extracted)
+        items, kept = self._fan_out(mensagem, vagas, extracted, leitura.inexplicadas)
         effect = await self._com_fechamento(mensagem, leitura, kept)
         return effect if isinstance(effect, Snooze) else FanOut(items, effect)
 
     async def _read_again(self, mensagem: Row, leitura: Leitura) -> StageOutcome:
-        """Add the vacancies that an earlier reading of the message did not find. Closing notices and price changes of
-        the past take no effect again.
+        """Add the vacancies that an earlier reading of the message did not find. Closing notices and price changes in
+        the message are not applied again.
         """
         known = await self._database.all(self._queries.known, id=mensagem["id"])
         there = {(row["hospital_raw"], row["especialidade_raw"], row["data"], row["periodo_raw"]) for row in known}
@@ -202,7 +222,8 @@ class Leituras:
         if not new:
             return Skipped("sem_vaga_nova")
         again = (self._queries.read_again, {"id": mensagem["id"], "vagas": len(new)})
-        items, kept = self._fan_out(mensagem, new, again, first=1 + max((row["ordinal"] for row in known), default=-1))
+        first = 1 + max((row["ordinal"] for row in known), default=-1)
+        items, kept = self._fan_out(mensagem, new, again, leitura.inexplicadas, first=first)
         return FanOut(items, kept)
 
     async def _muda(self, mensagem: Row, leitura: Leitura) -> Reajustado | Snooze | None:
@@ -226,7 +247,13 @@ class Leituras:
         return self._fechamentos.feito(mensagem, dito, decisao, kept)
 
     def _fan_out(
-        self, mensagem: Row, vagas: Sequence[VagaDita], extracted: tuple[Query, dict[str, object]], *, first: int = 0
+        self,
+        mensagem: Row,
+        vagas: Sequence[VagaDita],
+        extracted: tuple[Query, dict[str, object]],
+        unexplained: Sequence[Trecho],
+        *,
+        first: int = 0,
     ) -> tuple[tuple[NewItem, ...], Writes]:
         """Return one new item per vacancy, and the statements that store the vacancies.
 
@@ -235,7 +262,10 @@ class Leituras:
         """
         now, ids = self._clock.now(), [id_de("vaga", mensagem["id"], first + n) for n in range(len(vagas))]
         rows = [
-            (self._queries.add_vaga, {**_escrita(vaga), **_da_mensagem(mensagem), "id": id, "ordinal": n, "now": now})
+            (
+                self._queries.add_vaga,
+                {**_escrita(vaga, unexplained), **_da_mensagem(mensagem), "id": id, "ordinal": n, "now": now},
+            )
             for n, (id, vaga) in enumerate(zip(ids, vagas, strict=True), start=first)
         ]
         posted = (self._queries.posted, {"id": mensagem["contato_id"], "vagas": len(vagas)})
@@ -274,8 +304,10 @@ def _identity(written: Mapping[str, object]) -> tuple[object, ...]:
     return tuple(written[name] for name in ("hospital", "especialidade", "data", "periodo"))
 
 
-def _escrita(vaga: VagaDita) -> dict[str, object]:
-    """Return the columns of a vacancy, with the position in the text of each field."""
+def _escrita(vaga: VagaDita, unexplained: Sequence[Trecho] = ()) -> dict[str, object]:
+    """Return the columns of a vacancy, with the position in the text of each field and of the words that no rule
+    explained.
+    """
     fields: dict[str, Campo[Any] | None] = {
         name: getattr(vaga, name)
         for name in (
@@ -292,7 +324,10 @@ def _escrita(vaga: VagaDita) -> dict[str, object]:
         "hora_fim": None if vaga.hora_fim is None else f"{vaga.hora_fim.valor:%H:%M}",
         "valor": None if vaga.valor is None else float(vaga.valor.valor),
         "valor_tipo": None if vaga.valor_tipo is None else vaga.valor_tipo.valor.value,
-        "trechos": AsJson({name: list(field.trecho) for name, field in fields.items() if field and field.trecho}),
+        "trechos": AsJson(
+            {name: list(field.trecho) for name, field in fields.items() if field and field.trecho}
+            | {"inexplicado": [list(each) for each in unexplained[:MOST_UNEXPLAINED]]}
+        ),
         "confianca": vaga.confianca,
         "confianca_hospital": None if vaga.hospital is None else vaga.hospital.confianca,
         "confianca_especialidade": vaga.especialidade.confianca,

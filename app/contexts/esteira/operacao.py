@@ -1,4 +1,6 @@
-"""Operators' actions on the pipeline: run the stages, retry dead rows, enqueue messages that were never queued, prune."""
+"""Operators' actions on the pipeline: run the stages, retry dead rows, enqueue messages that were never queued, and
+delete old rows.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -72,8 +74,8 @@ class Operacao:
         self._queries = load_queries(OperationQueries, Path(__file__).parent / "operacao.sql", database.dialect)
 
     async def ciclo(self, lote: int | None = None, fora: int | None = None) -> Ciclo:
-        """Run every stage once, in order, so that a row may pass all of them. Workers may run meanwhile, because each
-        row is claimed once.
+        """Run every stage once, in order, so that a row may pass all of them. Workers may run at the same time, because
+        each row is claimed once.
         """
         began, ritmo = self._clock.now(), self._ritmo
         most, outside = lote or ritmo.lote_do_job, fora or ritmo.fora_do_job

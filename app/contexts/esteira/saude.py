@@ -23,8 +23,8 @@ DEAD_ROWS, OLD_ROWS = 10, 5
 SECO_APOS, SECO_MENSAGENS = timedelta(hours=6), 20
 # Alert on a probable misreading: one price in this many vacancies, in this share of all, and at this many places.
 REPETIDO_VEZES, REPETIDO_PARTE, REPETIDO_LUGARES = 30, 0.5, 3
-# Alert if today's share of discards differs by this much from the week's mean. The other two are the smallest counts of
-# today and of the week.
+# Alert if today's share of discards differs by this much from the week's mean. The other two constants are the smallest
+# counts of today and of the week for which the shares are compared.
 DESVIO, DESVIO_HOJE, DESVIO_SEMANA = 0.25, 40, 200
 CANARIO_APOS: Final = timedelta(minutes=30)
 CUSTO_DIA_USD: Final = 1.0

@@ -115,6 +115,8 @@ class _Pagina:
             valor_tipo=None if valor is None else Campo(ValorTipo.FIXO, valor.trecho, SURE),
             contato_nome=self._name(said.get("contato_nome")),
             contato_whatsapp=self._phone(said.get("contato_whatsapp")),
+            # Each field was checked against the message, so the score of the import decides.
+            certeza=1.0,
         )
 
     def _name(self, said: object) -> Campo[str] | None:

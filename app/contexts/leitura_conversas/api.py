@@ -1,4 +1,4 @@
-"""Names with which other contexts read inbound texts."""
+"""Names that other contexts use to read inbound texts."""
 
 from app.contexts.leitura_conversas.leitor import ler
 from app.contexts.leitura_conversas.tipos import Classe, Leitura, OptOut

@@ -1,6 +1,6 @@
-"""A linear model of the opt-out and of the class of a text.
+"""A linear model that predicts whether a text is an opt-out, and the class of the text.
 
-``features`` turns the sentences of ``texto`` into two lists of hashed numbers. The first list has pieces of two to five letters.
+``features`` turns the sentences of ``texto`` into two sets of hashed numbers. The first set has pieces of two to five letters.
 The second has words, two and three words in a row, and pairs and triples of the meanings in ``lexico.toml`` and of the fields in
 ``campos.toml``. ``classificador.json`` contains the calibration and the weights of the opt-out, ``classes.json`` those of the
 classes: one byte per feature and output. ``python -m tests.julia.leitura_conversas.train`` writes both files. The prediction needs
@@ -12,13 +12,15 @@ import json
 import lzma
 import zlib
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cache
-from itertools import pairwise
+from functools import cache, lru_cache
+from hashlib import blake2b
+from itertools import pairwise, product
 from math import exp, sqrt
+from operator import xor
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from app.contexts.leitura_conversas.lexico import fields
 from app.contexts.leitura_conversas.texto import Frase, Palavra, Texto
@@ -26,24 +28,27 @@ from app.contexts.leitura_conversas.texto import Frase, Palavra, Texto
 FILE: Final = Path(__file__).parent / "classificador.json"
 CLASSES: Final = Path(__file__).parent / "classes.json"
 SIZE: Final = 1 << 19
+_MASK: Final = SIZE - 1
 _PIECES: Final = range(2, 6)
-_REACH: Final = 4
-_REACH_OF_THIRD: Final = 2
+# Letters on each side of a space that pieces across the space contain.
+_SIDE: Final = 3
+# How far apart are the words of a pair that are not neighbours; the first two and the last two words of a triple.
+_GAPS: Final = range(2, 5)
+_GAPS_OF_TRIPLES: Final = tuple(product(range(1, 4), range(1, 3)))
 _MEANINGS: Final = 3
-# A word of these meanings counts as the word itself: the meaning only lets a pattern skip it.
+# A word of these meanings counts as the word itself.
 _LIGHT: Final = frozenset(("LEVE",))
+_CACHED: Final = 65_536
 
 
-@dataclass(frozen=True, slots=True)
-class Tracos:
-    """Hashed features: pieces of letters; words and meanings."""
+class Tracos(NamedTuple):
+    """The hashed features of a text, in two sets: pieces of letters, and words with their meanings."""
 
-    letras: tuple[int, ...]
-    palavras: tuple[int, ...]
+    letras: Set[int]
+    palavras: Set[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Atributos:
+class Atributos(NamedTuple):
     """The features of a whole text and of each of its sentences."""
 
     texto: Tracos
@@ -52,66 +57,142 @@ class Atributos:
 
 def features(texto: Texto) -> Atributos:
     """Return the features of a text. The running time is linear in the length of the text."""
-    distinct = list({frase.escrita + frase.fim[:1]: frase for frase in texto.frases}.values())
-    letters, words = [_letters(frase) for frase in distinct], [_words(frase) for frase in distinct]
+    distinct = texto.distinct()
+    parts = tuple(_sentence(frase) for frase in distinct)
+    if len(parts) == 1 and not texto.citadas:
+        return Atributos(parts[0], parts)
     count = sum(len(frase.palavras) for frase in distinct)
     general = _general(count, len(distinct), is_quoting=bool(texto.citadas))
-    parts = [
-        _sort(pieces, found | _general(len(frase.palavras), 1, is_quoting=False))
-        for pieces, found, frase in zip(letters, words, distinct, strict=True)
-    ]
-    return Atributos(_sort(set().union(*letters), general.union(*words)), tuple(parts))
+    letters: set[int] = set()
+    whole = Tracos(letters.union(*(each.letras for each in parts)), general.union(*(each.palavras for each in parts)))
+    return Atributos(whole, parts)
 
 
-def _sort(letras: Collection[int], palavras: Collection[int]) -> Tracos:
-    return Tracos(tuple(sorted(letras)), tuple(sorted(palavras)))
-
-
-def _general(words: int, sentences: int, *, is_quoting: bool) -> set[int]:
-    found = {_hash(f"words{words.bit_length()}"), _hash(f"sentences{min(sentences, 4)}")}
-    return found | {_hash("quoting")} if is_quoting else found
-
-
-def _letters(frase: Frase) -> set[int]:
-    line = f" {' '.join(each.texto for each in frase.palavras)} ".encode()
-    return {zlib.crc32(line[at : at + size], size) % SIZE for size in _PIECES for at in range(len(line) - size + 1)}
-
-
-def _words(frase: Frase) -> set[int]:
-    words = ["^", *(each.texto for each in frase.palavras), "$?" if frase.is_question() else "$"]
-    names: list[Sequence[str]] = [words[:1], *map(_names, frase.palavras), words[-1:]]
-    found = {_hash(f"w{word}") for word in words}
-    found.update(_hash(f"w{left} {right}") for left, right in pairwise(words))
-    found.update(_hash(f"t{' '.join(words[at : at + 3])}") for at in range(len(words) - 2))
-    found.update(_hash(name) for name in _combinations(names))
+def _sentence(frase: Frase) -> Tracos:
+    words = [_read(each) for each in frase.palavras]
+    letters: set[int] = set()
+    letters.update(*[each.pieces for each in words])
+    letters.update(*[_across(left.end, right.start) for left, right in pairwise(words)])
+    end = _END_OF_QUESTION if frase.is_question() else _END
+    row, firsts, lasts = zip(_START.salted, *[each.salted for each in words], end.salted, strict=True)
+    found = _combinations(*map(_columns, (row, firsts, lasts)))
     for sign in frase.sinais:
         found.update(_hash(f"e{name}") for name in (sign.texto, *sign.marcas))
-    found.update(_hash(f"!{mark}") for mark in "?!" if mark in frase.fim)
+    if frase.fim:
+        found.update(_hash(f"!{mark}") for mark in "?!" if mark in frase.fim)
+    found.update(_general(len(words), 1, is_quoting=False))
+    return Tracos(letters, found)
+
+
+class _Salgada(NamedTuple):
+    """The hashes of one name, one for each place in a feature. The hash of a pair or triple is the XOR of the hashes of
+    its members.
+    """
+
+    alone: int
+    before: int
+    after: int
+    well_before: int
+    well_after: int
+    first: int
+    second: int
+    third: int
+
+
+class _Colunas(NamedTuple):
+    """The hashes of all words of a sentence, one column for each place."""
+
+    alone: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    well_before: tuple[int, ...]
+    well_after: tuple[int, ...]
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+    third: tuple[int, ...]
+
+
+class _Palavra(NamedTuple):
+    """A word: the hashes of the word itself, of its first and of its last meaning; its pieces of letters; its first and
+    last letters.
+    """
+
+    salted: tuple[_Salgada, _Salgada, _Salgada]
+    pieces: Set[int] = frozenset()
+    start: str = ""
+    end: str = ""
+
+
+@lru_cache(maxsize=_CACHED)
+def _read(palavra: Palavra) -> _Palavra:
+    """Return the hashes of a word. The word is hashed under its meanings or, if it has none, under its fields and
+    itself.
+    """
+    texto = palavra.texto
+    names: Sequence[str] = sorted(palavra.marcas - _LIGHT)[:_MEANINGS] or (*fields().get(texto, ()), texto)
+    line = f" {texto} ".encode()
+    pieces = (line[at : at + size] for size in _PIECES for at in range(len(line) - size + 1))
+    return _Palavra(
+        (_salt(f"w{texto}"), _salt(f"m{names[0]}"), _salt(f"m{names[-1]}")),
+        frozenset(zlib.crc32(piece, len(piece)) & _MASK for piece in pieces),
+        texto[:_SIDE],
+        texto[-_SIDE:],
+    )
+
+
+def _salt(name: str) -> _Salgada:
+    # Not a CRC: the XOR of CRCs depends less on the order of the members.
+    digest = blake2b(name.encode(), digest_size=4 * len(_Salgada._fields)).digest()
+    return _Salgada(*(int.from_bytes(digest[at : at + 4], "big") & _MASK for at in range(0, len(digest), 4)))
+
+
+@lru_cache(maxsize=_CACHED)
+def _across(left: str, right: str) -> frozenset[int]:
+    """Return the pieces of letters that span the space between two words, given the end of one and the start of the
+    next.
+    """
+    line, space = f"{left} {right}".encode(), len(left.encode())
+    starts = ((size, at) for size in _PIECES for at in range(max(0, space - size + 2), space))
+    return frozenset(zlib.crc32(line[at : at + size], size) & _MASK for size, at in starts if at + size <= len(line))
+
+
+def _columns(salted: Sequence[_Salgada]) -> _Colunas:
+    return _Colunas(*zip(*salted, strict=True))
+
+
+def _combinations(words: _Colunas, firsts: _Colunas, lasts: _Colunas) -> set[int]:
+    """Return words, two and three words in a row, single meanings, and pairs and triples of meanings that are near each other.
+    A word takes part with its first and its last meaning; a triple has only first or only last meanings.
+    """
+    found = {*words.alone, *firsts.alone, *lasts.alone}
+    found.update(map(xor, words.before, words.after[1:]), _triples(words, 1, 1))
+    for left, right in product((firsts, lasts), repeat=2):
+        found.update(map(xor, left.before, right.after[1:]))
+        found.update(*[map(xor, left.well_before, right.well_after[gap:]) for gap in _GAPS])
+    for names in (firsts, lasts):
+        found.update(*[_triples(names, gap, further) for gap, further in _GAPS_OF_TRIPLES])
     return found
 
 
-def _names(palavra: Palavra) -> Sequence[str]:
-    """Return the meanings of a word, or else its fields and the word itself."""
-    return sorted(palavra.marcas - _LIGHT)[:_MEANINGS] or (*fields().get(palavra.texto, ()), palavra.texto)
+def _triples(names: _Colunas, gap: int, further: int) -> Iterator[int]:
+    return map(xor, map(xor, names.first, names.second[gap:]), names.third[gap + further :])
 
 
-def _combinations(names: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield single meanings, and pairs and triples of meanings that are near each other."""
-    for at, firsts in enumerate(names):
-        for first in firsts:
-            yield f"m{first}"
-            for second_at in range(at + 1, min(len(names), at + 1 + _REACH)):
-                gap = "_" if second_at > at + 1 else " "
-                thirds = [name for third in names[second_at + 1 : second_at + 1 + _REACH_OF_THIRD] for name in third]
-                for second in names[second_at]:
-                    pair = f"{first}{gap}{second}"
-                    yield f"m{pair}"
-                    if second_at < at + _REACH:
-                        yield from (f"M{first}_{second}_{third}" for third in thirds)
+@cache
+def _general(words: int, sentences: int, *, is_quoting: bool) -> frozenset[int]:
+    names = (f"words{words.bit_length()}", f"sentences{min(sentences, 4)}", *(("quoting",) if is_quoting else ()))
+    return frozenset(_hash(name) for name in names)
 
 
 def _hash(name: str) -> int:
-    return zlib.crc32(name.encode()) % SIZE
+    return zlib.crc32(name.encode()) & _MASK
+
+
+def _edge(name: str) -> _Palavra:
+    return _Palavra((_salt(f"w{name}"), _salt(f"m{name}"), _salt(f"m{name}")))
+
+
+_START, _END, _END_OF_QUESTION = _edge("^"), _edge("$"), _edge("$?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +207,9 @@ class Pesos:
         total = sum(map(self.weights.__getitem__, found))
         return self.bias + self.scale * total / sqrt(max(1, len(found)))
 
+    def best(self, found: Iterable[Collection[int]]) -> float:
+        return max(map(self.score, found))
+
 
 def logistic(score: float) -> float:
     return 1 / (1 + exp(-max(-30.0, min(30.0, score))))
@@ -133,8 +217,8 @@ def logistic(score: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Classificador:
-    """The trained model. ``outputs`` has the weights of each class, of ``opt_out`` and of ``certo``. ``leitor`` uses
-    ``calibration`` and ``limits`` to turn scores into a decision.
+    """The trained model. ``outputs`` has the weights of each class, of ``opt_out`` (by words), ``letras`` (opt-out by letters)
+    and ``certo``. ``leitor`` uses ``calibration`` and ``limits`` to turn scores into a decision.
     """
 
     outputs: Mapping[str, Pesos]

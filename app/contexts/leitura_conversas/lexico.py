@@ -11,7 +11,6 @@ from typing import Final
 
 _FILE: Final = Path(__file__).parent / "lexico.toml"
 _FIELDS: Final = Path(__file__).parent / "campos.toml"
-_GRAMMAR: Final = Path(__file__).parent / "gramatica.toml"
 # A shorter word resembles too many other words.
 _LONG_ENOUGH: Final = 6
 _LONGEST_GLUED: Final = 80
@@ -81,9 +80,8 @@ def _lexicon() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
         for word in listed:
             found.setdefault(fold(word), set()).add(name)
             spellings[word] = fold(word)
-    # A word in a pattern is known: it is never corrected to another word, and one typing error in it is corrected.
-    named = re.findall(r"(?<![A-Za-z_])[a-z]{5,}(?![A-Za-z_])", _GRAMMAR.read_text(encoding="utf-8"))
-    for word in [*read["conhecidas"]["palavras"], *named]:
+    # A known word is not corrected to another word. A word with one typing error is corrected to the known word.
+    for word in read["conhecidas"]["palavras"]:
         found.setdefault(fold(word), set())
         spellings[word] = fold(word)
     spellings.update({word: word for word in found})
@@ -112,7 +110,7 @@ def fields() -> dict[str, tuple[str, ...]]:
     return {word: tuple(sorted(names)[:_MOST_FIELDS]) for word, names in found.items()}
 
 
-# Abbreviations and the word that they stand for in patterns.
+# Abbreviations and the word that they stand for.
 _ALIASES: Final = {
     **dict.fromkeys(("n", "nn", "naum", "nau", "naun", "noa", "naao"), "nao"),
     **dict.fromkeys(("q", "k", "ki"), "ke"),
@@ -164,8 +162,8 @@ def meanings(word: str) -> tuple[str, frozenset[str]]:
 
 
 def _may_be(tried: str, near: tuple[str, str]) -> bool:
-    """Return whether a similar known word may replace the written word. A short word may be replaced only by a keyword
-    of the grammar.
+    """Return whether a similar known word may replace the written word. A short word may be replaced only by a word
+    that is typical of requests (``_KEY``).
     """
     return len(tried) >= _LONG_ENOUGH or (len(near[0]) > len(tried) and bool(known_words()[near[1]] & _KEY))
 

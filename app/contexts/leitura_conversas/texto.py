@@ -6,9 +6,9 @@ splits glued words. It separates quoted text, which another person wrote.
 
 import re
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from app.contexts.leitura_conversas.lexico import fold, known_words, meanings, split_glued, terms
@@ -37,7 +37,7 @@ _QUOTED_SINGLE: Final = re.compile(r"(?<![a-z0-9])'([^'\n]{2,200})'(?![a-z0-9])"
 _TOKEN: Final = re.compile(r"[a-z0-9@$]+|[.!?\n;]+|[,:()]|\+|[^\s\x00-\x7f]| - ")
 _ENDS: Final = frozenset(".!?\n;")
 _NAO: Final = "nao"
-_NEAR: Final = 4
+_CACHED: Final = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,31 +45,18 @@ class Palavra:
     texto: str
     marcas: frozenset[str]
 
+    def __hash__(self) -> int:
+        return hash(self.texto)
+
 
 @dataclass(frozen=True, slots=True)
 class Frase:
-    """A sentence. ``escrita`` has the words with their meanings, in the form that the patterns of ``padroes`` read."""
-
     palavras: tuple[Palavra, ...]
     sinais: tuple[Palavra, ...]  # emoji at any position of the sentence
     fim: str  # the punctuation that ends the sentence
-    marcas: frozenset[str]
-    escrita: str
-    chaves: frozenset[str] = field(repr=False)
-    inicios: tuple[int, ...] = field(repr=False)
-
-    def word_at(self, position: int) -> int:
-        return bisect_right(self.inicios, position) - 1
-
-    def marks_near(self, start: int, end: int) -> frozenset[str]:
-        """Return the meanings of the words near a position: the four words before it and the four after it."""
-        return frozenset().union(*(each.marcas for each in self.palavras[max(0, start - _NEAR) : end + _NEAR]))
 
     def is_question(self) -> bool:
         return "?" in self.fim
-
-    def words(self, start: int, end: int) -> str:
-        return " ".join(each.texto for each in self.palavras[start:end])
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +64,11 @@ class Texto:
     frases: tuple[Frase, ...]
     citadas: tuple[Frase, ...]
 
-    @property
-    def marcas(self) -> frozenset[str]:
-        return frozenset().union(*(each.marcas for each in self.frases))
+    def distinct(self) -> Sequence[Frase]:
+        """Return the sentences without repetitions."""
+        if len(self.frases) < 2:
+            return self.frases
+        return list({(each.palavras, each.sinais, each.fim[:1]): each for each in self.frases}.values())
 
 
 def separate(texto: str) -> Texto:
@@ -148,36 +137,25 @@ def _sentences(plain: str) -> Iterator[Frase]:
         yield _sentence(words, "")
 
 
-def _words(piece: str) -> Iterator[Palavra]:
+@lru_cache(maxsize=_CACHED)
+def _words(piece: str) -> tuple[Palavra, ...]:
     if piece in (",", ":", "(", ")", " - "):
-        yield Palavra(",", frozenset())
-        return
+        return (Palavra(",", frozenset()),)
     if piece == "+":
-        yield Palavra("mais", meanings("mais")[1])
-        return
+        return (Palavra("mais", meanings("mais")[1]),)
     word, marks = meanings(piece)
     if marks or word in known_words() or len(piece) < 7 or not piece.isalpha() or not piece.isascii():
-        yield Palavra(word, marks)
-        return
+        return (Palavra(word, marks),)
     pieces = split_glued(piece)
     if len(pieces) > 2 or (len(pieces) == 2 and pieces[0] == _NAO):
-        yield from (Palavra(*meanings(each)) for each in pieces)
-        return
-    yield Palavra(word, marks)
+        return tuple(Palavra(*meanings(each)) for each in pieces)
+    return (Palavra(word, marks),)
 
 
 def _sentence(words: Sequence[Palavra], end: str) -> Frase:
     signs = tuple(each for each in words if not each.texto.isascii())
-    words = _contact_verbs(_plain_num([each for each in words if each.texto.isascii()]))
-    written, starts, at = [], [], 0
-    for each in words:
-        token = f"·{each.texto}/{'/'.join(sorted(each.marcas))}/ "
-        starts.append(at)
-        written.append(token)
-        at += len(token)
-    marks = frozenset().union(*(each.marcas for each in (*words, *signs)))
-    keys = marks.union(each.texto for each in words)
-    return Frase(tuple(words), signs, end, marks, "".join(written), keys, tuple(starts))
+    own = [each for each in words if each.texto.isascii()] if signs else words
+    return Frase(tuple(_contact_verbs(_plain_num(own))), signs, end)
 
 
 _AFTER_NOT: Final = frozenset(("ME", "QUERER", "ENVIAR", "CHAMAR", "LIGAR", "PRECISA", "INCOMODAR"))
@@ -193,6 +171,7 @@ def _plain_num(words: Sequence[Palavra]) -> list[Palavra]:
     ]
 
 
+_CONTACT: Final = frozenset(("contato", "contatos", "contacto", "ctt"))
 _INTO_CONTACT: Final = terms("entrar entre entrem entrarem entrasem entra entrando entrase")
 _MAKE_CONTACT: Final = frozenset(
     ("faser", "fasa", "fasam", "facam", "faca", "manter", "mantenha", "mantenham", "tente", "tentem", "estabelecer")
@@ -201,10 +180,12 @@ _MAKE_CONTACT: Final = frozenset(
 
 def _contact_verbs(words: Sequence[Palavra]) -> list[Palavra]:
     """Merge "entrar em contato" into one verb."""
+    if _CONTACT.isdisjoint([each.texto for each in words]):
+        return list(words)
     read, at = [], 0
     while at < len(words):
         ahead = [each.texto for each in words[at + 1 : at + 5]]
-        found = next((n for n, each in enumerate(ahead) if each in ("contato", "contatos", "contacto", "ctt")), None)
+        found = next((n for n, each in enumerate(ahead) if each in _CONTACT), None)
         into = words[at].texto in _INTO_CONTACT and "em" in ahead
         make = words[at].texto in _MAKE_CONTACT
         if found is None or not (into or make):

@@ -25,12 +25,13 @@ class Classe(StrEnum):
 class Leitura:
     """The reading of a text.
 
-    ``confianca`` is the calibrated probability of an opt-out if ``opt_out`` is certo or provavel, else the share of ``classe``
-    among all classes. ``trechos`` has the folded words that decided, which are personal data like the text.
+    ``confianca`` is the calibrated probability of an opt-out if ``opt_out`` is certo or provavel, else the share of
+    ``classe`` among all classes. ``trechos`` has the folded words that determined the result; they are personal data,
+    like the text.
     """
 
     classe: Classe
     opt_out: OptOut
     confianca: float
-    regra: str  # the rule of the grammar, ``modelo``, or empty if the text is not an opt-out
+    regra: str  # ``pedido`` (the text asks), ``incomodo`` (it only complains), or empty if the text is not an opt-out
     trechos: tuple[str, ...] = ()

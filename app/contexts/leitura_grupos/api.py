@@ -1,4 +1,4 @@
-"""Names with which other contexts read group messages: the function that reads a message, the types of its result, and
+"""Names that other contexts use to read group messages: the function that reads a message, the types of its result, and
 helpers for texts.
 """
 
@@ -18,6 +18,7 @@ from app.contexts.leitura_grupos.tipos import (
     Leitura,
     Nota,
     Periodo,
+    Trecho,
     VagaDita,
     VagaLida,
     ValorTipo,
@@ -33,6 +34,7 @@ __all__ = [
     "Nota",
     "Periodo",
     "Texto",
+    "Trecho",
     "Turno",
     "VagaDita",
     "VagaLida",

@@ -1,4 +1,4 @@
-"""Convert a reading to a document in the format of the labelled messages."""
+"""Convert a reading to a document in the format of the labels."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -27,7 +27,7 @@ def documento(leitura: Leitura) -> dict[str, Any]:
     return {
         "eh_oferta": leitura.eh_oferta,
         "categoria": str(leitura.categoria),
-        "vagas": [vaga_documento(each) for each in leitura.vagas],
+        "vagas": [{**vaga_documento(each), "confianca": each.confianca} for each in leitura.vagas],
     }
 
 

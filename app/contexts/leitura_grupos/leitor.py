@@ -1,15 +1,17 @@
 """Entry point of the reader. It turns a message into a reading."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from app.contexts.leitura_grupos.blocos.layout import escrito
+from app.contexts.leitura_grupos.juizo.confianca import Evidencia, com_confianca, inexplicadas
 from app.contexts.leitura_grupos.juizo.fechamentos import tomadas
 from app.contexts.leitura_grupos.juizo.intencao import julgar
 from app.contexts.leitura_grupos.juizo.sinais import pedidos, sinais
 from app.contexts.leitura_grupos.marcas.folha import folha
 from app.contexts.leitura_grupos.montagem.montar import montar
-from app.contexts.leitura_grupos.texto.texto import Texto
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 from app.contexts.leitura_grupos.tipos import Categoria, Leitura
 
@@ -28,11 +30,23 @@ def ler(
 
     ``regiao`` is the town and state of the group, such as "Salvador/BA".
     """
-    known = vocabulario or Vocabulario.padrao()
-    lido = Texto.de(texto, known.grafias)
+    return _lida(texto, enviado_em, regiao or grupo, vocabulario or Vocabulario.padrao())[0]
+
+
+def evidencias(
+    texto: str, *, enviado_em: datetime, regiao: str | None, vocabulario: Vocabulario
+) -> tuple[Leitura, list[tuple[float, ...]]]:
+    """Return a reading, and the features from which the confidence of each vacancy follows."""
+    return _lida(texto, enviado_em, regiao, vocabulario)
+
+
+def _lida(
+    texto: str, enviado_em: datetime, regiao: str | None, known: Vocabulario
+) -> tuple[Leitura, list[tuple[float, ...]]]:
     today = enviado_em.astimezone(SAO_PAULO).date()
+    lido = escrito(texto, today, known)
     found = sinais(lido)
-    marks = folha(lido, today, known, regiao or grupo, pedidos(lido, found))
+    marks = folha(lido, today, known, regiao, pedidos(lido, found))
     vagas = montar(marks, known)
     judged = julgar(lido, found, marks, vagas)
     is_offer = judged.categoria is Categoria.OFERTA
@@ -40,15 +54,22 @@ def ler(
     if marks.fechados or marks.riscados:
         whole = marks
         if marks.riscados:
-            unstruck = Texto.de(texto.replace("~", " "), known.grafias)
-            whole = folha(unstruck, today, known, regiao or grupo, pedidos(unstruck, sinais(unstruck)))
+            unstruck = escrito(texto.replace("~", " "), today, known)
+            whole = folha(unstruck, today, known, regiao, pedidos(unstruck, sinais(unstruck)))
         taken = tomadas(marks, montar(replace(whole, fechados=()), known), vagas, judged)
-    return Leitura(
+    unexplained = inexplicadas(marks, found)
+    evidence = Evidencia(marks, Counter(each.tipo for each in found), unexplained, judged)
+    features = evidence.de(vagas.abertas)
+    read = Leitura(
         is_offer,
         judged.confianca,
         judged.categoria,
         judged.motivo,
-        vagas.abertas if is_offer else (),
+        tuple(com_confianca(*each, evidence.limite) for each in zip(vagas.abertas, features, strict=True))
+        if is_offer
+        else (),
         taken,
         vagas.incompletas if is_offer else (),
+        tuple(lido.trecho(each.inicio, each.fim) for each in unexplained),
     )
+    return read, features

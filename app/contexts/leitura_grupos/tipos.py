@@ -45,9 +45,42 @@ class Campo(Generic[T]):
     confianca: float = 1.0
 
 
+class Forma(StrEnum):
+    """How a vacancy was derived from the message."""
+
+    LINHA = "linha"
+    TITULO = "titulo"
+    PRODUTO = "produto"
+    TABELA = "tabela"
+
+
+@dataclass(frozen=True, slots=True)
+class Derivacao:
+    """How a vacancy was derived: written in one line, with fields of a heading, as a combination of lists, or as a cell
+    of a table.
+
+    ``herdados`` counts the fields that another line states, ``padroes`` those that no line states. ``produto`` is the
+    number of vacancies of the same line. ``preco`` is the distance of the price: 0 its line, then its heading, its
+    section, the message; 4 without a price. ``de_semana`` means that only a weekday names the day. ``do_bloco`` is the
+    range of the line.
+    """
+
+    forma: Forma
+    herdados: int
+    padroes: int
+    produto: int
+    preco: int
+    de_semana: bool
+    do_bloco: Trecho
+
+
 @dataclass(frozen=True, slots=True)
 class VagaDita:
-    """A shift as a message offers it. A field that the message does not state is None."""
+    """A shift as a message offers it. A field that the message does not state is None.
+
+    ``derivacao`` and ``certeza`` are set for complete vacancies that the rules read: ``certeza`` is the calibrated
+    probability that the vacancy and its price are correct.
+    """
 
     hospital: Campo[str] | None
     especialidade: Campo[str]
@@ -62,10 +95,16 @@ class VagaDita:
     forma_pagamento: Campo[str] | None = None
     contato_nome: Campo[str] | None = None
     contato_whatsapp: Campo[str] | None = None
+    derivacao: Derivacao | None = None
+    certeza: float | None = None
 
     @property
     def confianca(self) -> float:
-        """The lowest confidence of the four fields that identify a vacancy. A missing field counts as 0."""
+        """The calibrated probability of the vacancy, otherwise the lowest confidence of the four fields that identify
+        it. A missing field counts as 0.
+        """
+        if self.certeza is not None:
+            return self.certeza
         fields = (self.hospital, self.especialidade, self.data, self.periodo)
         return min(0.0 if each is None else each.confianca for each in fields)
 
@@ -106,7 +145,8 @@ class Leitura:
     """The reading of a group message. ``vagas`` is empty for an offer whose dates are past, or that lacks a hospital or
     a date (``incompletas``).
 
-    ``incompletas`` may also occur together with ``vagas``: a line about another place without a day.
+    ``incompletas`` may also occur together with ``vagas``: a line about another place without a day. ``inexplicadas``
+    has the words that no rule explained.
     """
 
     eh_oferta: bool
@@ -116,6 +156,7 @@ class Leitura:
     vagas: tuple[VagaLida, ...] = ()
     fechamento: Fechamento | None = None
     incompletas: tuple[VagaDita, ...] = ()
+    inexplicadas: tuple[Trecho, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Final, TypeGuard
 
 from app.contexts.leitura_grupos.api import Vocabulario, chave, palavras
-from app.contexts.nomes.nomes import busca
+from app.contexts.nomes.nomes import Conhecido, Nomes, busca
 from batuta import BatutaError
 from batuta.kernel import is_writable
 
@@ -43,6 +43,17 @@ def examinados(document: object) -> Mapping[str, Any]:
         if not _is_day(day):
             raise NomesErrados(onde="feriados_nacionais", motivo="day")
     return document
+
+
+def nomes_conhecidos(document: Mapping[str, Any]) -> Nomes:
+    """Return the names of a document as the dictionary has them after ``batuta grupos carregar``."""
+    by_form: dict[str, list[Conhecido]] = {}
+    for each in document.get("hospitais", ()):
+        known = Conhecido(each["canonico"], each["canonico"], each.get("cidade"), each.get("uf"), 1.0)
+        for form in {busca(name) for name in (each["canonico"], *each.get("aliases", ()))}:
+            by_form.setdefault(form, []).append(known)
+    vocabulary = Vocabulario.de(document) if document else Vocabulario.padrao()
+    return Nomes(versao=0, vocabulario=vocabulary, hospitais=by_form, especialidades={})
 
 
 def _entries(document: Mapping[str, Any], kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

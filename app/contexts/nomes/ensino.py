@@ -15,7 +15,7 @@ from batuta.sql import AuditLog, Database, Query, Row, Transaction, load_queries
 
 
 class NomeDesconhecido(BatutaError):
-    sentence = "no hospital or speciality has that name: `batuta grupos nomes NOME` shows which ones have a name"
+    sentence = "no hospital or speciality has that name: check its spelling with `batuta grupos nomes NOME`"
 
 
 class NomeDeVarios(BatutaError):

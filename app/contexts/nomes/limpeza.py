@@ -38,9 +38,7 @@ class Limpeza:
         self._queries = load_queries(CleaningQueries, Path(__file__).parent / "limpeza.sql", database.dialect)
 
     async def limpeza_hospitais(self, call: JobCall) -> Outcome:
-        """Examine the hospitals that the pipeline created and to which no row refers, and delete those whose text
-        cannot be a name.
-        """
+        """Delete hospitals that the pipeline created, to which no row refers, and whose text cannot be a name."""
         areas = (await self._dicionario.nomes()).vocabulario.especialidades
         looked, deleted, after = 0, 0, str(UUID(int=0))
         for _ in range(MOST_PAGES):

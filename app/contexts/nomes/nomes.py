@@ -1,6 +1,6 @@
 """Names of places: their search form, whether a text can be a name, and the hospital that has the name.
 
-The functions are pure: ``Nomes`` holds the known names, and ``achar`` decides.
+The functions are pure: ``Nomes`` contains the known names, and ``achar`` searches them.
 """
 
 import re
@@ -60,7 +60,9 @@ class Achado:
 
 @dataclass(frozen=True)
 class Nomes:
-    """The known names. ``hospitais`` and ``especialidades`` are keyed by search form; the latter has ids."""
+    """The known names, keyed by search form. The values of ``hospitais`` are hospitals; those of ``especialidades`` are
+    ids.
+    """
 
     versao: int
     vocabulario: Vocabulario
@@ -116,8 +118,8 @@ def pode_ser_nome(nome: str, *, eh_especialidade: bool = False) -> tuple[float, 
 
 
 def achar(nome: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado:
-    """Find the hospital with a name. A stated city must match; city and region choose between hospitals of the same
-    name.
+    """Find the hospital that has this name. A stated city must match; city and region choose between hospitals of the
+    same name.
     """
     for form in dict.fromkeys((busca(nome), busca(_SUFFIX.split(nome, maxsplit=1)[0]))):
         found = _choose(nomes.hospitais.get(form, ()) if form else (), cidade, uf, regiao)

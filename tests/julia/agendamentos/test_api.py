@@ -25,7 +25,7 @@ UNUSED_ID = "00000000-0000-7000-8000-999999999999"
 
 @pytest.fixture
 async def julia(julia_url: str) -> AsyncIterator[Julia]:
-    opened = await open_julia(julia_url, APP_ENV="production", WEBHOOK_SECRET="w" * 32)
+    opened = await open_julia(julia_url, APP_ENV="production", SECRET_KEY="k" * 32, WEBHOOK_SECRET="w" * 32)
     yield opened
     await opened.work.close()
 
@@ -39,7 +39,7 @@ async def ask(julia: Julia, method: str, path: str, **options: Any) -> httpx2.Re
     return await julia.ask(method, path, headers={"Accept-Language": "en", **BEARER}, **options)
 
 
-async def test_file_is_uploaded_followed_read_and_exported(julia: Julia) -> None:
+async def test_file_is_uploaded_read_and_exported(julia: Julia) -> None:
     content = xlsx(
         [HEADER, patient(1), patient(2, **{"Nome do Paciente": None}), patient(3, **{"Nome do Paciente": "=CMD()"})]
     )
@@ -50,7 +50,7 @@ async def test_file_is_uploaded_followed_read_and_exported(julia: Julia) -> None
         "success": True, "filename": "agenda.xlsx", "total_rows": 3, "imported": 2, "jobs_enqueued": 2, "cars_created": 0,
     }  # fmt: skip
     assert report["errors"] == [
-        {"linha": 3, "coluna": "Nome do Paciente", "motivo": "no patient's name: the row was not imported"}
+        {"linha": 3, "coluna": "Nome do Paciente", "motivo": "no patient name: the row was not imported"}
     ]
     listed = (await ask(julia, "GET", f"{PATH}?limite=1")).json()
     rest = (await ask(julia, "GET", f"{PATH}?antes_de={listed['proxima']}")).json()
@@ -268,8 +268,8 @@ def test_terminal_shows_an_appointment_and_the_imports(
     listed = json.loads(batuta(*JULIA, "agendamentos", "listar", "--importacao", id, "--json")[1])["appointments"]
     first = listed[0]
     shown = batuta(*JULIA, "agendamentos", "ver", first["id"])[1]
-    assert (first["id"] in shown, first["nome_paciente"] in shown) == (True, False)
-    assert first["nome_paciente"] in batuta(*JULIA, "agendamentos", "ver", first["id"], "--documentos")[1]
+    full = json.loads(batuta(*JULIA, "agendamentos", "ver", first["id"], "--documentos", "--json")[1])
+    assert (first["id"] in shown, first["nome_paciente"], full["nome_paciente"] in shown) == (True, "***", False)
     day, unit = first["data_agendamento"], first["nome_unidade"]
     for words, count in ((("--dia", day), None), (("--dia", "1999-01-01"), 0), (("--unidade", unit), None)):
         found = json.loads(batuta(*JULIA, "agendamentos", "listar", *words, "--json")[1])["appointments"]
@@ -394,3 +394,13 @@ async def test_reading_warnings_are_reported_although_the_fields_stay_empty(juli
     assert (await ask(julia, "GET", f"{PATH}/{id}")).json()["normalization_warnings"] == []  # no worker has read it yet
     await julia.work.work_once(QUEUE, 10)
     assert (await ask(julia, "GET", f"{PATH}/{id}")).json()["normalization_warnings"] == ["endereco_sem_logradouro"]
+
+
+async def test_refusal_of_a_file_with_a_password_is_readable(julia: Julia) -> None:
+    """The mask of secrets must not hide words of our own sentence."""
+    content = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600) + "EncryptedPackage".encode("utf-16-le") + bytes(600)
+    headers = {**BEARER, "Accept-Language": "pt-BR"}
+    answer = await upload(julia, content, "agenda.xlsx", headers=headers)
+    assert answer.status_code == 422
+    assert "salve sem senha" in answer.json()["detail"]
+    assert "segredo" not in answer.json()["detail"]

@@ -83,7 +83,7 @@ def read(texto: str) -> str:
         ),
     ],
 )
-def test_address_is_parsed_whatever_separates_its_parts(texto: str, lido: str) -> None:
+def test_address_is_parsed_with_any_separator(texto: str, lido: str) -> None:
     assert read(texto) == lido
 
 
@@ -191,7 +191,7 @@ def test_directions_and_telephone_are_not_part_of_the_address() -> None:
         ("Rua Um, 10, Centro, Campinas/SP", None),
     ],
 )
-def test_directions_are_kept_wherever_they_stand(texto: str, referencia: str | None) -> None:
+def test_directions_are_kept_at_every_position_of_the_text(texto: str, referencia: str | None) -> None:
     lido = endereco_de(texto)
     assert (lido.bairro, lido.cidade, lido.referencia) == ("Centro", "Campinas", referencia)
 

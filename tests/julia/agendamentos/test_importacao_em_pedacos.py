@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -16,6 +16,7 @@ from app.contexts.agendamentos import importacao
 from app.contexts.agendamentos.importacao import Importacao, ImportLoop
 from app.contexts.agendamentos.model import PlanilhaGrande, PlanilhaIlegivel, PlanilhaRecusada
 from app.contexts.agendamentos.planilha import aba, leitor, processo
+from app.contexts.agendamentos.planilha.aba import NENHUMA
 from app.contexts.agendamentos.planilha.arquivo import MOST_ROWS
 from app.contexts.agendamentos.planilha.leitor import MEMORY, MEMORY_TO_OPEN, aberta
 from app.contexts.agendamentos.planilha.linhas import MOST_AT_ONCE, Pedaco, Problema
@@ -43,9 +44,11 @@ class Mortal(LeitorDeArquivos):
         self.opened: list[int] = []
 
     @asynccontextmanager
-    async def aberta(self, content: bytes, name: str, apos: int = 0) -> AsyncIterator[ArquivoAberto]:
+    async def aberta(
+        self, content: bytes, name: str, apos: int = 0, escolhidas: Mapping[str, str] = NENHUMA
+    ) -> AsyncIterator[ArquivoAberto]:
         self.opened.append(apos)
-        async with super().aberta(content, name, apos) as folha:
+        async with super().aberta(content, name, apos, escolhidas) as folha:
             if self.deaths:
                 self.deaths -= 1
                 folha.pedacos = killing(folha)  # type: ignore[method-assign]

@@ -71,7 +71,10 @@ def model(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def julia(database_url: str) -> AsyncIterator[Office]:
-    clock, settings = FakeClock(START), settings_of(database_url, document_model_enabled=True)
+    clock, settings = (
+        FakeClock(START),
+        settings_of(database_url, address_model_enabled=True, document_model_enabled=True),
+    )
     async with build(settings, clock).work as work:
         yield Office(work, clock, settings)
 
@@ -117,11 +120,14 @@ async def test_one_question_holds_every_missing_field_each_between_its_own_marks
 @pytest.mark.parametrize(
     ("flags", "asked"),
     [
-        ({}, [["endereco"]]),
-        ({"document_model_enabled": True}, [["endereco", "documento"]]),
-        ({"address_model_enabled": False, "document_model_enabled": True}, [["documento"]]),
-        ({"address_model_enabled": False}, []),
-        ({"document_model_enabled": True, "document_normalization_enabled": False}, [["endereco"]]),
+        ({}, []),
+        ({"address_model_enabled": True}, [["endereco"]]),
+        ({"address_model_enabled": True, "document_model_enabled": True}, [["endereco", "documento"]]),
+        ({"document_model_enabled": True}, [["documento"]]),
+        (
+            {"address_model_enabled": True, "document_model_enabled": True, "document_normalization_enabled": False},
+            [["endereco"]],
+        ),
     ],
 )
 async def test_no_field_is_sent_that_the_flags_do_not_allow(
@@ -177,7 +183,10 @@ async def test_open_circuit_of_the_model_delays_appointments_without_an_attempt(
 
 
 async def test_rules_work_alone_when_the_daily_budget_is_spent(database_url: str, oracle: Oracle) -> None:
-    clock, settings = FakeClock(START), settings_of(database_url, llm_daily_budget_usd=0.0001)
+    clock, settings = (
+        FakeClock(START),
+        settings_of(database_url, address_model_enabled=True, llm_daily_budget_usd=0.0001),
+    )
     async with build(settings, clock).work as work:
         office = Office(work, clock, settings)
         for n in range(2):
@@ -238,7 +247,7 @@ async def test_reading_that_exceeds_its_timeout_fails_at_once_and_says_so(databa
         raise AssertionError
 
     oracle.perguntar = never  # type: ignore[method-assign]
-    settings = settings_of(database_url, arq_job_timeout=6)
+    settings = settings_of(database_url, address_model_enabled=True, arq_job_timeout=6)
     async with build(settings).work as work:
         office = Office(work, FakeClock(START), settings)
         await office.criar(endereco_completo=UNCLEAR)
@@ -270,7 +279,7 @@ async def test_prompt_injection_in_a_cell_forges_no_field(tmp_path: Path, oracle
     oracle.answer = Respondeu(
         {"endereco": forged, "documento": papers, "acao": "enviar", "sql": "DROP TABLE appointments"}
     )
-    values = {"document_model_enabled": True, "llm_per_minute": 1000}
+    values = {"address_model_enabled": True, "document_model_enabled": True, "llm_per_minute": 1000}
     clock, settings = FakeClock(START), settings_of(f"sqlite:///{tmp_path}/test.db", **values)
     async with build(settings, clock).work as work:
         office = Office(work, clock, settings)
@@ -289,7 +298,10 @@ async def test_prompt_injection_in_a_cell_forges_no_field(tmp_path: Path, oracle
 async def test_failed_question_over_http_is_asked_again_and_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock, values = FakeClock(START), {"openai_api_key": "chave", "openai_base_url": "http://simulador/openai/v1"}
+    clock, values = (
+        FakeClock(START),
+        {"address_model_enabled": True, "openai_api_key": "chave", "openai_base_url": "http://simulador/openai/v1"},
+    )
     settings = settings_of(f"sqlite:///{tmp_path}/test.db", **values)
     monkeypatch.setattr("app.composition.julia.build_llm", build_llm)
     transport = httpx2.ASGITransport(app=create_app(clock))

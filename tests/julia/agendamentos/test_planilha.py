@@ -84,7 +84,7 @@ async def test_csv_with_a_title_above_its_header_uses_the_headers_separator(titl
     assert [each["nome_paciente"] for each in lida.linhas] == ["Pessoa Fictícia 00001"]
 
 
-async def test_sheet_with_its_own_date_column_is_plain_whatever_else_it_has() -> None:
+async def test_sheet_with_its_own_date_column_is_plain() -> None:
     header = [*HEADER, "Marca", "Canal Confirmação", "Nome da Sala"]
     lida = await read(xlsx([header, [*patient(1), "Marca", "telefone", "Recepção"]]))
     assert [(each["data_agendamento"], each["nome_marca"]) for each in lida.linhas] == [("2026-03-11", "Marca")]

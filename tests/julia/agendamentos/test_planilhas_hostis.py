@@ -4,13 +4,15 @@ continues.
 
 import io
 import struct
+import time
 import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from app.contexts.agendamentos.model import RECUSAS
-from app.contexts.agendamentos.planilha.arquivo import MOST_ROWS, MOST_UNPACKED
+from app.contexts.agendamentos.planilha.arquivo import _FAR, _UNCOUNTED, MOST_ROWS, MOST_UNPACKED
 from app.contexts.agendamentos.planilha.leitor import MEMORY
 from app.contexts.agendamentos.planilha.linhas import MotivoDaLinha, Problema, Recusa
 from app.contexts.agendamentos.planilha.processo import LeitorDeArquivos
@@ -158,3 +160,24 @@ async def test_hidden_sheet_is_not_mistaken_for_the_first() -> None:
 
 def test_child_has_at_most_the_promised_memory() -> None:
     assert MEMORY <= 200 * 1024 * 1024
+
+
+async def test_child_that_reads_a_file_gets_no_secret_and_no_name_in_its_arguments(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("API_TOKEN", "canary-token")
+    monkeypatch.setenv("DATABASE_URL", "postgresql://x:canary-password@db/x")
+    async with LeitorDeArquivos(SystemClock()).aberta(xlsx([HEADER, patient(1)]), "Joana Inventada.xlsx") as folha:
+        process = Path(f"/proc/{folha._child.pid}")
+        given = process.joinpath("environ").read_bytes() + process.joinpath("cmdline").read_bytes()
+        assert [len(each.linhas) async for each in folha.pedacos()] == [1]
+    assert b"canary" not in given
+    assert b"Joana" not in given
+
+
+def test_look_at_cells_takes_linear_time() -> None:
+    """Each opened cell without an end was compared with the whole rest of the sheet."""
+    began = time.monotonic()
+    assert _FAR.search(b'<c r="AAA1" ' * 340_000) is None
+    assert _UNCOUNTED.search(b'<c r="AAA1" ' * 340_000) is None
+    assert time.monotonic() - began < 5  # it was 12 s on an idle machine

@@ -13,16 +13,17 @@ import pytest
 
 from app.composition.development.demo import planilha_de_demonstracao
 from app.composition.julia import julia_of
-from app.contexts.agendamentos.importacao import ImportLoop
+from app.contexts.agendamentos.importacao import ImportLoop, resultado
 from app.contexts.agendamentos.model import (
     RECUSAS,
     AgendamentoInexistente,
     AgendamentoRecusado,
     AgendamentoRepetido,
+    ColunasIncertas,
     PlanilhaRecusada,
 )
 from app.contexts.agendamentos.planilha.linhas import MotivoDaLinha, Pedaco
-from app.contexts.agendamentos.relato import em_csv
+from app.contexts.agendamentos.relato import Visao, em_csv
 from app.contexts.agendamentos.service import QUEUE, Filtro
 from app.contexts.agendamentos.tasks import Conferente
 from app.main import build
@@ -160,7 +161,7 @@ async def test_reimported_export_changes_nothing(office: Office) -> None:
     await office.work_on()
     wanted = "SELECT * FROM appointments ORDER BY id"
     before = await rows(office.database, wanted)
-    exported = em_csv(before, com_documentos=False, header=True)
+    exported = em_csv(before, Visao.SEM_DOCUMENTOS, header=True)
     for cells in csv.reader(exported.splitlines(), delimiter=";"):
         assert not any("529" in cell for cell in cells[1:])  # the first cell is an id with random digits
     done = await office.importacao.importar(f"\ufeff{exported}".encode(), "agendamentos.csv", by="alguém")
@@ -488,3 +489,17 @@ async def test_reading_by_the_rules_logs_the_same_steps_as_a_reading_by_the_mode
         f"Documents normalized for appointment {id}",
         f"Normalization completed successfully for {id}",
     ]
+
+
+async def test_chosen_columns_are_shown_and_remembered_for_files_with_the_same_titles(office: Office) -> None:
+    titles: list[Cell] = ["Quando" if name == "Data" else name for name in HEADER]
+    content = xlsx([titles, patient(1), patient(2)])
+    with pytest.raises(ColunasIncertas, match='"Quando=data"'):
+        await office.importacao.importar(content, "agenda.xlsx", by="alguém")
+    done = await office.importacao.importar(content, "agenda.xlsx", by="alguém", colunas=["Quando=data"])
+    assert resultado(done)["colunas"]["Quando"] == "data"
+    later = await office.importacao.importar(xlsx([titles, patient(3)]), "abril.xlsx", by="alguém")
+    assert (later["imported"], resultado(later)["colunas"]["Quando"]) == (1, "data")
+    assert {
+        row["data_agendamento"] for row in await rows(office.database, "SELECT data_agendamento FROM appointments")
+    } == {"2026-03-11"}

@@ -111,7 +111,7 @@ async def test_author_is_blocked_and_unblocked_over_http(julia: Julia) -> None:
         assert (await post(julia, path)).status_code == 404
 
 
-async def test_reviewer_looks_up_a_name_and_unlearns_it(julia: Julia) -> None:
+async def test_reviewer_looks_up_a_name_and_removes_it(julia: Julia) -> None:
     id = await vaga_in_review(julia)
     await post(julia, f"/grupos/revisao/{id}/aprovar")
     (known,) = (await julia.ask("GET", "/grupos/nomes?nome=hospital+inventado")).json()["nomes"]

@@ -48,7 +48,9 @@ def test_evaluation_writes_readings_in_the_form_of_the_labels(batuta: Command, f
     offer, talk = [json.loads(line) for line in (folder / "lidas.jsonl").read_text().splitlines()]
     assert (talk["id"], talk["eh_oferta"], talk["categoria"], talk["vagas"]) == ("m2", False, "conversa", [])
     assert (offer["id"], offer["eh_oferta"], offer["categoria"]) == ("m1", True, "oferta")
-    assert offer["vagas"] == [
+    [vaga] = offer["vagas"]
+    assert (vaga.pop("confianca") >= 0.93, vaga.pop("destino")) == (True, "importada")
+    assert [vaga] == [
         {
             "hospital": "Hospital Teste do Norte",
             "cidade": "Belém",
@@ -65,6 +67,24 @@ def test_evaluation_writes_readings_in_the_form_of_the_labels(batuta: Command, f
             "contato_whatsapp": "5591981000001",
         }
     ]
+
+
+def test_evaluation_writes_the_decision_of_the_pipeline(batuta: Command, folder: Path) -> None:
+    unclear = "Hospital Teste do Norte e UPA Amostra, clínica ou pediatria, de 05/08 a 20/08, manhã, tarde e noite, 700 a 1.900"
+    refused = {
+        **OFFER,
+        "id": "m3",
+        "texto": "HTN sexta SN clínico R$ 1.500 bitcoin lucro garantido clique no link e ganhe",
+    }
+    written(folder, {**OFFER, "texto": unclear}, refused)
+    (folder / "canonicos.json").write_text(json.dumps(CANONICOS))
+    arguments = ("mensagens.jsonl", "--saida", "lidas.jsonl", "--canonicos", "canonicos.json")
+    code, _, _ = batuta(*JULIA, "grupos", "avaliar", *arguments)
+    assert code == 0
+    listed, scam = [json.loads(line) for line in (folder / "lidas.jsonl").read_text().splitlines()]
+    assert {each["destino"] for each in listed["vagas"]} == {"revisao"}
+    assert all(each["confianca"] < 0.93 for each in listed["vagas"])
+    assert "importada" not in {each["destino"] for each in scam["vagas"]}
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,13 @@
 """The groups pipeline on both databases: each offer becomes one vacancy, and every decision is recorded."""
 
+import asyncio
 from datetime import date, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from app.contexts.esteira.leituras import LeitorPorRegras
 from batuta.queue.outcome import Failed
 from tests.julia.grupos.bancada import GRUPO, Bancada, vaga
 
@@ -209,3 +213,21 @@ async def test_message_of_an_unmonitored_group_is_stored_and_not_read(mesa: Banc
     assert (await mesa.one("SELECT total_mensagens FROM grupos_whatsapp WHERE jid = :jid", jid=GRUPO))[
         "total_mensagens"
     ] == 2
+
+
+async def test_long_message_is_read_while_the_event_loop_continues(mesa: Bancada) -> None:
+    beats = 0
+
+    async def beat() -> None:
+        nonlocal beats
+        while True:
+            await asyncio.sleep(0)
+            beats += 1
+
+    message: Any = {"timestamp_msg": mesa.clock.now(), "grupo": "x", "regiao": None}
+    reader = LeitorPorRegras(mesa.groups.dicionario, ZoneInfo("America/Sao_Paulo"))
+    await reader("Plantão", message)  # the names are in the cache now
+    beating = asyncio.create_task(beat())
+    await reader("Plantão dia 20/03 noturno R$ 1.500 " * 1000, message)
+    beating.cancel()
+    assert beats > 10

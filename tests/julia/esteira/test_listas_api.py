@@ -113,7 +113,7 @@ def test_dry_run_of_a_text_shows_the_slice_of_each_field(
         "palavras": "Hospital Inventado",
     }
     out = batuta(*JULIA, "grupos", "ler", CHATTER)[1]
-    assert "would be discarded at stage heuristic, for score_baixo: low score" in out
+    assert "would be discarded at stage heuristic, reason score_baixo: low score" in out
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
     assert "hospital: Hospital Inventado  [" in batuta(*JULIA, "grupos", "ler", "--em", "2026-03-10")[1]
     monkeypatch.setattr("sys.stdin", io.StringIO(" \n"))

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.composition.grupos import add_groups
+from app.composition.grupos import add_groups, limiares
 from app.composition.julia import add_guards, migrations
 from app.composition.llm import guard_llm
 from app.composition.mensagens import build_messages
@@ -75,7 +75,8 @@ async def opened(url: str, clock: FakeClock, oraculo: Oraculo, rules: Any = unsu
     add_guards(work, values)
     known = Dicionario(work.database, work.clock)
     chosen = LeitorPorRegras(known, work.zone) if rules is None else rules
-    reads = LeitorComLlm(chosen, guard_llm(work, values, oraculo), known, work.zone)
+    guarded, people = guard_llm(work, values, oraculo), values.llm_personal_data
+    reads = LeitorComLlm(chosen, guarded, known, work.zone, limiares(values), com_pessoas=people)
     groups = add_groups(work, values, build_messages(work, values).conversas, leitor=reads)
     await work.open()
     return Bancada(work, groups, clock, {})
@@ -322,3 +323,33 @@ async def test_unreachable_model_is_reported_as_unreached(clock: FakeClock) -> N
     await asking.close()
     assert isinstance(answer, Calou)
     assert answer.report.effect is Effect.UNREACHED
+
+
+PEOPLE = (
+    "Pessoal, alguém disponível pro Hospital Inventado sexta?\nFalar com Fulana Inventada 11 98765-4321\n"
+    "Dra. Beltrana Fictícia, CPF 529.982.247-25, fulana@exemplo.com.br\nRua das Acácias Inventadas, 123"
+)
+SIGNS = ("Fulana", "98765", "4321", "Beltrana", "529.982", "fulana@", "Acácias")
+
+
+async def test_model_sees_no_names_phones_documents_or_addresses(mesa: Bancada, oraculo: Oraculo) -> None:
+    found: Any = ANSWER["vagas"]
+    named = {**found[0], "contato_nome": "[nome 1]", "contato_whatsapp": "[telefone 2]"}
+    oraculo.answer = Respondeu({**ANSWER, "vagas": [named]}, 1, 1)
+    await mesa.dizem(PEOPLE)
+    await mesa.trabalha()
+    (sent,) = oraculo.asked
+    assert [sign for sign in SIGNS if sign in sent] == []
+    assert "Hospital Inventado sexta" in sent
+    row = await mesa.one("SELECT contato_nome, contato_whatsapp FROM vagas_grupo")
+    assert (row["contato_nome"], row["contato_whatsapp"]) == ("Fulana Inventada", "5511987654321")
+
+
+async def test_setting_allows_to_send_people_to_the_model(
+    database_url: str, clock: FakeClock, oraculo: Oraculo
+) -> None:
+    bench = await opened(database_url, clock, oraculo, llm_personal_data=True)
+    await bench.dizem(PEOPLE)
+    await bench.trabalha()
+    assert PEOPLE in oraculo.asked[0]
+    await bench.work.close()

@@ -35,6 +35,6 @@ def test_without_a_text_the_command_names_what_it_needs(batuta: Command) -> None
     assert (code, "--arquivo" in err) == (2, True)
 
 
-def test_people_read_a_line(batuta: Command) -> None:
+def test_output_for_people_is_one_line(batuta: Command) -> None:
     code, out, _ = batuta(*LER, "qual o valor?")
     assert (code, out.startswith("pergunta  descadastro: nao")) == (0, True)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.julia.leitura_conversas.frases import UNSEEN, authors, digest
+from tests.julia.leitura_conversas.frases import UNSEEN, authors, digest, digest_of_weights
 from tests.julia.leitura_conversas.score import VALIDATION, Score, score_unseen, validated
 
 # Of the wishes, the least share that is read certo or provavel; of the other texts, the largest share that is.
@@ -12,14 +12,23 @@ FLOORS = {
     "b": (1.0, 0.0),
     "c": (0.988, 0.012),
     "d": (0.981, 0.0),
-    "e": (1.0, 0.01),
-    "f": (0.99, 0.04),
-    "g": (1.0, 0.027),
-    "j": (0.996, 0.028),
-    "k": (0.972, 0.056),
-    "l": (0.995, 0.02),
-    "m": (1.0, 0.025),
-    "n": (0.967, 0.039),
+    "e": (0.99, 0.0),
+    "f": (0.981, 0.018),
+    "g": (1.0, 0.014),
+    "j": (0.988, 0.024),
+    "k": (0.956, 0.04),
+    "l": (0.995, 0.015),
+    "m": (1.0, 0.015),
+    "n": (0.969, 0.021),
+    "z": (0.962, 0.032),
+    "aa": (0.97, 0.04),
+    "ab": (0.95, 0.035),
+    "ac": (0.91, 0.04),
+    "ad": (0.95, 0.08),
+    "ae": (0.95, 0.005),
+    "af": (0.969, 0.054),
+    "ag": (0.976, 0.0),
+    "ah": (0.938, 0.008),
 }
 # Of the texts that are read certo, the largest share that is not an opt-out.
 WRONGLY_CERTAIN = 0.005
@@ -47,5 +56,10 @@ def test_a_text_that_is_read_certo_is_an_opt_out() -> None:
 
 
 def test_the_model_belongs_to_the_sentences_and_the_features() -> None:
-    trained = json.loads(VALIDATION.read_text(encoding="utf-8"))["digest"]
+    trained = json.loads(VALIDATION.read_text(encoding="utf-8"))["input"]
     assert digest() == trained, "run python3 -m tests.julia.leitura_conversas.train (needs scikit-learn)"
+
+
+def test_the_weights_are_those_that_the_training_wrote() -> None:
+    trained = json.loads(VALIDATION.read_text(encoding="utf-8"))["weights"]
+    assert digest_of_weights() == trained, "run python3 -m tests.julia.leitura_conversas.train (needs scikit-learn)"

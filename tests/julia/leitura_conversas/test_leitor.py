@@ -76,12 +76,12 @@ def test_a_reading_names_the_rule_and_the_words_that_decided() -> None:
         classe=Classe.OPT_OUT,
         opt_out=OptOut.CERTO,
         confianca=1.0,
-        regra="nao_enviar",
-        trechos=("nao me mande",),
+        regra="pedido",
+        trechos=("nao me mande mais mensagens",),
     )
 
 
-def test_a_wish_at_the_end_of_a_long_text_is_heard() -> None:
+def test_wish_at_the_end_of_a_long_text_is_recognised() -> None:
     assert ler("Já falei com vocês sobre a escala. " * 400 + "Não me mandem mais mensagens.").opt_out is OptOut.CERTO
 
 

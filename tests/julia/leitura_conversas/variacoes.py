@@ -1,6 +1,11 @@
-"""Copies of labelled sentences with the same labels: greetings around them, typos, abbreviations, look-alike letters."""
+"""Sentences for the training only: changed copies of labelled sentences, and sentences with slots.
+
+A copy keeps its labels; it has greetings around the sentence, typos, abbreviations or look-alike letters. ``moldes.toml`` has the
+sentences with slots.
+"""
 
 import random
+import re
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,7 +13,9 @@ from pathlib import Path
 
 from tests.julia.leitura_conversas.frases import Rotulada
 
-AROUND = tomllib.loads((Path(__file__).parent / "frases" / "em_volta.toml").read_text(encoding="utf-8"))
+FRASES = Path(__file__).parent / "frases"
+AROUND = tomllib.loads((FRASES / "em_volta.toml").read_text(encoding="utf-8"))
+PATTERNS = tomllib.loads((FRASES / "moldes.toml").read_text(encoding="utf-8"))
 JOINTS = (". ", ", ", "! ", "\n", " ", "... ")
 SHORT = {
     "você": "vc", "vocês": "vcs", "não": "n", "mensagem": "msg", "mensagens": "msgs", "quero": "qro", "que": "q", "para": "p",
@@ -20,6 +27,22 @@ NEIGHBOURS = {
 CYRILLIC = str.maketrans("aeopcxy", "аеорсху")
 DIGITS = str.maketrans("aeio", "4310")
 LONGEST = 160
+
+
+def fill(each_pattern: int, chance: random.Random) -> list[Rotulada]:
+    """Return up to ``each_pattern`` different sentences of each pattern, with random words in its slots."""
+    found = (
+        Rotulada(_fill(texto, chance), pattern["opt_out"], pattern["classe"])
+        for pattern in PATTERNS["moldes"]
+        for texto in pattern["textos"]
+        for _ in range(each_pattern)
+    )
+    return list(dict.fromkeys(found))
+
+
+def _fill(pattern: str, chance: random.Random) -> str:
+    filled = re.sub(r"\{(\w+)\}", lambda slot: chance.choice(PATTERNS["lacunas"][slot[1]]), pattern)
+    return filled.replace("não não ", "não ")
 
 
 def vary(rows: Sequence[Rotulada], copies: int, chance: random.Random) -> list[Rotulada]:

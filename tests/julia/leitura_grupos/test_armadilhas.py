@@ -107,7 +107,7 @@ def test_two_hospitals_with_their_own_dates_are_not_multiplied() -> None:
     ]
 
 
-def test_each_line_keeps_its_own_speciality() -> None:
+def test_each_line_has_its_own_speciality() -> None:
     texto = "HTN vagas abertas\nPediatria 10/08 SD 1.800\nOrtopedia 11/08 SN 2.000\nGO 12/08 SN 2.200"
     assert inteiras(texto) == [
         "Hospital Teste do Norte | Ginecologia e Obstetrícia | 08-12 noturno 2200",

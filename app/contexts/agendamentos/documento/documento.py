@@ -60,11 +60,18 @@ def cns_valido(digits: str) -> bool:
 
 
 def documento_de(texto: str) -> Documento:
-    bare = _LABEL_BEHIND.sub(r"\2 \1", limpo(texto))
+    bare = _SPACED.sub(_join_digits, _LABEL_BEHIND.sub(r"\2 \1 \3", limpo(texto)))
     return Documento() if diz_nada(bare) else _read(list(_tokens(bare)))
 
 
-_LABEL_BEHIND = re.compile(r"([0-9][0-9.-]{3,17}x?)\s?\((cpf|rg|cns)\)", re.IGNORECASE)  # 529.982.247-25 (CPF)
+_LABEL_BEHIND = re.compile(
+    r"([0-9][0-9.-]{3,17}x?)\s?\((cpf|rg|cns)\b([^()0-9]{0,20})\)", re.IGNORECASE
+)  # 529.982.247-25 (CPF)
+_SPACED = re.compile(r"(?<![0-9])(?:[0-9]\s){10}[0-9](?!\s?[0-9])")  # 5 2 9 9 8 2 2 4 7 2 5
+
+
+def _join_digits(found: "re.Match[str]") -> str:
+    return re.sub(r"\s", "", found[0])
 
 
 class Tipo(Enum):
@@ -97,6 +104,7 @@ _NUMBERS = (
     r"|[0-9]{3}[ .][0-9]{4}[ .][0-9]{4}[ .][0-9]{4}(?![0-9])"  # a SUS card
     r"|[0-9]{3}[. ,]\s?[0-9]{3}[. ,]\s?[0-9]{3}\s?[-./ ]\s?[0-9]{2}(?![0-9])"  # a CPF
     r"|[0-9]{9}\s?[-/. ]\s?[0-9]{2}(?![0-9])"
+    r"|[0-9]{6,8}-[0-9]{2}(?![0-9])"  # an RG with two check digits
     r"|\(?[0-9]{2}\)?\s?9?[0-9]{4}-[0-9]{4}(?![0-9])"  # a phone number
     rf"|[0-9]{{1,3}}(?:[. ][0-9]{{3}})+(?:\s?[-./]?\s?{_LAST}|\s?-\s?[0-9]{{2}}(?![0-9]))?"
     rf"|[0-9]{{1,13}}\s?-\s?{_LAST}"
@@ -260,6 +268,9 @@ def _walk(now: _Estado, tokens: list[Token], place: int) -> None:
             _issuer(now, uf=token.texto[:2].upper())
         case Tipo.NUMERO:
             following = tokens[place + 1] if place + 1 < len(tokens) else None
+            before = tokens[place - 1] if place else None
+            if before is not None and before.tipo is Tipo.UF and before.end == token.start and not now.esperados:
+                now.esperados.append(Tipo.RG)  # MG-12.345.678
             _number(now, token.texto, is_theirs=_is_theirs(now, tokens, place), following=following)
 
 

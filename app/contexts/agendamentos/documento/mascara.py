@@ -25,7 +25,7 @@ def esta_coberto(campo: str, texto: str) -> bool:
     """Return whether a value is a mask. A client without access to the original may send the mask back, which is not a
     new value.
     """
-    return COVERED in texto and (campo in COBRIVEIS or _CPF_COBERTO.search(texto) is not None)
+    return texto == COVERED or (COVERED in texto and (campo in COBRIVEIS or _CPF_COBERTO.search(texto) is not None))
 
 
 def _cover(digits: str) -> str | None:

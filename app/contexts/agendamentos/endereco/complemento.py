@@ -16,7 +16,7 @@ from app.contexts.agendamentos.texto import plano, quase, titulo
 _PARTED = re.compile(r"[\s,;:/.&-]*(?:e\s+)?")
 _WORD = re.compile(r"([^\W\d_]+)\s*[.º°]?\s*:?\s*")
 _VALUE = re.compile(
-    r"(?:n\s?[º°o.]\s*)?(?:([0-9]{1,5}(?:[-/][0-9]{1,4}(?!\w)|\s?-?\s?[a-z](?![\w'.])|[a-z]?[0-9]{0,3}(?![\w'])))"
+    r"(?:n\s?[º°o.]\s*)?(?:([0-9]\.[0-9]{3}(?![0-9])|[0-9]{1,5}(?:[-/][0-9]{1,4}(?!\w)|\s?-?\s?[a-z](?![\w'.])|[a-z]?[0-9]{0,3}(?![\w'])))"
     r"|([a-z]-?[0-9]{0,4}(?![\w'.])|i{2,3}(?!\w)))",
     re.IGNORECASE,
 )
@@ -77,8 +77,7 @@ def _look_up(word: str) -> str:
 
 
 def _is_value(name: str, value: "re.Match[str]") -> bool:
-    """Return whether the next word is the value of the complement: it is in "Conjunto E", it is not in "casa e fundos".
-
+    """Return whether the next word is the value of the complement. In "Conjunto E" it is; in "casa e fundos" it is not.
     A one-letter abbreviation accepts only digits.
     """
     if len(name) == 1:
@@ -87,7 +86,7 @@ def _is_value(name: str, value: "re.Match[str]") -> bool:
 
 
 def _spell(full: str, value: "re.Match[str]") -> str:
-    said = re.sub(r"\s", "", value[1] or value[2]).upper()
+    said = re.sub(r"[\s.]", "", value[1] or value[2]).upper()
     return f"{full} {said}"
 
 
@@ -101,6 +100,8 @@ def _name(texto: str, start: int) -> tuple[str, int] | None:
         word = plano(words[place]).strip(".,")
         bare = word.rstrip("0123456789")
         is_complement = bare in COM_VALOR and len(bare) > 1 and (bare != word or place + 1 < len(words))
-        if is_complement or word in INICIAM_BAIRRO:
+        if is_complement or (
+            word in INICIAM_BAIRRO and plano(words[place - 1]) not in ("de", "da", "do", "das", "dos")
+        ):
             return " ".join(words[:place]).strip(" ,-"), start + len(" ".join(words[:place]))
     return text.strip(" ,-."), len(texto)

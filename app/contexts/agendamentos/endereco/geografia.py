@@ -1,8 +1,8 @@
-"""States of Brazil, their CEP ranges and the larger cities with their abbreviations."""
+"""States of Brazil with their CEP ranges, and all municipalities with their abbreviations."""
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -42,9 +42,15 @@ _SHORT: Final = {
     "sta": ("santa",),
     "n": ("nova", "novo"),
     "nva": ("nova",),
+    "pres": ("presidente",),
+    "pte": ("presidente",),
+    "gov": ("governador",),
+    "cel": ("coronel",),
+    "dq": ("duque",),
 }
 _STATE_OF: Final = {plano(name): uf for uf, name in ESTADOS.items()}
-_WORDS = re.compile(r"[^\W_]+'?[^\W_]*\.?")
+_WORDS = re.compile(r"[^\W_]+\.?")
+LONGEST_NAME: Final = 6  # words of the longest name of a municipality, with room for an abbreviation
 
 
 class Cidade(NamedTuple):
@@ -53,30 +59,46 @@ class Cidade(NamedTuple):
 
 
 class _Atlas(NamedTuple):
-    by_name: dict[str, tuple[Cidade, ...]]  # short names included
-    by_words: dict[int, list[tuple[tuple[str, ...], Cidade]]]  # keyed by the number of words in the name
+    by_name: dict[str, tuple[Cidade, ...]]  # nicknames included; larger cities first
+    by_words: dict[tuple[int, str], list[tuple[tuple[str, ...], Cidade]]]  # keyed by number of words and first letter
+    larger: frozenset[Cidade]
 
 
 @cache
 def _atlas() -> _Atlas:
-    read = tomllib.loads((Path(__file__).parent / "cidades.toml").read_text(encoding="utf-8"))
+    here = Path(__file__).parent
+    read = tomllib.loads((here / "cidades.toml").read_text(encoding="utf-8"))
+    larger = [Cidade(nome, uf) for uf, names in read["cidades"].items() for nome in names]
+    lines = (here / "municipios.txt").read_text(encoding="utf-8").splitlines()
+    every = [Cidade(nome, uf) for uf, *names in (line.split("\t") for line in lines) for nome in names]
     by_name: dict[str, tuple[Cidade, ...]] = {}
-    by_words: dict[int, list[tuple[tuple[str, ...], Cidade]]] = {}
-    for uf, names in read["cidades"].items():
-        for nome in names:
-            cidade = Cidade(nome, uf)
-            words = tuple(_plain_words(nome))
-            by_name[" ".join(words)] = (*by_name.get(" ".join(words), ()), cidade)
-            by_words.setdefault(len(words), []).append((words, cidade))
+    by_words: dict[tuple[int, str], list[tuple[tuple[str, ...], Cidade]]] = {}
+    for cidade in dict.fromkeys([*larger, *every]):
+        words = tuple(_plain_words(cidade.nome))
+        by_name[" ".join(words)] = (*by_name.get(" ".join(words), ()), cidade)
+        by_words.setdefault((len(words), words[0][0]), []).append((words, cidade))
     for short, nome in read["apelidos"].items():
-        by_name[plano(short)] = by_name[" ".join(_plain_words(nome))]
-    return _Atlas(by_name, by_words)
+        meant = by_name[" ".join(_plain_words(nome))][0]
+        by_name[plano(short)] = (meant, *by_name.get(plano(short), ()))
+    return _Atlas(by_name, by_words, frozenset(larger))
 
 
 def uf_de(texto: str) -> str | None:
     """Return the state (UF) for its two letters or its name."""
     word = texto.strip(" .").upper()
-    return word if word in ESTADOS else _STATE_OF.get(" ".join(_plain_words(texto)))
+    return word if word in ESTADOS else _STATE_OF.get(_spelled_out(texto))
+
+
+@lru_cache(maxsize=512)
+def _spelled_out(texto: str) -> str:
+    """Return the plain words of a text, with "S. Catarina" as "santa catarina"."""
+    words = " ".join(word.rstrip(".") for word in _plain_words(texto))
+    return {
+        "s catarina": "santa catarina",
+        "sao catarina": "santa catarina",
+        "sta catarina": "santa catarina",
+        "s paulo": "sao paulo",
+    }.get(words, words)
 
 
 def cep_concorda(cep: str, uf: str) -> bool:
@@ -85,24 +107,36 @@ def cep_concorda(cep: str, uf: str) -> bool:
 
 
 def cidade_de(texto: str, uf: str | None) -> Cidade | None:
-    """Return the known city whose name is this text. The text may also be a short form of the name, or have one wrong
+    """Return the municipality whose name is this text. The text may also be a short form of the name, or have one wrong
     letter.
     """
     return _cidade(texto.strip(" .-"), uf)
 
 
 def cidade_no_fim(texto: str, uf: str | None) -> tuple[str, Cidade] | None:
-    """Split a city off the end of a text without separator: "CENTRO SAO PAULO"."""
+    """Split a city off the end of a text without separator: "CENTRO SAO PAULO". With a state, the city is one of that
+    state. Without one, it is a larger city.
+    """
     words = texto.split(" ")
-    for place in range(len(words)):
-        cidade = _exact(_plain_words(" ".join(words[place:])), uf)
+    for place in range(max(0, len(words) - LONGEST_NAME), len(words)):
+        plain = _plain_words(" ".join(words[place:]))
+        if not plain:
+            continue
+        found = _atlas().by_name.get(" ".join(word.rstrip(".") for word in plain), ())
+        if not found and place and (plain[0] in _SHORT or plain[0][-1] == "."):
+            found = _shortened(tuple(plain))
+        cidade = next((each for each in found if (each.uf == uf if uf else is_larger(each))), None)
         if cidade is not None:
             return " ".join(words[:place]), cidade
     return None
 
 
+def is_larger(cidade: Cidade) -> bool:
+    return cidade in _atlas().larger
+
+
 def nome_da_cidade(texto: str, uf: str | None) -> str:
-    """Return the full name of a known city, or else the text as written."""
+    """Return the full name of a municipality, or else the text as written."""
     cidade = cidade_de(texto, uf)
     return titulo(texto) if cidade is None else cidade.nome
 
@@ -110,23 +144,22 @@ def nome_da_cidade(texto: str, uf: str | None) -> str:
 @lru_cache(maxsize=4096)
 def _cidade(texto: str, uf: str | None) -> Cidade | None:
     words = _plain_words(texto)
-    return _exact(words, uf) or _match_shortened(words, uf) or _match_mistyped(words, uf)
+    if not words:
+        return None
+    exact = _atlas().by_name.get(" ".join(word.rstrip(".") for word in words), ())
+    return _prefer(exact, uf) or _prefer_known(_shortened(tuple(words)), uf) or _match_mistyped(words, uf)
 
 
-def _exact(words: list[str], uf: str | None) -> Cidade | None:
-    return _prefer(_atlas().by_name.get(" ".join(word.rstrip(".") for word in words), ()), uf)
-
-
-def _match_shortened(words: list[str], uf: str | None) -> Cidade | None:
-    """Return the city that an abbreviation such as "Rib. Preto" means. Each word must equal or begin a word of the
-    city's name, and at least one word must be complete.
+@lru_cache(maxsize=4096)
+def _shortened(words: tuple[str, ...]) -> tuple[Cidade, ...]:
+    """Return the municipalities that an abbreviation such as "Rib. Preto" may mean. Each word must equal or begin a word
+    of the name, and at least one word must be complete.
     """
-    known = _atlas().by_words.get(len(words), ())
-    found = [cidade for name, cidade in known if _abbreviates(words, name) and (uf is None or cidade.uf == uf)]
-    return found[0] if len(found) == 1 else None
+    known = _atlas().by_words.get((len(words), words[0][0]), ())
+    return tuple(cidade for name, cidade in known if _abbreviates(words, name))
 
 
-def _abbreviates(words: list[str], name: tuple[str, ...]) -> bool:
+def _abbreviates(words: Sequence[str], name: tuple[str, ...]) -> bool:
     whole = False
     for word, full in zip(words, name, strict=True):
         bare = word.rstrip(".")
@@ -143,7 +176,7 @@ def _match_mistyped(words: list[str], uf: str | None) -> Cidade | None:
     text = " ".join(words)
     if uf is None or len(text) < 6:
         return None
-    known = _atlas().by_words.get(len(words), ())
+    known = _atlas().by_words.get((len(words), words[0][0]), ())
     found = [cidade for name, cidade in known if cidade.uf == uf and quase(text, " ".join(name))]
     return found[0] if len(found) == 1 else None
 
@@ -152,6 +185,14 @@ def _prefer(found: Iterable[Cidade], uf: str | None) -> Cidade | None:
     """Return the first city in the given state, or the first city of all if none is in that state."""
     every = list(found)
     return next((each for each in every if each.uf == uf), every[0] if every else None)
+
+
+def _prefer_known(found: Sequence[Cidade], uf: str | None) -> Cidade | None:
+    """Return the only city that an abbreviation can mean: of the state or, without a state, of the larger cities."""
+    of_state = [each for each in found if each.uf == uf] if uf is not None else list(found)
+    if len(of_state) != 1:
+        of_state = [each for each in of_state if is_larger(each)]
+    return of_state[0] if len(of_state) == 1 else None
 
 
 def _plain_words(texto: str) -> list[str]:

@@ -9,10 +9,17 @@ from app.contexts.agendamentos.endereco.geografia import (
     Cidade,
     cidade_de,
     cidade_no_fim,
+    is_larger,
     nome_da_cidade,
     uf_de,
 )
-from app.contexts.agendamentos.endereco.vocabulario import BAIRROS, BAIRROS_LONGOS, INICIAM_BAIRRO
+from app.contexts.agendamentos.endereco.vocabulario import (
+    BAIRROS,
+    BAIRROS_LONGOS,
+    CONJUNTOS,
+    CONSTRUCOES,
+    INICIAM_BAIRRO,
+)
 from app.contexts.agendamentos.texto import diz_nada, plano, quase, titulo
 
 _UF_AT_END = re.compile(r"(.+?)(\s*[/\-–]\s*|\s+)([a-z]{2})\.?$", re.IGNORECASE)
@@ -21,6 +28,7 @@ _DROPPED = re.compile(r"\A(?:bairro|bair\.|bairro:|b\.)\s*:?\s*(?=\S)", re.IGNOR
 _STATE_OF = re.compile(r"estado\s+(?:de|do|da)\s+", re.IGNORECASE)
 _PREFIX = re.compile(r"([^\W\d_]+)(?:(\.)\s*|\s+)(?=\S)")
 _INNER = re.compile(r"\b(n\.?\s?s(?:ra|enhora)|(?<=\s)(?:sta|sto|nva))\b\.?(?=\s)", re.IGNORECASE)
+_OF_WATER = re.compile(r"\b[Dd][ '’]?[ÁáAa]gua\b")
 _INNER_WORDS: Final = {"sta": "Santa", "sto": "Santo", "nva": "Nova"}
 _SAINT = re.compile(r"(?<!\w)[Ss]\.\s?(?=[A-ZÀ-Ý][a-zà-ÿ]{2})")
 _RURAL = re.compile(r"zona\s+rural\s+d[eoa]\s+(?=\S)", re.IGNORECASE)
@@ -31,6 +39,7 @@ class Lugar(NamedTuple):
     bairro: str | None = None
     cidade: str | None = None
     uf: str | None = None
+    complementos: tuple[str, ...] = ()  # names of buildings and estates beside the neighbourhood
 
 
 class _Estado(NamedTuple):
@@ -59,8 +68,32 @@ def lugar_de(partes: list[str], *, is_city: bool = False) -> Lugar:
         cidade = partes.pop(_likeliest(partes, uf))
     else:
         return Lugar(bairro=bairro_de(partes[0]))
-    bairro = bairro_de(partes[0])
-    return Lugar(bairro, nome_da_cidade(cidade, uf), uf)
+    bairro, others = _neighbourhood(partes)
+    return Lugar(bairro, nome_da_cidade(cidade, uf), uf, others)
+
+
+def _neighbourhood(partes: list[str]) -> tuple[str | None, tuple[str, ...]]:
+    """Choose the neighbourhood of several parts: not a described house, and not an estate beside another part."""
+    left = [parte for parte in partes if plano(parte.split(" ")[0]) not in CONSTRUCOES] or partes
+    estates = [parte for parte in left if plano(parte.split(" ")[0]).strip(".") in CONJUNTOS - {"vila", "vl"}]
+    if estates and len(left) > len(estates):
+        left = [parte for parte in left if parte not in estates]
+        return bairro_de(left[0]), tuple(name for each in estates if (name := bairro_de(each)))
+    return bairro_de(left[0]), ()
+
+
+def place_behind(parte: str) -> tuple[str, tuple[str, ...]] | None:
+    """Split the place off the end of a landmark: "Portão Azul Centro Abaetetuba PA"."""
+    words = parte.split(" ")
+    uf = uf_de(words[-1]) if len(words[-1]) == 2 else None
+    found = cidade_no_fim(" ".join(words[:-1] if uf else words), uf)
+    if found is None or len(found[0].split(" ")) < 2:
+        return None
+    before, cidade = found
+    place = " ".join([cidade.nome, *([uf] if uf else [])])
+    if plano(before).endswith(" centro"):
+        return before[: -len(" centro")], ("Centro", place)
+    return before, (place,)
 
 
 def bairro_de(texto: str) -> str | None:
@@ -74,6 +107,7 @@ def bairro_de(texto: str) -> str | None:
     found = _PREFIX.match(texto)
     if found is not None and (full := _prefix(found[1], has_stop=bool(found[2]))) is not None:
         texto = f"{full} {texto[found.end() :]}"
+    texto = _OF_WATER.sub("d'Água", texto)
     return _INNER.sub(lambda word: _INNER_WORDS.get(plano(word[1]), "Nossa Senhora"), texto)
 
 
@@ -109,7 +143,7 @@ def _state(partes: list[str]) -> _Estado:
 
 
 def _find_beside(left: list[str], place: int, uf: str) -> int:
-    """Return the position of the city beside the state: the part before the state, or the part after it if only that
+    """Return the position of the city next to the state: the part before the state, or the part after it if only that
     part is a city.
 
     Example of a city after the state: "Tijuca, RJ, Rio de Janeiro".
@@ -151,14 +185,15 @@ def _is_state(named: str, before: str, uf: str, *, was_said: bool) -> bool:
     """Return whether a name means the state. "São Paulo" is the state after "Campinas", and the city after a
     neighbourhood.
     """
-    if was_said or cidade_de(named, None) is None:
+    named_city = cidade_de(named, None)
+    if was_said or named_city is None or not is_larger(named_city):
         return True
     cidade = cidade_de(before, uf)
     return cidade is not None and cidade.uf == uf and plano(before) not in TAMBEM_BAIRROS
 
 
 def _read_one_part(parte: str, uf: str | None) -> Lugar:
-    """Read a single part as city or neighbourhood. A known city, or a name beside its state, is a city."""
+    """Read a single part as city or neighbourhood. A known city, or a name next to its state, is a city."""
     found = cidade_no_fim(parte, uf)
     if found is not None and uf is None and found[0].endswith(f" {found[1].uf}"):  # as in "Jabaquara SP São Paulo"
         uf = found[1].uf
@@ -170,7 +205,7 @@ def _read_one_part(parte: str, uf: str | None) -> Lugar:
             return Lugar(bairro_de(before) if before else None, cidade.nome, uf)
     if uf is None:
         cidade_ = cidade_de(parte, None)
-        is_city = cidade_ is not None and not _is_ambiguous(parte, cidade_)
+        is_city = cidade_ is not None and is_larger(cidade_) and not _is_ambiguous(parte, cidade_)
         return Lugar(cidade=cidade_.nome) if is_city and cidade_ is not None else Lugar(bairro=bairro_de(parte))
     words = parte.split(" ")
     starts = plano(words[0]).strip(".")

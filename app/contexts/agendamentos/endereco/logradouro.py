@@ -4,7 +4,13 @@ import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from app.contexts.agendamentos.endereco.vocabulario import COM_VALOR, INICIAM_BAIRRO, TIPOS, TIPOS_LONGOS
+from app.contexts.agendamentos.endereco.vocabulario import (
+    COM_VALOR,
+    INICIAM_BAIRRO,
+    TIPOS,
+    TIPOS_LONGOS,
+    TIPOS_RURAIS,
+)
 from app.contexts.agendamentos.texto import plano, quase, titulo
 
 S_N: Final = "\ue000"  # placeholder for every spelling of "no number"
@@ -21,14 +27,14 @@ NUMERO_SO = re.compile(
 )
 _NUMERO = re.compile(
     rf"(?P<mark>{_MARK})?(?:{_MARK})?(?:(?P<none>{S_N})|(?P<km>km [0-9]+(?:{COMMA}[0-9]+)?)"
-    rf"|(?P<digits>{_DIGITS})(?:/(?P<extra>[0-9]{{1,5}}[a-z]?)(?!\w)|\s?-?\s?(?P<letter>[a-z])(?![\w.'])|(?P<range>-[0-9]{{1,5}}))?(?![\w,]))",
+    rf"|(?P<digits>{_DIGITS})(?:/(?P<extra>[0-9]{{1,5}}[a-z]?)(?!\w)|\s?-?\s?(?P<letter>[a-z])(?![\w.'])(?!\s?[0-9])|(?P<range>-[0-9]{{1,5}}))?(?![\w,]))",
     re.IGNORECASE,
 )
 # Dates and ordinals that are part of a name: Rua 12 de Outubro, 1º de Maio.
 _NOT_A_HOUSE = re.compile(r"\s?[ºª°]|\s+de\s|\s+d[eo]s?$", re.IGNORECASE)
-_BEFORE = re.compile(r"(?:^|\s)(?:de|do|da|dos|das|e)\s+$", re.IGNORECASE)
+_BEFORE = re.compile(r"(?:(?:^|\s)(?:de|do|da|dos|das)|\se)\s+$", re.IGNORECASE)
 # Names of kings and popes contain small numbers: Rua Dom Pedro 2.
-_NUMBERED = re.compile(r"(?:^|\s)(?:pedro|pio|paulo|xxiii)\s+$", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?:^|\s)(?:pedro|pio|jo[aã]o paulo)\s+$", re.IGNORECASE)
 _ROAD = re.compile(r"[a-z]{2,3}[\s-]?[0-9]{2,3}(?!\w)", re.IGNORECASE)
 # Brasília has codes instead of street names: SQS 308, QNM 12, SHIS QI 5.
 _BRASILIA = re.compile(
@@ -37,7 +43,9 @@ _BRASILIA = re.compile(
     r"|ar|ql|qi|qe|qr)\s*[0-9]{1,4}(?:/[0-9]{1,4})?(?![\w/])",
     re.IGNORECASE,
 )
-_TYPE = re.compile(r"([^\W\d_]+)(\.?)\s*")
+_ORDINAL = re.compile(r"([0-9]{1,2}[ªa])\s(av|avenida|rua|r|tv|trav|travessa)\b\.?", re.IGNORECASE)  # 3ª Av.
+_ANOTHER = re.compile(r"\s(?:n[º°o.]?\s?)?[0-9]{1,5}(?:\s|$)", re.IGNORECASE)
+_TYPE = re.compile(r"([^\W\d_]+)([.:;-]*)\s*")
 
 
 class Rua(NamedTuple):
@@ -53,6 +61,27 @@ class Numero(NamedTuple):
     resto: str
 
 
+def rua_rural_de(parte: str, following: str) -> Rua | None:
+    """Parse a part such as "Rio Jaburu S/N" or "Linha 184, km 8", whose first word also begins neighbourhoods. A number or
+    a complement must follow the name.
+    """
+    found = _TYPE.match(parte)
+    full = None if found is None else TIPOS_RURAIS.get(plano(found[1]))
+    if found is None or full is None or found.end() == len(parte):
+        return None
+    rua = _take_apart(full, parte[found.end() :], following)
+    is_followed = NUMERO_SO.fullmatch(following) is not None or _has_complement(following)
+    if full == "Vila":
+        return rua if rua.numero == "S/N" else None
+    return rua if rua.numero or _has_complement(rua.resto) or (is_followed and following) else None
+
+
+def _has_complement(texto: str) -> bool:
+    words = texto.split(" ")
+    return len(words) > 1 and plano(words[0]).strip(".") in COM_VALOR and words[1][:1].isdigit()
+
+
+@lru_cache(maxsize=4096)
 def rua_de(parte: str, *, sure: bool = False, following: str = "") -> Rua | None:
     """Parse one part of an address as a street. Return None if it does not begin like a street, unless ``sure`` is set.
     ``following`` is the next part.
@@ -60,6 +89,11 @@ def rua_de(parte: str, *, sure: bool = False, following: str = "") -> Rua | None
     brasilia = _BRASILIA.match(parte)
     if brasilia is not None:
         return Rua(brasilia[0].upper(), resto=parte[brasilia.end() :].strip(" ,-/"))
+    if (ordinal := _ORDINAL.match(parte)) is not None:
+        rua = _take_apart("", parte[ordinal.end() :], following)
+        name = f"{ordinal[1].lower()} {TIPOS[plano(ordinal[2])]} {rua.nome}".strip()
+        numero = numero_no_inicio(parte[ordinal.end() :].strip(), bare=True)
+        return rua._replace(nome=name) if numero is None else Rua(name, numero.numero, numero.extra, numero.resto)
     tipo = _tipo(parte)
     if tipo is None:
         return _take_apart("", parte, following) if sure else None
@@ -86,7 +120,7 @@ def _tipo(parte: str) -> tuple[str, int] | None:
         return None
     word = plano(found[1])
     full = TIPOS.get(word)
-    if full is None and len(word) > 4:
+    if full is None and len(word) > 4 and word not in ("praia", "travessao"):
         full = next((TIPOS[right] for right in TIPOS_LONGOS if quase(word, right)), None)
     if full is None or (not found[2] and found[0] == found[1]):
         return None
@@ -118,6 +152,8 @@ def _is_of_the_name(texto: str, found: "re.Match[str]", following: str) -> bool:
         return True
     if len(found["digits"]) < 3 and _NUMBERED.search(before):
         return True
+    if len(found["digits"]) < 3 and not found["letter"] and _ANOTHER.match(texto, found.end()):
+        return True  # Travessa WE 32 145
     # In "Rua Dom Pedro 2, 300" the next part is a number, so the 2 belongs to the name.
     is_last = not texto[found.end() :].strip()
     return is_last and len(found["digits"]) < 3 and NUMERO_SO.fullmatch(following) is not None
@@ -149,7 +185,8 @@ def _split_complement(texto: str) -> tuple[str, str]:
     for place in range(1, len(words)):
         word = plano(words[place]).strip(".")
         bare = word.rstrip("0123456789")
-        has_value = bare != word or (place + 1 < len(words) and words[place + 1][:1].isdigit())
+        following = words[place + 1].strip(".,") if place + 1 < len(words) else ""
+        has_value = bare != word or following[:1].isdigit() or (len(following) == 1 and plano(following) not in "eo")
         if len(bare) > 1 and bare in COM_VALOR and has_value:
             return " ".join(words[:place]), " ".join(words[place:])
         if word in INICIAM_BAIRRO and place > 1 and plano(words[place - 1]) not in ("da", "do", "de", "das", "dos"):

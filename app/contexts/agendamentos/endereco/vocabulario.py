@@ -38,6 +38,36 @@ TIPOS: Final = {
     }.items()
     for short in shorts.split()
 }
+# First words of a street's name that also begin neighbourhoods. They name a street only before a number or a complement.
+TIPOS_RURAIS: Final = {
+    short: full
+    for full, shorts in {
+        "Rio": "rio",
+        "Ilha": "ilha",
+        "Praia": "praia",
+        "Vicinal": "vicinal vic",
+        "Linha": "linha",
+        "Folha": "folha",
+        "Travessão": "travessao",
+        "Povoado": "povoado pov",
+        "Assentamento": "assentamento assent",
+        "Comunidade": "comunidade com comun",
+        "Porto": "porto",
+        "Gleba": "gleba",
+        "Núcleo": "nucleo",
+        "Vila": "vila vl",
+        "Localidade": "localidade loc",
+        "Igarapé": "igarape",
+        "BR": "br",
+    }.items()
+    for short in shorts.split()
+}
+# Names of places that stand beside a street and belong to its complement.
+PROPRIEDADES: Final = frozenset(["sitio", "sit", "fazenda", "faz", "chacara", "chac", "granja", "haras", "rancho"])
+CONJUNTOS: Final = frozenset(
+    ["residencial", "res", "resid", "conjunto", "conj", "cj", "condominio", "cond", "vila", "vl"]
+)
+CONSTRUCOES: Final = frozenset(["casa", "galpao", "sobrado", "predio", "barraca", "barracao", "posto"])
 # Words that also match with one wrong letter.
 TIPOS_LONGOS: Final = ("avenida", "alameda", "travessa", "praca", "estrada", "rodovia", "largo", "ladeira", "servidao")
 # Complements with a value: Apto 45.
@@ -157,7 +187,7 @@ INICIAM_BAIRRO: Final = frozenset(
 # Directions, which are not part of the address.
 REFERENCIAS: Final = (
     "prox", "proximo", "proxima", "perto", "em frente", "ao lado", "atras", "esquina", "esq ", "esq.", "portao", "referencia",
-    "ref",
+    "ref", "px ", "de frente", "em cima", "embaixo", "por tras", "fundo d", "fundos d", "ultima ", "deixar", "tocar",
     "ponto de", "antes d", "depois d", "junto a", "defronte", "entre a", "entre o", "entre as", "casa de cor", "muro", "vizinho",
     "fica ", "antiga ", "antigo ", "subindo", "descendo", "sentido", "altura d", "final da", "inicio da",
     "casa da esquina", "lado d", "entrar ", "virar ", "interfone", "falar com", "campainha", "obs",

@@ -7,7 +7,7 @@ collection car are imported.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,6 +22,15 @@ from app.contexts.agendamentos.planilha.celulas import (
     hora_da,
     telefone_da,
     texto_da,
+)
+from app.contexts.agendamentos.planilha.colunas import (
+    LONGEST_TITLE,
+    SAMPLE,
+    campo_escolhido,
+    forma_de,
+    nome_dito,
+    palpites,
+    parece_titulos,
 )
 from app.contexts.agendamentos.planilha.linhas import (
     MOST_AT_ONCE,
@@ -42,6 +51,7 @@ from app.contexts.agendamentos.texto import limpo, plano
 if TYPE_CHECKING:
     from batuta.kernel import Json
 
+NENHUMA: Final[Mapping[str, str]] = {}
 HEADER_WITHIN: Final = 30  # rows searched for the header
 MIDNIGHT: Final = "00:00"  # the time that programs write for a day without a time
 TOP: Final = 1000  # rows of which at least one must have text
@@ -60,6 +70,8 @@ class Cabecalho(NamedTuple):
     colunas: Mapping[str, int]
     nomes: Mapping[str, str]  # as written in the sheet
     repetidas: Sequence[str]
+    forma: str = ""
+    incertas: Mapping[str, str] = {}  # proposed columns that neither title nor content make sure: title, then field
 
     @property
     def is_coleta(self) -> bool:
@@ -75,10 +87,11 @@ class Aba:
     header: Cabecalho
     linhas: Callable[[], Iterable[Sequence[Celula]]]
     formulas: Sequence[int] = ()  # rows with a formula without a stored value
+    escolhidas: Mapping[str, str] = field(default_factory=dict)  # fields that a person chose for titles
 
 
 class Aspecto(IntEnum):
-    """The kind of a sheet. A smaller value means a closer resemblance to a sheet of appointments."""
+    """How closely a sheet resembles a sheet of appointments. A smaller value means a closer resemblance."""
 
     DE_AGENDAMENTOS = 0
     DE_PACIENTES = 1  # a column is missing
@@ -139,21 +152,41 @@ class _Lendo:
         )
 
 
-def cabecalho_de(linhas: Iterable[Sequence[Celula]]) -> Cabecalho | None:
-    """Return the row near the top that names the most fields, or None if no row names two."""
+def cabecalho_de(linhas: Sequence[Sequence[Celula]], escolhidas: Mapping[str, str] = NENHUMA) -> Cabecalho | None:
+    """Return the row near the top that names the most fields, or None if no row names two.
+
+    ``escolhidas`` has the fields that a person chose for titles. Missing required fields are guessed (``colunas``).
+    """
     best: Cabecalho | None = None
-    for number, linha in enumerate(linhas, start=1):
-        if number > HEADER_WITHIN:
-            break
-        found = _header(number, linha)
+    for number, linha in enumerate(linhas[:HEADER_WITHIN], start=1):
+        found = _header(number, linha, escolhidas)
+        if _missing(found) and parece_titulos(linha):
+            found = _guessed(found, linha, linhas[number:])
         if len(found.colunas) > (1 if best is None else len(best.colunas)):
             best = found
     return best
 
 
-def aspecto_de(top: Sequence[Sequence[Celula]], *, has_more: bool = False) -> Aspecto:
+def _guessed(header: Cabecalho, linha: Sequence[Celula], below: Sequence[Sequence[Celula]]) -> Cabecalho:
+    """Add guesses for the fields that no title names. A header needs three named or guessed columns."""
+    rows = [row for row in below[: SAMPLE * 2] if _says_something(row)]
+    wanted = [*(SIMPLES if not header.is_coleta else COLETA), "hora", "telefone"]
+    missing = [each for each in wanted if each not in header.colunas]
+    found = palpites(linha, rows, missing, set(header.colunas.values()))
+    if len(found) + len(header.colunas) < 3:
+        return header
+    return header._replace(
+        colunas={**header.colunas, **{each.campo: each.coluna for each in found}},
+        nomes={**header.nomes, **{each.campo: each.titulo for each in found}},
+        incertas={each.titulo: each.campo for each in found if not each.is_sure},
+    )
+
+
+def aspecto_de(
+    top: Sequence[Sequence[Celula]], *, has_more: bool = False, escolhidas: Mapping[str, str] = NENHUMA
+) -> Aspecto:
     """Return the kind of a sheet. ``top`` has its first rows; ``has_more`` means that more rows follow."""
-    header = cabecalho_de(top)
+    header = cabecalho_de(top, escolhidas)
     if header is None:
         return Aspecto.OUTRA if has_more or any(_says_something(linha) for linha in top) else Aspecto.VAZIA
     has_rows = has_more or any(_says_something(linha) for linha in top[header.linha :])
@@ -162,18 +195,21 @@ def aspecto_de(top: Sequence[Sequence[Celula]], *, has_more: bool = False) -> As
     return Aspecto.DE_PACIENTES if has_rows and "nome_paciente" in header.colunas else Aspecto.COM_CABECALHO
 
 
-def cabecalho_conferido(top: Sequence[Sequence[Celula]]) -> Cabecalho:
+def cabecalho_conferido(top: Sequence[Sequence[Celula]], escolhidas: Mapping[str, str] = NENHUMA) -> Cabecalho:
     """Return the header, or raise the reason to refuse the sheet. The rows below the header are not read yet.
 
     ``top`` has the first rows of the sheet.
     """
     if not any(_says_something(linha) for linha in top):
         raise Recusa(MotivoDaLinha.VAZIA)
-    header = cabecalho_de(top)
+    header = cabecalho_de(top, escolhidas)
     if header is None:
         raise Recusa(MotivoDaLinha.SEM_CABECALHO, colunas=_titles(SIMPLES))
     if missing := _missing(header):
-        raise Recusa(MotivoDaLinha.SEM_COLUNAS, colunas=_titles(missing))
+        raise Recusa(MotivoDaLinha.SEM_COLUNAS, colunas=_titles(missing), forma=header.forma)
+    if header.incertas:
+        proposal = ", ".join(f'"{titulo}={nome_dito(campo)}"' for titulo, campo in header.incertas.items())
+        raise Recusa(MotivoDaLinha.COLUNAS_INCERTAS, proposta=proposal, forma=header.forma)
     return header
 
 
@@ -208,6 +244,14 @@ def _da_aba(lendo: _Lendo, apos: int, *, is_last: bool) -> Iterator[Pedaco]:
     some: list[dict[str, Json]] = []
     number = weight = 0
     for number, cells in enumerate(lendo.aba.linhas(), start=1):
+        if (
+            number > header.linha
+            and parece_titulos(cells)
+            and (below := _next_header(lendo, number, cells)) is not None
+        ):
+            header = below
+            lendo.aba = replace(lendo.aba, header=below)
+            continue
         row = _read_row(lendo, header, number, cells) if number > header.linha else None
         if row is None or number <= apos:
             continue
@@ -218,6 +262,14 @@ def _da_aba(lendo: _Lendo, apos: int, *, is_last: bool) -> Iterator[Pedaco]:
             some, weight = [], 0
     if some or is_last:
         yield lendo.pedaco(some, number, is_last=is_last)
+
+
+def _next_header(lendo: _Lendo, number: int, linha: Sequence[Celula]) -> Cabecalho | None:
+    """Return the header of another table below the first, or None for a row of this table or a repeated header."""
+    if _is_header_again(lendo.aba.header, linha):
+        return None
+    found = _guessed(_header(number, linha, lendo.aba.escolhidas), linha, ())
+    return found if not _missing(found) else None
 
 
 def _read_row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula]) -> "dict[str, Json] | None":
@@ -256,12 +308,12 @@ def _sem_hora(lendo: _Lendo, row: "Mapping[str, Json]") -> str:
     return chave if place == 0 else chave_seguinte(chave, place + 1)
 
 
-def _header(number: int, linha: Sequence[Celula]) -> Cabecalho:
+def _header(number: int, linha: Sequence[Celula], escolhidas: Mapping[str, str] = NENHUMA) -> Cabecalho:
     colunas: dict[str, int] = {}
     nomes: dict[str, str] = {}
     repeated: list[str] = []
     for place, valor in enumerate(linha):
-        name = campo_de(valor) if isinstance(valor, str) and len(valor) < 80 else None
+        name = campo_escolhido(valor, escolhidas) if isinstance(valor, str) and len(valor) <= LONGEST_TITLE else None
         if name is None:
             continue
         if name in colunas:
@@ -272,7 +324,9 @@ def _header(number: int, linha: Sequence[Celula]) -> Cabecalho:
             repeated.append(limpo(str(valor)))
             continue
         colunas[name], nomes[name] = place, limpo(str(valor))
-    return Cabecalho(number, colunas, nomes, repeated)
+    return Cabecalho(
+        number, colunas, nomes, repeated, forma_de(linha) if len(colunas) > 1 or parece_titulos(linha) else ""
+    )
 
 
 def _is_header_again(header: Cabecalho, linha: Sequence[Celula]) -> bool:

@@ -11,9 +11,10 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import unescape
+from itertools import islice
 from typing import Final
 
-from app.contexts.agendamentos.planilha.aba import cabecalho_de
+from app.contexts.agendamentos.planilha.aba import HEADER_WITHIN, cabecalho_de
 from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, MotivoDaLinha, Recusa
 
 MOST_BYTES: Final = 10 * 1024 * 1024
@@ -32,11 +33,11 @@ _DTD = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 # Matches a filled cell near or beyond the last allowed row or column (GR50000), which is rare in a valid sheet.
 _FAR = re.compile(
     rb'<c r="(?=[A-Z]{3}|[G-Z][A-Z]|[A-Z]+0*(?:[5-9][0-9]{4}|[1-9][0-9]{5}))'
-    rb'([A-Z]{1,3})([0-9]{1,7})"(?:[^>]*[^/>])?>\s*<(?:v|is|f)(?=[ >/])'
+    rb'([A-Z]{1,3})([0-9]{1,7})"(?:[^<>]*[^/<>])?>\s*<(?:v|is|f)(?=[ >/])'
 )
 _UNCOUNTED = re.compile(
-    rb'<c r="[A-Z]{1,3}([0-9]{1,7})"(?:[^>]*[^/>])?>\s*'
-    rb"<f(?: [^>]*)?(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>"
+    rb'<c r="[A-Z]{1,3}([0-9]{1,7})"(?:[^<>]*[^/<>])?>\s*'
+    rb"<f(?: [^<>]*)?(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>"
 )
 _WORKBOOK: Final = "xl/workbook.xml"
 _RELATIONS: Final = "xl/_rels/workbook.xml.rels"
@@ -135,7 +136,7 @@ def _sign(text: str) -> str:
 
 def _names(text: str, sign: str) -> int:
     try:
-        header = cabecalho_de(csv.reader(io.StringIO(text, newline=""), delimiter=sign))
+        header = cabecalho_de([*islice(csv.reader(io.StringIO(text, newline=""), delimiter=sign), HEADER_WITHIN * 3)])
     except csv.Error:
         return 0
     return 0 if header is None else len(header.colunas)

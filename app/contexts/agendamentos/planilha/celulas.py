@@ -63,6 +63,9 @@ _PHONE = re.compile(
 )
 
 
+_DIGIT_RUN = re.compile(r"(?<![0-9])[0-9](?:[\s()./+-]{0,3}[0-9]){9,12}(?![0-9])")  # 11 981 000 345
+
+
 def texto_da(valor: Celula) -> str:
     """Return a cell as text. A whole number loses its ``.0``."""
     if isinstance(valor, str):
@@ -171,6 +174,13 @@ def telefone_da(valor: Celula) -> str | None:
         local = re.sub(r"[^0-9]", "", found[2] + found[3])
         if found[1] in DDDS and len(local) in (8, 9) and local[0] not in "01" and (len(local) == 8 or local[0] == "9"):
             return f"55{found[1]}{local}"
+    for run in _DIGIT_RUN.finditer(texto_da(valor)):
+        digits = re.sub(r"[^0-9]", "", run[0])
+        digits = digits[2:] if len(digits) in (12, 13) and digits.startswith("55") else digits
+        digits = digits[1:] if len(digits) in (11, 12) and digits.startswith("0") else digits
+        ddd, local = digits[:2], digits[2:]
+        if ddd in DDDS and ((len(local) == 8 and local[0] in "2345678") or (len(local) == 9 and local[0] == "9")):
+            return f"55{ddd}{local}"
     return None
 
 
@@ -220,7 +230,7 @@ def _parse_time(texto: str) -> str | None:
 
 
 def _hour_of_day(hour: int, half: str | None) -> int:
-    """Return the hour of the day, or a negative number if the stated half of the day does not have that hour."""
+    """Return the hour of the day, or a negative number if the hour does not fit the stated half of the day."""
     match half:
         case "p" | "tarde":
             return hour + 12 if hour < 12 else hour

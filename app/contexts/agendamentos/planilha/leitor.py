@@ -1,10 +1,10 @@
 """Child process that opens an untrusted file.
 
-Command: ``python -m app.contexts.agendamentos.planilha.leitor NAME LINE < FILE``.
+Command: ``python -m app.contexts.agendamentos.planilha.leitor LINE < INPUT``.
 
-The child reads the file from standard input and writes frames. A frame is the length of a JSON text, followed by the
-text. The frames are either a refusal, or the number of rows and then the rows after LINE in batches. The pipe
-applies back-pressure. Memory and time are limited, so that no file can stop the parent.
+The input is a frame with the name of the file, followed by the file. A frame is the length of a text, followed by the
+text. The child writes frames of JSON: either a refusal, or the number of rows and then the rows after LINE in batches.
+The pipe applies back-pressure. Memory and time are limited, so that no file can stop the parent.
 
 Every reason to refuse a file is found before the first row is sent: the limits are lower while the file is opened,
 and reading the rows needs little more. A refused file therefore leaves no rows to undo.
@@ -21,6 +21,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from app.contexts.agendamentos.planilha.aba import (
+    NENHUMA,
     TOP,
     Aba,
     Aspecto,
@@ -49,14 +50,15 @@ MEMORY: Final = 192 * 1024 * 1024  # address space in bytes; fifty thousand rows
 MEMORY_TO_OPEN: Final = MEMORY - 32 * 1024 * 1024
 CPU_SECONDS: Final = 30
 CPU_SECONDS_TO_OPEN: Final = 10
+MOST_FILES: Final = 64
 OUT_OF_MEMORY: Final = 3
 LENGTH: Final = 4  # size in bytes of the length field of a frame
 
 
 @dataclass(frozen=True, slots=True)
 class Folha:
-    """A file that can be imported, with its sheets in order. ``ignoradas`` has the names of skipped sheets with
-    content.
+    """A file that can be imported, with its sheets in order. ``ignoradas`` has the names of the skipped sheets that are
+    not empty.
     """
 
     abas: Sequence[Aba]
@@ -67,19 +69,28 @@ class Folha:
     def altura(self) -> int:
         return sum(aba.altura for aba in self.abas)
 
+    @property
+    def colunas(self) -> dict[str, str]:
+        """Return the field of each title that is read."""
+        return {titulo: campo for aba in self.abas for campo, titulo in aba.header.nomes.items()}
+
     def pedacos(self, apos: int = 0) -> Iterator[Pedaco]:
         warnings = [Reparo(None, name[:LONGEST_NAME], why) for name, why in self.ignoradas.items()]
         return pedacos_de(self.abas, since_1904=self.since_1904, avisos=warnings, apos=apos)
 
 
 def main(arguments: list[str]) -> int:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for what, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NOFILE, MOST_FILES)):
+        resource.setrlimit(what, (most, most))
     _limit(MEMORY_TO_OPEN, CPU_SECONDS_TO_OPEN)
     try:
-        folha = aberta(sys.stdin.buffer.read(MOST_BYTES + 1), arguments[0])
+        given = sys.stdin.buffer
+        name = given.read(int.from_bytes(given.read(LENGTH), "big")).decode("utf-8", "replace")
+        chosen = json.loads(given.read(int.from_bytes(given.read(LENGTH), "big")))
+        folha = aberta(given.read(MOST_BYTES + 1), name, chosen)
         _limit(MEMORY, CPU_SECONDS)
-        _say({"altura": folha.altura})
-        for pedaco in folha.pedacos(int(arguments[1])):
+        _say({"altura": folha.altura, "colunas": folha.colunas, "forma": folha.abas[0].header.forma})
+        for pedaco in folha.pedacos(int(arguments[0])):
             _say(_em_json(pedaco))
     except Recusa as refused:
         _say({"recusada": refused.motivo.value, "facts": refused.facts})
@@ -88,16 +99,19 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def aberta(content: bytes, name: str) -> Folha:
-    """Open a file. Raises ``Recusa`` to refuse the file; reading its rows later never raises it."""
+def aberta(content: bytes, name: str, escolhidas: Mapping[str, str] = NENHUMA) -> Folha:
+    """Open a file. Raises ``Recusa`` to refuse the file; reading its rows later never raises it. ``escolhidas`` has the
+    fields that a person chose for titles.
+    """
     examined = examinar(content, name)
     if examined.is_csv:
         height, rows = csv_lido(content)
-        return Folha([Aba(None, height, cabecalho_conferido([*islice(rows(), TOP)]), rows)])
-    return _read_workbook(content, examined)
+        header = cabecalho_conferido([*islice(rows(), TOP)], escolhidas)
+        return Folha([Aba(None, height, header, rows, escolhidas=escolhidas)])
+    return _read_workbook(content, examined, escolhidas)
 
 
-def _read_workbook(content: bytes, examined: Examinado) -> Folha:
+def _read_workbook(content: bytes, examined: Examinado, escolhidas: Mapping[str, str]) -> Folha:
     """Open all visible sheets of appointments. If none exists, refuse the most similar sheet for the columns it lacks."""
     from python_calamine import CalamineError
 
@@ -111,12 +125,12 @@ def _read_workbook(content: bytes, examined: Examinado) -> Folha:
             if sum(look not in NOTHING for look in looks.values()) == MOST_SHEETS:
                 break
             top, heights[name] = _top(livro.aba(name)), livro.altura(name)
-            looks[name] = aspecto_de(top, has_more=heights[name] > TOP)
+            looks[name] = aspecto_de(top, has_more=heights[name] > TOP, escolhidas=escolhidas)
             if looks[name] is Aspecto.DE_AGENDAMENTOS:
-                headers[name] = cabecalho_conferido(top)
+                headers[name] = cabecalho_conferido(top, escolhidas)
         if not headers:
             best = min(looks, key=lambda name: looks[name], default=None)
-            headers = {} if best is None else {best: cabecalho_conferido(_top(livro.aba(best)))}
+            headers = {} if best is None else {best: cabecalho_conferido(_top(livro.aba(best)), escolhidas)}
     except (CalamineError, ValueError, OverflowError):
         raise Recusa(MotivoDaLinha.ILEGIVEL) from None
     if not headers:
@@ -130,6 +144,7 @@ def _read_workbook(content: bytes, examined: Examinado) -> Folha:
             header,
             partial(livro.linhas, name),
             examined.formulas_de(name),
+            escolhidas,
         )
         for name, header in headers.items()
     ]

@@ -79,6 +79,7 @@ class MotivoDaLinha(StrEnum):
     VAZIA = "vazia"
     SEM_COLUNAS = "sem_colunas"
     SEM_CABECALHO = "sem_cabecalho"
+    COLUNAS_INCERTAS = "colunas_incertas"
     NAO_E_PLANILHA = "nao_e_planilha"
     PROTEGIDA = "protegida"
     MACROS = "macros"
@@ -98,9 +99,8 @@ class Recusa(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reparo:
-    """A problem to report. ``linha`` is None for a problem of the whole file.
-
-    ``aba`` is the sheet if several are read; ``acima`` is the number of rows of the previous sheets.
+    """A problem to report. ``linha`` is None if the problem concerns the whole file. ``aba`` is the name of the sheet
+    if several are read; ``acima`` is the number of rows of the previous sheets.
     """
 
     linha: int | None

@@ -1,25 +1,46 @@
 """Read an untrusted file in a child process, batch by batch, with time limits.
 
-The child reads ahead only as far as the pipe and one buffer hold, so neither process ever holds all rows.
+The child reads ahead only as many rows as fit into the pipe and one buffer, so neither process ever has all rows in
+memory.
 """
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any, Final
 
+from app.contexts.agendamentos.planilha.aba import NENHUMA
 from app.contexts.agendamentos.planilha.leitor import LENGTH, OUT_OF_MEMORY
 from app.contexts.agendamentos.planilha.linhas import Lida, MotivoDaLinha, Pedaco, Problema, Recusa, Reparo
+from batuta.config import environment
 from batuta.errors import DeadlineExceeded
-from batuta.kernel import Clock, loads, with_timeout
+from batuta.kernel import Clock, dumps, loads, with_timeout
 
 READ_WITHIN: Final = timedelta(seconds=20)  # time limit for opening, and for the wait between two batches
 # Largest number of files that one process reads concurrently; each may need the memory limit of one child.
 AT_A_TIME: Final = 2
 AHEAD: Final = 512 * 1024  # half of the number of bytes that the child may send ahead
 LONGEST_FRAME: Final = 16 * 1024 * 1024
+
+
+# The child opens a file of a stranger, so it gets no secrets: only the variables that Python needs to start.
+NEEDED: Final = frozenset(
+    {"PATH", "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "LD_LIBRARY_PATH", "LANG", "TZ"}
+)
+
+
+def child_environment(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if name in NEEDED}
+
+
+def name_first(name: str, escolhidas: Mapping[str, str]) -> bytes:
+    """Return the name of a file and the chosen columns as the first frames of the input. An argument would be visible in
+    the process list.
+    """
+    frames = (name[-200:].encode("utf-8", "replace"), dumps(dict(escolhidas)).encode())
+    return b"".join(len(said).to_bytes(LENGTH, "big") + said for said in frames)
 
 
 class Interrompida(Exception):
@@ -29,8 +50,12 @@ class Interrompida(Exception):
 class ArquivoAberto:
     """A file that can be imported. ``altura`` is its number of rows, including empty ones and those above the header."""
 
-    def __init__(self, child: asyncio.subprocess.Process, altura: int, clock: Clock, read_within: timedelta) -> None:
-        self.altura = altura
+    def __init__(
+        self, child: asyncio.subprocess.Process, opened: Mapping[str, Any], clock: Clock, read_within: timedelta
+    ) -> None:
+        self.altura = int(opened["altura"])
+        self.colunas: dict[str, str] = opened["colunas"]  # the field of each title that is read
+        self.forma: str = opened["forma"]
         self._child = child
         self._clock = clock
         self._within = read_within
@@ -55,40 +80,44 @@ class LeitorDeArquivos:
         self._places = asyncio.Semaphore(at_a_time)
 
     @asynccontextmanager
-    async def aberta(self, content: bytes, name: str, apos: int = 0) -> AsyncIterator[ArquivoAberto]:
-        """Open a file in a child process. Rows up to line ``apos`` are skipped. Raises ``Recusa`` only while opening."""
+    async def aberta(
+        self, content: bytes, name: str, apos: int = 0, escolhidas: Mapping[str, str] = NENHUMA
+    ) -> AsyncIterator[ArquivoAberto]:
+        """Open a file in a child process. Rows up to line ``apos`` are skipped; ``escolhidas`` has the fields that a person
+        chose for titles. Raises ``Recusa`` only while opening.
+        """
         async with self._places:
             child = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
                 "app.contexts.agendamentos.planilha.leitor",
-                name[-200:],
                 str(apos),
+                env=child_environment(environment()),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 limit=AHEAD,
             )
             try:
-                altura = await self._open(child, content)
-                yield ArquivoAberto(child, altura, self._clock, self._within)
+                opened = await self._open(child, name_first(name, escolhidas) + content)
+                yield ArquivoAberto(child, opened, self._clock, self._within)
             finally:
                 if child.returncode is None:
                     child.kill()
                 await child.communicate()  # drain the pipe: a child with unread output never exits
 
-    async def ler(self, content: bytes, name: str) -> Lida:
+    async def ler(self, content: bytes, name: str, escolhidas: Mapping[str, str] = NENHUMA) -> Lida:
         """Read a whole file into memory. Raises ``Recusa``."""
         linhas: list[Any] = []
         try:
-            async with self.aberta(content, name) as folha:
+            async with self.aberta(content, name, escolhidas=escolhidas) as folha:
                 async for pedaco in folha.pedacos():
                     linhas += pedaco.linhas
         except Interrompida:
             raise Recusa(MotivoDaLinha.ILEGIVEL) from None
         return Lida(linhas=linhas, total=pedaco.total, puladas=pedaco.puladas, erros=pedaco.erros, avisos=pedaco.avisos)
 
-    async def _open(self, child: asyncio.subprocess.Process, content: bytes) -> int:
+    async def _open(self, child: asyncio.subprocess.Process, content: bytes) -> dict[str, Any]:
         try:
             said = await with_timeout(self._within, _send_content(child, content), self._clock, "opening a spreadsheet")
         except DeadlineExceeded:
@@ -98,7 +127,7 @@ class LeitorDeArquivos:
             raise Recusa(MotivoDaLinha.PESADA if code in _KILLED_BY_LIMITS else MotivoDaLinha.ILEGIVEL) from None
         if "recusada" in said:
             raise Recusa(MotivoDaLinha(said["recusada"]), **said["facts"])
-        return int(said["altura"])
+        return dict(said)
 
 
 # Exit codes: out of memory in Python, out of memory in Rust (abort), and out of time.

@@ -70,7 +70,7 @@ def julgar(texto: Texto, found: list[Sinal], folha: Folha, montagem: Montagem) -
 
 
 def _pontos(folha: Folha, count: Counter[str]) -> float:
-    """Score the parts of an offer that a text has: day, place, shift, price, contact, and typical words."""
+    """Score a text by the parts of an offer that it contains: day, place, shift, price, contact, and typical words."""
     days = any(not each.feriado for each in folha.dias)
     hours = any(each.periodo or (each.das and each.ate) for each in folha.turnos)
     score = 1.0 * days + 1.0 * bool(folha.lugares) + 1.0 * hours

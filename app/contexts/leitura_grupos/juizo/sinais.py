@@ -201,8 +201,16 @@ def _frase(plano: str, at: int) -> int:
 def pedidos(texto: Texto, found: list[Sinal]) -> tuple[Marca, ...]:
     """Return the sentences in which the author asks for a shift. In a mixed message they yield no vacancy."""
     stops = [0, *(each.end() for each in _SENTENCE.finditer(texto.plano)), len(texto.plano)]
-    asked = {bisect_right(stops, each.inicio) for each in found if each.tipo == "procura"}
-    return tuple(Marca(stops[each - 1], stops[each]) for each in sorted(asked) if each < len(stops))
+    asked: dict[int, int] = {}
+    for each in sorted((each for each in found if each.tipo == "procura"), key=lambda each: -each.inicio):
+        asked[bisect_right(stops, each.inicio)] = each.inicio
+    given = {bisect_right(stops, each.inicio): each.inicio for each in found if each.tipo in ("oferta", "cede")}
+    return tuple(
+        # An offer in the same sentence comes first: "passo meu SN de sábado e procuro um diurno".
+        Marca(first if given.get(place, first) < first else stops[place - 1], stops[place])
+        for place, first in sorted(asked.items())
+        if place < len(stops)
+    )
 
 
 @cache

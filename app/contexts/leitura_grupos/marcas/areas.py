@@ -42,8 +42,8 @@ def _areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> Iterator[Area]
 
 
 def _is_loud(texto: Texto, start: int, end: int, flat: bool, livre: str, vocabulario: Vocabulario) -> bool:
-    """Return whether an abbreviation is a speciality: it is in upper case, if the text has any, and is not the state of
-    a town.
+    """Return whether an abbreviation is a speciality. It must be in upper case, unless the text has no capitals, and
+    must not be the state of a town.
     """
     first, last = texto.trecho(start, end)
     if texto.plano[start:end] == "go" and _is_state(texto, livre, start, vocabulario):

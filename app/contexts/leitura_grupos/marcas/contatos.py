@@ -1,4 +1,4 @@
-"""Find contacts: phone numbers and the names beside them."""
+"""Find contacts: phone numbers and the names next to them."""
 
 import re
 from dataclasses import dataclass
@@ -91,7 +91,7 @@ def contatos(texto: Texto, livre: str, telefones: list[Fone], vocabulario: Vocab
 
 
 class _Nomes:
-    """Finds names: the words beside a number that remain after all known words are removed."""
+    """Finds names: the words next to a number that remain after all known words are removed."""
 
     def __init__(self, texto: Texto, livre: str, vocabulario: Vocabulario) -> None:
         self._texto = texto

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
 
-from app.contexts.leitura_grupos.marcas.marca import Dia, Dias
+from app.contexts.leitura_grupos.marcas.marca import Condicao, Dia, Dias
 from app.contexts.leitura_grupos.texto.texto import achados
 
 PASSADO = timedelta(days=60)
@@ -25,7 +25,8 @@ _WD = (
     r"|[2-6]a(?: {0,2}-? {0,2}feiras?\b|s?f\b)|(?:seg|ter|qua|qui|sex|sab|dom)\b\.?)"
 )
 _START = re.compile(
-    rf"(?<![\w$]){_WD}|(?<![\w$])dias?\b|(?<![\w.,$:/-])\d{{1,2}}(?=o? {{0,2}}(?:[/.,;e&+(a✔✅☑-]|o |de |[jfmsond]))"
+    rf"(?<![\w$]){_WD}|(?<![\w$])dias?\b|(?<![\w.,$:/-])\d{{1,2}}(?=o? {{0,2}}(?:[/.,;e&+(a✔✅☑-]|o |de "
+    rf"|[jfmsond]|(?:ter|qua|qui)(?:\b|ca|rta|nta)))"
     r"|\b(?:hoje|hj|amanha|amnh|amanh|depois de amanha)\b"
     r"|\bf(?:im|inal|ins|inais) de semana\b|\bfds\b|\bfindi\b|\bferiad(?:o|ao)s?\b"
 )
@@ -35,14 +36,14 @@ _ELEMENT = re.compile(
     r"|\.(?P<mp>[01]\d)(?:\.(?P<ap>\d{4}|\d{2}))?(?!\d| {0,2}(?:mil|k)\b)"
     r"|-(?P<mt>[01]?\d)-(?P<at>\d{4}|\d{2})(?!\d)"
     rf"| {{0,2}}(?:de |/|-)? {{0,2}}(?P<mes>{_MES})(?: {{0,2}}(?:de |/) {{0,2}}(?P<am>\d{{4}}))?"
-    rf")?(?!\.\d|,\d\d|\d)(?:[ ,(:.*_-]{{0,4}}(?P<depois>{_WD}))?\)?"
+    rf")?(?!\.\d|,\d\d|\d|,\d ?(?:k|mil)\b)(?:[ ,(:.*_-]{{0,4}}(?P<depois>{_WD}))?\)?"
 )
 _WEEKDAY = re.compile(
     rf"(?P<toda>tod[ao]s?(?: [ao]s)? )?(?P<wd>{_WD})(?: (?:agora|que vem|proxim[ao]))?(?: de (?P<mes>{_MES}))?"
 )
 _RELATIVE = re.compile(r"(?:(?P<hoje>hoje|hj)|(?P<depois>depois de amanha)|(?P<amanha>amanha|amnh|amanh))\b")
 _WEEKEND = re.compile(r"(?:f(?:im|inal|ins|inais) de semana|fds|findi)\b")
-_HOLIDAY = re.compile(r"feriad(?:o|ao)s?\b")
+_HOLIDAY = re.compile(r"feriad(?:o|ao)s?\b(?: (?:naciona(?:l|is)|municipal|estadual)\b)?")
 _SEP = re.compile(
     r"[ *_]{0,3}(?:(?P<lista>[,;&+/|] {0,2}(?:e\b)?|\be\b|\bou\b)|(?P<faixa>\bate\b|\bao\b|\ba\b|-))"
     r"[ *_]{0,3}(?:(?:o|os|no|nos|na|nas|de|do|o dia) )?"
@@ -53,6 +54,9 @@ _CLOSED = re.compile(
 )
 _HOURISH = re.compile(
     r" {0,2}(?:h\b|:\d|(?:-|/|\bas\b|\ba\b|\bate\b) {0,2}\d{1,2}(?: {0,2}h|:\d|\b(?! {0,2}/| {0,2}de\b|[.,]\d)))"
+)
+_THEN_HOURS = re.compile(
+    r"(?: {1,2}[-:] {1,2}|, )(?:d?as )?\d{1,2}(?:h\d{0,2}|:\d\d)? {0,2}(?:-|as|a|ate) {0,2}(?:as )?\d{1,2}(?:h|:\d\d|\b)(?! ?/)"
 )
 _MONTH_SOON = re.compile(rf" {{0,2}}(?:-|a|ate|ao) {{0,2}}\d{{1,2}} {{0,2}}(?:/ {{0,2}}\d|\.\d\d\b|de {_MES}|{_MES})")
 _HOURS = re.compile(r" {0,2}h(?:s|rs|oras)?\b")
@@ -69,7 +73,7 @@ _DASHED = re.compile(r"(?<![\d/-])\d\d-(0[1-9]|1[0-2])(?:(?: {0,2}[,;/] {0,2}| {
 
 
 def com_barras(livre: str) -> str:
-    """Replace dashes by slashes in lists of days such as "08-04 e 10-04". Positions stay."""
+    """Change dashes to slashes in lists of days such as "08-04 e 10-04". The length of the text does not change."""
     return _DASHED.sub(lambda found: found[0].replace("-", "/"), livre) if "-" in livre else livre
 
 
@@ -124,8 +128,8 @@ class Calendario:
     def _listados(self, livre: str, numbers: tuple[_Elemento, ...]) -> bool:
         """Return whether bare numbers are days.
 
-        Several numbers before a shift are days. If the message names one month, so are a list in brackets, and two
-        digits before a shift at the start of a line.
+        Several numbers before a shift are days. If the message names one month, numbers in brackets are days too, and
+        so are two digits before a shift at the start of a line.
         """
         if not numbers:
             return False
@@ -277,6 +281,30 @@ def feriados(year: int) -> frozenset[date]:
     return frozenset({date(year, *each) for each in fixed} | {easter - timedelta(days=2), easter + timedelta(days=60)})
 
 
+_NOMES = re.compile(
+    r"\b(?:(?P<natal>natal)|(?P<santa>sexta(?:[- ]feira)? (?:santa|da paixao))|(?P<pascoa>pascoa)|(?P<corpus>corpus christi)"
+    r"|(?P<finados>finados)|(?P<carnaval>carnaval)|(?P<novo>ano novo))\b"
+)
+
+
+def feriados_com_nome(livre: str, hoje: date) -> Iterator[Condicao]:
+    """Yield the holidays that a text names, each with its next dates: "Páscoa 160"."""
+    for each in achados(
+        _NOMES, livre, "natal", "santa", "paixao", "pascoa", "christi", "finados", "carnaval", "ano novo"
+    ):
+        years = (hoje.year, hoje.year + 1)
+        days = (day for year in years for day in _datas_do_nome(each.lastgroup or "", year) if day >= hoje)
+        yield Condicao(each.start(), each.end(), datas=frozenset(days))
+
+
+def _datas_do_nome(name: str, year: int) -> tuple[date, ...]:
+    easter = _easter(year)
+    away = {"santa": (-2,), "pascoa": (0,), "corpus": (60,), "carnaval": (-50, -49, -48, -47)}.get(name)
+    if away is not None:
+        return tuple(easter + timedelta(days=count) for count in away)
+    return {"natal": (date(year, 12, 25),), "finados": (date(year, 11, 2),), "novo": (date(year, 1, 1),)}.get(name, ())
+
+
 def _easter(year: int) -> date:
     """Return Easter Sunday by the Gregorian computus."""
     century, golden = year // 100, year % 19
@@ -332,6 +360,8 @@ def _is_day(livre: str, found: re.Match[str], each: _Elemento, count: int) -> bo
     if each.mes is not None:
         return found["m"] is None or _HOURS.match(livre, found.end("m")) is None
     if found["dia"] or found["depois"]:
+        return True
+    if (count or found["antes"]) and each.liga != "faixa" and _THEN_HOURS.match(livre, found.end()):
         return True
     if _HOURISH.match(livre, found.end("d")) and _MONTH_SOON.match(livre, found.end("d")) is None:
         return False

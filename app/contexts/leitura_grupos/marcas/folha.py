@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from app.contexts.leitura_grupos.marcas.areas import areas
 from app.contexts.leitura_grupos.marcas.contatos import Contato, contatos, fones, ruido
-from app.contexts.leitura_grupos.marcas.datas import Calendario, com_barras
+from app.contexts.leitura_grupos.marcas.datas import Calendario, com_barras, feriados_com_nome
 from app.contexts.leitura_grupos.marcas.horas import espelhadas, turnos
 from app.contexts.leitura_grupos.marcas.lugares import (
     Cidade,
@@ -52,7 +52,8 @@ _ASKED = re.compile(r"[^.!?;,\n]{0,60}\?")
 _PAID_BY = re.compile(r" (?:por|pel[oa]|com) (?:o |a )?(?:convenio|plano|sus|seguro|cooperativa|particular)\b")
 _SIGNS = re.compile(r"[❌🔒🚫⛔✖]|✅")
 _CORRECTED = re.compile(
-    r"\b(?:corrigindo|correcao|corrijo|errata|retificando|retificacao|ops|na\sverdade|digo|alias|perdao|erro\smeu)\b"
+    r"\b(?:corrigindo|correcao|corrijo|errata|retificando|retificacao|ops|na\sverdade|digo|alias|perdao|erro\smeu"
+    r"|(?:olhei|vi|botei|coloquei|falei|digitei)\serrado|errei|esperem|leia-se|melhor\sdizendo|quer\sdizer)\b"
 )
 _NOT_AFTER = re.compile(r"[\s)]{0,2}nao(?=\s?(?:[,.;!\n]|$))")
 _NOT_BEFORE = re.compile(
@@ -98,7 +99,7 @@ def folha(
     livre = apagar(livre, (each for each in days if not each.feriado), DATADO)
     shifts = turnos(texto, livre)
     free_of_hours = apagar(livre, (each for each in shifts if each.das or each.horas))
-    places = sem_dito_duas_vezes(texto.plano, known, novos(texto, apagar(livre, shifts), vocabulario))
+    places = sem_dito_duas_vezes(texto.plano, known, novos(texto, apagar(livre, shifts), vocabulario, known))
     again = referencias(texto, apagar(free_of_hours, places), places)
     places = sorted((*places, *again), key=lambda each: each.inicio)
     towns = cidades(texto, vocabulario)
@@ -114,9 +115,12 @@ def folha(
         dias=marks[0],
         turnos=marks[1],
         precos=marks[2],
-        condicoes=tuple(
-            Condicao(each.start(), each.end(), frozenset(range(5)))
-            for each in achados(_WORKDAYS, livre, "seman", "dia")
+        condicoes=(
+            *(
+                Condicao(each.start(), each.end(), frozenset(range(5)))
+                for each in achados(_WORKDAYS, livre, "seman", "dia")
+            ),
+            *feriados_com_nome(livre, hoje),
         ),
         combinar=tuple(combinar(texto)),
         pagamentos=tuple(payments),
@@ -165,7 +169,7 @@ def _corrigidas(
 
 
 def _sem_negados(texto: Texto, each: Dias) -> Dias | None:
-    """Remove denied days. In "não é 22/01, é 23/01" the days after "é" stay."""
+    """Remove denied days. In "não é 22/01, é 23/01" only the day after the last "é" remains."""
     if _NOT_AFTER.match(texto.plano, each.fim):
         return None
     if not _is_denied(texto.plano, each):
@@ -190,9 +194,8 @@ def _afirmados(plano: str, marks: Sequence[_M]) -> Sequence[_M]:
 
 
 def _retirados(marks: list[_M], line: int, cue: int, end: int) -> list[_M]:
-    """Remove marks that a correction replaces: the marks before the correction on its line, or else all earlier marks.
-
-    If no new mark follows the correction on its line, all marks stay.
+    """Remove the marks that a correction in the text replaces: the earlier marks on its line, or all earlier marks if
+    its line has none. If no new mark follows the correction on its line, nothing is removed.
     """
     if not any(cue <= each.inicio < end for each in marks):
         return marks

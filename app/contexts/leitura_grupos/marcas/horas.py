@@ -55,10 +55,13 @@ _UNTIL = re.compile(r"\bate (?:as )?(?P<h>[0-2]?\d)(?:(?:h|:)(?P<m>[0-5]\d)| {0,
 # Single letters are periods after a day, or at the start of a line if a day, a price or hours follow.
 _RUN = r"[dnmt]\b(?:(?: {0,2}[/,+] {0,2}(?:e )?| e | )[dnmt]\b){0,3}"
 _LETTERS = re.compile(
-    r"(?:\x02[ )(:|,*_-]{0,4}|[\dk] ?\(|(?:\A|(?<=\n)|(?<=, )|(?<=; )|(?<=: )|(?<=\x01 ))"
-    rf"(?={_RUN} ?(?:[:=-]? ?(?:r\$|\x02|\d\.\d{{3}}|\d{{3,4}}\b)|[:=] ?\x01)))"
+    r"(?:\x02[ )(:|,*_-]{0,4}|[\dk] ?\(|(?:\A|(?<=\n)|(?<=, )|(?<=; )|(?<=: )|(?<=/ )|(?<=\| )|(?<=\d )"
+    r"|(?<=k )|(?<=h )|(?<=\()|(?<=\x01 ))"
+    rf"(?={_RUN} {{0,2}}(?:[):=>-]{{0,2}} {{0,2}}(?:r\$|\x02|\d\.\d{{3}}|\d{{3,4}}\b|\d(?:[.,]\d{{1,2}})? ?(?:k"
+    rf"|mil)\b)|[:=] ?\x01)))"
     rf"(?P<letras>{_RUN})(?!')"
 )
+_LENGTH_CODE = re.compile(r"\bp ?(?P<h>6|12|24)\b(?! ?(?:/|h\b|:))")
 _ONE = re.compile(r"\b[dnmt]\b")
 _MIRRORED = re.compile(r"(?<![\d/])(\d{1,2}) ?/ ?(\d{1,2}) ?(?:e|ou|,|;|\|) ?\2 ?/ ?\1(?![\d/])")
 _JOINING = re.compile(r"(?:[ ():=,*_.\-\x01]|\b(?:de|das|plantao|turno|horario|h|o|do)\b)*")
@@ -74,6 +77,7 @@ def turnos(texto: Texto, livre: str) -> list[Turno]:
     livre = apagar(livre, found)
     found.extend(_letras(texto, livre))
     livre = apagar(livre, found)
+    found.extend(_siglas(livre))
     found.extend(_inicios(livre))
     livre = apagar(livre, (each for each in found if each.horas is None))
     found.extend(_periodos(texto, livre))
@@ -99,7 +103,7 @@ def _fundidos(found: list[Turno], plano: str) -> list[Turno]:
 
 def _fundir(one: Turno, two: Turno, plano: str) -> Turno | None:
     between = plano[one.fim : two.inicio]
-    if two.inicio >= one.fim and (len(between) > 12 or not _JOINING.fullmatch(between)):
+    if two.inicio >= one.fim and (len(between) > 12 or ". " in between or not _JOINING.fullmatch(between)):
         return None
     if one.periodo and two.periodo and one.periodo != two.periodo:
         return None
@@ -199,6 +203,13 @@ def _inicios(livre: str) -> Iterator[Turno]:
         start = _clock(each["h"], each["m"])
         if start is not None:
             yield Turno(each.start("h"), each.end(), None, start, last)
+
+
+def _siglas(livre: str) -> Iterator[Turno]:
+    """Read lengths with a letter: "P12", "P6"."""
+    for each in achados(_LENGTH_CODE, livre, "p6", "p12", "p24", "p 6", "p 12"):
+        hours = int(each["h"])
+        yield Turno(each.start(), each.end(), Periodo.H24 if hours == 24 else None, horas=hours)
 
 
 def _is_length(livre: str, each: re.Match[str]) -> bool:

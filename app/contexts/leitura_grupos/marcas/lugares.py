@@ -6,11 +6,19 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import islice
 from unicodedata import normalize
 
 from app.contexts.leitura_grupos.marcas.marca import TOMADO, Lugar, Marca, apagar, entre, linha_de
 from app.contexts.leitura_grupos.texto.texto import Palavra, Texto, chave
-from app.contexts.leitura_grupos.texto.vocabulario import Hospital, Vocabulario, frases, palavras, vale_em
+from app.contexts.leitura_grupos.texto.vocabulario import (
+    Hospital,
+    Vocabulario,
+    frases,
+    palavras,
+    palavras_soltas,
+    vale_em,
+)
 
 UFS = frozenset(each.lower() for each in re.findall("..", "ACALAMAPBACEDFESGOMAMGMSMTPAPBPEPIPRRJRNRORRRSSCSESPTO"))
 _UF_AFTER = re.compile(r" ?[/,(-]{1,2} ?(?P<uf>[a-z]{2})\b\)?")
@@ -24,6 +32,12 @@ _CITY_LINK = re.compile(r"[ *_]{0,2}(?:[-,(/|](?: em\b)?|\bem\b|\bde\b|\bda\b|\b
 _COMPANIES = frozenset(("remocoes", "ambulancias", "resgate", "resgates", "remocao"))
 _LABEL_END = re.compile(r" [-|] |[(|,;:\x01\x02💰]|\. | / ")
 _MAX_WORDS = 7
+_PROPER = r"[A-ZÀ-Ý][\wÀ-ÿ'.]+(?:[ -](?:d[aeo]s?|e|[A-ZÀ-Ý0-9][\wÀ-ÿ'.]*)){0,5}"
+_BEFORE_TOWN = re.compile(
+    rf"(?:^|[.!:] )[^\w\n]{{0,6}}(?P<nome>{_PROPER})[*_ ]{{0,3}}(?:\([^)\n]{{0,30}}\)[*_ ]{{0,3}})?[-–—,|/(]",
+    re.MULTILINE,
+)
+_AFTER_IN = re.compile(r"\b(?:n[oa]|empresa) (?P<nome>[A-ZÀ-Ý][\wÀ-ÿ']+(?: (?:d[aeo]s?|[A-ZÀ-Ý][\wÀ-ÿ']*)){1,4})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +98,19 @@ def _escolhido(candidates: Sequence[Hospital], towns: Iterable[Cidade], at: int,
     return state[0] if len(state) == 1 else None
 
 
-def novos(texto: Texto, livre: str, vocabulario: Vocabulario) -> list[Lugar]:
+def novos(texto: Texto, livre: str, vocabulario: Vocabulario, known: Sequence[Lugar]) -> list[Lugar]:
     """Return hospital names outside the vocabulary, found by shape: "Hospital …", "UPA …", text after "Local:",
     acronyms such as HMXY.
     """
     reader = _Nomes(texto, livre, vocabulario)
     found = list(reader.todos())
     rest = apagar(livre, found)
-    labelled = (reader.rotulado(label.end(), rest) for label in _LABEL.finditer(rest))
+    named = (*known, *found)
+    labelled = (
+        reader.rotulado(label.end(), rest)
+        for label in _LABEL.finditer(rest)
+        if not any(label.end() <= each.inicio < linha_de(rest, label.end())[1] for each in named)
+    )
     found.extend(place for place in labelled if place is not None and TOMADO not in rest[place.inicio : place.fim])
     found.extend(reader.remocoes(apagar(rest, found)))
     rest = apagar(rest, found)
@@ -99,6 +118,8 @@ def novos(texto: Texto, livre: str, vocabulario: Vocabulario) -> list[Lugar]:
         first, last = texto.trecho(each.start(), each.end())
         if texto.fonte[first:last].isupper() and not reader.gritado and each[0] not in reader.comuns:
             found.append(reader.com_cidade(Lugar(each.start(), each.end(), texto.fonte[first:last], confianca=0.6)))
+    if not known and not found:
+        found.extend(reader.sem_cabeca(rest))
     return sorted(found, key=lambda each: each.inicio)
 
 
@@ -110,8 +131,8 @@ def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]
 
 
 def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar]:
-    """Return short references to a place that the message names in full elsewhere. "na UPA" refers by the first word of
-    the name, "Norte 1.800" by any word before a price.
+    """Return short references to a place that the message names in full elsewhere. "na UPA" contains the first word of
+    the name; "Norte 1.800" contains any word of the name, before a price.
     """
     named = {each.nome: each for each in reversed(places)}
     if len(named) < 2:
@@ -126,7 +147,10 @@ def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar
         if len(heads.get(word.texto, ())) == 1
         and word.inicio > heads[word.texto][0].fim
         and livre[word.inicio : word.fim] == word.texto
-        and (heads[word.texto][0].nome.lower().startswith(word.texto) or _PRICED.match(livre, word.fim))
+        and (
+            heads[word.texto][0].nome.lower().startswith(word.texto)
+            or (word.texto not in _listas()[0] and _PRICED.match(livre, word.fim))
+        )
     ]
 
 
@@ -231,9 +255,12 @@ class _Nomes:
             or "*" in between.strip("* ")
         ):
             return False
-        if not self._is_free(word) or word.texto in self._ends:
+        if between == "-" and self._is_free(word):
+            return True
+        is_part = cased and word.texto in _PARTS and self._is_upper(word)
+        if not self._is_free(word) or (word.texto in self._ends and not is_part):
             return False
-        if between == ". " and len(before.texto) > 4:
+        if between == ". " and before.texto not in _SHORTENED:
             return False
         if word.texto in _LINKS:
             return True
@@ -246,8 +273,9 @@ class _Nomes:
     def _lugar(self, words: list[Palavra]) -> Lugar | None:
         while words and words[-1].texto in _LINKS:
             words.pop()
-        own = [word for word in words if word.texto not in self._generic and word.texto not in _LINKS]
-        if not own or len(words) < 2:
+        named = [word for word in words if word.texto not in _LINKS]
+        own = [word for word in named if word.texto not in self._generic]
+        if len(words) < 2 or not (own or len(named) > 2):
             return None
         return self.com_cidade(self._sem_cidade(words))
 
@@ -298,6 +326,39 @@ class _Nomes:
 
     def _is_before(self, word: Palavra, after: Palavra, rest: str) -> bool:
         return rest[word.inicio : after.inicio] == f"{word.texto} " and self._is_upper(word)
+
+    def sem_cabeca(self, rest: str) -> Iterator[Lugar]:
+        """Yield the name of a place without a word such as "hospital", in a message without any other place: before a
+        town ("Nefroclínica Cerrado - Anápolis/GO"), or after "no" ("quem assume no Santa Otília de Blumenau?").
+        """
+        seen: set[int] = set()
+        for pattern in (_BEFORE_TOWN, _AFTER_IN):
+            for each in islice(pattern.finditer(self._texto.fonte), 8):
+                words = [word for word in self._palavras_da_fonte(*each.span("nome")) if self._is_free(word)]
+                while words and (words[-1].texto in _LINKS or words[-1].texto in self._ends):
+                    words.pop()
+                if not words or words[0].inicio in seen or not self._is_proper(words):
+                    continue
+                place = self.com_cidade(replace(self._sem_cidade(words), confianca=0.5))
+                town = self._vocabulario.cidades.em(words, 0)
+                proper = [word for word in words if word.texto not in _LINKS]
+                is_long = pattern is _AFTER_IN and len(proper) > 1
+                if town is None and (is_long or place.cidade is not None):
+                    seen.add(words[0].inicio)
+                    yield place
+            if seen:
+                return
+
+    def _palavras_da_fonte(self, start: int, end: int) -> list[Palavra]:
+        return [word for word in self._texto.palavras if start <= self._texto.trecho(word.inicio, word.fim)[0] < end]
+
+    def _is_proper(self, words: Sequence[Palavra]) -> bool:
+        """Return whether words may be a name: no speciality, no word of an offer, no common word."""
+        common = palavras_soltas("nao_sao_nomes")
+        said = [word.texto for word in words if word.texto not in _LINKS]
+        if not said or any(word in self._ends for word in said) or said[0] in common or said[0] in UFS:
+            return False
+        return self._vocabulario.especialidades.em(words, 0) is None
 
     def rotulado(self, at: int, rest: str) -> Lugar | None:
         """Return the place named after a label, up to the first separator."""
@@ -361,6 +422,40 @@ class _Nomes:
         return self._livre[word.inicio : word.fim] == word.texto
 
 
+# Short forms inside a name. A point after any other word ends the name.
+_SHORTENED = frozenset(
+    (
+        "h",
+        "hosp",
+        "mat",
+        "sta",
+        "sto",
+        "s",
+        "n",
+        "sra",
+        "nsa",
+        "dr",
+        "dra",
+        "pe",
+        "cel",
+        "gov",
+        "pref",
+        "dep",
+        "mons",
+        "mun",
+        "reg",
+        "v",
+        "j",
+        "prof",
+        "mal",
+        "gen",
+        "cap",
+        "ten",
+        "d",
+    )
+)
+# Words that end a name, unless they have a capital: "UPA Pôr do Sol", "UPA Setor Noroeste".
+_PARTS = frozenset(("por", "setor", "dom"))
 _SANTOS = frozenset(("santa", "santo", "sao", "nossa", "dom", "dona", "padre"))
 _WITH_TWO_WORDS = frozenset(("hospital", "clinica", "maternidade", "instituto", "casa"))
 _LINKS = frozenset(("de", "da", "do", "das", "dos", "e"))

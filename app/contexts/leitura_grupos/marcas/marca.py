@@ -51,10 +51,11 @@ class Turno(Marca):
 
 @dataclass(frozen=True, slots=True)
 class Condicao(Marca):
-    """The condition of a price: weekdays or holidays."""
+    """The condition of a price: weekdays, holidays or certain days."""
 
     semana: frozenset[int] = frozenset()
     feriado: bool = False
+    datas: frozenset[date] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,9 @@ class Pagamento(Marca):
 
 @dataclass(frozen=True, slots=True)
 class Fechado(Marca):
-    """A word or sign that a shift is taken or that no doctor is wanted. ``sinal`` is the sign, or empty for a word."""
+    """A word or sign which says that a shift is taken or that no doctor is wanted. ``sinal`` is the sign, or empty for
+    a word.
+    """
 
     sinal: str = ""
 
@@ -131,7 +134,7 @@ def linha_de(plano: str, lugar: int, janela: int = 1000) -> tuple[int, int]:
 
 
 def apagar(plano: str, marcas: Iterable[Marca], com: str = TOMADO) -> str:
-    """Replace the marked words by blanks. Positions and line ends stay."""
+    """Replace the marked words with blanks. The length of the text and its line ends do not change."""
     ordered = sorted(marcas, key=_inicio)
     if not ordered:
         return plano

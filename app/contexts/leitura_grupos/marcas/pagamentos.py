@@ -15,7 +15,7 @@ _ON_THE_SPOT = re.compile(
     r"|(?:no|ao) (?:fim|final|termino) do plantao|(?:pago|pagamento|pgto|pagto) (?:no dia|imediato|na entrega))\b"
 )
 _DAYS = re.compile(
-    r"(?<!\bos )(?<!\bas )\b(?P<n>\d{1,3}(?= {0,2}dias\b)|\d{1,2}[05](?=d\b))(?: {0,2}dias|d)\b"
+    r"(?<!\bos )(?<!\bas )(?<!\bpelos )(?<!\bpor )\b(?P<n>\d{1,3}(?= {0,2}dias\b)|\d{1,2}[05](?=d\b))(?: {0,2}dias|d)\b"
     r"(?! (?:gratis|uteis por|de (?:antecedencia|ferias|curso)))"
 )
 _DAY = re.compile(

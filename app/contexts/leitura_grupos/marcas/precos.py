@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from itertools import zip_longest
 
@@ -9,7 +10,7 @@ from app.contexts.leitura_grupos.marcas.marca import Combinar, Preco
 from app.contexts.leitura_grupos.texto.texto import Texto, achados
 from app.contexts.leitura_grupos.texto.vocabulario import frases
 
-MENOR, MAIOR = Decimal(100), Decimal(50_000)
+MENOR, MAIOR, POR_HORA = Decimal(100), Decimal(50_000), Decimal(300)
 _NUMBER = r"(?P<n>\d{1,3}(?:\.\d{3}){1,2}(?:,\d{1,2})?|\d{1,6}(?:[.,]\d{1,2})?)(?![\d])"
 _PRICE = re.compile(
     r"(?<![\w.,/:$#])(?P<mais>\+ {0,2})?(?:\d{1,2} {0,2}x {0,2})?(?P<r>(?:r\$|\$|rs\b|brl\b)[ $:]{0,3})?"
@@ -31,10 +32,13 @@ _UNITS = {"um": 1, "dois": 2, "duas": 2, "tres": 3, "quatro": 4, "cinco": 5, "se
 _TOTAL = re.compile(
     r"[ ,.(]{0,3}(?:total |no total )?(?:pel[oa]s?|por|para os|pros|nos) (?:(?P<n>\d{1,2}"
     r"|dois|duas|tres|quatro|cinco|seis|sete|oito)"
-    r" (?:plantoes|dias|noites|turnos|periodos)|(?P<fds>pacote|conjunto))"
+    r"(?: (?:plantoes|dias|noites|turnos|periodos)|(?=[ ]{0,2}(?:[.,;!)\n]|$)))|(?P<fds>pacote|conjunto))"
 )
 _OF_SEVERAL = re.compile(r" {0,2}\((?P<n>\d{1,2}) (?:plantoes|dias|noites|turnos)\)")
-_HOUR_BEFORE = re.compile(r"(?:\bhora|/ {0,2}h|\bhoras?/plantao)[ :=)*_-]{0,4}(?:r\$ {0,2})?$")
+_HOUR_BEFORE = re.compile(
+    r"(?:\bhora|/ {0,2}h|\bhoras?/plantao)(?: (?:a|e|de|normal|feriado|semana|fds|noturna|diurna|extra|medica|sai|fica|paga))?"
+    r"[ :=)*_-]{0,4}(?:r\$ {0,2})?$"
+)
 _NET = re.compile(r"[ (,]{0,2}(?:liquidos?|liq|livres?)\b")
 _NET_BEFORE = re.compile(r"\b(?:liquidos?|liq|livres?)[ :(]{0,2}$")
 _EXTRA = re.compile(
@@ -79,6 +83,9 @@ def precos(livre: str) -> list[Preco]:
         found.append(price)
     found.extend(_por_extenso(livre))
     found.sort(key=lambda each: each.inicio)
+    if any(each.por_hora for each in found):
+        # A low price beside a price per hour is per hour too: "Valor hora: 122 (semana), 138 (sáb/dom)".
+        found = [replace(each, por_hora=True) if each.reais < POR_HORA else each for each in found]
     return [each for each, after in zip_longest(found, found[1:]) if after is None or not _was(livre, each, after)]
 
 
@@ -99,6 +106,8 @@ _INBOX = re.compile(
 
 def _preco(livre: str, each: re.Match[str]) -> Preco | None:
     amount = _reais(each)
+    if amount is not None and 1 <= amount < 10 and _is_alone(livre, each):
+        amount *= 1000
     if amount is None or not 20 <= amount <= MAIOR:
         return None
     before = livre[max(0, each.start() - 30) : each.start()]
@@ -109,7 +118,7 @@ def _preco(livre: str, each: re.Match[str]) -> Preco | None:
         return None
     if _EXTRA.match(after) or _EXTRA_BEFORE.search(before):
         return None
-    if not marked and not hourly and not _is_bare_price(each, before, after, amount):
+    if not marked and not hourly and not _is_alone(livre, each) and not _is_bare_price(each, before, after, amount):
         return None
     total = _TOTAL.match(after) or (_OF_SEVERAL.match(after) if "total" in before[-12:] else None)
     shifts = 1
@@ -119,6 +128,12 @@ def _preco(livre: str, each: re.Match[str]) -> Preco | None:
     start = each.start("r") if each["r"] else each.start("n")
     sure = marked or hourly or "." in each["n"] or _CUE_BEFORE.search(before) is not None
     return Preco(start, each.end(), amount, hourly, net, max(shifts, 1), each["mais"] is not None, sure)
+
+
+def _is_alone(livre: str, each: re.Match[str]) -> bool:
+    """Return whether a number such as "1.9" is a whole line: thousands of reais."""
+    before, after = livre[max(0, each.start() - 1) : each.start()], livre[each.end() : each.end() + 1]
+    return before in ("", "\n") and after in ("", "\n") and re.fullmatch(r"\d[.,]\d{1,2}", each["n"]) is not None
 
 
 def _is_bare_price(each: re.Match[str], before: str, after: str, amount: Decimal) -> bool:

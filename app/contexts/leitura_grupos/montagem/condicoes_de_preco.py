@@ -2,16 +2,18 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.horas import DURACAO, horas_entre, periodo_das_horas
 from app.contexts.leitura_grupos.marcas.lugares import Cidade
 from app.contexts.leitura_grupos.marcas.marca import Area, Condicao, Dias, Lugar, Marca, Preco, Turno, entre, linha_de
+from app.contexts.leitura_grupos.texto.texto import chave
 from app.contexts.leitura_grupos.texto.vocabulario import palavras_soltas
 from app.contexts.leitura_grupos.tipos import Periodo
 
@@ -53,6 +55,8 @@ def _peso(mark: Marca) -> int:
             return 32
         case Turno():
             return 8
+        case Condicao(datas=named) if named:
+            return 24
         case Condicao(feriado=True) | Dias(feriado=True):
             return 16
         case Condicao() | Dias():
@@ -63,7 +67,7 @@ def _peso(mark: Marca) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Alvo:
-    """The vacancy for which the reader searches a price."""
+    """The vacancy whose price the reader is looking for."""
 
     hospital: str
     cidade: str | None
@@ -76,11 +80,13 @@ class Alvo:
 
 def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
     """Return every price with its conditions, and the remaining days, which are days of shifts."""
-    days = [each for each in folha.dias if not each.feriado]
+    priced = {id(each): each for each in _datas_de_precos(folha)}
+    days = [each for each in folha.dias if not each.feriado and id(each) not in priced]
+    dates = [Condicao(each.inicio, each.fim, datas=_datas(each)) for each in priced.values()]
     loose = [each for each in folha.dias if each.solto]
     has_dates = any(not each.solto for each in days)
     fortes = [each for each in folha.areas if not each.fraca]
-    others: list[Marca] = [*loose, *folha.condicoes, *folha.turnos, *folha.lugares, *_cidades_de_lugares(folha)]
+    others: list[Marca] = [*loose, *dates, *folha.condicoes, *folha.turnos, *folha.lugares, *_cidades_de_lugares(folha)]
     candidates = sorted((*others, *fortes), key=lambda each: each.inicio)
     held = _presos(folha, candidates)
     paired = _lado_a_lado(folha, candidates, held)
@@ -93,11 +99,13 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
     for each in days:
         if not each.solto:
             kept.append(each)
+        elif has_dates and (closed := _dia_fechado(folha, each, days)) is not None:
+            kept.append(closed)
         elif id(each) in conditions and (has_dates or free):
             continue
         elif not has_dates or _begins_shift(folha, each):
             kept.append(each)
-    kept = _sem_manchete(folha, _sem_fds_repetido(kept))
+    kept = _sem_manchete(folha, _sem_fds_repetido(folha, kept))
     kept_ids = {id(each) for each in kept}
     found = []
     elsewhere = _Alhures.de(folha)
@@ -117,11 +125,46 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
     return found, kept
 
 
-def _sem_fds_repetido(days: list[Dias]) -> list[Dias]:
+def _datas(run: Dias) -> frozenset[date]:
+    return frozenset(day.data for day in run.dias)
+
+
+def _datas_de_precos(folha: Folha) -> Iterator[Dias]:
+    """Yield the days that only say when a price applies: "07/09 (feriado): R$ 2.400" below the shifts of that day."""
+    runs = [each for each in folha.dias if each.dias and not each.solto and not each.feriado]
+    if len(runs) < 2 or not folha.precos:
+        return
+    times = Counter(day for each in runs for day in _datas(each))
+    for each in runs:
+        line = linha_de(folha.texto.plano, each.inicio)
+        if not entre(folha.precos, each.fim, line[1]) or any(times[day] < 2 for day in _datas(each)):
+            continue
+        if entre(folha.lugares, *line) or any(mark.periodo or mark.das for mark in entre(folha.turnos, *line)):
+            continue
+        yield each
+
+
+def _dia_fechado(folha: Folha, each: Dias, days: Sequence[Dias]) -> Dias | None:
+    """Return the dates that a weekday means beside a closing word: "24 a 28/08; só a quinta já está coberta"."""
+    after = entre(folha.fechados, each.fim, each.fim + 20)
+    if not each.semana or not after or after[0].sinal or "\n" in folha.texto.plano[each.fim : after[0].inicio]:
+        return None
+    named = {
+        day.data: day for run in days[:60] if not run.solto for day in run.dias if day.data.weekday() in each.semana
+    }
+    found = tuple(replace(day, inicio=each.inicio, fim=each.fim) for day in named.values())
+    return replace(each, dias=found, solto=False) if found else None
+
+
+def _sem_fds_repetido(folha: Folha, days: list[Dias]) -> list[Dias]:
     """Drop the word for the weekend if its days follow: "fim de semana: sábado SD, domingo SN"."""
     if len(days) < 2:
         return days
-    named = [each for each in days if not (each.solto and each.semana == {5, 6} and len(each.dias) == 2)]
+    named = [
+        each
+        for each in days
+        if not (each.solto and each.semana == {5, 6} and folha.texto.plano[each.inicio : each.inicio + 1] == "f")
+    ]
     return named or days[:1]
 
 
@@ -154,11 +197,23 @@ def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]
         if place:
             near = _vizinhas(each, candidates[max(0, index - 3) : index])
             cost = _custo(plano, prices[place - 1].fim, each.inicio, near)
-            if best is None or cost < best[0] or (cost == best[0] and _is_bracketed(plano, each)):
+            is_tied = best is not None and cost == best[0]
+            if (
+                best is None
+                or cost < best[0]
+                or (is_tied and (_is_bracketed(plano, each) or _follows_price(folha, each, candidates)))
+            ):
                 best = (cost, prices[place - 1])
         if best is not None and best[0] <= 2:
             held.setdefault(id(best[1]), []).append(each)
     return held
+
+
+def _follows_price(folha: Folha, each: Marca, candidates: Sequence[Marca]) -> bool:
+    """Return whether the conditions of a line follow their prices: "1,25k semana 1,4k fds"."""
+    line = linha_de(folha.texto.plano, each.inicio)
+    prices, marks = entre(folha.precos, *line), entre(candidates, *line)
+    return bool(prices) and prices[0].inicio < marks[0].inicio and prices[-1].inicio < marks[-1].inicio
 
 
 def _is_bracketed(plano: str, each: Marca) -> bool:
@@ -217,8 +272,20 @@ def _enumerados(folha: Folha, marks: Sequence[Marca]) -> list[Turno]:
 
 def _cidades_de_lugares(folha: Folha) -> Sequence[Cidade]:
     """Return the towns that distinguish prices if the hospitals are in several towns: "2.000 Recife / 2.300 Caruaru"."""
-    several = {each.cidade for each in folha.lugares if each.cidade}
-    return [each for each in folha.cidades if each.nome in several] if len(several) > 1 else ()
+    several = {each.cidade: each.uf or "" for each in folha.lugares[:50] if each.cidade}
+    if len(several) < 2:
+        return ()
+    known = [each for each in folha.cidades if each.nome in several]
+    taken = {each.inicio for each in known}
+    plano = folha.texto.plano
+    for name, state in several.items():
+        word = re.compile(rf"\b{re.escape(chave(name))}\b")
+        known.extend(
+            Cidade(each.start(), each.end(), name, state)
+            for each in islice(word.finditer(plano), 10)
+            if each.start() not in taken
+        )
+    return known
 
 
 def _com_cabeca(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[Marca]]) -> None:
@@ -306,7 +373,7 @@ def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhure
 
 @dataclass(frozen=True, slots=True)
 class _Alhures:
-    """Periods that are stated apart from the prices, and the first position of each speciality."""
+    """Periods that the message states away from the prices, and the first position of each speciality."""
 
     periodos: frozenset[Periodo | None]
     areas: Mapping[str, int]
@@ -340,9 +407,7 @@ def _is_of_bare_day(folha: Folha, mark: Turno) -> bool:
     """Return whether every shift of the preceding day has a price: "10/08 no HTN. 7-19h: 1.900. 19-7h: 2.000"."""
     line, _ = linha_de(folha.texto.plano, mark.inicio)
     days = [each for each in entre(folha.dias, line, mark.inicio) if not each.solto]
-    return bool(days) and not any(
-        _is_far_from_prices(folha, each) for each in entre(folha.turnos, days[-1].fim, mark.inicio)
-    )
+    return bool(days) and not any(_is_far_from_prices(folha, each) for each in entre(folha.turnos, line, mark.inicio))
 
 
 def _is_far_from_prices(folha: Folha, each: Turno) -> bool:
@@ -368,7 +433,8 @@ def _holds(mark: Marca, alvo: Alvo) -> tuple[str, bool]:
             return "turno", _same_shift(mark, alvo)
         case Condicao() | Dias():
             on_holiday = mark.feriado and alvo.feriado
-            return "dias", on_holiday or alvo.data.weekday() in mark.semana
+            named = isinstance(mark, Condicao) and alvo.data in mark.datas
+            return "dias", on_holiday or named or alvo.data.weekday() in mark.semana
         case _:
             return "", True
 

@@ -6,7 +6,7 @@ note after them, give blocks without days.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from app.contexts.leitura_grupos.marcas.datas import feriados
 from app.contexts.leitura_grupos.marcas.folha import Folha
@@ -59,15 +59,34 @@ def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[
             for each in line:
                 each.feriado = True
         found.extend(line)
-    return _herdados(_sem_anuncio([each for each in found if not _is_empty(each)]))
+    return _herdados(_com_areas(_sem_anuncio([each for each in found if not _is_empty(each)])))
+
+
+def _com_areas(found: list[Bloco]) -> list[Bloco]:
+    """Give the specialities of a list below a day to the day: "09/08 SD:" above "2 CM", "1 Orto"."""
+    for place, head in enumerate(found):
+        if head.dias is None or head.areas:
+            continue
+        listed: list[Bloco] = []
+        for each in islice(found, place + 1, place + 12):
+            if not each.areas or each.dias or each.turnos or each.regras or each.lugares or each.fechados:
+                break
+            listed.append(each)
+        if len(listed) > 1:
+            head.areas = [area for each in listed for area in each.areas]
+    return found
 
 
 def _sem_anuncio(found: list[Bloco]) -> list[Bloco]:
     """Drop days of a headline that a later block repeats: "UPA – feriado 12/10" above "12/10 SD e SN"."""
     dated = {day.data for each in found if each.dias and each.turnos for day in each.dias.dias}
+    first = next((each for each in found if each.dias), None)
     return [
         replace(each, dias=None)
-        if each.dias and each.so_dias and each.lugares and all(day.data in dated for day in each.dias.dias)
+        if each.dias
+        and each.so_dias
+        and (each.lugares or each is first)
+        and all(day.data in dated for day in each.dias.dias)
         else each
         for each in found
     ]

@@ -1,6 +1,7 @@
 """Assemble blocks into vacancies. A block takes missing parts from a heading before it or a note after it."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, time
@@ -11,7 +12,7 @@ from typing import TypeAlias, TypeVar
 from app.contexts.leitura_grupos.marcas.datas import feriados
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.horas import periodo_das_horas, periodo_do_inicio
-from app.contexts.leitura_grupos.marcas.marca import Area, Dia, Lugar, Marca, Turno, entre
+from app.contexts.leitura_grupos.marcas.marca import Area, Dia, Lugar, Marca, Turno, entre, linha_de
 from app.contexts.leitura_grupos.marcas.pagamentos import forma
 from app.contexts.leitura_grupos.montagem.condicoes_de_preco import Alvo, Regra, horas_do, por_plantao, regras
 from app.contexts.leitura_grupos.montagem.contato_da_vaga import Pessoas
@@ -20,23 +21,30 @@ from app.contexts.leitura_grupos.montagem.ocupadas import Fechadas
 from app.contexts.leitura_grupos.montagem.onde import Onde
 from app.contexts.leitura_grupos.montagem.ordem import em_ordem
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
-from app.contexts.leitura_grupos.tipos import Campo, Periodo, VagaDita, VagaLida, ValorTipo
+from app.contexts.leitura_grupos.tipos import Campo, Derivacao, Forma, Periodo, VagaDita, VagaLida, ValorTipo
 
 GERAL = "Clínica Médica"
 # Upper limit of vacancies per message, so that a text crafted to multiply places by days ends.
+# Distance of a missing price.
+SEM_PRECO = 5
+_POSTOS = ("ubs", "usf", "psf", "esf", "ubsf")
 MAIS = 1000
 # Upper limit of vacancies without a place or a day, because an operator reads each of them.
 MAIS_INCOMPLETAS = 20
 _T = TypeVar("_T")
 _Nomeado = TypeVar("_Nomeado", Area, Lugar)
 _Valor: TypeAlias = tuple[Campo[Decimal] | None, Campo[ValorTipo] | None]
+_LEFT = re.compile(
+    r"\b(?:rest(?:a|am|ou|aram)|sobr(?:a|am|ou|aram)|falta(?:m|ndo)?)(?: agora)? (?:so|apenas|somente)\b"
+    r"|\bso (?:rest|sobr|falt|fic)[a-z]{1,4}\b"
+)
 _SAME = re.compile(r"[^\n]{0,25}\b(?:tbm|tb|tambem|idem|mesm[oa]s? (?:horarios?|turnos?|esquema|coisa))\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Montagem:
-    """Result of the assembly. ``abertas`` has the open vacancies; ``fechadas`` and ``passadas`` count the parts of the
-    message about taken and about past shifts.
+    """Result of the assembly. ``abertas`` has the open vacancies. ``fechadas`` and ``passadas`` count the parts of the
+    message that concern taken and past shifts.
     """
 
     abertas: tuple[VagaLida, ...]
@@ -77,12 +85,17 @@ class _Montador:
         self._tomados = self._quais_tomados()
         self._pessoas = Pessoas(folha)
         self._forma = forma(folha.pagamentos)
+        self._fins: list[int] | None = None
 
     def montar(self) -> Montagem:
         found: dict[tuple[str, date, Periodo, str], VagaLida] = {}
         closed = passed = 0
+        left = self._restantes()
         for place, block in enumerate(self._blocos):
             if block.dias is None:
+                continue
+            if left and place not in left:
+                closed += 1
                 continue
             if place in self._fechados:
                 closed += 1
@@ -94,12 +107,23 @@ class _Montador:
         lacking = self._ao_lado(found.values()) if found else () if closed or passed else self._incompletas()
         return Montagem(tuple(found.values()), closed, passed, tuple(islice(lacking, MAIS_INCOMPLETAS)))
 
+    def _restantes(self) -> frozenset[int]:
+        """Return the blocks of a line that says which of the shifts above it are left: "restam só: 25 SD e 31 SN"."""
+        said = _LEFT.search(self._folha.texto.plano)
+        if said is None:
+            return frozenset()
+        dated = [place for place, each in enumerate(self._blocos) if each.dias is not None]
+        line = linha_de(self._folha.texto.plano, said.end())
+        left = [place for place in dated if said.end() <= self._blocos[place].dias.inicio < line[1]]  # type: ignore[union-attr]
+        return frozenset(left) if left and left[0] != dated[0] else frozenset()
+
     def _vagas(self, place: int, block: Bloco) -> Iterator[VagaLida]:
         assert block.dias is not None
         places = self._lugares(place)
         areas: Sequence[Area | None] = self._areas(place) or (None,)
         shifts = self._turnos(place, block)
         pairs = self._pares(block, areas, shifts)
+        total = len(places) * len(self._dias(block)) * len(pairs)
         for where in places:
             for day in self._dias(block):
                 if day.data.day in self._fechamentos.numeros:
@@ -109,7 +133,7 @@ class _Montador:
                         (where.nome, day.data, None),
                         (where.nome, day.data, shift.periodo),
                     }:
-                        yield self._vaga(place, block, where, area, day, shift)
+                        yield self._vaga(place, block, where, area, day, shift, total)
 
     def _pares(
         self, block: Bloco, areas: Sequence[Area | None], shifts: Sequence[_Turno]
@@ -152,8 +176,19 @@ class _Montador:
         weak = [each for each in self._blocos[place].areas if each.fraca]
         own = _fortes(self._blocos[place])
         alone = weak and not own and not self._onde_areas.soltos
-        found = weak[:1] if alone else self._setor(place) or self._onde_areas.de(place) or weak[:1]
+        found = weak[:1] if alone else self._setor(place) or self._areas_perto(place) or weak[:1]
         return _alternativas(_uma_vez(found), self._folha)
+
+    def _areas_perto(self, place: int) -> Sequence[Area]:
+        """Return the specialities that apply to a block, except those of a shift at another place."""
+        at = self._onde_areas.bloco(place)
+        if at is None:
+            return ()
+        if at != place and self._blocos[at].dias is not None:
+            own, other = self._lugares(place), self._lugares(at)
+            if {each.nome for each in own} != {each.nome for each in other}:
+                return ()
+        return _fortes(self._blocos[at])
 
     def _setor(self, place: int) -> Sequence[Area]:
         """Return the weak speciality in the hospital's heading above the day, such as "PS (porta)"."""
@@ -226,11 +261,13 @@ class _Montador:
 
     # A single vacancy.
 
-    def _vaga(self, place: int, block: Bloco, where: Lugar, area: Area | None, day: Dia, shift: _Turno) -> VagaLida:
+    def _vaga(
+        self, place: int, block: Bloco, where: Lugar, area: Area | None, day: Dia, shift: _Turno, total: int
+    ) -> VagaLida:
         holiday = self._feriado(day.data, block)
-        speciality = _nome(area)
+        speciality = self._padrao(where) if area is None or area.fraca else area.nome
         target = Alvo(where.nome, where.cidade, speciality, day.data, shift.periodo, shift.horas, holiday)
-        price, kind = self._valor(place, block, target)
+        price, kind, scope = self._valor(place, block, target)
         name, phone = self._pessoas.de(where, block)
         town = where.cidade_em or (where.inicio, where.fim)
         pays = self._folha.pagamentos
@@ -250,6 +287,34 @@ class _Montador:
             forma_pagamento=None if self._forma is None else self._campo(self._forma, pays[0]),
             contato_nome=name,
             contato_whatsapp=phone,
+            derivacao=self._derivacao(block, where, area, shift, total, scope),
+        )
+
+    def _derivacao(
+        self, block: Bloco, where: Lugar, area: Area | None, shift: _Turno, total: int, scope: int
+    ) -> Derivacao:
+        assert block.dias is not None
+        line = linha_de(self._folha.texto.plano, block.inicio)
+        marks = (where, area, shift.marca)
+        inherited = sum(each is not None and not line[0] <= each.inicio < line[1] for each in marks)
+        defaults = sum(each is None for each in marks)
+        is_cell = bool(self._folha.texto.tabelas) and self._numero(block.inicio) in self._folha.texto.tabelas
+        form = Forma.TABELA if is_cell else Forma.PRODUTO if total > 1 else Forma.TITULO if inherited else Forma.LINHA
+        return Derivacao(form, inherited, defaults, total, scope, bool(block.dias.semana), line)
+
+    def _numero(self, at: int) -> int:
+        """Return the number of the line at a position."""
+        if self._fins is None:
+            self._fins = [each for each, char in enumerate(self._folha.texto.plano) if char == "\n"]
+        return bisect_left(self._fins, at)
+
+    def _padrao(self, where: Lugar) -> str:
+        """Return the speciality of a place whose message names none: a health centre needs a family doctor."""
+        first = where.nome.split(" ", 1)[0].lower()
+        return (
+            (self._vocabulario.especialidades.valor("medicina de família e comunidade") or GERAL)
+            if first in _POSTOS
+            else GERAL
         )
 
     # Vacancies without a place or a day.
@@ -267,7 +332,7 @@ class _Montador:
                 target = Alvo(
                     "", None, _nome(area), day.data, shift.periodo, shift.horas, self._feriado(day.data, block)
                 )
-                yield self._incompleta(None, area, day, shift, self._valor(place, block, target))
+                yield self._incompleta(None, area, day, shift, self._valor(place, block, target)[:2])
 
     def _sem_dia(self) -> Iterator[VagaDita]:
         places: Sequence[Lugar | None] = _uma_vez(self._folha.lugares) or (None,)
@@ -277,8 +342,8 @@ class _Montador:
             yield self._incompleta(where, area, None, shift, self._unico_valor(shift, self._regras))
 
     def _ao_lado(self, vagas: Collection[VagaLida]) -> Iterator[VagaDita]:
-        """Yield incomplete vacancies beside complete ones: lines about another place, with a shift or a price but no
-        day.
+        """Yield incomplete vacancies in addition to complete ones: lines about another place, with a shift or a price
+        but no day.
         """
         named = {each.hospital.valor for each in vagas}
         dated = (at for at, each in enumerate(self._blocos) if each.dias is not None)
@@ -333,24 +398,29 @@ class _Montador:
     def _e_feriado(self, day: date) -> bool:
         return day in feriados(day.year) or day in self._vocabulario.feriados
 
-    def _valor(self, place: int, block: Bloco, target: Alvo) -> _Valor:
-        for scope in self._escopos(place, block):
+    def _valor(self, place: int, block: Bloco, target: Alvo) -> tuple[*_Valor, int]:
+        """Return the price of a vacancy, its kind and the distance of its scope."""
+        for distance, scope in enumerate(self._escopos(place, block)):
             chosen = _escolhida(scope, target)
             if chosen is not None:
                 amount = por_plantao(chosen.preco, target.horas)
                 sure = 1.0 if chosen.preco.certo else 0.8
-                return self._campo(amount, chosen.preco, sure), self._campo(ValorTipo.FIXO, chosen.preco, sure)
+                fixed = self._campo(ValorTipo.FIXO, chosen.preco, sure)
+                return self._campo(amount, chosen.preco, sure), fixed, min(distance, SEM_PRECO - 1)
         agreed = next(iter(block.combinar), None) or next(iter(self._folha.combinar), None)
-        return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed)
+        return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed), SEM_PRECO
 
     def _escopos(self, place: int, block: Bloco) -> Iterator[Sequence[Regra]]:
         """Yield price rules from the narrowest scope to the widest: the line, the hospital's line, the section, the
-        message, and at last the only price of the message.
+        message, and finally the only price of the message.
         """
+        # Yield an empty scope rather than none, so that the number of a scope is its distance.
         yield block.regras
         heading = self._onde_lugares.bloco(place, segue=True)
         if heading is not None and heading < place and self._blocos[heading].dias is None:
             yield self._blocos[heading].regras
+        else:
+            yield ()
         yield self._onde_regras.secao(place)
         yield self._onde_regras.soltos
         if len({rule.preco.reais for rule in self._regras[:50]}) == 1:

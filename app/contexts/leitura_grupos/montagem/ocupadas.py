@@ -27,7 +27,9 @@ class Fechadas:
         self.numeros = frozenset(number for numbers in numbers_of.values() for number in numbers)
 
     def _numeros(self, mark: Fechado) -> tuple[int, ...]:
-        """Return bare numbers before a closing word that are days: "de 10 a 12/08 …, 11 já foi", "10 e 11 fechados"."""
+        """Return the bare numbers before a closing word if they are days: "de 10 a 12/08 …, 11 já foi", "10 e 11
+        fechados".
+        """
         found = _NUMBERS_BEFORE.search(self._folha.texto.plano, max(0, mark.inicio - 14), mark.inicio)
         if found is None or mark.sinal or entre(self._folha.dias, found.start("dois"), mark.inicio):
             return ()
@@ -66,8 +68,8 @@ class Fechadas:
         return RESTA.search(self._folha.texto.plano, block.inicio, block.fim) is not None
 
     def _ticks_tell(self, dated: Sequence[int]) -> bool:
-        """Return whether a tick means closed and is not a bullet: other days have another sign, or the tick ends its
-        line.
+        """Return whether a tick means that a shift is taken and is not a bullet: other days have another sign, or the
+        tick ends its line.
         """
         lines = [self._folha.texto.plano[self._blocos[at].inicio : self._blocos[at].fim] for at in dated]
         return any(_OPEN.search(line) for line in lines) or any(_TICK_ENDS.search(line) for line in lines)

@@ -1,4 +1,4 @@
-"""Search the marks that apply to a block: its own, or those of a heading above, a note after it, or a neighbouring
+"""Find the marks that apply to a block: its own, or those of a heading above it, a note after it, or a neighbouring
 block.
 """
 
@@ -20,11 +20,15 @@ class Onde(Generic[T]):
 
     def __init__(self, blocos: Sequence[Bloco], what: Callable[[Bloco], list[T]]) -> None:
         self._ditos = [what(each) for each in blocos]
+        self._secoes = _secoes(blocos)
         said = [place for place, each in enumerate(self._ditos) if each]
         self._soltos = [place for place in said if blocos[place].dias is None]
         self._datados = [place for place in said if blocos[place].dias is not None]
         first_day = next((place for place, each in enumerate(blocos) if each.dias is not None), 0)
         self.encabeca = bool(self._soltos) and self._soltos[0] < first_day
+        heads = {self._secoes[place]: place for place in reversed(self._soltos)}
+        first_days = {self._secoes[at]: at for at, each in reversed([*enumerate(blocos)]) if each.dias is not None}
+        self._encabecadas = {key for key, at in heads.items() if at < first_days.get(key, 0)}
         self.soltos = [each for place in self._soltos for each in self._ditos[place]]
 
     def de(self, place: int, *, segue: bool = False) -> list[T]:
@@ -61,6 +65,8 @@ class Onde(Generic[T]):
     def _acima(self, place: int, follows: bool) -> int | None:
         loose = _antes(self._soltos, place)
         if not follows:
+            if loose is not None and self._secoes[loose] == self._secoes[place]:
+                return loose if self._secoes[place] in self._encabecadas else None
             return loose if self.encabeca else None
         dated = _antes(self._datados, place)
         return max((at for at in (loose, dated) if at is not None), default=None)
@@ -68,6 +74,16 @@ class Onde(Generic[T]):
     def _perto(self, place: int) -> int | None:
         order = ((_depois, self._soltos), (_antes, self._soltos), (_antes, self._datados), (_depois, self._datados))
         return next((at for look, where in order if (at := look(where, place)) is not None), None)
+
+
+def _secoes(blocos: Sequence[Bloco]) -> list[int]:
+    """Return the section of each block. A place in a block without days begins a section."""
+    found, section = [], 0
+    for place, each in enumerate(blocos):
+        if each.lugares and each.dias is None:
+            section = place
+        found.append(section)
+    return found
 
 
 def _antes(places: Sequence[int], place: int) -> int | None:

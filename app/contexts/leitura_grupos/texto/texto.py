@@ -34,7 +34,7 @@ _LIKE_ASCII = {
 
 
 class _Folding(dict[int, str]):
-    """Maps each character to exactly one character, so that positions stay. Results are cached."""
+    """Maps each character to exactly one character, so that positions in the text do not change. Results are cached."""
 
     def __missing__(self, code: int) -> str:
         folded = _fold(chr(code))
@@ -70,6 +70,18 @@ def achados(pattern: re.Pattern[str], plano: str, *letters: str) -> Iterator[re.
     return pattern.finditer(plano) if any(each in plano for each in letters) else iter(())
 
 
+# The source position of each letter of a rewritten text.
+Origem = tuple[int, ...]
+
+
+class Escrita(NamedTuple):
+    """A text as blocks rewrote it. ``tabelas`` has the numbers of the lines that were cells of a table."""
+
+    texto: str
+    origem: Origem
+    tabelas: frozenset[int]
+
+
 class Palavra(NamedTuple):
     texto: str
     inicio: int
@@ -84,7 +96,7 @@ class Texto:
     """A normalised text. ``plano`` is the folded text; ``lugares`` has the source position of each letter, or None if
     all are unchanged.
 
-    ``maiusculas`` is the share of capitals among the letters.
+    ``maiusculas`` is the share of capitals among the letters; ``tabelas`` has the lines that were cells of a table.
     """
 
     fonte: str
@@ -92,11 +104,12 @@ class Texto:
     lugares: tuple[int, ...] | None
     palavras: tuple[Palavra, ...] = field(repr=False)
     maiusculas: float = 0.0
+    tabelas: frozenset[int] = frozenset()
 
     @classmethod
-    def de(cls, fonte: str, grafias: Grafias | None = None) -> "Texto":
-        """Fold a text. ``grafias`` corrects words with one wrong letter."""
-        plano = fonte.translate(_FOLDING)
+    def de(cls, fonte: str, grafias: Grafias | None = None, escrita: Escrita | None = None) -> "Texto":
+        """Fold a text. ``grafias`` corrects words with one wrong letter. ``escrita`` is the text as blocks rewrote it."""
+        plano = (fonte if escrita is None else escrita.texto).translate(_FOLDING)
         lugares: tuple[int, ...] | None = None
         if "\x00" in plano:
             kept = [place for place, char in enumerate(plano) if char != "\x00"]
@@ -113,14 +126,19 @@ class Texto:
             if right:
                 plano, lugares = _emendado(plano, lugares, right)
                 words = tuple(Palavra(each[0], each.start(), each.end()) for each in _WORD.finditer(plano))
+        if escrita is not None:
+            source = escrita.origem
+            lugares = source if lugares is None else tuple(source[place] for place in lugares)
         letters = sum(map(str.isalpha, fonte))
-        return cls(fonte, plano, lugares, words, sum(map(str.isupper, fonte)) / letters if letters else 0.0)
+        loud = sum(map(str.isupper, fonte)) / letters if letters else 0.0
+        return cls(fonte, plano, lugares, words, loud, frozenset() if escrita is None else escrita.tabelas)
 
     def trecho(self, inicio: int, fim: int) -> tuple[int, int]:
         """Return the source range of a range in ``plano``."""
         if self.lugares is None or inicio == fim:
             return (inicio, fim) if self.lugares is None else (0, 0)
-        return self.lugares[inicio], self.lugares[fim - 1] + 1
+        first, last = self.lugares[inicio], self.lugares[fim - 1]
+        return min(first, last), max(first, last) + 1
 
     def palavras_entre(self, inicio: int, fim: int) -> tuple[Palavra, ...]:
         first = bisect_left(self.palavras, inicio, key=_INICIO)
@@ -130,7 +148,7 @@ class Texto:
 
 def _emendado(plano: str, lugares: tuple[int, ...] | None, right: Mapping[Palavra, str]) -> tuple[str, tuple[int, ...]]:
     """Replace misspelt words. The first letter of a correction keeps the source position of the word's start, and the
-    last letter that of its end.
+    last letter keeps the position of the word's end.
     """
     before = lugares if lugares is not None else range(len(plano))
     parts: list[str] = []
@@ -145,6 +163,11 @@ def _emendado(plano: str, lugares: tuple[int, ...] | None, right: Mapping[Palavr
     parts.append(plano[free:])
     places.extend(before[free:])
     return "".join(parts), tuple(places)
+
+
+def dobrado(text: str) -> str:
+    """Return the text in lower case and without accents. Its length does not change."""
+    return text.translate(_FOLDING).replace("\x00", " ")
 
 
 def chave(text: str) -> str:

@@ -137,7 +137,7 @@ class Vocabulario:
             holidays = _feriados(canonicos.get("feriados_nacionais", {}))
             spellings = Grafias(
                 {*hospitals.palavras(), *specialities.palavras(), *_soltas("alvos")},
-                {*towns.palavras(), *_soltas("outras"), *_todas()},
+                {*towns.palavras(), *_soltas("outras"), *todas_as_palavras()},
             )
             return cls(hospitals, specialities, holidays, towns, spellings)
         except (KeyError, TypeError, AttributeError) as wrong:
@@ -151,8 +151,8 @@ def vale_em(
 ) -> bool:
     """Return whether a hospital's name is valid at a place.
 
-    ``dita`` is the town stated beside the name; ``regiao`` is the group's region. ``so_em`` has the regions for
-    which an operator added the name, which is also valid in the hospital's town; None means valid everywhere.
+    ``dita`` is the town stated next to the name; ``regiao`` is the group's region. ``so_em`` has the regions for which
+    an operator added the name, which is also valid in the hospital's town; None means valid everywhere.
     """
     if so_em is None or (dita is None and (not regiao or chave(regiao) in so_em)):
         return True
@@ -193,7 +193,7 @@ def _soltas(name: str) -> frozenset[str]:
 
 
 @cache
-def _todas() -> frozenset[str]:
+def todas_as_palavras() -> frozenset[str]:
     """Return every word of every list. These words are never corrected."""
     found: set[str] = set()
     waiting: list[Any] = [palavras()]
@@ -229,13 +229,48 @@ def _hospitais(listed: Iterable[Mapping[str, Any]]) -> Frases[list[Hospital]]:
                 tree.juntar(name, [hospital])
             elif hospital not in known:
                 known.append(hospital)
-        for name in _abreviados(each["canonico"]):
+        for name in (*_abreviados(each["canonico"]), *_variantes((each["canonico"], *each.get("aliases", ())))):
             named = Hospital(each["canonico"], each.get("cidade"), each.get("uf"), only_in.get(chave(each["canonico"])))
             shortened.setdefault(name, []).append(named)
     for name, hospitals in shortened.items():
         if tree.valor(name) is None:
             tree.juntar(name, hospitals)
     return tree
+
+
+_TROCAS = (
+    ("nossa senhora", ("nossa sra", "n sra", "n s", "ns", "n senhora", "nsa sra", "nsra")),
+    ("santa", ("sta", "st")),
+    ("santo", ("sto",)),
+    ("sao", ("s",)),
+    ("hospital", ("hosp", "h")),
+    ("maternidade", ("mat", "mater")),
+    ("municipal", ("mun",)),
+    ("regional", ("reg",)),
+    ("universitario", ("univ",)),
+)
+_LIGAS = ("de", "da", "do", "das", "dos")
+
+
+def _variantes(names: Iterable[str]) -> Iterator[str]:
+    """Yield a name with one common short form, or with another linking word: "Hosp. N. Sra. dos Pampas"."""
+    for name in map(chave, names):
+        words = name.split()
+        if len(words) < 2:
+            continue
+        shorter = [name]
+        for full, forms in _TROCAS:
+            shorter += [
+                f" {each} ".replace(f" {full} ", f" {form} ", 1).strip()
+                for each in shorter
+                if f" {full} " in f" {each} "
+                for form in forms
+            ][:12]
+        yield from shorter[1:]
+        if len(words) > 2:
+            links = [at for at, word in enumerate(words) if word in _LIGAS]
+            yield from (" ".join((*words[:at], link, *words[at + 1 :])) for at in links for link in _LIGAS)
+            yield from (" ".join((*words[:at], *words[at + 1 :])) for at in links)
 
 
 _TIPOS = {"regional": "reg", "municipal": "mun", "estadual": "est", "geral": "ger", "metropolitano": "metr"}

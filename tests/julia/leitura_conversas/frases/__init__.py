@@ -3,14 +3,14 @@
 People who change the reader read the sentences of ``dev`` only. Commands and tests print figures of ``unseen``, never a sentence.
 """
 
+import hashlib
 import json
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.contexts.leitura_conversas.classificador import features
-from app.contexts.leitura_conversas.leitor import strongest
+from app.contexts.leitura_conversas.classificador import CLASSES, FILE, features
 from app.contexts.leitura_conversas.texto import separate
 
 DEV, UNSEEN = "dev", "unseen"
@@ -33,12 +33,18 @@ def sentences(part: str, autor: str) -> Iterator[Rotulada]:
 
 
 def digest() -> int:
-    """Return a checksum of the labels, the features and the findings of the grammar: the input of the training."""
+    """Return a checksum of the labels, the features and the sentences with slots: the input of the training."""
     found = 0
     for autor in authors(DEV):
         for each in sentences(DEV, autor):
-            read = separate(each.texto)
-            sign = strongest(read)
-            verdict = "" if sign is None else sign[0].opt_out.value
-            found = zlib.crc32(f"{each.opt_out} {each.classe} {features(read)} {verdict}".encode(), found)
+            read = features(separate(each.texto))
+            numbers = [sorted(part) for part in (*read.texto, *(part for frase in read.frases for part in frase))]
+            found = zlib.crc32(f"{each.opt_out} {each.classe} {numbers}".encode(), found)
+    for file in sorted(Path(__file__).parent.glob("*.toml")):
+        found = zlib.crc32(file.read_bytes(), found)
     return found
+
+
+def digest_of_weights() -> str:
+    """Return a checksum of the two files that the training writes for the reader."""
+    return hashlib.sha256(FILE.read_bytes() + CLASSES.read_bytes()).hexdigest()

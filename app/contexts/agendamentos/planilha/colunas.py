@@ -1,0 +1,163 @@
+"""Recognise columns by the words of their title and by their content, for titles that are not in the list of known ones."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from app.contexts.agendamentos.planilha.celulas import Celula, data_da, dito, hora_da, telefone_da, texto_da
+from app.contexts.agendamentos.planilha.titulos import CABECALHOS, campo_de
+from app.contexts.agendamentos.texto import limpo, plano
+
+SAMPLE: Final = 30  # rows below a title that show its content
+AGREES: Final = 0.3  # share of cells that must fit a guessed field
+FITS: Final = 0.6  # share of cells that propose a field
+LONGEST_TITLE: Final = 100
+# Words of a title, most telling field first. A word ends with * if other letters may follow.
+_WORDS: Final = (
+    ("documento_completo", "cpf rg doc docs documento* ident identidade identificac*"),
+    ("telefone", "fone telefone* tel tels cel celular* zap whats* contato"),
+    ("endereco_completo", "endereco* end residenc* resid reside mora logradouro rua moradia"),
+    ("hora", "hora horas horario* hr hrs hs inicio"),
+    ("data", "data dt dia marcado agendado agend agenda"),
+    ("nome_paciente", "paciente pacte pcte pac nome usuari* cliente beneficiari*"),
+)
+_FIELD_WORDS: Final = tuple(
+    (
+        field,
+        re.compile(
+            "|".join(
+                rf"{re.escape(word.rstrip('*'))}{'' if word.endswith('*') else r'(?![a-z])'}" for word in words.split()
+            )
+        ),
+    )
+    for field, words in _WORDS
+)
+_OTHER = re.compile(
+    r"(?<![a-z])(?:nasc|mae|pai|medic|convenio|plano|unidade|marca(?![a-z])|cadastro|status|valor|responsav|acompanh|profission|mail|setor"
+    r"|sala|obs|carteir|idade|sexo)"
+)
+# Names of fields that a person may write for a column.
+CAMPOS_DITOS: Final[Mapping[str, str]] = {
+    **{name: name for name in CABECALHOS},
+    "nome": "nome_paciente",
+    "paciente": "nome_paciente",
+    "endereco": "endereco_completo",
+    "documento": "documento_completo",
+}
+SUGERIDOS: Final = ("nome", "endereco", "documento", "data", "hora", "telefone")
+_STREET = re.compile(
+    r"(?<![a-z])(?:rua|r|av|avenida|travessa|tv|trav|estrada|rod|praca|bairro|centro|jd|jardim|vila|qd|zona rural)(?![a-z])"
+)
+
+
+@lru_cache(maxsize=512)
+def campo_provavel(titulo: str) -> str | None:
+    """Return the field that the words of a title suggest."""
+    said = plano(limpo(titulo))
+    if _OTHER.search(said):
+        return None
+    return next((field for field, words in _FIELD_WORDS if re.search(rf"(?<![a-z])(?:{words.pattern})", said)), None)
+
+
+class Palpite(NamedTuple):
+    """A guessed column. ``is_sure`` means that title and content agree."""
+
+    campo: str
+    coluna: int
+    titulo: str
+    is_sure: bool
+
+
+def palpites(
+    titulos: Sequence[Celula], abaixo: Sequence[Sequence[Celula]], faltam: Iterable[str], tomadas: set[int]
+) -> list[Palpite]:
+    """Guess the columns of the missing fields: by title and content, or else by content alone."""
+    found: list[Palpite] = []
+    taken = set(tomadas)
+    wanted = [field for field, _ in _WORDS if field in set(faltam)]
+    for place, titulo in enumerate(titulos):
+        field = campo_provavel(titulo) if isinstance(titulo, str) and len(titulo) <= LONGEST_TITLE else None
+        if field in wanted and place not in taken and all(each.campo != field for each in found):
+            cells = _cells(abaixo, place)
+            share = _share(field, cells)
+            found.append(Palpite(field, place, limpo(str(titulo)), not cells or share >= AGREES))
+            taken.add(place)
+    for field in wanted:
+        if all(each.campo != field for each in found):
+            shares = {
+                place: _share(field, _cells(abaixo, place)) for place in range(len(titulos)) if place not in taken
+            }
+            best = max(shares, key=lambda place: shares[place], default=None)
+            if best is not None and shares[best] >= FITS and dito(titulos[best]):
+                found.append(Palpite(field, best, limpo(texto_da(titulos[best])), False))
+                taken.add(best)
+    return found
+
+
+def parece_titulos(linha: Sequence[Celula]) -> bool:
+    """Return whether a row can be a row of titles: several texts, and no number."""
+    texts = [valor for valor in linha if valor is not None and valor != ""]
+    return len(texts) >= 3 and all(isinstance(valor, str) and not _DIGIT.search(valor) for valor in texts)
+
+
+_DIGIT = re.compile(r"[0-9]")
+
+
+def _cells(rows: Sequence[Sequence[Celula]], place: int) -> list[Celula]:
+    return [row[place] for row in rows[:SAMPLE] if place < len(row) and dito(row[place]) is not None]
+
+
+def _share(field: str, cells: Sequence[Celula]) -> float:
+    return sum(_FITS[field](cell) for cell in cells) / len(cells) if cells else 0.0
+
+
+def _is_document(cell: Celula) -> bool:
+    said = plano(texto_da(cell))
+    digits = sum(each.isdigit() for each in said)
+    return (
+        5 <= digits <= 40
+        and data_da(cell) is None
+        and (bool(re.search(r"\b(?:cpf|rg|cns|cnh|ssp)\b", said)) or len(said) - digits <= 6)
+    )
+
+
+def _is_address(cell: Celula) -> bool:
+    said = plano(texto_da(cell))
+    return len(said) >= 12 and (bool(_STREET.search(said)) or said.count(",") >= 2) and data_da(cell) is None
+
+
+def _is_name(cell: Celula) -> bool:
+    said = texto_da(cell)
+    return (
+        isinstance(cell, str) and " " in said.strip() and not _DIGIT.search(said) and "," not in said and len(said) < 80
+    )
+
+
+_FITS: Final[Mapping[str, Callable[[Celula], bool]]] = {
+    "documento_completo": _is_document,
+    "telefone": lambda cell: telefone_da(cell) is not None,
+    "endereco_completo": _is_address,
+    "hora": lambda cell: hora_da(cell) is not None and (data_da(cell) is None or not isinstance(cell, float | int)),
+    "data": lambda cell: data_da(cell) is not None and (not isinstance(cell, float | int) or 30_000 < cell < 60_000),
+    "nome_paciente": _is_name,
+}
+
+
+def campo_escolhido(titulo: str, escolhidas: Mapping[str, str]) -> str | None:
+    """Return the field that a person chose for a title, or else the known field of the title."""
+    return escolhidas.get(chave_do_titulo(titulo)) or campo_de(titulo)
+
+
+def chave_do_titulo(titulo: str) -> str:
+    return " ".join(re.findall(r"[a-z0-9]+", plano(limpo(titulo))))
+
+
+def nome_dito(campo: str) -> str:
+    """Return the short name that a person writes for a field."""
+    return next((short for short in SUGERIDOS if CAMPOS_DITOS[short] == campo), campo)
+
+
+def forma_de(titulos: Iterable[Celula]) -> str:
+    """Return the shape of a table: its titles, without accents and capitals. Files of one source have the same shape."""
+    return "|".join(chave_do_titulo(texto_da(each)) for each in titulos).strip("|")[:2000]

@@ -1,0 +1,230 @@
+"""The content of a cell: a day, a shift, a speciality, a place, a price, or a sign that says whether the shift is open."""
+
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import cache
+
+from app.contexts.leitura_grupos.blocos.escrita import Linha, dito
+from app.contexts.leitura_grupos.texto.texto import chave
+from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, frases, palavras
+
+
+class Tipo(Enum):
+    VAZIA = auto()
+    DIA = auto()
+    SEMANA = auto()
+    TURNO = auto()
+    AREA = auto()
+    LUGAR = auto()
+    PRECO = auto()
+    MES = auto()
+    NUMERO = auto()
+    ABERTA = auto()
+    FECHADA = auto()
+    OUTRA = auto()
+
+
+_WD = r"(?:segunda|terca|quarta|quinta|sexta|sabado|domingo|seg|ter|qua|qui|sex|sab|dom)(?:[- ]?feira)?\.?"
+_MES = (
+    r"(?:janeiro|fevereiro|marco|abril|maio|junho|julho|agosto|setembro|outubro|novembro|dezembro"
+    r"|jan|fev|mar|abr|mai|jun|jul|ago|set|out|nov|dez)"
+)
+_SEMANA = re.compile(rf"{_WD}|[2-6]a(?:[- ]?f(?:eira)?)?\.?")
+_DIA = re.compile(
+    rf"(?:{_WD}[ ,.(-]{{0,3}})?(?:dia )?(?P<d>\d{{1,2}}) ?(?P<m>[/.-] ?\d{{1,2}}(?:[/.-](?:20)?\d\d)?|/{_MES})?"
+    rf"(?:[ ,.(-]{{0,3}}{_WD})?\)?|hoje|amanha|depois de amanha"
+)
+_MES_SO = re.compile(rf"(?:escala (?:de )?)?{_MES}(?: ?(?:/|de)? ?(?:20)?\d\d)?")
+_HORA = r"\d{1,2}(?:h\d\d|:\d\d|h)?(?:s|rs)?"
+_HORAS = re.compile(
+    rf"(?:das? )?{_HORA} ?(?:-|as|a|x|ate) ?(?:as )?{_HORA}|0?7/1[39]|13/19|19/0?1|\d{{1,2}}h(?:\d\d)?/\d{{1,2}}h(?:\d\d)?"
+)
+_PALAVRA_DE_TURNO = (
+    r"(?:plantao )?(?:sd|sn|dn|diurn[oa]s?|noturn[oa]s?|noites?|manhas?|tardes?|madrugada|cinderela|cind|dia|mt|24 ?h(?:s|rs|oras)?"
+    r"|12 ?h(?:s|rs)?|6 ?h(?:s|rs)?|[dnmt])"
+)
+_TURNO = re.compile(
+    rf"(?:{_PALAVRA_DE_TURNO}|{_HORAS.pattern})(?:[ /,+&e(-]{{1,3}}(?:{_PALAVRA_DE_TURNO}|{_HORAS.pattern})\)?){{0,4}}"
+)
+_TURNO_NO_FIM = re.compile(rf"(?P<antes>.{{2,60}}?)[ /(-]+(?P<turno>(?:{_PALAVRA_DE_TURNO}|{_HORAS.pattern}))\)?")
+_TURNO_NO_INICIO = re.compile(rf"(?P<turno>(?:{_PALAVRA_DE_TURNO}))[ /(-]+(?P<depois>[a-z].{{2,60}})")
+_PRECO = re.compile(
+    r"r?\$ ?\d[\d.,]*(?: ?(?:/ ?h(?:ora)?|k|mil))?|\d\.\d{3}(?:,\d\d)?|\d{3,4}(?:,\d\d)?(?: ?(?:/ ?h(?:ora)?"
+    r"|reais))?|\d(?:[.,]\d{1,2})? ?k\d{0,3}"
+)
+_PESSOA = re.compile(r"(?:dr|dra|doutor|doutora)\b\.? ?[a-z].*")
+_ABERTO = re.compile(
+    r"\b(?:abert[ao]s?|descobert[ao]s?|falt(?:a|am|ando)|vag[ao]s?|livres?|disponive(?:l|is)|precis(?:a|o|ando|amos)|pendentes?|furos?"
+    r"|sem (?:ninguem|medic[oa]|plantonista|cobertura|dono)|sos|urgente|em branco|procura(?:ndo)?|open"
+    r"|a cobrir|cobrir|quem|pegar)\b"
+)
+_FECHADO = re.compile(
+    r"\b(?:cobert[ao]s?|fechad[ao]s?|preenchid[ao]s?|ocupad[ao]s?|complet[ao]s?|ok|okay|ja tem"
+    r"|tem (?:medic[oa]|gente|alguem|dono|plantonista)|fechou"
+    r"|com (?:medic[oa]|gente|dono|plantonista)|escalad[ao]s?|ja foi|cheio|tomad[ao]s?|reservad[ao]s?"
+    r"|resolvid[ao]s?|confirmad[ao]s?"
+    r"|nao (?:precisa|falta|ha|tem)|garantid[ao]s?)\b"
+)
+_SINAL_ABERTO = frozenset("🆘🟢⭕❗❓🔓🆓🔵⚪🟡🟠⬜🔲◻🔴📣🚨●•○◯✳👉*?!")
+_SINAL_FECHADO = frozenset("✅❌🔒🚫⛔✖☑✔✓")
+_TRACO = re.compile(r"[-–—.·/ ]+")
+_LINHA = re.compile(r"_{2,}")
+_X = re.compile(r"x{1,3}|\(x\)|\[x\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Celula:
+    """A cell and its position among the cells of its row. ``sinal`` is what stands for an open or a taken shift."""
+
+    linha: Linha
+    plano: str
+    tipo: Tipo
+    inicio: int
+    fim: int
+
+    @property
+    def sinal(self) -> str:
+        if not self.plano:
+            return ""
+        return "-" if _TRACO.fullmatch(self.plano) else "x" if _X.fullmatch(self.plano) else self.plano
+
+
+def celula(linha: Linha, inicio: int, fim: int, vocabulario: Vocabulario) -> Celula:
+    """Return the cell in a range of a line, without surrounding blanks and decoration."""
+    text = linha.texto
+    while inicio < fim and text[inicio] in " \t*_\xa0\u200b\r" and not text.startswith("__", inicio):
+        inicio += 1
+    while fim > inicio and text[fim - 1] in " \t*_\xa0\u200b\ufe0f\r" and text[fim - 2 : fim] != "__":
+        fim -= 1
+    part = linha.parte(inicio, fim)
+    plano = " ".join(part.plano.split())
+    return Celula(part, plano, tipo(plano, part.texto, vocabulario), inicio, fim)
+
+
+@cache
+def _cabecas() -> frozenset[str]:
+    return frozenset(chave(each).split()[0] for each in palavras()["lugares"]["cabecas"])
+
+
+def tipo(plano: str, texto: str, vocabulario: Vocabulario) -> Tipo:
+    if not plano:
+        return Tipo.VAZIA
+    if _TRACO.fullmatch(plano):
+        return Tipo.FECHADA
+    if _X.fullmatch(plano) or _LINHA.fullmatch(plano) or plano[0] in _SINAL_ABERTO:
+        return Tipo.ABERTA
+    if plano[0] in _SINAL_FECHADO or texto.startswith("~") or _PESSOA.fullmatch(plano):
+        return Tipo.FECHADA
+    if _SEMANA.fullmatch(plano):
+        return Tipo.SEMANA
+    if _TURNO.fullmatch(plano):
+        return Tipo.TURNO
+    if plano.isdigit() and len(plano) == 1:
+        return Tipo.NUMERO
+    if (day := _DIA.fullmatch(plano)) is not None and (day["d"] is None or 1 <= int(day["d"]) <= 31):
+        return Tipo.DIA
+    if _PRECO.match(plano) and len(plano) < 30:
+        return Tipo.PRECO
+    if _MES_SO.fullmatch(plano):
+        return Tipo.MES
+    if vocabulario.especialidades.valor(plano) is not None:
+        return Tipo.AREA
+    if vocabulario.hospitais.valor(plano) is not None or (plano.split()[0] in _cabecas() and " " in plano):
+        return Tipo.LUGAR
+    return _estado(plano) or Tipo.OUTRA
+
+
+def _estado(plano: str) -> Tipo | None:
+    if len(plano) > 40:
+        return None
+    return Tipo.FECHADA if _FECHADO.search(plano) else Tipo.ABERTA if _ABERTO.search(plano) else None
+
+
+def esta_aberta(cell: Celula, legenda: dict[str, bool]) -> bool:
+    """Return whether a cell stands for an open shift. The legend of the message takes precedence over custom."""
+    if (meaning := legenda.get(cell.sinal)) is not None:
+        return meaning
+    match cell.tipo:
+        case Tipo.VAZIA | Tipo.FECHADA | Tipo.OUTRA:
+            return False
+        case Tipo.NUMERO:
+            return cell.plano != "0"
+        case _:
+            return True
+
+
+_ENTRE = r"['\")\]]? {0,2}(?:=|:|->|>|-|\be\b|\bsao\b|\bsignifica\b|\besta\b|\bquer dizer\b|\bonde\b)? {0,2}"
+
+
+def legendas(rest: str, signs: frozenset[str]) -> dict[str, bool]:
+    """Return what each sign means: True for an open shift. Example: "x = descoberto", "- completo"."""
+    found: dict[str, bool] = {}
+    for sign in signs | {""}:
+        named = r"(?:em branco|vazi[ao]s?)" if sign == "" else re.escape(sign)
+        for each in re.finditer(rf"(?<![a-z0-9]){named}(?![a-z0-9]){_ENTRE}(?P<frase>[^/;,|\n.()]{{2,40}})", rest):
+            meant = _estado(each["frase"].strip())
+            if meant in (Tipo.ABERTA, Tipo.FECHADA):
+                found.setdefault(sign, meant is Tipo.ABERTA)
+                break
+    return found
+
+
+def partes(cell: Celula, vocabulario: Vocabulario) -> list[tuple[Tipo, Linha]]:
+    """Split a cell with several parts: "HRSJ SD", "Clínico N", "SN Pediatria"."""
+    if cell.tipo is not Tipo.OUTRA and cell.tipo is not Tipo.LUGAR:
+        return [(cell.tipo, _turno(cell.linha) if cell.tipo is Tipo.TURNO else cell.linha)]
+    plano = cell.linha.plano
+    for pattern, other in ((_TURNO_NO_FIM, "antes"), (_TURNO_NO_INICIO, "depois")):
+        if (found := pattern.fullmatch(plano)) is not None:
+            shift = cell.linha.parte(*found.span("turno"))
+            rest = cell.linha.parte(*found.span(other))
+            kind = tipo(" ".join(rest.plano.split()), rest.texto, vocabulario)
+            return [(Tipo.TURNO, _turno(shift)), (kind, rest)]
+    return [(cell.tipo, cell.linha)]
+
+
+_LETRAS = {"d": "SD", "n": "SN", "m": "manhã", "t": "tarde", "dn": "SD e SN"}
+
+
+def _turno(linha: Linha) -> Linha:
+    """Write single letters as words: "D" as "SD"."""
+    letters = re.findall(r"[a-z]+", linha.plano)
+    if letters and all(each in _LETRAS for each in letters) and not re.search(r"\d", linha.plano):
+        return dito(" e ".join(_LETRAS[each] for each in letters), linha)
+    if (found := re.match(r"[dnmt](?=[ (]+\d)", linha.plano)) is not None:
+        return dito(linha.texto[1:], linha) if found else linha
+    return linha
+
+
+_ROTULOS = {
+    Tipo.DIA: "data datas dia dias dt quando",
+    Tipo.TURNO: "turno turnos periodo horario horarios hora horas plantao tipo",
+    Tipo.AREA: "setor setores especialidade especialidades area espec esp clinica linha vaga funcao",
+    Tipo.LUGAR: "local hospital unidade onde lugar upa hosp cidade",
+    Tipo.PRECO: "valor valores r preco rs pgto remuneracao pagamento bruto",
+    Tipo.OUTRA: "situacao status medico medica plantonista escalado quem nome obs observacao doutor responsavel",
+    Tipo.NUMERO: "vagas qtd qtde quantidade faltam falta",
+    Tipo.SEMANA: "sem semana",
+}
+_POR_ROTULO = {word: kind for kind, words in _ROTULOS.items() for word in words.split()}
+_HORA_NO_ROTULO = re.compile(r"/ ?h(?:ora)?\b|\bhora\b|\bpor hora\b")
+
+
+def rotulo(cell: Celula) -> Tipo | None:
+    """Return what the column below a heading such as "data" or "R$/hora" contains."""
+    words = re.findall(r"[a-z]+", cell.plano)
+    if not 1 <= len(words) <= 4 or re.search(r"\d", cell.plano):
+        return None
+    if words[0] in ("r", "rs", "valor", "preco") or "$" in cell.plano:
+        return Tipo.PRECO
+    if (words[0] == "dia" and words[1:2] in (["sem"], ["semana"])) or cell.plano == "dia da semana":
+        return Tipo.SEMANA
+    return _POR_ROTULO.get(words[0]) if len(words) < 3 else None
+
+
+def por_hora(cell: Celula) -> bool:
+    return _HORA_NO_ROTULO.search(cell.plano) is not None
+
+
+__all__ = ["Celula", "Tipo", "celula", "esta_aberta", "frases", "legendas", "partes", "por_hora", "rotulo"]

@@ -1,0 +1,75 @@
+"""Lines of a message that know where each of their letters comes from, so that a block may rewrite them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from app.contexts.leitura_grupos.texto.texto import Escrita, dobrado
+
+
+@dataclass(frozen=True, slots=True)
+class Linha:
+    """A line. ``lugares`` has the source position of each letter. ``bloco`` names the block that wrote the line, or is
+    empty for a line as the author wrote it.
+    """
+
+    texto: str
+    lugares: Sequence[int]
+    bloco: str = ""
+
+    @property
+    def plano(self) -> str:
+        return dobrado(self.texto)
+
+    def parte(self, inicio: int, fim: int) -> "Linha":
+        return Linha(self.texto[inicio:fim], self.lugares[inicio:fim], self.bloco)
+
+    def trocada(self, inicio: int, fim: int, letters: str) -> "Linha":
+        """Replace a part by letters that have its position."""
+        part = dito(letters, self.parte(inicio, fim))
+        places = [*self.lugares[:inicio], *part.lugares, *self.lugares[fim:]]
+        return Linha(self.texto[:inicio] + letters + self.texto[fim:], places, self.bloco)
+
+    def com(self, at: int, letters: str) -> "Linha":
+        """Insert letters. They have the source position of the letter before them."""
+        where = self.lugares[max(0, at - 1)] if self.lugares else 0
+        places = [*self.lugares[:at], *([where] * len(letters)), *self.lugares[at:]]
+        return Linha(self.texto[:at] + letters + self.texto[at:], places, self.bloco)
+
+
+def linhas(fonte: str) -> list[Linha]:
+    found, start = [], 0
+    for line in fonte.split("\n"):
+        found.append(Linha(line, range(start, start + len(line))))
+        start += len(line) + 1
+    return found
+
+
+def dito(letters: str, source: Linha) -> Linha:
+    """Return letters that replace a part of the message and have its position."""
+    first = source.lugares[0] if source.lugares else 0
+    last = source.lugares[-1] if source.lugares else 0
+    return Linha(letters, [*([first] * (len(letters) - 1)), last])
+
+
+def juntas(parts: Iterable[Linha], bloco: str, entre: str = " ") -> Linha:
+    """Join parts to one line."""
+    letters: list[str] = []
+    places: list[int] = []
+    for each in parts:
+        if letters:
+            letters.append(entre)
+            places.extend([places[-1]] * len(entre))
+        letters.append(each.texto)
+        places.extend(each.lugares)
+    return Linha("".join(letters), places, bloco)
+
+
+def escrita(found: Sequence[Linha]) -> Escrita:
+    """Return the text of the lines, and the source position of each of its letters."""
+    places: list[int] = []
+    for place, each in enumerate(found):
+        places.extend(each.lugares)
+        if place < len(found) - 1:
+            places.append(places[-1] if places else 0)
+    tables = frozenset(place for place, each in enumerate(found) if each.bloco)
+    return Escrita("\n".join(each.texto for each in found), tuple(places), tables)

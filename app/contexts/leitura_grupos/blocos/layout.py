@@ -1,0 +1,27 @@
+"""The blocks, in order. A new layout is a new block in this list."""
+
+import re
+from datetime import date
+
+from app.contexts.leitura_grupos.blocos import mes, tabela
+from app.contexts.leitura_grupos.blocos.escrita import escrita, linhas
+from app.contexts.leitura_grupos.texto.texto import Texto
+from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
+
+# A text without these has no layout other than lines.
+_LAYOUT = re.compile(
+    r"[|;\t]|[^\s] {2,}\S|^[^\w\n]{0,12}\d{1,2}\W|[:>→➜➡=(-]\W{0,4}\d{1,2}\b|\d ?[(\[]?[DNMTS]", re.MULTILINE
+)
+
+
+def escrito(fonte: str, hoje: date, vocabulario: Vocabulario) -> Texto:
+    """Return a message whose tables and calendars are rewritten as lists."""
+    if _LAYOUT.search(fonte) is None:
+        return Texto.de(fonte, vocabulario.grafias)
+    before = linhas(fonte)
+    after = mes.reescrever(tabela.reescrever(before, hoje, vocabulario), hoje)
+    if after is before or (
+        all(one is two for one, two in zip(before, after, strict=False)) and len(before) == len(after)
+    ):
+        return Texto.de(fonte, vocabulario.grafias)
+    return Texto.de(fonte, vocabulario.grafias, escrita(after))

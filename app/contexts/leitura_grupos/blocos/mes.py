@@ -1,0 +1,250 @@
+"""Bare days below the name of a month: "JULHO" above "09 SN", "SN: 05, 07 e 12", "05, 12, 19"."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from app.contexts.leitura_grupos.blocos.escrita import Linha, dito
+
+NOME = "mes"
+# Longer lines are text, not lists of days. A list of shifts names few months.
+LONGA, MAIS_MESES = 400, 24
+_MESES = ("jan", "fev", "mar", "abr", "mai", "jun", "jul", "ago", "set", "out", "nov", "dez")
+_MES = (
+    r"(?:janeiro|fevereiro|marco|abril|maio|junho|julho|agosto|setembro|outubro|novembro|dezembro"
+    r"|jan|fev|mar|abr|mai|jun|jul|ago|set|out|nov|dez)"
+)
+_SOZINHO = re.compile(rf"(?<!\d)(?<!\d )(?<!\d de )(?<!/)(?<!-)\b(?P<mes>{_MES})\b(?!\.? \d{{1,2}}(?!\d| ?/))")
+_FAIXA = re.compile(
+    r"(?<![\d/])(?P<d>\d{1,2})(?: ?/ ?(?P<m>\d{1,2}))? ?(?:a|ate|ao|-|–"
+    r"|e) ?(?P<ate>\d{1,2})(?: ?/ ?(?P<ma>\d{1,2})(?:/(?:20)?\d\d)?)?(?![\d/h:])"
+)
+_SEMANA_DE = re.compile(r"\bsemana (?:de |do dia |dia )?(?P<d>\d{1,2}) ?/ ?(?P<m>\d{1,2})(?!\d)")
+_WD = r"(?:segunda|terca|quarta|quinta|sexta|sabado|domingo|seg|ter|qua|qui|sex|sab|dom)(?:[- ]?feira)?\b\.?"
+_N = r"(?:0?[1-9]|[12]\d|3[01])(?!\d|[/.:]\d|[.,]\d|h|k| ?h\b| ?mil\b| ?(?:vagas?|plant|medic|clinic|pediatr|reais|x ))"
+_LISTA = rf"{_N}(?:(?: {{0,2}}[,/;+&] {{0,2}}(?:e )?| e | a | ate | ) ?{_N})*"
+_TURNO = (
+    r"(?:sd|sn|diurn[oa]|noturn[oa]|noite|manha|tarde|cinderela|cind|24 ?h|12 ?h|6 ?h|\d{1,2}h? ?(?:-|as"
+    r"|a) ?\d{1,2} ?h?|dia(?! \d)|[dnmt])\b"
+)
+_DECO = r"[^\w~]{0,8}"
+_ANTES_DO_TURNO = re.compile(
+    rf"^{_DECO}(?:{_WD}[ ,.(-]{{0,3}})?(?:dias? )?(?P<dias>{_LISTA})(?P<wd>[ ,.(]{{1,3}}{_WD}\)?)?(?P<liga>[^\w\n]{{1,6}}){_TURNO}"
+)
+_DEPOIS_DO_TURNO = re.compile(
+    rf"(?:^|[^\w]){_TURNO}[^\w\n]{{0,3}}(?::|>|=|-|\()[^\w\n]{{0,4}}(?:dias? )?(?P<dias>{_LISTA})(?=\W*$|[ )]*[,;.|(])"
+)
+_SO_DIAS = re.compile(
+    rf"^{_DECO}(?:~\d{{1,2}}~[ ,]{{0,2}}(?:e )?)?(?:dias? )?(?P<dias>{_LISTA})(?: ?\(?{_WD}\)?)?[^\w\n]{{0,4}}$"
+)
+_DIA_DA_SEMANA = re.compile(
+    rf"^{_DECO}(?P<dias>{_N})[ ,.(-]{{1,3}}{_WD}|^{_DECO}{_WD}[ ,.(-]{{1,3}}(?P<so>{_N})(?=\W|$)"
+)
+_NO_FIM = re.compile(rf":[^\w\n]{{0,3}}(?:dias? )?(?P<dias>{_LISTA})[^\w\n]{{0,3}}$")
+_COM_PRECO = re.compile(
+    rf"(?<![\w/$.,])(?P<dias>{_LISTA})(?:\)[ ]{{0,2}}:?|[ ]{{0,2}}(?:[:=]"
+    rf"|\(feriado\):?)) {{0,2}}(?:todos )?(?:r\$ ?)?\d[\d.]{{2,6}}\b"
+)
+_T = r"(?:sd|sn|dn|[dnmt])"
+_LISTA_COM_TRACOS = re.compile(r"\W{0,6}\d{1,2}(?: - \d{1,2})+\W{0,4}")
+_COM_LETRA = re.compile(
+    rf"(?<![\w/$.,:-])(?P<d>0?[1-9]|[12]\d|3[01])(?P<mes> ?/ ?\d{{1,2}})?"
+    rf"(?P<turno>(?P<liga> ?[(\[:-] ?| )?(?P<t>{_T}(?:(?: ?[/+,&] ?| e | )(?:{_T})\b(?! ?\())*)\b(?: ?[)\]])?)(?!['.]?\w)"
+)
+_LETRAS = {"d": "SD", "n": "SN", "m": "manhã", "t": "tarde", "dn": "SD e SN", "sd": "SD", "sn": "SN"}
+_COM_TURNO = re.compile(r"(?<![\w/$.,:-])(?P<d>\d{1,2}) (?:(?:a|à) )?(?:sd|sn|diurno|noturno|noite|manha|tarde)\b")
+_DATA = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})(?!\d)")
+_NUMERO = re.compile(r"\d{1,2}")
+_BARE = re.compile(r"(?:(?P<wd>.*?)\b)?(?P<d>\d{1,2})(?P<resto>[^\d/.]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Meses:
+    """The months that a message names, by line, and its weeks."""
+
+    hoje: date
+    linhas: Sequence[Linha]
+    nomes: dict[int, int]
+
+    @classmethod
+    def de(cls, found: Sequence[Linha], hoje: date) -> "Meses":
+        named: dict[int, int] = {}
+        for place, line in enumerate(found):
+            if len(named) < MAIS_MESES and len(line.texto) < 120 and (month := _SOZINHO.search(line.plano)) is not None:
+                named[place] = _MESES.index(month["mes"][:3]) + 1
+        return cls(hoje, found, named)
+
+    def em(self, place: int) -> int | None:
+        """Return the month that applies to a line: the last one above it or on it, otherwise the only one below."""
+        lines = [*self.nomes]
+        at = bisect_right(lines, place)
+        if at:
+            return self.nomes[lines[at - 1]]
+        below = {*self.nomes.values()}
+        return below.pop() if len(below) == 1 else None
+
+    def numero(self, plano: str) -> int | None:
+        found = _SOZINHO.search(plano)
+        return None if found is None else _MESES.index(found["mes"][:3]) + 1
+
+    @staticmethod
+    def faixa(plano: str) -> re.Match[str] | None:
+        return _FAIXA.search(plano)
+
+    def semana(self, place: int) -> tuple[date, date, int] | None:
+        """Return the first and last day of the week that a line above a table names, and the index of that line."""
+        for at in range(place - 1, max(-1, place - 8), -1):
+            plano = self.linhas[at].plano
+            for found in _FAIXA.finditer(plano):
+                last = self._data(int(found["ate"]), found["ma"] or found["m"] or self.em(at))
+                if last is None:
+                    continue
+                month = found["m"] or (
+                    last.month if int(found["d"]) <= int(found["ate"]) else (last.month - 2) % 12 + 1
+                )
+                first = self._data(int(found["d"]), month)
+                if first is not None and 2 <= (last - first).days <= 7:
+                    return first, last, at
+            if (week := _SEMANA_DE.search(plano)) is not None:
+                day = self._data(int(week["d"]), week["m"])
+                if day is not None:
+                    monday = day - timedelta(days=day.weekday())
+                    return monday, monday + timedelta(days=6), at
+        return None
+
+    def _data(self, day: int, month: str | int | None) -> date | None:
+        if month is None:
+            return None
+        for year in (self.hoje.year, self.hoje.year + 1):
+            try:
+                found = date(year, int(month), day)
+            except ValueError:
+                return None
+            if found >= self.hoje - timedelta(days=60):
+                return found
+        return None
+
+
+def dia_do_mes(line: Linha, month: int | None) -> Linha:
+    """Add the month to a bare day, or the word "dia" if the month is unknown: "15" becomes "15/01"."""
+    plano = line.plano
+    if "/" in plano or (found := re.search(r"\d{1,2}(?!\d)(?![.-]\d)", plano)) is None:
+        return line
+    if re.search(r"\d[.-]\d", plano):
+        return line
+    return line.com(found.end(), f"/{month:02d}") if month is not None else _com_dia(line, found.start())
+
+
+def reescrever(found: list[Linha], hoje: date) -> list[Linha]:
+    """Add the month to bare days below its name. Without a month, mark at least two such lines as days."""
+    meses = Meses.de(found, hoje)
+    if meses.nomes:
+        found = _sem_tracos(found)
+    fixed = [bool(each.bloco) or len(each.texto) > LONGA for each in found]
+    found = [each if fixed[place] else _letras(each, meses.em(place)) for place, each in enumerate(found)]
+    spans = [None if fixed[place] else _dias(each.plano, bool(meses.nomes)) for place, each in enumerate(found)]
+    strong = sum(each is not None for each in spans)
+    if not strong:
+        return _por_dia(found)
+    result: list[Linha] = []
+    for place, (line, span) in enumerate(zip(found, spans, strict=True)):
+        month = meses.em(place)
+        if span is None or (month is None and (strong < 2 or span[2] == "lista")):
+            result.append(line)
+        elif month is None:
+            result.append(_com_dia(line, span[0]))
+        else:
+            result.append(_com_mes(line, span[0], span[1], month))
+    return _por_dia(result)
+
+
+def _por_dia(found: list[Linha]) -> list[Linha]:
+    months: dict[int, int] = {}
+    for each in found:
+        if len(each.texto) <= LONGA and "/" in each.texto:
+            months.update((int(day), int(month)) for day, month in _DATA.findall(each.texto))
+    if not months:
+        return found
+    return [
+        each if len(each.texto) > LONGA else _turnos_por_dia(_precos_por_dia(each, months), months) for each in found
+    ]
+
+
+def _turnos_por_dia(line: Linha, months: Mapping[int, int]) -> Linha:
+    """Add the month to bare days before a shift, if the message has these days: "já foi: 05 SD e 06 SN"."""
+    named = [*_COM_TURNO.finditer(line.plano)]
+    for each in reversed(named):
+        if int(each["d"]) in months:
+            line = line.com(each.end("d"), f"/{months[int(each['d'])]:02d}")
+    return line
+
+
+def _sem_tracos(found: list[Linha]) -> list[Linha]:
+    """Write lists of days with commas: "10 - 12 - 17 - 24". Two days with a dash are a list if another line has three."""
+    if not any(_LISTA_COM_TRACOS.fullmatch(each.plano) and each.plano.count(" - ") > 1 for each in found):
+        return found
+    return [
+        Linha(re.sub(r" [-–—] ", " , ", each.texto), each.lugares) if _LISTA_COM_TRACOS.fullmatch(each.plano) else each
+        for each in found
+    ]
+
+
+def _letras(line: Linha, month: int | None) -> Linha:
+    """Write days with letters of a shift in full: "24(N), 25(D/N)" becomes "24/12 SN, 25/12 SD e SN"."""
+    named = [each for each in _COM_LETRA.finditer(line.plano) if _e_turno(line, each)]
+    if not any(each["mes"] for each in named) and (month is None or not named) and len(named) < 2:
+        return line
+    for each in reversed(named):
+        shifts = " e ".join(_LETRAS[letter] for letter in re.findall(_T, each["t"]))
+        line = line.trocada(*each.span("turno"), f" {shifts}")
+        if not each["mes"]:
+            line = line.com(each.end("d"), f"/{month:02d}") if month else _com_dia(line, each.start("d"))
+    return line
+
+
+def _com_dia(line: Linha, at: int) -> Linha:
+    return line if re.search(r"\bdias? $", line.plano[:at]) else line.com(at, "dia ")
+
+
+def _e_turno(line: Linha, found: re.Match[str]) -> bool:
+    """Return whether letters after a number are a shift: in brackets, or in upper case."""
+    is_bracketed = found["turno"].strip()[:1] in ("(", "[")
+    return is_bracketed or line.texto[slice(*found.span("t"))].isupper()
+
+
+def _precos_por_dia(line: Linha, months: Mapping[int, int]) -> Linha:
+    """Add the month to bare days before a price, if the message has these days: "24 e 31: R$ 3.000"."""
+    named = [*_COM_PRECO.finditer(line.plano)]
+    for each in reversed(named):
+        for number in reversed([*_NUMERO.finditer(line.plano, *each.span("dias"))]):
+            if int(number[0]) in months:
+                line = line.com(number.end(), f"/{months[int(number[0])]:02d}")
+    return line
+
+
+def _dias(plano: str, has_month: bool) -> tuple[int, int, str] | None:
+    """Return the range of the bare days of a line."""
+    if not any(char.isdigit() for char in plano):
+        return None
+    if (found := _ANTES_DO_TURNO.match(plano)) is not None:
+        return *found.span("dias"), "turno"
+    if not has_month:
+        found = _DIA_DA_SEMANA.match(plano)
+        return None if found is None else (*found.span("dias" if found["dias"] else "so"), "semana")
+    for pattern in (_DEPOIS_DO_TURNO, _NO_FIM, _SO_DIAS):
+        if (found := pattern.search(plano)) is not None:
+            return *found.span("dias"), "lista"
+    if (found := _DIA_DA_SEMANA.match(plano)) is not None:
+        return *found.span("dias" if found["dias"] else "so"), "semana"
+    return None
+
+
+def _com_mes(line: Linha, start: int, end: int, month: int) -> Linha:
+    for each in reversed([*_NUMERO.finditer(line.plano, start, end)]):
+        line = line.com(each.end(), f"/{month:02d}")
+    return line
+
+
+__all__ = ["Meses", "dia_do_mes", "dito", "reescrever"]

@@ -1,0 +1,53 @@
+"""Rows labelled by authors who write in different ways. ``python3 dev.py leitura`` prints all scores."""
+
+import pytest
+
+from app.contexts.agendamentos.endereco.geografia import ESTADOS, cidade_de
+from tests.julia.agendamentos.medir import acertos, autores, linhas_de
+
+# Whole addresses and documents that must stay right.
+LEAST = {
+    "centro": 0.92,
+    "minas": 0.72,
+    "nordeste": 0.97,
+    "norte": 0.94,
+    "primeiro": 0.99,
+    "segundo": 0.98,
+    "sudeste": 0.63,
+    "sul": 0.98,
+}
+
+
+@pytest.mark.parametrize("autor", autores())
+def test_rows_of_each_author_are_read_as_well_as_before(autor: str) -> None:
+    right = acertos(linhas_de(autor))
+    assert right["endereço"] >= LEAST[autor]
+    assert right["cpf"] >= 0.98
+    assert right["rg"] >= 0.95
+    assert min(right["data"], right["hora"]) >= 0.96
+
+
+def test_every_municipality_is_known_with_its_accents() -> None:
+    known = {
+        "AC": "Sena Madureira",
+        "BA": "Santo Estêvão",
+        "PA": "Igarapé-Miri",
+        "RS": "Não-Me-Toque",
+        "SP": "Mogi Mirim",
+    }
+    assert {uf: cidade.nome for uf, name in known.items() if (cidade := cidade_de(name.lower(), uf))} == known
+    assert len(ESTADOS) == 27
+
+
+def test_neighbourhood_and_small_town_without_a_comma_are_separated() -> None:
+    linha = {"endereco": "RUA UM 5 JD TROPICAL CAPANEMA PA", "documento": "", "data": "", "hora": "", "telefone": ""}
+    label = {"logradouro": "Rua Um", "numero": "5", "bairro": "Jardim Tropical", "cidade": "Capanema", "uf": "PA"}
+    row = {
+        "celulas": linha,
+        "endereco_normalizado": label,
+        "documento_normalizado": None,
+        "telefone": None,
+        "data": None,
+        "hora": None,
+    }
+    assert acertos([row])["endereço"] == 1
