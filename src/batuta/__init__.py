@@ -10,7 +10,7 @@ package is internal.
     batuta.loops       loops and their supervisor                  batuta.kernel     clock, ids, JSON, batches, deadlines
     batuta.extension   roles, commands, boards, texts, logs        batuta.config     settings from the environment
     batuta.health      checks, findings, probes                    batuta.web        your own routes beside the engine's
-    batuta.testing     clocks, recorders, contracts                batuta.cli        your own commands beside the engine's
+    batuta.testing     clocks, recorders, a simulation             batuta.cli        your own commands beside the engine's
     batuta.arq         tasks that ARQ runs
 
 Each name is loaded on first use: ``import batuta`` does no work.

@@ -1,8 +1,18 @@
 """Entry point of ``python -m batuta``, the same as the ``batuta`` command."""
 
+import gc
 import sys
 
-from batuta.cli import main
+
+def main() -> int:
+    """Run the command, without garbage collection until the application is loaded: imports create almost no garbage,
+    and each collection would visit all loaded modules. ``batuta.cli.main`` enables it again.
+    """
+    gc.disable()
+    from batuta.cli import main as run
+
+    return run()
+
 
 if __name__ == "__main__":
     sys.exit(main())

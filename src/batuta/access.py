@@ -2,22 +2,26 @@
 
 A token is ``bat_<id>_<secret>``. Only a hash of the secret is stored, and hashes are compared in constant time.
 
-A session is a signed cookie: ``<API_TOKEN | the token's id>.<expires, unix seconds>.<chance>.<seal>``. The server
-stores no sessions and checks the token at every request. So a revoked token ends its sessions, and a changed key
-ends all sessions. A sign-out is known only to the process that received it, until the cookie expires.
+A session is a signed cookie: ``<API_TOKEN | the token's id>.<expires, unix seconds>.<random>.<seal>``. The server
+checks the token at every request, so a revoked or expired token ends its sessions, and a changed key ends all sessions.
+A sign-out is stored in the database: it ends the session in every process, also after a restart.
 """
 
 import hmac
+import ipaddress
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
+from typing import TypeAlias
 
-from batuta.kernel.errors import require
+from batuta.kernel.errors import InvalidName, require
 from batuta.kernel.reasons import Reason
 
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+NO_NETWORK = "'{each}' is not an address or a network: write one as in 10.0.0.0/8"
 _FORM = re.compile(r"^bat_([0-9a-f]{12})_([0-9a-f]{48})$")
 
 
@@ -28,9 +32,17 @@ class Scope(StrEnum):
     OPERATE = "operate"
     SEND = "send"
     PII = "pii"
+    METRICS = "metrics"
 
 
 EVERY_SCOPE = frozenset(Scope)
+
+
+def includes(scopes: frozenset[Scope], scope: Scope) -> bool:
+    """Return whether a token with ``scopes`` may do what ``scope`` permits. Each scope of a person includes ``read``;
+    ``metrics`` is for a monitoring program, which reads nothing else.
+    """
+    return scope in scopes or (scope is Scope.READ and bool(scopes - {Scope.METRICS}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,22 +54,58 @@ class Token:
     created_by: str
     created_at: datetime
     revoked_at: datetime | None = None
+    expires_at: datetime | None = None
+    networks: tuple[str, ...] = ()  # addresses and networks that may use it; empty: any
+    last_used_at: datetime | None = None
+
+    def is_valid(self, now: datetime) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+    def serves(self, address: str) -> bool:
+        """Return whether a client at this address may use the token."""
+        return not self.networks or belongs(address, parse_networks(self.networks))
 
 
 def mint(
-    name: str, scopes: Iterable[Scope], *, by: str, now: datetime, chance: Callable[[int], str]
+    name: str,
+    scopes: Iterable[Scope],
+    *,
+    by: str,
+    now: datetime,
+    chance: Callable[[int], str],
+    expires_at: datetime | None = None,
+    networks: Sequence[str] = (),
 ) -> tuple[Token, str]:
     """Create a token with a random secret. Return the token, which keeps only a hash of the secret, and the token's
     text, which contains the secret.
 
     ``chance(n)`` returns n random bytes as hexadecimal, like ``secrets.token_hex``.
     """
+    try:
+        parse_networks(networks)
+    except ValueError:
+        why = Reason("no_network", NO_NETWORK, each=", ".join(networks))
+        raise InvalidName(name=name, kind="token", why=why) from None
     wanted = frozenset(scopes)
     known = ", ".join(Scope)
-    require("token", name, name.strip(), Reason("no_purpose", "say what or whom it is for"))
-    require("token", name, wanted, Reason("no_scope", "it opens nothing: give one of {scopes}", scopes=known))
+    require("token", name, name.strip(), Reason("no_purpose", "name the person or program that will use the token"))
+    require(
+        "token",
+        name,
+        wanted,
+        Reason("no_scope", "a token without a scope gives no access: give one of {scopes}", scopes=known),
+    )
     id, secret = chance(6), chance(24)
-    token = Token(id=id, name=name, secret_hash=hash_secret(secret), scopes=wanted, created_by=by, created_at=now)
+    token = Token(
+        id=id,
+        name=name,
+        secret_hash=hash_secret(secret),
+        scopes=wanted,
+        created_by=by,
+        created_at=now,
+        expires_at=expires_at,
+        networks=tuple(networks),
+    )
     return token, f"bat_{id}_{secret}"
 
 
@@ -67,8 +115,8 @@ def split_token(text: str) -> tuple[str, str] | None:
     return (found[1], found[2]) if found else None
 
 
-def proves(token: Token, secret: str) -> bool:
-    return token.revoked_at is None and same(token.secret_hash, hash_secret(secret))
+def proves(token: Token, secret: str, *, now: datetime) -> bool:
+    return token.is_valid(now) and same(token.secret_hash, hash_secret(secret))
 
 
 def same(one: str, other: str) -> bool:
@@ -80,7 +128,22 @@ def hash_secret(secret: str) -> str:
     return sha256(secret.encode()).hexdigest()
 
 
-LASTS = timedelta(hours=12)
+def parse_networks(texts: Iterable[str]) -> tuple[Network, ...]:
+    """Parse addresses and networks such as 10.0.0.0/8. Raise ValueError for any other text."""
+    return tuple(ipaddress.ip_network(each) for each in texts)
+
+
+def belongs(address: str, networks: Iterable[Network]) -> bool:
+    """Return whether the address is in one of the networks. An IPv4 address may be written as an IPv6 address."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    plain = getattr(found, "ipv4_mapped", None) or found
+    return any(plain in each for each in networks)
+
+
+SESSION_LENGTH = timedelta(hours=12)
 _SESSION_FORM = re.compile(r"(API_TOKEN|[0-9a-f]{12})\.([0-9]{1,12})\.([0-9a-f]{32})\.([0-9a-f]{64})")
 
 
@@ -98,24 +161,19 @@ class Session:
 class Sessions:
     def __init__(self, key: str) -> None:
         self._key = sha256(f"session {key}".encode()).digest()
-        self._ended: dict[str, datetime] = {}
 
     def begin(self, holder: str, *, now: datetime, chance: str) -> str:
         """Create the cookie of a new session. ``chance`` is 16 random bytes as hexadecimal."""
-        text = Session(holder, now + LASTS, chance).text
+        text = Session(holder, now + SESSION_LENGTH, chance).text
         return f"{text}.{self._seal(text)}"
 
     def find(self, note: str, *, now: datetime) -> Session | None:
-        """Return the session of a cookie, or None if the cookie is invalid, expired or signed out."""
+        """Return the session of a cookie, or None if the cookie is invalid or expired."""
         found = _SESSION_FORM.fullmatch(note)
         if found is None or not same(self._seal(note.rpartition(".")[0]), found[4]):
             return None
         session = Session(found[1], datetime.fromtimestamp(int(found[2]), UTC), found[3])
-        return session if now < session.expires_at and session.chance not in self._ended else None
-
-    def end(self, session: Session, *, now: datetime) -> None:
-        self._ended = {chance: until for chance, until in self._ended.items() if until > now}
-        self._ended[session.chance] = session.expires_at
+        return session if now < session.expires_at <= now + SESSION_LENGTH else None
 
     def proof(self, session: Session) -> str:
         """Return the CSRF token of a form: a value that only the dashboard's own page can contain, because other sites

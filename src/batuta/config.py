@@ -6,6 +6,7 @@ that names the nearest known one; any other name that looks like a misspelt sett
 """
 
 import difflib
+import ipaddress
 import os
 from collections.abc import Mapping
 from functools import cache
@@ -30,14 +31,15 @@ from batuta.kernel.reasons import Reason, Reasons
 from batuta.kernel.suggestions import nearest
 from batuta.texts import Language
 
-__all__ = ["EngineSettings", "Listed", "Zone", "environment", "load_settings"]
+__all__ = ["SHORTEST_TOKEN", "EngineSettings", "Listed", "Zone", "environment", "load_settings", "require_secret"]
 
 # Read by the tests and by dev.py, never by a running process.
 OF_THE_TOOLS = frozenset({"BATUTA_CHROMIUM", "BATUTA_PG_BIN", "BATUTA_REQUIRE_SERVERS"})
 OURS = "BATUTA_"
 ENV_FILE = Path(".env")  # in the working folder
 NEAR_ENOUGH = 0.86
-SHORTEST_TOKEN = 16
+SHORTEST_TOKEN, SHORTEST_KEY = 16, 32
+MOST_CONNECTIONS = 1000
 
 
 @cache
@@ -75,6 +77,16 @@ def _hours(text: str) -> str:
     return text
 
 
+def _networks(values: tuple[str, ...]) -> tuple[str, ...]:
+    for each in values:
+        try:
+            ipaddress.ip_network(each)
+        except ValueError:
+            why = Reason("no_network", "'{each}' is not an address or a network: write one as in 10.0.0.0/8", each=each)
+            raise ValueError(why) from None
+    return values
+
+
 Zone = Annotated[str, AfterValidator(_zone)]
 Positive = Annotated[int, Field(ge=1)]
 Listed = Annotated[tuple[str, ...], BeforeValidator(_split_list)]
@@ -83,12 +95,15 @@ Listed = Annotated[tuple[str, ...], BeforeValidator(_split_list)]
 class EngineSettings(BaseModel):
     """The settings of every application; an application adds its own in a subclass."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True, use_attribute_docstrings=True
-    )
+    # The text below a setting is its line in the reference.
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True)
 
-    app_env: Literal["development", "production"] = "development"
-    """production refuses to start without API_TOKEN and never migrates automatically"""
+    app_env: Literal["development", "production"] | None = Field(
+        default_factory=lambda: environment().get("APP_ENV") or None  # type: ignore[arg-type]
+    )
+    """development: no token on this machine, loopback only; production: no automatic migration; unset: the api is closed
+    as in production
+    """
     database_url: SecretStr = SecretStr("sqlite:///data/batuta.db")
     """sqlite:///file.db, sqlite:////absolute/file.db or postgresql://user:password@host:5432/name"""
     database_direct_url: SecretStr | None = None
@@ -100,9 +115,11 @@ class EngineSettings(BaseModel):
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
     """port on which the api listens; 0 chooses a free one"""
     api_token: SecretStr | None = None
-    """a bearer token with every scope; `batuta token create` creates narrower ones"""
+    """a bearer token with every scope, 16 characters or more; `batuta token create` creates narrower ones"""
     secret_key: SecretStr | None = None
-    """signs cookies and encrypts stored sessions"""
+    """signs cookies and encrypts stored sessions; 32 characters or more"""
+    batuta_https: bool | None = None
+    """browsers reach the api through HTTPS: cookies are Secure and HSTS is sent; unset: yes in production"""
     log_level: Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_upper)] = "INFO"
     """DEBUG, INFO, WARNING or ERROR"""
     log_format: Literal["auto", "pretty", "json"] = "auto"
@@ -138,6 +155,14 @@ class EngineSettings(BaseModel):
     """a process older than this drains and restarts; unset: never"""
     batuta_keep_executions_days: Annotated[int, Field(ge=1)] = 30
     """retention of executions; the newest one of each job and status is kept"""
+    batuta_keep_access_days: Annotated[int, Field(ge=1, le=36_500)] = 730
+    """retention of audit entries about sign-ins, refused requests, and reads and exports of personal data"""
+    batuta_trusted_proxies: Annotated[Listed, AfterValidator(_networks)] = ()
+    """addresses or networks of proxies whose X-Forwarded-For names the client, separated by commas"""
+    batuta_refusals_per_minute: Annotated[int, Field(ge=1)] = 60
+    """refused requests of one client in a minute; beyond them only credentials that were accepted before are checked"""
+    batuta_max_connections: Annotated[int, Field(ge=10, le=100_000)] = MOST_CONNECTIONS
+    """open connections of the api; beyond them the connection that waits longest for a request is closed"""
     batuta_metrics_port: Annotated[int, Field(ge=1, le=65535)] | None = None
     """port of GET /metrics of a scheduler or worker; under `batuta up` the parent uses it, the scheduler +1, workers from +2"""
     batuta_max_body_bytes: Annotated[int, Field(ge=1024)] = 1024 * 1024
@@ -168,16 +193,51 @@ class EngineSettings(BaseModel):
     def in_production(self) -> bool:
         return self.app_env == "production"
 
+    @property
+    def in_development(self) -> bool:
+        return self.app_env == "development"
+
+    @property
+    def has_https(self) -> bool:
+        return self.in_production if self.batuta_https is None else self.batuta_https
+
     @model_validator(mode="after")
-    def _production_is_closed(self) -> Self:
-        if not self.in_production:
-            return self
-        if self.api_token is None:
-            raise MissingSetting(name="API_TOKEN")
-        if len(self.api_token.get_secret_value()) < SHORTEST_TOKEN:
-            why = Reason("short_token", "in production a token has at least {least} characters", least=SHORTEST_TOKEN)
-            raise InvalidSetting(name="API_TOKEN", why=why)
+    def _is_closed(self) -> Self:
+        if self.in_production:
+            self.require_access()
+        if self.in_development and not is_loopback(self.host):
+            raise InvalidSetting(
+                name="HOST",
+                why=Reason(
+                    "open_host",
+                    "with APP_ENV=development the API asks for no token, so it listens on 127.0.0.1 only; "
+                    "remove HOST or set APP_ENV=production",
+                ),
+            )
         return self
+
+    def require_access(self) -> None:
+        """Raise unless the secrets that close the API are set and long enough. Development needs none."""
+        if self.in_development:
+            return
+        require_secret("API_TOKEN", self.api_token, SHORTEST_TOKEN)
+        require_secret("SECRET_KEY", self.secret_key, SHORTEST_KEY)
+
+
+def require_secret(name: str, secret: SecretStr | None, least: int) -> None:
+    """Raise unless the secret is set and has at least ``least`` characters."""
+    if secret is None:
+        raise MissingSetting(name=name)
+    if len(secret.get_secret_value()) < least:
+        why = Reason("short_secret", "outside development it has at least {least} characters", least=least)
+        raise InvalidSetting(name=name, why=why)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 SomeSettings = TypeVar("SomeSettings", bound=EngineSettings)
@@ -268,7 +328,9 @@ def invalid(error: ValidationError) -> InvalidSetting:
 
 
 def reason_of(problem: ErrorDetails) -> Reason:
-    """Return the reason of a pydantic error. Our validators raise a ``Reason``; an error of the library is mapped by its type."""
+    """Return the ``Reason`` for a pydantic error. Our validators raise a ``Reason``; an error of the library is mapped
+    by its type.
+    """
     context = problem.get("ctx", {})
     given = getattr(context.get("error"), "args", ())
     if given and isinstance(given[0], Reason):

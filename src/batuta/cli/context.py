@@ -17,12 +17,14 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from batuta.config import EngineSettings, environment, system_language
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import BatutaError, UnknownApp
 from batuta.kernel.reasons import Reason
-from batuta.texts import LANGUAGES, Language, Texts
+from batuta.kernel.storable import CONTROLS, PRINTABLE
+from batuta.texts import LANGUAGES, Language, Texts, fold
 
 # Exit codes of every command; docs/reference.md lists them too.
 DONE = 0
@@ -36,6 +38,13 @@ T = TypeVar("T")
 _NOWHERE = logging.NullHandler()
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="For machines: one JSON document.")]
+
+
+class SafeConsole(Console):
+    """A console that replaces characters with an effect on the terminal. Stored texts come from strangers."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(text.translate(PRINTABLE), **options)
 
 
 @dataclass(slots=True)
@@ -88,7 +97,9 @@ class CliContext:
             readable()
 
     def print_json(self, document: object) -> None:
-        self.out.print_json(json.dumps(self.texts().render(document), ensure_ascii=False, default=str))
+        text = json.dumps(self.texts().render(document), ensure_ascii=False, default=str, indent=2)
+        # Escaped instead of replaced, so that programs get the stored text.
+        self.out.out(text.translate({code: f"\\u{code:04x}" for code in CONTROLS if code >= 0x7F}))
 
     def say(self, text: str) -> None:
         """Print text without wrapping, so that the terminal breaks lines."""
@@ -127,7 +138,7 @@ class CliContext:
 
 
 def cli_context(context: typer.Context) -> CliContext:
-    """Return the context of a command, which typer's context carries."""
+    """Return the CliContext of a command, which typer stores in its own context."""
     ctx: CliContext = context.obj
     return ctx
 
@@ -149,6 +160,13 @@ async def _interruptible(running: Coroutine[Any, Any, T]) -> T:
         if task is not None and task.cancelling():  # stopped with Ctrl-C: not a failure
             raise asyncio.CancelledError from None
         raise
+
+
+def as_typed(word: str) -> str:
+    """Return a word of the operator's language as it is typed on the command line: in lower case, without accents, with
+    hyphens instead of spaces.
+    """
+    return fold(word).replace(" ", "-").replace("_", "-")
 
 
 def current_user() -> str:
@@ -231,7 +249,7 @@ def make_cli_context(argv: list[str]) -> CliContext:
 
 def _console(*, width: int | None = None, stderr: bool = False) -> Console:
     """Return a console that prints text unchanged: brackets and colons are not markup."""
-    return Console(width=width, stderr=stderr, markup=False, emoji=False, highlight=False)
+    return SafeConsole(width=width, stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
 def option(argv: list[str], name: str) -> str | None:

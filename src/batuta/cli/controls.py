@@ -16,7 +16,6 @@ from batuta.engine.batuta import Batuta
 from batuta.guard.base import Hold
 from batuta.guard.breaker import Circuit
 from batuta.guard.switches import Switch, SwitchRule, judge_switch
-from batuta.kernel.clock import exact
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.reasons import Reason
 from batuta.kernel.suggestions import unknown
@@ -149,7 +148,7 @@ def _change_switch(
 
 async def _set_switch(ctx: CliContext, key: str, on: bool, reason: str, span: str | None) -> SwitchChange:
     work = ctx.work()
-    length = None if span is None else _parse_span(span)
+    length = None if span is None else parse_span(span)
     async with work:
         now = work.clock.now()
         until = None if length is None else now + length
@@ -198,8 +197,8 @@ def _holding(ctx: CliContext, rule: SwitchRule, switch: Switch | None, now: date
     if switch is not None and _is_in_force(switch, now):
         return _describe_switch(ctx, switch)
     texts = ctx.texts()
-    position, rest = texts("cli.switch.on" if rule.at_rest else "cli.switch.off"), texts("cli.switch.at_rest")
-    return texts("cli.switch.resting", switch=rule.key, position=position, at_rest=rest)
+    position, rest = texts("cli.switch.on" if rule.default else "cli.switch.off"), texts("cli.switch.default")
+    return texts("cli.switch.unset", switch=rule.key, position=position, default=rest)
 
 
 def _describe_switch(ctx: CliContext, switch: Switch) -> str:
@@ -221,7 +220,7 @@ def _is_in_force(switch: Switch, now: datetime) -> bool:
     return switch.until is None or now < switch.until
 
 
-def _parse_span(span: str) -> timedelta:
+def parse_span(span: str) -> timedelta:
     matched = _SPAN.fullmatch(span)
     length = timedelta(**{_UNITS[matched[2]]: int(matched[1])}) if matched else timedelta(0)
     if not timedelta(0) < length <= LONGEST_PAUSE:
@@ -231,7 +230,7 @@ def _parse_span(span: str) -> timedelta:
 
 def _describe(key: str, switch: Switch | None, rule: SwitchRule | None, ctx: CliContext) -> dict[str, Any]:
     if switch is None or not _is_in_force(switch, ctx.work().clock.now()):
-        rest = {"on": rule.at_rest if rule else False, "is_set": False}
+        rest = {"on": rule.default if rule else False, "is_set": False}
         return {"key": key, **rest, "reason": None, "by": None, "at": None, "until": None}
     return {
         "key": key,
@@ -250,7 +249,7 @@ def _table(ctx: CliContext, listed: list[dict[str, Any]]) -> Table:
     table = ctx.table("cli.switch.column_", columns)
     for each in listed:
         position = texts("cli.switch.on" if each["on"] else "cli.switch.off")
-        rest = "" if each["is_set"] else texts("cli.switch.at_rest")
+        rest = "" if each["is_set"] else texts("cli.switch.default")
         table.add_row(
             each["key"],
             f"{position}{rest}",
@@ -339,5 +338,5 @@ def _print_limits(ctx: CliContext, found: list[dict[str, Any]]) -> None:
     table = ctx.table("cli.limits.column_", columns)
     for each in found:
         used = texts("cli.limits.each") if each["each"] else str(each["used"])
-        table.add_row(each["limit"], used, str(each["most"]), exact(timedelta(seconds=each["seconds"])))
+        table.add_row(each["limit"], used, str(each["most"]), texts.span(timedelta(seconds=each["seconds"])))
     ctx.out.print(table)

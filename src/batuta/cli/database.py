@@ -17,7 +17,7 @@ from batuta.stores.sql.operators import read_for_operators
 
 File = Annotated[Path, typer.Argument(metavar="FILE", dir_okay=False)]
 QueryText = Annotated[str, typer.Argument(metavar="QUERY")]
-Force = Annotated[bool, typer.Option("--force", help="restore although processes seem to run")]
+Force = Annotated[bool, typer.Option("--force", help="restore even if processes seem to be running")]
 
 
 def backup(context: typer.Context, file: File, as_json: JsonFlag = False) -> None:

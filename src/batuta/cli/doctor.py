@@ -23,7 +23,9 @@ SIGNS: dict[Mark, tuple[str, str]] = {"ok": ("✓", "green"), "warning": ("!", "
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
+    """One line of the report: the state of one thing, and the next step if something is wrong."""
+
     mark: Mark
     what: str
     next_step: str | None = None
@@ -39,20 +41,20 @@ def doctor(context: typer.Context, as_json: JsonFlag = False) -> None:
         raise typer.Exit(FAILED)
 
 
-async def examine(ctx: CliContext) -> list[Finding]:
+async def examine(ctx: CliContext) -> list[Diagnosis]:
     texts = ctx.texts()
-    findings = [Finding("ok", texts("doctor.python", version=platform.python_version()))]
+    findings = [Diagnosis("ok", texts("doctor.python", version=platform.python_version()))]
     try:
         settings, work = ctx.settings(), ctx.work()
     except BatutaError as error:
-        return [*findings, Finding("wrong", texts("doctor.settings_wrong"), texts.error(error))]
+        return [*findings, Diagnosis("wrong", texts("doctor.settings_wrong"), texts.error(error))]
     findings += _settings(ctx, settings, work, ctx.texts())
     findings += _address(settings, ctx.texts())
     findings += await examine_database(work, ctx.texts())
     findings += _crash_detection(work, ctx.texts())
     seen = as_it_runs(ctx, settings, work)
     if seen is not work:
-        findings.append(Finding("ok", ctx.texts()("doctor.as_it_runs")))
+        findings.append(Diagnosis("ok", ctx.texts()("doctor.as_it_runs")))
     try:
         findings += await _examine_services(seen, ctx.texts())
         findings += await _examine_application(seen, ctx.texts())
@@ -62,8 +64,8 @@ async def examine(ctx: CliContext) -> list[Finding]:
 
 
 def as_it_runs(ctx: CliContext, settings: EngineSettings, work: Batuta) -> Batuta:
-    """Return the application with the settings that a running `batuta up` passed to its children. Without it, the
-    defaults of this terminal would apply.
+    """Return the application with the settings that a running `batuta up` passed to its children. Otherwise the check
+    would use the defaults of this terminal.
     """
     child_env = unset(work.extension.child_env, ctx.env, ENV_FILE)
     places = [role.listens for role in work.extension.roles if role.in_up and role.listens is not None]
@@ -82,83 +84,85 @@ def _is_taken(host: str, port: int, name: str) -> bool:
     return False
 
 
-def _settings(ctx: CliContext, settings: EngineSettings, work: Batuta, texts: Texts) -> Iterator[Finding]:
-    yield Finding("ok", texts("doctor.settings", env=settings.app_env))
+def _settings(ctx: CliContext, settings: EngineSettings, work: Batuta, texts: Texts) -> Iterator[Diagnosis]:
+    yield Diagnosis("ok", texts("doctor.settings", env=settings.app_env))
     for name, nearest in near_misses({**in_file(ENV_FILE), **ctx.env}, names(type(settings))):
-        yield Finding("warning", texts("doctor.near_miss", name=name), texts("doctor.near_miss_step", nearest=nearest))
+        yield Diagnosis(
+            "warning", texts("doctor.near_miss", name=name), texts("doctor.near_miss_step", nearest=nearest)
+        )
     local = work.clock.now().astimezone(work.zone)
-    yield Finding("ok", texts("doctor.time", time=texts.second(local), zone=work.zone.key))
+    yield Diagnosis("ok", texts("doctor.time", time=texts.second(local), zone=work.zone.key))
     if settings.api_token is None:
-        yield Finding("ok", texts("doctor.no_token"))
+        yield Diagnosis("ok", texts("doctor.no_token"))
 
 
-def _address(settings: EngineSettings, texts: Texts) -> Iterator[Finding]:
+def _address(settings: EngineSettings, texts: Texts) -> Iterator[Diagnosis]:
     where = {"host": settings.host, "port": settings.port}
     try:
         listen(settings.host, settings.port).close()
-        yield Finding("ok", texts("doctor.port_free", **where))
+        yield Diagnosis("ok", texts("doctor.port_free", **where))
     except AddressTaken as error:
         if answers(f"http://{settings.host}:{settings.port}"):
-            yield Finding("ok", texts("doctor.port_ours", **where))
+            yield Diagnosis("ok", texts("doctor.port_ours", **where))
         else:
-            yield Finding("warning", texts("doctor.port_taken", **where), texts.error(error))
+            yield Diagnosis("warning", texts("doctor.port_taken", **where), texts.error(error))
 
 
-def _crash_detection(work: Batuta, texts: Texts) -> Iterator[Finding]:
+def _crash_detection(work: Batuta, texts: Texts) -> Iterator[Diagnosis]:
     if not identity().is_provable:
-        yield Finding("ok", texts("doctor.crashes_by_lease"))
+        yield Diagnosis("ok", texts("doctor.crashes_by_lease"))
     elif work.presence.is_usable():
-        yield Finding("ok", texts("doctor.crashes"))
+        yield Diagnosis("ok", texts("doctor.crashes"))
     else:
         folder = work.presence.folder
-        yield Finding("warning", texts("doctor.crashes_no_folder"), texts("doctor.crashes_step", folder=folder))
+        yield Diagnosis("warning", texts("doctor.crashes_no_folder"), texts("doctor.crashes_step", folder=folder))
 
 
-async def examine_database(work: Batuta, texts: Texts) -> list[Finding]:
+async def examine_database(work: Batuta, texts: Texts) -> list[Diagnosis]:
     where = work.database.where
     if not await work.database.exists():
         step = texts("doctor.database_missing_step")
-        return [Finding("wrong", texts("doctor.database_missing", where=where), step)]
+        return [Diagnosis("wrong", texts("doctor.database_missing", where=where), step)]
     try:
         await work.connections.open()
     except BatutaError as error:
-        return [Finding("wrong", texts("doctor.database_wrong", where=where), texts.error(error))]
-    reached = Finding("ok", texts("doctor.database", where=where))
+        return [Diagnosis("wrong", texts("doctor.database_wrong", where=where), texts.error(error))]
+    reached = Diagnosis("ok", texts("doctor.database", where=where))
     way = [*_report_connection(work, texts)]
     try:
         await work.check()
-        return [reached, *way, Finding("ok", texts("doctor.schema")), *await _jobs(work, texts)]
+        return [reached, *way, Diagnosis("ok", texts("doctor.schema")), *await _jobs(work, texts)]
     except BatutaError as error:
-        return [reached, *way, Finding("wrong", texts("doctor.schema_wrong"), texts.error(error))]
+        return [reached, *way, Diagnosis("wrong", texts("doctor.schema_wrong"), texts.error(error))]
     finally:
         await work.close()
 
 
-def _report_connection(work: Batuta, texts: Texts) -> Iterator[Finding]:
+def _report_connection(work: Batuta, texts: Texts) -> Iterator[Diagnosis]:
     """Report how PostgreSQL is reached, because session state does not survive a transaction pooler."""
     way = work.connections.way
     if way != "file":
         step = texts("doctor.way_pooler_polled_step") if way == "pooler_polled" else None
-        yield Finding("ok", texts(f"doctor.way_{way}"), step)
+        yield Diagnosis("ok", texts(f"doctor.way_{way}"), step)
 
 
-async def _jobs(work: Batuta, texts: Texts) -> list[Finding]:
+async def _jobs(work: Batuta, texts: Texts) -> list[Diagnosis]:
     if not len(work.registry):
         return []
     seen = await work.job_health.look()
     late = [health.job.name for health in seen.jobs if health.is_stale]
     if late:
         return [
-            Finding(
+            Diagnosis(
                 "warning",
                 texts("doctor.jobs_late", count=len(late), names=join_names(late)),
                 texts("doctor.jobs_step"),
             )
         ]
-    return [Finding("ok", texts("doctor.jobs", count=len(seen.jobs), profile=seen.profile))]
+    return [Diagnosis("ok", texts("doctor.jobs", count=len(seen.jobs), profile=seen.profile))]
 
 
-async def _examine_services(work: Batuta, texts: Texts) -> list[Finding]:
+async def _examine_services(work: Batuta, texts: Texts) -> list[Diagnosis]:
     probes = {name: probe for name, probe in work.probes.items() if name != "database"}
     findings = []
     for name, part in (await look(probes, work.clock)).items():
@@ -167,15 +171,15 @@ async def _examine_services(work: Batuta, texts: Texts) -> list[Finding]:
         step = texts.get(f"doctor.part_step_{name}", texts("doctor.part_step", part=name))
         reason = None if part.why is None else texts.reason(part.why)
         why = reason if mark == "ok" or reason is None else f"{reason}: {step}"
-        findings.append(Finding(mark, texts(f"doctor.part_{part.state}", part=name), why))
+        findings.append(Diagnosis(mark, texts(f"doctor.part_{part.state}", part=name), why))
     return findings
 
 
-async def _examine_application(work: Batuta, texts: Texts) -> list[Finding]:
+async def _examine_application(work: Batuta, texts: Texts) -> list[Diagnosis]:
     if work.extension.examine is None:
         return []
     return [
-        Finding(
+        Diagnosis(
             "ok" if each.is_well else "warning",
             texts(each.what, **each.facts),
             None if each.step is None else texts(each.step, **each.facts),
@@ -184,7 +188,7 @@ async def _examine_application(work: Batuta, texts: Texts) -> list[Finding]:
     ]
 
 
-def _print(ctx: CliContext, findings: list[Finding]) -> None:
+def _print(ctx: CliContext, findings: list[Diagnosis]) -> None:
     for finding in findings:
         sign, colour = SIGNS[finding.mark]
         ctx.out.print(sign, style=colour, end=" ")

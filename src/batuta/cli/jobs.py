@@ -227,7 +227,7 @@ def _executions_table(ctx: CliContext, found: list[Recorded]) -> Table:
             each.job,
             texts(f"panel.trigger_word.{each.trigger}"),
             Text(status_word(texts, each.status), ENDINGS.get(each.status, "")),
-            "" if each.duration_ms is None else _seconds(texts, each.duration_ms),
+            "" if each.duration_ms is None else texts.took(each.duration_ms),
             "" if each.items is None else texts.number(each.items),
             texts.reason(each.error or each.reason or ""),
         )
@@ -238,16 +238,12 @@ def _sentence(ctx: CliContext, ran: Recorded) -> str:
     texts, why = ctx.texts(), ran.error or ran.reason
     facts = {"job": ran.job, "status": status_word(texts, ran.status), "id": ran.id}
     items = "-" if ran.items is None else texts.number(ran.items)
-    summary = texts("cli.run.done", items=items, took=_seconds(texts, ran.duration_ms or 0), **facts)
+    summary = texts("cli.run.done", items=items, took=texts.took(ran.duration_ms or 0), **facts)
     return f"{summary}\n{texts.reason(why)}" if why else summary
 
 
 def status_word(texts: Texts, status: str) -> str:
     return texts(f"panel.status_word.{status}")
-
-
-def _seconds(texts: Texts, milliseconds: int) -> str:
-    return f"{texts.number(milliseconds / 1000, 3)} s"
 
 
 def _pair(word: str) -> tuple[str, str]:

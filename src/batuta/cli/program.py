@@ -4,9 +4,10 @@ The parser's messages exist only in English, so they are not shown. The sentence
 the parameter that it names and the typed words.
 """
 
+import gc
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -19,8 +20,8 @@ from typer._click.exceptions import NoArgsIsHelpError
 
 from batuta import __version__
 from batuta.cli import controls, database, doctor, health, jobs, queues, timetable, tokens, up, workers
-from batuta.cli.context import DONE, FAILED, INTERRUPTED, REFUSED, CliContext, make_cli_context
-from batuta.cli.roles import make_placeholder, role_command
+from batuta.cli.context import DONE, FAILED, INTERRUPTED, REFUSED, CliContext, as_typed, make_cli_context
+from batuta.cli.roles import role_command
 from batuta.config import reason_of
 from batuta.engine.extension import Command, Extension
 from batuta.kernel.errors import BatutaError, ConfigError, FileReadOnly, MigrationChanged, SchemaOutOfDate, UnknownApp
@@ -40,7 +41,12 @@ COMMANDS: Mapping[str, Command] = {
     "doctor": doctor.doctor,
     "health": health.health,
     "incidents": health.incidents,
-    "token": {"create": tokens.create, "list": tokens.show, "revoke": tokens.revoke},
+    "token": {
+        "create": tokens.create,
+        "list": tokens.show,
+        "rotate": tokens.rotate,
+        "revoke": tokens.revoke,
+    },
     "jobs": jobs.jobs,
     "run": jobs.run,
     "executions": jobs.executions,
@@ -65,20 +71,41 @@ COMMANDS: Mapping[str, Command] = {
 }
 
 
-def translate(command: Any, texts: Texts) -> Any:
-    """Set the help of every command of the tree in one language.
+def translate(command: Any, texts: Texts, path: str = "") -> Any:
+    """Set the help and the choices of every command of the tree in one language.
 
     A parameter uses the text ``cli.option.<command>_<parameter>``. Without that text an option uses
     ``cli.option.<option>``, which all commands share; an argument has no shared text, because its meaning differs
-    between commands.
+    between commands. ``cli.choices.<group>_<command>_<parameter>`` names a group of texts with a translated word for
+    each value of the parameter. The operator may type that word instead of the value.
     """
     for param in command.params:
         shared = texts.get(f"cli.option.{param.name}", "") if param.param_type_name == "option" else ""
         param.help = texts.get(f"cli.option.{command.name}_{param.name}", shared or param.help or "")
+        words = texts.group(group) if (group := texts.get(f"cli.choices.{path}{param.name}", "")) else {}
+        param.words = {value: as_typed(word) for value, word in words.items()}
+        if words:
+            param.process_value = partial(_process_word, param.process_value, param.words)
     command.format_help = partial(_write_help, command, texts)
-    for below in getattr(command, "commands", {}).values():
-        translate(below, texts)
+    for name, below in getattr(command, "commands", {}).items():
+        translate(below, texts, f"{path}{name}_")
     return command
+
+
+def _process_word(process: Callable[[Any, Any], Any], words: Mapping[str, str], context: Any, given: Any) -> Any:
+    """Replace translated words with the values that they stand for, then process the parameter as usual."""
+    values = {word: value for value, word in reversed([*words.items()])}
+
+    def value_of(word: Any) -> Any:
+        return values.get(as_typed(word), word) if isinstance(word, str) else word
+
+    return process(context, [value_of(each) for each in given] if isinstance(given, list | tuple) else value_of(given))
+
+
+def _choices(param: Any) -> list[str]:
+    """Return the words that an operator may type as the value of a parameter."""
+    values = [str(getattr(each, "value", each)) for each in param.type_descriptor.choices]
+    return [param.words.get(value, value) for value in values]
 
 
 def _write_help(command: Any, texts: Texts, context: Any, formatter: Any) -> None:
@@ -128,7 +155,7 @@ def _form(texts: Texts, param: Any) -> str:
         return str(param.metavar)
     described = param.type_descriptor
     if described.choices is not None:
-        return "|".join(str(getattr(each, "value", each)) for each in described.choices)
+        return "|".join(_choices(param))
     if described.is_datetime:
         return texts(f"cli.form_{_kind_of_instant(described.parameter_info.formats)}")
     if described.is_path:
@@ -148,12 +175,17 @@ def _parameter_help(texts: Texts, param: Any) -> str:
     if param.required and param.param_type_name == "option":
         extra.append(texts("cli.required"))
     if param.default not in (None, "-") and not isinstance(param.default, bool) and not callable(param.default):
-        extra.append(texts("cli.default", value=getattr(param.default, "value", param.default)))
+        extra.append(texts("cli.default", value=_default_word(param)))
     if param.min is not None and param.max is not None:
         extra.append(texts("cli.between", least=param.min, most=param.max))
     elif param.min is not None:
         extra.append(texts("cli.at_least", least=param.min))
     return "  ".join(each for each in (param.help or "", f"[{'; '.join(extra)}]" if extra else "") if each)
+
+
+def _default_word(param: Any) -> object:
+    value = getattr(param.default, "value", param.default)
+    return param.words.get(value, value)
 
 
 def usage_sentence(
@@ -250,7 +282,7 @@ def _describe_bad_value(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
     found = cause.errors()[0]
     value = found["input"]
     if described.choices is not None:
-        choices = ", ".join(str(getattr(each, "value", each)) for each in described.choices)
+        choices = ", ".join(_choices(mistake.param))
         return texts("cli.mistake.choice", name=name, value=_join_values(value), choices=choices)
     if described.parameter_info.formats:
         examples = {"day": texts.day(_EXAMPLE), "moment": texts.minute(_EXAMPLE), "time": f"{_EXAMPLE:%H:%M}"}
@@ -299,7 +331,10 @@ def main(argv: list[str] | None = None) -> int:
     if (garbled := next((word for word in argv if not _is_text(word)), None)) is not None:
         ctx.say_wrong(ctx.texts()("cli.garbled", word=garbled.encode(errors="replace").decode()))
         return REFUSED
-    command = translate(typer.main.get_command(tree(ctx)), ctx.texts())
+    command = translate(typer.main.get_command(tree(ctx, _named_command(argv))), ctx.texts())
+    if not gc.isenabled():  # disabled by batuta.__main__ until the application is loaded
+        gc.freeze()  # later collections skip the modules
+        gc.enable()
     try:
         code = command.main(argv, prog_name="batuta", standalone_mode=False, obj=ctx)
     except typer.TyperException as mistake:
@@ -319,7 +354,8 @@ def main(argv: list[str] | None = None) -> int:
     return code if isinstance(code, int) else DONE
 
 
-def tree(ctx: CliContext) -> typer.Typer:
+def tree(ctx: CliContext, only: str | None = None) -> typer.Typer:
+    """Return all commands, or only the command ``only``, because building all of them takes a tenth of a second."""
     ctx.load()
     texts = ctx.texts()
     cli = typer.Typer(
@@ -332,19 +368,32 @@ def tree(ctx: CliContext) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     cli.callback()(_options)
-    for name, command in COMMANDS.items():
-        _add_command(cli, texts, name, command)
-    if ctx.unloaded is None:
-        _add_commands_of_app(cli, texts, ctx.work().extension)
+    extension = Extension() if ctx.unloaded is not None else ctx.work().extension
+    roles = {role.name: role_command(role.name) for role in extension.roles}
+    commands = {
+        **COMMANDS,
+        **roles,
+        **{name: _with_role(roles.get(name), own) for name, own in extension.commands.items()},
+    }
+    for name in [only] if only in commands else commands:
+        _add_command(cli, texts, name, commands[name])
     return cli
 
 
-def _add_commands_of_app(cli: typer.Typer, texts: Texts, extension: Extension) -> None:
-    commands = {role.name: role_command(role.name) for role in extension.roles} | dict(extension.commands)
-    for name, command in commands.items():
-        _add_command(cli, texts, name, command)
-    for name in extension.later:
-        cli.command(name, help=texts("cli.later.help"))(make_placeholder(name))
+def _with_role(role: Callable[..., None] | None, command: Command) -> Command:
+    """Add the role to the application's commands of the same name, so that the name alone runs the role."""
+    return {"": role, **command} if role is not None and isinstance(command, Mapping) else command
+
+
+def _named_command(argv: Sequence[str]) -> str | None:
+    """Return the command that the words name, or None if words other than ``--app`` and ``--lang`` precede it."""
+    words = iter(argv)
+    for word in words:
+        if word in ("--app", "--lang"):
+            next(words, None)
+        elif not word.startswith(("--app=", "--lang=")):
+            return word
+    return None
 
 
 def _add_command(cli: typer.Typer, texts: Texts, name: str, command: Command) -> None:

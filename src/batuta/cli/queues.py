@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, current_user, wait_for
+from batuta.cli.context import FAILED, CliContext, JsonFlag, as_typed, cli_context, current_user, wait_for
 from batuta.health.workers import FORGOTTEN_AFTER
 from batuta.kernel import reasons
 from batuta.kernel.errors import ConfigError
@@ -25,9 +25,9 @@ MOST_STEPS = 10_000
 
 def list_queues(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    found, stranded = wait_for(_count_queues(ctx))
-    document = {"queues": found, "unserved": stranded}
-    ctx.show(document, as_json, lambda: ctx.out.print(_queues_table(ctx, found, stranded)))
+    found, unserved = wait_for(_count_queues(ctx))
+    document = {"queues": found, "unserved": unserved}
+    ctx.show(document, as_json, lambda: ctx.out.print(_queues_table(ctx, found, unserved)))
 
 
 def show(
@@ -44,8 +44,9 @@ def show(
         if items:
             ctx.out.print(_items_table(ctx, items))
             return
-        others = ", ".join(each for each in ItemState if each != asked)
-        ctx.say(ctx.texts()("cli.queue.none", state=asked, queue=queue, others=others))
+        texts = ctx.texts()
+        others = ", ".join(as_typed(state_word(texts, each)) for each in ItemState if each != asked)
+        ctx.say(texts("cli.queue.none", state=state_word(texts, asked), queue=queue, others=others))
 
     ctx.show({"queue": queue, "items": items}, as_json, tell)
 
@@ -136,17 +137,17 @@ async def _count_queues(ctx: CliContext) -> tuple[list[dict[str, Any]], list[dic
 async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int) -> tuple[str, list[dict[str, Any]]]:
     """Return the items of a queue in one state, and that state.
 
-    ``state`` is a state that every queue has, or one of the table's own. None means dead items, or ready items of a
-    queue without a worker.
+    ``state`` is a state that every queue has, or a state value of the table. None selects the dead items, or the ready
+    items if the queue has no worker.
     """
     async with ctx.work() as work:
-        stranded = None if queue in work.queues else await _open_stranded(ctx, queue)
-        found = stranded or _find_queue(ctx, queue)
-        state = state or (ItemState.DEAD if stranded is None else ItemState.READY)
+        unserved = None if queue in work.queues else await _open_unserved(ctx, queue)
+        found = unserved or _find_queue(ctx, queue)
+        state = state or (ItemState.DEAD if unserved is None else ItemState.READY)
         known = [*ItemState, *await found.counts()]
         if state not in known:
-            raise unknown("state", state, known)
-        rows = await found.list_items(state, limit, of=None if stranded is None else queue)
+            raise unknown("state", state, dict.fromkeys(as_typed(state_word(ctx.texts(), each)) for each in known))
+        rows = await found.list_items(state, limit, of=None if unserved is None else queue)
     columns = _columns_of(found.table)
     shown = [
         _describe_item(ctx, {name: row[column] for name, column in columns.items() if column in row}) for row in rows
@@ -154,14 +155,14 @@ async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int
     return state, shown
 
 
-async def _open_stranded(ctx: CliContext, source: str) -> SqlQueue:
+async def _open_unserved(ctx: CliContext, source: str) -> SqlQueue:
     """Return the queue object with which operators list and change the items of ``source``, a queue that this release
     does not serve.
     """
-    stranded = {items.queue: through for items, through in await ctx.work().unserved.all()}
-    if source not in stranded:
-        raise unknown("queue", source, [*ctx.work().queues, *stranded])
-    return stranded[source]
+    unserved = {items.queue: through for items, through in await ctx.work().unserved.all()}
+    if source not in unserved:
+        raise unknown("queue", source, [*ctx.work().queues, *unserved])
+    return unserved[source]
 
 
 async def _rehome(ctx: CliContext, source: str, target: str) -> int:
@@ -187,7 +188,7 @@ async def _repeat_step(ctx: CliContext, source: str, step: Callable[[SqlQueue], 
                     "only items of a queue that no worker serves are moved or cancelled; `batuta queue list` lists such queues",
                 ),
             )
-        through, total = await _open_stranded(ctx, source), 0
+        through, total = await _open_unserved(ctx, source), 0
         for _ in range(MOST_STEPS):
             changed = await step(through)
             total += changed
@@ -209,7 +210,7 @@ async def _unstick(ctx: CliContext, queue: str) -> tuple[int, int]:
     _find_queue(ctx, queue)
 
     def waits(length: timedelta) -> None:
-        ctx.err.print(ctx.texts()("cli.queue.unsticking", seconds=f"{length.total_seconds():g}"))
+        ctx.err.print(ctx.texts()("cli.queue.unsticking", length=length))
 
     async with ctx.work() as work:
         rescued = await work.rescue(queue, waits)
@@ -242,7 +243,7 @@ def _describe_item(ctx: CliContext, item: dict[str, Any]) -> dict[str, Any]:
     return {**shown, "error": error and ctx.texts().reason(error), **reasons.describe_reason(error, "error")}
 
 
-def _queues_table(ctx: CliContext, found: list[dict[str, Any]], stranded: list[dict[str, Any]]) -> Table:
+def _queues_table(ctx: CliContext, found: list[dict[str, Any]], unserved: list[dict[str, Any]]) -> Table:
     texts = ctx.texts()
     table = ctx.table("cli.queue.column_", ("queue", "states", "next"))
     for each in found:
@@ -250,7 +251,7 @@ def _queues_table(ctx: CliContext, found: list[dict[str, Any]], stranded: list[d
             f"{state_word(texts, state)} {texts.number(count)}" for state, count in sorted(each["states"].items())
         )
         table.add_row(each["queue"], states or "-", ctx.moment(each["next_at"]) or "-")
-    for each in stranded:
+    for each in unserved:
         table.add_row(each["queue"], texts("cli.queue.not_served", count=each["count"]), ctx.moment(each["oldest"]))
     return table
 

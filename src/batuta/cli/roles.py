@@ -8,13 +8,14 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, TextIO
 
 import typer
 
 from batuta import __version__
-from batuta.cli.context import FAILED, REFUSED, CliContext, cli_context
+from batuta.cli.context import FAILED, CliContext, cli_context
 from batuta.config import ENV_FILE, EngineSettings, in_file, names, near_misses
 from batuta.engine.batuta import Batuta
 from batuta.engine.extension import Role
@@ -24,13 +25,13 @@ from batuta.kernel.errors import BatutaError, ConfigError, Recycled, StartAgain,
 from batuta.kernel.events import ProcessDraining, ProcessEnded, ProcessHeld, ProcessStarted, SettingWarned
 from batuta.logs import begin_logging
 from batuta.processes.address import listen
-from batuta.processes.exit import WATCHING_FILE, FileWatch, run_to_exit, stop_on_signals
-from batuta.processes.loop_monitor import leave
-from batuta.processes.notify import Notifier, WatchdogPing
+from batuta.processes.exit import FILE_WATCH_POLICY, FileWatch, run_to_exit, stop_on_signals
+from batuta.processes.loop_monitor import exit_now
+from batuta.processes.notify import Notifier
 from batuta.processes.restarts import EXIT_AGAIN
 from batuta.processes.tree import die_with_parent
-from batuta.supervise.loop import LoopPolicy
-from batuta.supervise.shutdown import MARGIN
+from batuta.supervise.loop import FunctionLoop, LoopPolicy
+from batuta.supervise.shutdown import EXIT_MARGIN
 from batuta.supervise.supervisor import Supervisor
 
 SIDECAR_GRACE = timedelta(seconds=1)
@@ -90,7 +91,14 @@ def roles_of(work: Batuta, settings: EngineSettings, notifier: Notifier | None =
         ),
         Role("worker", lambda stop: _run_supervised(work, settings, "worker", stop, parent)),
     ]
-    return {role.name: role for role in (*work.extension.roles, *own)}
+    added = [_supervised(role, work, settings, parent) for role in work.extension.roles]
+    return {role.name: role for role in (*added, *own)}
+
+
+def _supervised(role: Role, work: Batuta, settings: EngineSettings, notifier: Notifier) -> Role:
+    if role.run is not None:
+        return role
+    return replace(role, run=lambda stop: _run_supervised(work, settings, role.name, stop, notifier, role))
 
 
 async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event, notifier: Notifier) -> None:
@@ -115,9 +123,14 @@ async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event
 
 
 async def _run_supervised(
-    work: Batuta, settings: EngineSettings, role: str, stop: asyncio.Event, notifier: Notifier
+    work: Batuta,
+    settings: EngineSettings,
+    role: str,
+    stop: asyncio.Event,
+    notifier: Notifier,
+    added: Role | None = None,
 ) -> None:
-    async with _open(work), _guard_by_settings(work, settings, role, stop, notifier) as supervisor:
+    async with _open(work), _guard_by_settings(work, settings, role, stop, notifier, added) as supervisor:
         grace = timedelta(seconds=settings.batuta_drain_seconds)
         await supervise(work, settings, role, supervisor, stop, grace)
 
@@ -143,13 +156,26 @@ async def close_soon(closing: Awaitable[None]) -> None:
 
 def longest_stop(settings: EngineSettings) -> timedelta:
     """Return the longest time that the process of one role may take to end. Its parent kills it after this time."""
-    return timedelta(seconds=settings.batuta_drain_seconds) + MARGIN
+    return timedelta(seconds=settings.batuta_drain_seconds) + EXIT_MARGIN
 
 
 def _guard_by_settings(
-    work: Batuta, settings: EngineSettings, role: str, stop: asyncio.Event, notifier: Notifier
+    work: Batuta,
+    settings: EngineSettings,
+    role: str,
+    stop: asyncio.Event,
+    notifier: Notifier,
+    added: Role | None = None,
 ) -> AbstractAsyncContextManager[Supervisor]:
-    return guard_process(work, role, stop, limits=ProcessLimits.from_settings(settings), notifier=notifier)
+    return guard_process(
+        work,
+        role,
+        stop,
+        limits=ProcessLimits.from_settings(settings),
+        notifier=notifier,
+        worker_name=None if added is None else added.worker_name,
+        shows=None if added is None else added.shows,
+    )
 
 
 async def supervise(
@@ -161,6 +187,8 @@ async def supervise(
 
 def role_command(name: str) -> Callable[..., None]:
     def command(context: typer.Context, child_of: ChildOf = None, named: Named = None) -> None:
+        if context.invoked_subcommand is not None:
+            return  # a command of the application with the name of the role
         if child_of is not None and not die_with_parent(child_of):
             raise typer.Exit(FAILED)
         ctx = cli_context(context)
@@ -174,23 +202,31 @@ def role_command(name: str) -> Callable[..., None]:
 async def _run(ctx: CliContext, work: Batuta, settings: EngineSettings, name: str, service: str) -> None:
     stop, notifier = asyncio.Event(), Notifier.from_environment(ctx.env)
     role = roles_of(work, settings, notifier)[name]
-    running = _run_app_role(role, work, stop, notifier) if role in work.extension.roles else role.run(stop)
+    assert role.run is not None  # roles_of gives every role a run
+    own = role in work.extension.roles  # a role with its own run has no guard
+    running = _run_app_role(role.run, work, stop, notifier) if own else role.run(stop)
     await run_role(ctx, work, settings, name, stop, running, notifier, sys.stdout, longest_stop(settings), service)
 
 
-async def _run_app_role(role: Role, work: Batuta, stop: asyncio.Event, notifier: Notifier) -> None:
+async def _run_app_role(
+    run: Callable[[asyncio.Event], Awaitable[None]], work: Batuta, stop: asyncio.Event, notifier: Notifier
+) -> None:
     """Run a role that the application defines. The process counts as ready immediately, and as alive while its event
     loop runs.
     """
     over, signs = asyncio.Event(), Supervisor(work.clock, work.events)
     if (every := notifier.watchdog_every) is not None:
-        signs.add(WatchdogPing(notifier), LoopPolicy(every=every / 2, stuck_after=timedelta(minutes=1)))
+
+        async def ping() -> None:
+            notifier.alive()
+
+        signs.add(FunctionLoop("watchdog-ping", ping), LoopPolicy(every=every / 2, stuck_after=timedelta(minutes=1)))
     file_watch = FileWatch(check=work.database.check_file, stop=stop.set, clock=SystemClock())
-    signs.add(file_watch, WATCHING_FILE)
+    signs.add(file_watch, FILE_WATCH_POLICY)
     watching_signs = asyncio.create_task(signs.run(over, timedelta(seconds=1)))
     notifier.ready()
     try:
-        await role.run(stop)
+        await run(stop)
     finally:
         over.set()
         await watching_signs
@@ -232,16 +268,6 @@ async def run_role(
         except BatutaError as error:
             work.events.emit(ProcessEnded(role, str(error), failed=not isinstance(error, Recycled)))
             if isinstance(error, StartAgain | StoreReplaced):
-                leave(EXIT_AGAIN)
+                exit_now(EXIT_AGAIN)
             raise
-    work.events.emit(ProcessEnded(role, "asked to" if stop.is_set() else "nothing left to do", failed=False))
-
-
-def make_placeholder(name: str) -> Callable[..., None]:
-    def command(context: typer.Context) -> None:
-        ctx = cli_context(context)
-        known = ", ".join(sorted(roles_of(ctx.work(), ctx.settings())))
-        ctx.say_wrong(ctx.texts()("cli.later.sentence", role=name, known=known))
-        raise typer.Exit(REFUSED)
-
-    return command
+    work.events.emit(ProcessEnded(role, "stop requested" if stop.is_set() else "no work left", failed=False))

@@ -12,6 +12,7 @@ from batuta.cli.context import DONE, FAILED, CliContext, JsonFlag, cli_context, 
 from batuta.dispatch.plan import Change, Comparison, Fire, compare, day_of
 from batuta.runlog.log import Controls
 from batuta.schedule.window import decode_window, encode_window
+from batuta.texts import Texts
 
 # A job with more fires per day than this is shown with its schedule instead of a list of times.
 MOST_LISTED = 6
@@ -53,7 +54,9 @@ def compare_profiles(
     context: typer.Context,
     before: str,
     after: str,
-    at_least: Annotated[float, typer.Option("--at-least", help="per cent; exit 1 if the changed jobs save less")] = 50,
+    at_least: Annotated[
+        float, typer.Option("--at-least", help="minimum saving in per cent; exit 1 if the changed jobs save less")
+    ] = 50,
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
@@ -137,17 +140,20 @@ def _print_comparison(ctx: CliContext, found: Comparison, before: str, after: st
     for change in (*found.per_job, found.changed, found.all):
         is_sum = change in (found.changed, found.all)
         name = texts(f"cli.schedule.{change.job}") if is_sum else change.job
-        table.add_row(name, *_numbers(change), style="bold" if is_sum else None)
+        table.add_row(name, *_numbers(texts, change), style="bold" if is_sum else None)
     ctx.out.print(table)
     ctx.say("")
     hours = Table(texts("cli.schedule.column_hour"), before, after, box=None, pad_edge=False)
     for change in found.per_hour:
-        hours.add_row(f"{change.job}h", f"{change.before:.1f}", f"{change.after:.1f}")
+        hours.add_row(f"{change.job}h", texts.number(change.before, 1), texts.number(change.after, 1))
     ctx.out.print(hours)
 
 
-def _numbers(change: Change) -> tuple[str, str, str]:
-    return f"{change.before:.1f}", f"{change.after:.1f}", f"{-100 * change.reduction:+.1f}" if change.before else ""
+def _numbers(texts: Texts, change: Change) -> tuple[str, str, str]:
+    share = 0.0 - 100 * change.reduction
+    sign = "+" if share >= 0 else ""
+    percent = f"{sign}{texts.number(share, 1)}" if change.before else ""
+    return texts.number(change.before, 1), texts.number(change.after, 1), percent
 
 
 def _figures(change: Change) -> dict[str, float]:

@@ -1,6 +1,7 @@
-"""The commands ``batuta token create | list | revoke``."""
+"""The commands ``batuta token create | list | rotate | revoke``."""
 
 import secrets
+from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
@@ -8,21 +9,49 @@ from rich.table import Table
 
 from batuta.access import Scope, Token, mint
 from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, current_user
+from batuta.cli.controls import parse_span
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import AmbiguousId
 
 
 def create(
     context: typer.Context,
-    scope: Annotated[list[Scope], typer.Option("--scope", help="read | operate | send | pii")],
+    scope: Annotated[list[Scope], typer.Option("--scope", help="read | operate | send | pii | metrics")],
     name: Annotated[str, typer.Option("--name")],
+    span: Annotated[str | None, typer.Option("--for")] = None,
+    network: Annotated[list[str] | None, typer.Option("--network")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    token, text = mint(name, scope, by=current_user(), now=ctx.work().clock.now(), chance=secrets.token_hex)
+    now = ctx.work().clock.now()
+    expires = None if span is None else now + parse_span(span)
+    token, text = mint(
+        name,
+        scope,
+        by=current_user(),
+        now=now,
+        chance=secrets.token_hex,
+        expires_at=expires,
+        networks=network or (),
+    )
     ctx.ask(lambda work: work.tokens.keep(token))
-    document = {"id": token.id, "name": token.name, "scopes": sorted(token.scopes), "token": text}
-    ctx.show(document, as_json, lambda: _print_once(ctx, text))
+    _show_once(ctx, token, text, as_json)
+
+
+def rotate(
+    context: typer.Context,
+    id: str,
+    span: Annotated[str, typer.Option("--for")] = "1d",
+    as_json: JsonFlag = False,
+) -> None:
+    """Create the successor of a token. Both are valid for a while, so that programs can change over."""
+    ctx = cli_context(context)
+    overlap = parse_span(span)
+    made = ctx.ask(lambda work: _rotate(work, id, overlap))
+    if made is None:
+        ctx.say(ctx.texts()("cli.token.unknown", id=id))
+        raise typer.Exit(FAILED)
+    _show_once(ctx, *made, as_json)
 
 
 def show(context: typer.Context, as_json: JsonFlag = False) -> None:
@@ -41,11 +70,41 @@ def revoke(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
 
 
 async def _revoke(work: Batuta, id: str) -> bool:
-    """Revoke a token and return whether it existed. ``id`` is the token's id, or its first characters."""
-    found = [token.id for token in await work.tokens.all() if id and token.id[: len(id)] == id]
+    """Revoke a token and return whether it existed."""
+    found = await _find(work, id)
+    return found is not None and await work.tokens.revoke(found.id, by=current_user(), now=work.clock.now())
+
+
+async def _rotate(work: Batuta, id: str, overlap: timedelta) -> tuple[Token, str] | None:
+    """Create the successor of a valid token, with the same name, scopes, networks and lifetime."""
+    old, now = await _find(work, id), work.clock.now()
+    if old is None or not old.is_valid(now):
+        return None
+    expires = None if old.expires_at is None else now + (old.expires_at - old.created_at)
+    new, text = mint(
+        old.name,
+        old.scopes,
+        by=current_user(),
+        now=now,
+        chance=secrets.token_hex,
+        expires_at=expires,
+        networks=old.networks,
+    )
+    await work.tokens.rotate(old, new, until=now + overlap)
+    return new, text
+
+
+async def _find(work: Batuta, id: str) -> Token | None:
+    """Return the token with this id, or with an id that begins with it."""
+    found = [token for token in await work.tokens.all() if id and token.id[: len(id)] == id]
     if len(found) > 1:
-        raise AmbiguousId(id=id, candidates=", ".join(found))
-    return await work.tokens.revoke(found[0] if found else id, by=current_user(), now=work.clock.now())
+        raise AmbiguousId(id=id, candidates=", ".join(token.id for token in found))
+    return found[0] if found else None
+
+
+def _show_once(ctx: CliContext, token: Token, text: str, as_json: bool) -> None:
+    document = {"id": token.id, "name": token.name, "scopes": sorted(token.scopes), "token": text}
+    ctx.show(document, as_json, lambda: _print_once(ctx, text))
 
 
 def _print_once(ctx: CliContext, text: str) -> None:
@@ -53,22 +112,25 @@ def _print_once(ctx: CliContext, text: str) -> None:
     ctx.say(text)
 
 
+TIMES = ("created", "expires", "last_used", "revoked")
+
+
 def _describe(token: Token) -> dict[str, Any]:
-    revoked = token.revoked_at.isoformat() if token.revoked_at else None
+    times = {f"{name}_at": getattr(token, f"{name}_at") for name in TIMES}
     return {
         "id": token.id,
         "name": token.name,
         "scopes": sorted(token.scopes),
+        "networks": [*token.networks],
         "created_by": token.created_by,
-        "created_at": token.created_at.isoformat(),
-        "revoked_at": revoked,
+        **{name: instant.isoformat() if instant else None for name, instant in times.items()},
     }
 
 
 def _table(ctx: CliContext, tokens: list[Token]) -> Table:
-    columns = ("id", "name", "scopes", "created", "revoked")
-    table = ctx.table("cli.token.column_", columns)
+    table = ctx.table("cli.token.column_", ("id", "name", "scopes", "networks", *TIMES))
     for token in tokens:
-        times = [ctx.local(instant) if instant else "" for instant in (token.created_at, token.revoked_at)]
-        table.add_row(token.id, token.name, " ".join(sorted(token.scopes)), *times)
+        instants = [getattr(token, f"{name}_at") for name in TIMES]
+        times = [ctx.local(instant) if instant else "" for instant in instants]
+        table.add_row(token.id, token.name, " ".join(sorted(token.scopes)), " ".join(token.networks), *times)
     return table

@@ -1,4 +1,4 @@
-"""The command ``batuta up``: runs every role as a child process, watches and restarts it."""
+"""The command ``batuta up``: runs every role as a child process, watches the children and restarts those that end."""
 
 import asyncio
 import os
@@ -21,9 +21,9 @@ from batuta.kernel.events import ProcessHeld, ProcessServing
 from batuta.processes.address import listen
 from batuta.processes.exit import run_to_exit
 from batuta.processes.notify import Notifier, NotifySocket
-from batuta.processes.tree import KILLING, WRITING, ChildSpec, ProcessTree, RestartLog, Timeouts
+from batuta.processes.tree import KILLING, RESTART_LOG_POLICY, ChildSpec, ProcessTree, RestartLog, Timeouts
 from batuta.supervise.loop import FOR_EVER, LoopPolicy
-from batuta.supervise.shutdown import MARGIN
+from batuta.supervise.shutdown import EXIT_MARGIN
 from batuta.supervise.stacks import StackFolder
 from batuta.supervise.supervisor import Supervisor
 
@@ -41,6 +41,7 @@ Workers = Annotated[int | None, typer.Option("--workers", min=1, max=64, help="h
 def up(context: typer.Context, workers: Workers = None) -> None:
     ctx = cli_context(context)
     settings, work = ctx.settings(), ctx.work()
+    settings.require_access()
     for place in ((settings.host, settings.port), *(role.listens for role in work.extension.roles if role.in_up)):
         if place is not None:
             listen(*place).close()
@@ -68,10 +69,11 @@ class _Up:
             stop,
             output.say,
             notify_socket,
-            restart_log,
+            restart_log.record,
+            StackFolder.for_database(self.work.database.where).take,
             Timeouts(living=timedelta(seconds=self.settings.batuta_watchdog_seconds)),
             changed=lambda: _notify_systemd(tree, notifier),
-            lives=notifier.alive,
+            beat=notifier.alive,
         )
         # All children drain at the same time. Each has its drain time and the margin before it is killed.
         grace = longest_stop(self.settings) + KILLING
@@ -79,7 +81,7 @@ class _Up:
         running = supervise(self.work, self.settings, PARENT, supervisor, stop, grace)
         try:
             stream = output.stream(PARENT)
-            within = grace + MARGIN
+            within = grace + EXIT_MARGIN
             await run_role(self.ctx, self.work, self.settings, PARENT, stop, running, notifier, stream, within)
         finally:
             await close_soon(self.work.connections.close())
@@ -91,7 +93,7 @@ class _Up:
     def _supervisor(self, tree: ProcessTree, restart_log: RestartLog, output: OutputMux) -> Supervisor:
         address = f"http://{self.settings.host}:{self.settings.port}"
         supervisor = Supervisor(self.work.clock, self.work.events)
-        supervisor.add(restart_log, WRITING)
+        supervisor.add(restart_log, RESTART_LOG_POLICY)
         supervisor.add(tree, TREE_POLICY)
         supervisor.add(
             ReadyBanner(address, lambda: tree.is_complete, lambda: self._announce(address, output)), ANNOUNCING
@@ -108,10 +110,7 @@ class _Up:
 
     def _restart_log(self) -> RestartLog:
         work = self.work
-        stacks = StackFolder.for_database(work.database.where)
-        return RestartLog(
-            self._open_database, work.beats, work.observability.restarts, work.clock, work.now, stacks.take
-        )
+        return RestartLog(self._open_database, work.beats, work.observability.restarts, work.clock, work.now)
 
     async def _open_database(self) -> None:
         """Open the database. Called again after its file was replaced."""
@@ -165,6 +164,6 @@ def _notify_systemd(tree: ProcessTree, notifier: Notifier) -> None:
     lives = [child.spec.name for child in tree.children if child.process is not None and child.is_ready]
     missing = [child.spec.name for child in tree.children if child.spec.name not in lives]
     waiting = f"; waiting for {', '.join(missing)}" if missing else ""
-    notifier.status(f"living: {', '.join(lives) or 'nobody'}{waiting}")
+    notifier.status(f"running: {', '.join(lives) or 'none'}{waiting}")
     if tree.is_complete:
         notifier.ready()

@@ -36,18 +36,14 @@ class Active:
 
 @dataclass(frozen=True, slots=True)
 class TakesOver:
-    """The result of ``standing`` when no more recent timetable is alive. ``active`` is the timetable to replace; None
-    means that none was active.
-    """
+    """No newer timetable is alive. ``active`` is the timetable to replace, if one was active."""
 
     active: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class StandsBy:
-    """The result of ``standing`` when a more recent timetable is alive. ``behind`` is the fingerprint of the most
-    recent living timetable.
-    """
+    """A newer timetable is alive. ``behind`` is the fingerprint of the newest timetable that is alive."""
 
     behind: str
 

@@ -36,13 +36,13 @@ T = TypeVar("T")
 
 LONGEST_REST = timedelta(seconds=1)
 # Largest number of jobs decided in one transaction. It is halved after a transaction that timed out.
-PORTION = 1_000
+JOBS_PER_TRANSACTION = 1_000
 NEVER = datetime.max.replace(tzinfo=UTC)
 # Delay before the next look at a job that has more fires to decide or that another scheduler is deciding.
 LOOK_AGAIN = timedelta(seconds=1)
-# Largest expected difference between the clocks of two machines.
-STEP = timedelta(seconds=2)
-POISONED_FOR = timedelta(minutes=1)
+# A wall clock that goes back further than this was set back; a smaller difference is a correction.
+CLOCK_STEP = timedelta(seconds=2)
+RETRY_SCHEDULE_AFTER = timedelta(minutes=1)
 
 
 @dataclass(eq=False)
@@ -65,13 +65,13 @@ class Dispatcher:
         self._agenda = self._all_at(self.clock.now())
         self._ahead = timedelta(0)  # offset of the database's clock from this machine's
         self._last: datetime | None = None
-        self._portion = PORTION
+        self._portion = JOBS_PER_TRANSACTION
         self._activation = Activation(self.own, self.log, self.clock, self.lease_holder)
         self._behind: str | None = None
 
     def job(self, name: str) -> Job | None:
-        """Return the job with its current schedule. If the active profile lacks the job, return it as another profile
-        declares it, because a run needs its job in any case.
+        """Return the job as it is scheduled now. If the active profile lacks the job, return it as another profile
+        declares it, because a run always needs its job.
         """
         return self._timetable.get(name) or self.registry.find_declared(name)
 
@@ -99,9 +99,7 @@ class Dispatcher:
         return Idle(self.clock.now() + LONGEST_REST)
 
     async def _follow_controls(self, standing: Active | TakesOver) -> bool:
-        """Register the jobs if the timetable becomes active or the controls changed. Return False if another writer was
-        faster; the caller then looks again.
-        """
+        """Register the jobs after a change of timetable or controls. Return False if another writer was faster."""
         controls = await self.log.controls()
         if controls == self._controls and isinstance(standing, Active):
             return True
@@ -122,14 +120,14 @@ class Dispatcher:
         return True
 
     def _notice_steps(self, now: datetime) -> None:
-        if self._last is not None and now < self._last - STEP:
+        if self._last is not None and now < self._last - CLOCK_STEP:
             self.events.emit(ClockStepped(self._last - now))
             self._agenda = self._all_at(now)
         self._last = now
 
     async def _fire(self, due: Collection[str], now: datetime) -> bool:
-        """Open and start the due fires. Return False, without deciding about any fire, if the controls or the active
-        timetable changed.
+        """Open and start the due fires. Return False and decide nothing if the controls or the active timetable
+        changed.
         """
         waiting: set[str] = set()
         is_current = True
@@ -148,7 +146,7 @@ class Dispatcher:
                     self._portion = max(1, len(due) // 2)
                 raise
             self._start(opened)
-        self._portion = min(PORTION, 2 * self._portion)
+        self._portion = min(JOBS_PER_TRANSACTION, 2 * self._portion)
         if not is_current:
             self._agenda.put(dict.fromkeys(due, now))
             return False
@@ -192,12 +190,10 @@ class Dispatcher:
     def _next(self, name: str, now: datetime, waits: bool) -> datetime:
         if waits:
             return now + LOOK_AGAIN
-        return self._compute_safely(name, lambda job: job.cron.next_after(now, job.zone)) or now + POISONED_FOR
+        return self._compute_safely(name, lambda job: job.cron.next_after(now, job.zone)) or now + RETRY_SCHEDULE_AFTER
 
     def _compute_safely(self, name: str, compute: Callable[[Job], T]) -> T | None:
-        """Call ``compute`` with the job and return its result. An error is reported as ScheduleFailed and gives None,
-        so that one invalid schedule never stops the others.
-        """
+        """Return the result of ``compute``, or report ScheduleFailed and return None: one schedule never stops the others."""
         try:
             return compute(self._timetable[name])
         except Exception as error:  # noqa: BLE001 - no error in one schedule may stop the others
@@ -209,9 +205,7 @@ class Dispatcher:
 
 
 class Agenda:
-    """Stores, for each job, the instant at which the dispatcher looks at it next. Jobs of reserved categories come
-    first; due jobs are taken in portions.
-    """
+    """For each job, the instant at which the dispatcher checks it next. Jobs of reserved categories come first."""
 
     def __init__(self, is_live: Callable[[str], bool], entries: Mapping[str, datetime]) -> None:
         self._is_live = is_live
@@ -223,10 +217,8 @@ class Agenda:
         for name, at in entries.items():
             heapq.heappush(self._live if self._is_live(name) else self._others, (at, name))
 
-    def take(self, now: datetime, most: int = PORTION) -> list[str]:
-        """Remove and return up to ``most`` due jobs. The caller puts each job back with
-        the time at which it is checked next.
-        """
+    def take(self, now: datetime, most: int = JOBS_PER_TRANSACTION) -> list[str]:
+        """Remove and return up to ``most`` due jobs. The caller puts each job back with its next instant."""
         for heap in (self._live, self._others):
             due: list[str] = []
             while heap and heap[0][0] <= now and len(due) < most:
@@ -240,9 +232,7 @@ class Agenda:
 
 
 def gate(registry: JobRegistry, log: ExecutionLog) -> Gate:
-    """Return an async function that returns the reason why a job may not run now, or None. The runner calls that
-    function immediately before the effect.
-    """
+    """Return a function that returns why a job may not run now, or None. The runner calls it right before a delivery."""
 
     async def why_not(job: Job) -> str | None:
         ledger = await log.look()

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
@@ -36,10 +36,6 @@ class Overlap(StrEnum):
     ALLOW = "allow"
 
 
-async def _nothing_holds() -> None:
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One execution as its target receives it. ``execution.id`` is the idempotency key."""
@@ -48,15 +44,17 @@ class Run:
     deadline: datetime  # deadline of a function that runs in this process
     timeout: timedelta  # time limit of the work after delivery
     grace: timedelta  # how long to retry a refused connection
-    params: Mapping[str, str] = field(default_factory=dict)  # parameters that an operator added
-    why_not: Callable[[], Awaitable[str | None]] = (
-        _nothing_holds  # called before a retry: returns the reason that holds the job now, or None
-    )
+    why_not: Callable[[], Awaitable[str | None]]  # called before a retry: returns the reason that holds the job now
+
+    @property
+    def params(self) -> Mapping[str, str]:
+        """Parameters that an operator added."""
+        return self.execution.params
 
 
 class Target(Protocol):
-    """Delivers a fire to a function or an endpoint. ``repeatable`` is true if two deliveries with the same key have one
-    effect; then another scheduler may take the run over.
+    """Delivers a fire. ``repeatable`` means that two deliveries with the same key have one effect, so another scheduler
+    may repeat the run.
     """
 
     @property
@@ -64,13 +62,9 @@ class Target(Protocol):
     @property
     def address(self) -> str:
         """The destination as text, for operators."""
-        ...
 
     async def deliver(self, run: Run) -> Ending:
-        """Deliver the run and return its outcome before the deadline. Errors of the called code or service become an
-        outcome and are never raised.
-        """
-        ...
+        """Deliver the run and return its outcome before the deadline. Errors of the called code become an outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,13 +135,9 @@ def make_job(
     timeout: timedelta | float = DEFAULT_TIMEOUT,
     **options: Unpack[JobRules],
 ) -> Job:
-    """Build a job and derive missing options from its schedule. Numbers are seconds. Raise InvalidJob with the job's
-    name if an option is invalid.
-    """
+    """Build a job and derive missing options from its schedule. Numbers are seconds. Invalid options raise InvalidJob."""
     if not _NAME.match(name):
-        raise InvalidJob(
-            job=name, why=Reason("job_name", "a name consists of lower-case letters, digits and underscores")
-        )
+        raise _invalid(name, "job_name", "a name consists of lower-case letters, digits and underscores")
     cron = _parse(name, schedule)
     every = period(cron, zone)
     rules: dict[str, Any] = dict(options)
@@ -159,14 +149,8 @@ def make_job(
         rules["overlap"] = _one_of(Overlap, rules["overlap"], name, "overlap")
     limit = _span(name, "timeout", timeout)
     if not _NAME.match(category):
-        raise InvalidJob(
-            job=name,
-            why=Reason(
-                "job_category",
-                "'{category}' is not a category: use lower-case letters, digits and underscores",
-                category=category,
-            ),
-        )
+        why = "'{category}' is not a category: use lower-case letters, digits and underscores"
+        raise _invalid(name, "job_category", why, category=category)
     return Job(name=name, target=target, cron=cron, zone=zone, category=category, timeout=limit, **rules)
 
 
@@ -184,10 +168,8 @@ def _span(job: str, what: str, given: timedelta | float) -> timedelta:
     except (TypeError, ValueError, OverflowError):  # not a number, or NaN or infinity
         span = timedelta(0)
     if not timedelta(0) < span <= longest:
-        raise InvalidJob(
-            job=job,
-            why=Reason("job_span", "its {what} must be positive and at most {longest}", what=what, longest=longest),
-        )
+        why = "its {what} must be positive and at most {longest}"
+        raise _invalid(job, "job_span", why, what=what, longest=longest)
     return span
 
 
@@ -195,8 +177,9 @@ def _one_of(kind: type[Choice], word: str, job: str, what: str) -> Choice:
     try:
         return kind(word)
     except ValueError:
-        known = " | ".join(kind)
-        raise InvalidJob(
-            job=job,
-            why=Reason("job_word", "its {what} is '{word}', but must be {known}", what=what, word=word, known=known),
-        ) from None
+        why = "its {what} is '{word}', but must be {known}"
+        raise _invalid(job, "job_word", why, what=what, word=word, known=" | ".join(kind)) from None
+
+
+def _invalid(job: str, code: str, english: str, **facts: object) -> InvalidJob:
+    return InvalidJob(job=job, why=Reason(code, english, **facts))

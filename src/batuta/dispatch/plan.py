@@ -18,7 +18,7 @@ from batuta.runlog import reasons
 from batuta.runlog.execution import Opening, Status, Trigger
 from batuta.runlog.log import Decisions, Ledger
 from batuta.schedule.cron import first_instant
-from batuta.schedule.due import FIRES_AT_A_TIME, ON_TIME, CatchUp, Owed, due, fires, fires_per_week
+from batuta.schedule.due import FIRES_AT_A_TIME, MOMENT, ON_TIME, CatchUp, Owed, due, fires, fires_per_week
 from batuta.schedule.window import Window
 
 PAUSE_ALL = "pause.all"
@@ -35,9 +35,7 @@ def pause_of_category(name: str) -> str:
 
 
 def rules_of(job: Job) -> tuple[SwitchRule, ...]:
-    """Return every rule that may hold the job: the pause of all jobs, the pause of its category, its own pause, then
-    the switches that it names.
-    """
+    """Return every rule that may hold the job: the three pauses (all, category, job), then the switches that it names."""
     pauses = (PAUSE_ALL, pause_of_category(job.category), pause_of_job(job.name))
     return (*(SwitchRule(key=key) for key in pauses), *job.holds)
 
@@ -54,18 +52,16 @@ def _pause_reason(job: Job, rule: SwitchRule, why: str) -> str:
     """Return a reason that names the pause itself instead of its switch. Other reasons are returned unchanged."""
     if not isinstance(why, Reason) or why.code != SWITCH_ON:
         return why
-    turned = why.facts["turned"]
+    setting = why.facts["setting"]
     if rule.key == PAUSE_ALL:
-        return reasons.PAUSED_ALL(turned=turned)
+        return reasons.PAUSED_ALL(setting=setting)
     if rule.key == pause_of_category(job.category):
-        return reasons.PAUSED_CATEGORY(name=job.category, turned=turned)
-    return reasons.PAUSED_JOB(name=job.name, turned=turned) if rule.key == pause_of_job(job.name) else why
+        return reasons.PAUSED_CATEGORY(name=job.category, setting=setting)
+    return reasons.PAUSED_JOB(name=job.name, setting=setting) if rule.key == pause_of_job(job.name) else why
 
 
 def find_past_hold(job: Job, switches: Mapping[str, Switch], fire: datetime) -> str | None:
-    """Return the reason if a switch held the job at the past instant ``fire`` and was lifted later; otherwise None. A
-    fire that was held is not caught up.
-    """
+    """Return why a switch held the job at the past instant ``fire``, or None. A held fire is not run later."""
     for rule in rules_of(job):
         switch = switches.get(rule.key)
         if switch is not None and switch.on is not rule.hold_when and switch.set_at > fire:
@@ -91,7 +87,7 @@ def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
         since = now - ON_TIME
     owed = due(job.cron, job.zone, since=since, until=now, policy=job.catch_up, max_age=job.max_age)
     openings = list(_missed_openings(job, owed))
-    accounted = max((fire for fire in (*owed.missed, *_ends(owed))), default=since)
+    accounted = owed.gap.last if owed.gap is not None else max(owed.missed, default=since)
     held_now = hold(job, ledger.switches, windows, now)
     is_running = job.name in ledger.running
     waits = len(owed.run) == FIRES_AT_A_TIME
@@ -111,10 +107,6 @@ def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
         accounted = fire
     moved = {job.name: accounted} if accounted != ledger.accounted[job.name] else {}
     return Decisions(openings, moved, waits)
-
-
-def _ends(owed: Owed) -> tuple[datetime, ...]:
-    return () if owed.gap is None else (owed.gap.last,)
 
 
 def _missed_openings(job: Job, owed: Owed) -> Iterator[Opening]:
@@ -170,7 +162,6 @@ def plan_manual(
 
 # An arbitrary week without a clock change nearby.
 _WEEK = (datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 1, 12, tzinfo=UTC))
-_MOMENT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,25 +194,24 @@ class Comparison:
 def day_of(jobs: Collection[Job], day: date, zone: ZoneInfo) -> list[Fire]:
     """Return every fire of a local day in ``zone``, in order of time."""
     start, end = (first_instant(datetime.combine(each, time()), zone) for each in (day, day + timedelta(days=1)))
-    found = [Fire(at, job) for job in jobs for at in fires(job.cron, job.zone, start - _MOMENT, end - _MOMENT)]
+    found = [Fire(at, job) for job in jobs for at in fires(job.cron, job.zone, start - MOMENT, end - MOMENT)]
     return sorted(found, key=lambda fire: (fire.at, fire.job.name))
 
 
 def compare(before: Collection[Job], after: Collection[Job]) -> Comparison:
-    """Compare the fires of two timetables. A job is matched with the job that it replaces, so three jobs for three
-    windows can match one job of the other timetable.
-    """
+    """Compare the fires of two timetables. A job is matched with the job that it replaces."""
     old, new = _group_by_work(before), _group_by_work(after)
     works = dict.fromkeys(chain(old, new))
     per_job = tuple(
         Change(work, _fires_per_day(old.get(work, [])), _fires_per_day(new.get(work, []))) for work in works
     )
     changed = [work for work in works if _schedules(old.get(work, [])) != _schedules(new.get(work, []))]
+    hours = enumerate(zip(_hours(before), _hours(after), strict=True))
     return Comparison(
         changed=_sum("changed", [change for change in per_job if change.job in changed]),
         all=_sum("all", per_job),
         per_job=tuple(change for change in per_job if change.job in changed),
-        per_hour=_fires_per_hour(before, after),
+        per_hour=tuple(Change(f"{hour:02d}", first, second) for hour, (first, second) in hours),
     )
 
 
@@ -244,14 +234,10 @@ def _sum(name: str, changes: Collection[Change]) -> Change:
     return Change(name, sum(change.before for change in changes), sum(change.after for change in changes))
 
 
-def _fires_per_hour(before: Collection[Job], after: Collection[Job]) -> tuple[Change, ...]:
-    old, new = _hours(before), _hours(after)
-    return tuple(Change(f"{hour:02d}", old[hour] / 7, new[hour] / 7) for hour in range(24))
-
-
-def _hours(jobs: Collection[Job]) -> list[int]:
+def _hours(jobs: Collection[Job]) -> list[float]:
+    """Return the number of fires per day in each hour of the day."""
     counts = [0] * 24
     for job in jobs:
         for fire in fires(job.cron, job.zone, *_WEEK):
             counts[fire.astimezone(job.zone).hour] += 1
-    return counts
+    return [count / 7 for count in counts]

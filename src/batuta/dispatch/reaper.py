@@ -25,8 +25,7 @@ from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 
 REAP_BATCH = 100
 MOST_ATTEMPTS = 3
-# A lease that ends this late was written before the clock was set back, or its owner uses longer leases and renews less
-# often.
+# A lease that ends this late was written before the clock was set back, or its owner uses longer leases.
 LONGER_THAN_RENEWALS = timedelta(seconds=90)
 
 
@@ -67,9 +66,7 @@ class Reaper:
         return Again() if len(ripe) == REAP_BATCH else Idle()
 
     async def recover(self, owners: Collection[str]) -> int:
-        """Take over one batch of runs of these owners without waiting for their leases. Requires proof that the owners'
-        processes are dead.
-        """
+        """Take over a batch of runs of these owners without waiting for their leases, because their processes are dead."""
         found = [run for run in await self._find_silent(owners) if run.owner in owners]
         return await self._take_over(found, lambda run: reasons.DEAD())
 
@@ -100,7 +97,7 @@ class Reaper:
         reason = reason if again else _why_abandoned(reason, execution, job, held)
         self.events.emit(ExecutionTakenOver(execution.job, execution.id, execution.attempt, again, reason))
         if job is not None and again:
-            self.runner.start(execution, job, execution.params)
+            self.runner.start(execution, job)
             return
         await self.log.close(execution, Ending(status=Status.ABANDONED, reason=reason))
 
@@ -115,7 +112,7 @@ def _why_abandoned(reason: str, execution: Execution, job: Job | None, held: str
 
 def _is_enough(execution: Execution, job: Job, now: datetime) -> bool:
     """Return whether a run has used all its attempts and the whole time of the last one. Only then is the run closed:
-    another delivery with the same key is harmless, but closing a run that still works elsewhere could cause an
+    another delivery with the same key is harmless, but closing a run that is still in progress elsewhere could cause an
     overlap.
     """
     return execution.attempt > MOST_ATTEMPTS and now > execution.started_at + job.grace + job.timeout

@@ -16,9 +16,7 @@ ONLY_PROFILE = "default"
 
 
 class JobRegistry:
-    """The jobs of every profile. ``profiles`` are the names of the timetables; ``first`` is active until an operator
-    selects another.
-    """
+    """The jobs of every profile. The profile ``first`` is active until an operator selects another."""
 
     def __init__(
         self,
@@ -85,8 +83,8 @@ class JobRegistry:
         return tuple(dict.fromkeys(job.category for job in self))
 
     def own(self, release: str | None = None) -> OwnTimetable:
-        """Return the identity of this timetable. Its fingerprint changes with everything that decides which jobs fire
-        when, and with the name of the release.
+        """Return the identity of this timetable. Its fingerprint changes with everything that determines which jobs
+        fire and when, and with the name of the release.
         """
         content = {
             "release": release,
@@ -119,7 +117,7 @@ def _schedule(job: Job) -> list[Json]:
         job.catch_up.value,
         job.max_age.total_seconds(),
         job.overlap.value,
-        [[rule.key, rule.hold_when, rule.at_rest] for rule in job.holds],
+        [[rule.key, rule.hold_when, rule.default] for rule in job.holds],
     ]
 
 

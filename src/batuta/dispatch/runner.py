@@ -1,13 +1,12 @@
-"""Runs executions: waits for a place in the lane, delivers to the target and records the outcome.
+"""Runs executions: waits for a place in the lane, delivers the run to its target and records the outcome.
 
-``RunLeases`` renews the leases of the runs. At shutdown a run that does not end in time is cancelled and handed
+A ``LeaseKeeper`` renews the leases of the runs. At shutdown a run that does not end in time is cancelled and handed
 back: the scheduler that takes it over delivers it again with the same key.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from types import MappingProxyType
 
@@ -34,13 +33,13 @@ from batuta.supervise.loop import Idle, Pace, Wakeup
 from batuta.supervise.loop import bind as bind_progress
 from batuta.supervise.shutdown import Shutdown, pass_phases
 
-PLACES = 4
+DEFAULT_PLACES = 4
 
 
 class Lanes:
     """Limits of concurrent runs per category. Categories in ``reserved`` have their own limit and are dispatched first."""
 
-    def __init__(self, places: int = PLACES, reserved: Mapping[str, int] = MappingProxyType({})) -> None:
+    def __init__(self, places: int = DEFAULT_PLACES, reserved: Mapping[str, int] = MappingProxyType({})) -> None:
         self._places = places
         self._reserved = dict(reserved)
         self._lanes: dict[str, asyncio.Semaphore] = {}
@@ -55,18 +54,10 @@ class Lanes:
 
 
 # A run that waited longer than this for a place checks its gate again, so that a pause also stops waiting runs.
-STALE = timedelta(milliseconds=500)
+RECHECK_GATE_AFTER = timedelta(milliseconds=500)
 
 RUNS = "runs"
 Gate = Callable[[Job], Awaitable[str | None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    execution: Execution
-    job: Job
-    params: Mapping[str, str]
-    grace: timedelta
 
 
 class Runner:
@@ -86,16 +77,14 @@ class Runner:
         self._runs: dict[asyncio.Task[None], Execution] = {}
         self._closing: set[asyncio.Task[None]] = set()  # runs whose outcome is being stored
         self._cancelled: list[Execution] = []
-        self._deaf: CancelIgnored | None = None
+        self._uncancellable: CancelIgnored | None = None
         self._expected = 0
         self._none_expected = asyncio.Event()
         self._none_expected.set()
 
     @contextmanager
     def expecting(self) -> Iterator[None]:
-        """Mark a block that opens or takes over runs and starts them. A drain waits for the block and then for the runs
-        that it started.
-        """
+        """Mark a block that opens runs and starts them. A drain waits for the block, then for the runs."""
         self._expected += 1
         self._none_expected.clear()
         try:
@@ -105,18 +94,9 @@ class Runner:
             if not self._expected:
                 self._none_expected.set()
 
-    def start(
-        self,
-        execution: Execution,
-        job: Job,
-        params: Mapping[str, str] = MappingProxyType({}),
-        grace: timedelta | None = None,
-    ) -> "asyncio.Task[None]":
-        """Start a run in a task and return the task. ``grace`` replaces the time for which the job retries a refused
-        connection.
-        """
-        order = Order(execution, job, params, job.grace if grace is None else grace)
-        task = asyncio.create_task(self._run(order))
+    def start(self, execution: Execution, job: Job, grace: timedelta | None = None) -> "asyncio.Task[None]":
+        """Start a run in a task. ``grace`` replaces the time for which the job retries a refused connection."""
+        task = asyncio.create_task(self._run(execution, job, job.grace if grace is None else grace))
         self._runs[task] = execution
         task.add_done_callback(self._discard)
         return task
@@ -128,22 +108,24 @@ class Runner:
             self._events.emit(ExecutionCrashed(execution.job, error))
 
     async def tick(self) -> Pace:
-        if self._deaf is not None:
-            raise self._deaf
+        if self._uncancellable is not None:
+            raise self._uncancellable
         return Idle()
 
     def running_executions(self) -> list[Execution]:
         """Return every run of this process, including ended runs that are not stored yet."""
         return list(self._runs.values())
 
-    def release(self, lost: frozenset[str]) -> None:
-        """Cancel the runs that another scheduler has taken over. A run whose outcome is being stored detects the
-        take-over itself.
+    async def renew_leases(self) -> bool:
+        """Renew the lease of every run, and cancel the runs that another scheduler has taken over. A run whose outcome
+        is being stored detects the take-over itself. Return whether a lease was not renewed because its row is locked.
         """
+        renewed = await self._log.renew(self.running_executions(), self._lease_holder)
         for task, execution in self._runs.items():
-            if execution.id in lost and task not in self._closing:
+            if execution.id in renewed.lost and task not in self._closing:
                 self._events.emit(ExecutionLost(execution.job, execution.id, "running"))
                 task.cancel()
+        return bool(renewed.unchecked)
 
     async def drain(self, grace: timedelta) -> None:
         await pass_phases(self, Shutdown.begin(self._clock, grace))
@@ -168,30 +150,30 @@ class Runner:
         if self._cancelled:
             await self._log.hand_back(self._cancelled, self._lease_holder)
 
-    async def _run(self, order: Order) -> None:
-        bind(trace_of_run(order.execution.id))
+    async def _run(self, execution: Execution, job: Job, grace: timedelta) -> None:
+        bind(trace_of_run(execution.id))
         bind_progress(None)  # a run has its own record of progress, separate from the runner's
-        ending = await self._execute(order)
-        self._closing |= {task for task, execution in self._runs.items() if execution is order.execution}
-        await self._close(order.execution, ending)
+        ending = await self._execute(execution, job, grace)
+        self._closing |= {task for task, running in self._runs.items() if running is execution}
+        await self._close(execution, ending)
 
-    async def _execute(self, order: Order) -> Ending:
+    async def _execute(self, execution: Execution, job: Job, grace: timedelta) -> Ending:
         """Wait for a place in the lane, deliver the run to its target, and return its outcome."""
         asked = self._clock.monotonic()
-        async with self._lanes.lane(order.job.category):
+        async with self._lanes.lane(job.category):
             waited = timedelta(seconds=self._clock.monotonic() - asked)
-            if waited >= STALE and (held := await self._why_not(order.job)) is not None:
+            if waited >= RECHECK_GATE_AFTER and (held := await self._why_not(job)) is not None:
                 return storable(Ending(status=Status.SKIPPED, reason=reasons.hold_reason(held)))
-            called = await call(lambda: self._deliver(order))
+            called = await call(lambda: self._deliver(execution, job, grace))
         match called:
             case Returned(value=Ending() as ending):
                 return ending
-            case Raised(error=CancelIgnored() as deaf):
-                self._deaf = deaf
+            case Raised(error=CancelIgnored() as uncancellable):
+                self._uncancellable = uncancellable
                 self.wakeup.set()
-                return storable(Ending(status=Status.TIMEOUT, error=reason_of_error(deaf)))
+                return storable(Ending(status=Status.TIMEOUT, error=reason_of_error(uncancellable)))
             case Raised(error=error):
-                self._events.emit(ExecutionCrashed(order.job.name, error))
+                self._events.emit(ExecutionCrashed(job.name, error))
                 return storable(Ending(status=Status.ERROR, error=reasons.CRASHED(error=name_of(error))))
             case Returned():
                 raise AssertionError("_deliver returns an ending")
@@ -202,8 +184,8 @@ class Runner:
         except StoreUnavailable:
             return reasons.SWITCHES_UNREADABLE()
 
-    async def _deliver(self, order: Order) -> Ending:
-        execution, job, now = order.execution, order.job, self._clock.now()
+    async def _deliver(self, execution: Execution, job: Job, grace: timedelta) -> Ending:
+        now = self._clock.now()
         late = timedelta(0) if execution.scheduled_for is None else now - execution.scheduled_for
         self._events.emit(
             ExecutionStarted(
@@ -220,8 +202,7 @@ class Runner:
             execution=execution,
             deadline=now + job.timeout,
             timeout=job.timeout,
-            grace=order.grace,
-            params=order.params,
+            grace=grace,
             # The run waits for its endpoint anyway, so it can also wait until the switches are readable.
             why_not=lambda: insist(lambda: self._gate(job), self._clock),
         )
@@ -231,8 +212,7 @@ class Runner:
         try:
             is_written = await self._write_ending(execution, ending)
         except (StatementRefused, StoreConflict) as refused:
-            # Store the outcome without the details that the database refused: a run without an outcome would be
-            # repeated.
+            # Store the outcome without the refused details: a run without an outcome would be repeated.
             self._events.emit(ExecutionCrashed(execution.job, refused))
             is_written = await self._write_ending(execution, without_details(ending))
         if not is_written:
@@ -252,9 +232,7 @@ class Runner:
         )
 
     async def _write_ending(self, execution: Execution, ending: Ending) -> bool:
-        """Store the outcome of a run; retry while the database is unavailable or the row is locked. Return False if
-        another scheduler has taken the run over.
-        """
+        """Store the outcome; retry while the row is locked. Return False if another scheduler has taken the run over."""
 
         async def close() -> bool:
             closing = await self._log.close(execution, ending)
@@ -265,29 +243,3 @@ class Runner:
             return closing is Closing.WRITTEN
 
         return await insist(close, self._clock)
-
-
-# A lease is renewed every third of its length; while its row is locked, every twelfth.
-RETRIES = 12
-
-
-class RunLeases:
-    """Renews the leases of the runs in this process.
-
-    The loop waits for no run, no handler's connection and no row lock. It continues during a shutdown until the last
-    run has ended or was handed back.
-    """
-
-    name = "run-leases"
-
-    def __init__(self, log: ExecutionLog, runner: Runner, clock: Clock, lease_holder: LeaseHolder) -> None:
-        self.wakeup = Wakeup()
-        self._log = log
-        self._runner = runner
-        self._clock = clock
-        self._lease_holder = lease_holder
-
-    async def tick(self) -> Pace:
-        renewed = await self._log.renew(self._runner.running_executions(), self._lease_holder)
-        self._runner.release(renewed.lost)
-        return Idle(self._clock.now() + self._lease_holder.lease / RETRIES) if renewed.unchecked else Idle()

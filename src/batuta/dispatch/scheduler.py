@@ -1,7 +1,6 @@
 """The scheduler of one process (dispatcher, runner and reaper), and manual runs of a single job."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 
@@ -10,7 +9,7 @@ from batuta.dispatch.job import Job
 from batuta.dispatch.plan import plan_manual
 from batuta.dispatch.reaper import Reaper
 from batuta.dispatch.registry import JobRegistry
-from batuta.dispatch.runner import Lanes, RunLeases, Runner
+from batuta.dispatch.runner import Lanes, Runner
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events
 from batuta.kernel.identity import make_owner
@@ -20,13 +19,11 @@ from batuta.kernel.waiting import cancel_and_wait, first_of
 from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Execution, Status
 from batuta.runlog.log import Decisions, ExecutionLog, Ledger
+from batuta.supervise.lease_keeper import LeaseKeeper
 from batuta.supervise.loop import Loop, LoopPolicy
 
-# Another scheduler takes over a run whose lease was not renewed for this long. It is short so that a fire does not wait
-# for a dead process.
+# Another scheduler takes over a run that is not renewed for this long; short, so that a dead process delays few fires.
 RUN_LEASE = timedelta(seconds=6)
-
-
 # Longest wait for an API that refuses the connection of a manual run.
 MANUAL_RUN_GRACE = timedelta(seconds=5)
 
@@ -44,8 +41,8 @@ class Scheduler:
         lease: timedelta = RUN_LEASE,
         release: str | None = None,
     ) -> None:
-        """Create a scheduler. ``release`` is the name of this deployment. A new name makes a new timetable, even if the
-        jobs are the same.
+        """Create the scheduler. A new deployment name (``release``) creates a new timetable, even if the jobs are the
+        same.
         """
         self._registry = registry
         self._log = log
@@ -54,7 +51,9 @@ class Scheduler:
         why_not = gate(registry, log)
         lanes = lanes or Lanes()
         self.runner = Runner(log, lanes, clock, events, self.lease_holder, why_not)
-        self.leases = RunLeases(log, self.runner, clock, self.lease_holder)
+        # A run has a short lease, so its renewal may use all of it.
+        self.leases = LeaseKeeper(lease, clock, "run-leases", timeout=lease)
+        self.leases.add(self.runner)
         self.dispatcher = Dispatcher(
             registry, log, self.runner, clock, events, self.lease_holder, registry.own(release), lanes
         )
@@ -66,10 +65,7 @@ class Scheduler:
         often = LoopPolicy(
             every=beat, stuck_after=timedelta(minutes=1), backoff=beat, max_failures=20, finishes_tick=True
         )
-        # After an outage this process must renew before the reapers of other schedulers take its runs over, so it
-        # retries fast.
-        renewing = replace(often, backoff=beat / 4, backoff_cap=beat, outlives=True)
-        return [(self.leases, renewing), (self.runner, often), (self.reaper, often), (self.dispatcher, often)]
+        return [(self.leases, self.leases.policy), (self.runner, often), (self.reaper, often), (self.dispatcher, often)]
 
     async def run_by_hand(
         self, job: Job, params: Mapping[str, str] = MappingProxyType({}), *, even_if_held: bool = False
@@ -82,7 +78,7 @@ class Scheduler:
 
         opened = await self._log.open_manual(registration(job), self.lease_holder, decide)
         (execution,) = opened.started
-        running = self.runner.start(execution, job, params, grace=min(job.grace, MANUAL_RUN_GRACE))
+        running = self.runner.start(execution, job, min(job.grace, MANUAL_RUN_GRACE))
         try:
             await first_of(
                 self.runner.finish(), renew_until_cancelled(self.leases.tick, self.lease_holder.lease, self._clock)

@@ -10,15 +10,16 @@ from batuta.engine.batuta import Batuta
 from batuta.engine.queues import Served, queue_loops
 from batuta.kernel.identity import make_owner
 from batuta.kernel.leases import LeaseHolder
-from batuta.processes.heartbeat import BEATING
+from batuta.processes.heartbeat import HEARTBEAT_POLICY
 from batuta.stores.arq import ARQ_RUNNER
+from batuta.stores.arq.calls import encode_call
 from batuta.stores.arq.relay import ArqRelay
-from batuta.stores.arq.runner import ArqRunner, Here, functions
+from batuta.stores.arq.runner import ArqRunner, RunnerContext, functions
 from batuta.stores.sql.queue.tasks import SqlTasks
 from batuta.supervise.loop import LoopPolicy
-from batuta.supervise.retention import PRUNING, Pruner
+from batuta.supervise.retention import PRUNER_POLICY, Pruner
 from batuta.supervise.supervisor import Supervisor
-from batuta.tasks.service import COUNTING_THREADS, REHOMING, TaskRehomer, ThreadWatch
+from batuta.tasks.service import REHOMER_POLICY, THREAD_WATCH_POLICY, TaskRehomer, ThreadWatch
 
 LISTENING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=100, outlives=True)
 
@@ -38,7 +39,7 @@ def add_arq_relay(work: Batuta, make_client: Callable[[], ArqRedis]) -> ArqRelay
 
 
 class ArqWorker:
-    """The engine's part of a plain ARQ worker: the functions that ARQ calls, and the loops that run beside ARQ's own.
+    """The engine's part of a plain ARQ worker: the functions that ARQ calls, and the loops that run next to ARQ's own.
 
     The loops claim tasks, send them to ARQ, and recover tasks of dead processes. ``relay`` is None if the engine's
     own workers run this application's tasks.
@@ -49,23 +50,26 @@ class ArqWorker:
         self._work = work
         self._relay = relay
         self._store = _store(work)
-        self._here = Here(
+        self._here = RunnerContext(
             self._store.report_of_call,
             self._store.find_wanted,
             work.clock,
             work.events,
             max_result=work.worker_policy.max_result,
         )
+        # Both belong in ARQ's settings: ARQ's own default is pickle, which executes what another program wrote to Redis.
+        self.job_serializer = encode_call
+        self.job_deserializer = self._here.decode_call
         self.functions: list[Function] = functions(work.task_registry, self._here, keep_result=keep_result)
 
     def supervisor(self, redis: ArqRedis) -> Supervisor:
         """Build a supervisor with the engine's loops. The caller adds its own loops and runs the supervisor."""
-        self._here.look_past(redis)
+        self._here.hide_running(redis)
         work, supervisor = self._work, Supervisor(self._work.clock, self._work.events)
         # Health checks conclude from this heartbeat that ARQ runs the calls.
-        supervisor.add(work.observability.heartbeat(self._name, lambda: supervisor.running), BEATING)
+        supervisor.add(work.observability.heartbeat(self._name, lambda: supervisor.running), HEARTBEAT_POLICY)
         supervisor.add(ArqRunner(redis), LISTENING)
-        supervisor.add(ThreadWatch(work.task_registry, work.events), COUNTING_THREADS)
+        supervisor.add(ThreadWatch(work.task_registry, work.events), THREAD_WATCH_POLICY)
         handlers = work.task_registry.handlers(self._store.report)
         served = [
             Served(work.queues[name], lambda lease: handlers.get(lease.row["name"]), work.worker_policy)
@@ -79,8 +83,8 @@ class ArqWorker:
             supervisor.add(loop, policy)
         if self._relay is not None:
             supervisor.add(self._relay, LISTENING)
-        supervisor.add(TaskRehomer(self._store, work.task_registry), REHOMING)
-        supervisor.add(Pruner(work.retentions()), PRUNING)
+        supervisor.add(TaskRehomer(self._store, work.task_registry), REHOMER_POLICY)
+        supervisor.add(Pruner(work.retentions()), PRUNER_POLICY)
         return supervisor
 
 

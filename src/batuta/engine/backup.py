@@ -64,7 +64,7 @@ class RestoreReport:
 
 async def take(work: Batuta, file: Path, progress: Progress) -> Manifest:
     """Write a consistent backup to ``file`` while other processes use the database."""
-    database = work.observability.another()
+    database = work.connections.aside()
     if not await database.exists():  # opening a missing database would create it
         raise SchemaOutOfDate(missing=_migrations(work)[0].title)
     await database.open()
@@ -82,7 +82,7 @@ async def restore(work: Batuta, file: Path, *, by: str, force: bool, progress: P
     """Replace the database with a backup. Refuses a damaged file, a backup of another kind of database, and a database
     that is in use.
     """
-    database = work.observability.another()
+    database = work.connections.aside()
     with archive.read(file) as opened:
         missing = _missing(opened, _migrations(work), database)
         if database.dialect == "sqlite":
@@ -248,12 +248,19 @@ async def _collect(
             return None
         if _is_current(await applied_migrations(old), _migrations(work)):
             return [await part.collect(old, manifest.taken_at - CLOCKS) for part in parts]
-        why = Reason("restore_schema", "the present database has another schema than this code")
+        why = Reason("restore_schema", "the current database has another schema than this code")
     except StoreError as error:
-        why = Reason("restore_unreadable", "the later facts of the present database cannot be read: {why}", why=error)
+        why = Reason(
+            "restore_unreadable",
+            "the events after the backup cannot be read from the current database: {why}",
+            why=error,
+        )
     if force:
         return None
-    step = Reason("restore_schema_step", "run `batuta migrate` and repeat; with --force nothing of it is carried over")
+    step = Reason(
+        "restore_schema_step",
+        "run `batuta migrate` and repeat; with --force nothing is carried over from the current database",
+    )
     raise RestoreRefused(why=why, next_step=step)
 
 

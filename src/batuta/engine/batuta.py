@@ -45,8 +45,8 @@ from batuta.queue.store import Rescued
 from batuta.queue.worker import WorkerPolicy
 from batuta.receive.endpoints import DEFAULT_TIMEOUT, JobEndpoints
 from batuta.receive.receiver import JobReceiver
-from batuta.stores import ASIDE
 from batuta.stores.connections import Connections, PoolSizes, Wakeups
+from batuta.stores.sql.audit import AccessLog
 from batuta.stores.sql.calls import SqlJobCalls
 from batuta.stores.sql.circuits import SqlCircuits
 from batuta.stores.sql.controls import SqlControls, SqlSwitches
@@ -60,13 +60,13 @@ from batuta.stores.sql.queue.tasks import SqlTasks, UnservedItems
 from batuta.stores.sql.rates import SqlRates
 from batuta.stores.sql.tokens import SqlTokens
 from batuta.supervise.loop import Loop, LoopFunction, LoopPolicy, loop_of, policy_in_seconds
-from batuta.supervise.retention import PRUNING, Pruner, Retention, keep_for
+from batuta.supervise.retention import PRUNER_POLICY, Pruner, Retention, keep_for
 from batuta.supervise.supervisor import Supervisor
 from batuta.targets import http_caller
 from batuta.targets.call import BreakerTarget, CallTarget, JobFunction
 from batuta.tasks.registry import DEFAULT_QUEUE, Task, TaskFunction, TaskRegistry, TaskRunner, retry_policy
-from batuta.tasks.service import COUNTING_THREADS as THREADS
-from batuta.tasks.service import REHOMING, TaskRehomer, TaskService, ThreadWatch
+from batuta.tasks.service import REHOMER_POLICY, TaskRehomer, TaskService, ThreadWatch
+from batuta.tasks.service import THREAD_WATCH_POLICY as THREADS
 
 if TYPE_CHECKING:
     from batuta.targets.http import HttpCaller
@@ -101,10 +101,10 @@ class Batuta:
     ) -> None:
         """Create an application. ``settings`` defaults to the environment and ``.env``; ``timezone`` to the settings.
 
-        If ``migrate`` is true, opening applies missing migrations; if False, opening refuses an old schema. The
-        default is True, except in production. ``clock`` is the source of all times; the default is the machine's
-        clock, but leases on PostgreSQL use its clock. A scheduler that does not renew its runs for ``lease`` loses
-        them. ``concurrency`` is the number of concurrent tasks per worker.
+        If ``migrate`` is true, opening applies missing migrations; if False, opening refuses an old schema. The default
+        is True, except in production. ``clock`` is the source of all times; the default is the machine's clock, but
+        leases on PostgreSQL use the server's clock. A scheduler that does not renew its runs for ``lease`` loses them.
+        ``concurrency`` is the number of concurrent tasks per worker.
         """
         self.settings = settings = settings or load_settings(EngineSettings, environment(), ENV_FILE)
         self.extension = extension or Extension()
@@ -133,7 +133,7 @@ class Batuta:
         self.queue_lease = QUEUE_LEASE
         self._isolation = Isolation(self.clock)
         self._http: HttpCaller | None = None
-        self.tokens = SqlTokens(self.database, self.ids)
+        self.tokens, self.access = SqlTokens(self.database, self.ids), AccessLog(self.database, self.ids, self.clock)
         self.wakeups = Wakeups(self.database)
         self.task_registry = TaskRegistry()
         self._task_store = self._tasks_in_sql()
@@ -146,7 +146,7 @@ class Batuta:
         self.observability = self._observability()
         self.health, self.beats = self.observability.aggregator, self.observability.beats
         self.closers: list[Callable[[], Awaitable[None]]] = []  # closes resources other than the database
-        self._loops: list[tuple[Loop, LoopPolicy]] = []
+        self._loops: list[tuple[str, Loop, LoopPolicy]] = []
 
     @check_options
     def job(
@@ -353,14 +353,26 @@ class Batuta:
 
     @check_options
     def add_queue(
-        self, table: QueueTable, handler_of: Callable[[Lease], ItemHandler | None], *, concurrency: int | None = None
+        self,
+        table: QueueTable,
+        handler_of: Callable[[Lease], ItemHandler | None],
+        *,
+        concurrency: int | None = None,
+        queue: str | None = None,
+        role: str = "worker",
+        loop: str | None = None,
     ) -> SqlQueue:
-        """Register a table of the application as a queue that the worker serves, and return the queue."""
-        if table.name in self.queues:
-            raise InvalidName(name=table.name, kind="queue", why=Reason("queue_taken", "another queue is called that"))
-        store = SqlQueue(self.database, table, self.ids, self.clock, own_time=self._own_time, liveness=self.liveness)
+        """Register a table as a queue, served by processes of ``role``. If the table contains several queues, ``queue``
+        names this one. ``loop`` is the name of the loop that serves it; the default is ``worker:<queue>``.
+        """
+        name = queue or table.name
+        if name in self.queues:
+            raise InvalidName(name=name, kind="queue", why=Reason("queue_taken", "another queue is called that"))
+        store = SqlQueue(
+            self.database, table, self.ids, self.clock, queue=queue, own_time=self._own_time, liveness=self.liveness
+        )
         policy = self.worker_policy if concurrency is None else replace(self.worker_policy, limit=concurrency)
-        self._app_queues[table.name] = Served(store, handler_of, policy)
+        self._app_queues[name] = Served(store, handler_of, policy, role=role, loop=loop)
         return store
 
     @check_options
@@ -407,27 +419,22 @@ class Batuta:
 
     def _observability(self) -> Observability:
         return Observability(
-            database=self.database,
-            liveness=self.liveness,
-            version=__version__,
-            service=self.extension.service,
+            connections=self.connections,
             clock=self.clock,
             ids=self.ids,
             events=self.events,
             now=self.now,
             probes=self.probes,
             jobs=self.job_health,
-            reports=self.reports,
-            registry=self.registry,
             circuits=self.circuits,
-            task_queues=lambda: self.queues,
             unserved=lambda: self.unserved,
             settings=self.settings,
             zone=self.zone,
+            version=__version__,
+            service=self.extension.service,
             sections=self.extension.sections,
             texts=self.extension.texts,
             caller=self._caller,
-            another=lambda: self.connections.another(ASIDE),
         )
 
     @cached_property
@@ -439,9 +446,9 @@ class Batuta:
         """Return the time of the application's clock, or None if the database's clock is used."""
         return self.clock.now() if self._own_time else None
 
-    def add_loop(self, loop: Loop, policy: LoopPolicy) -> None:
-        """Add a loop object. The decorator ``loop`` creates a loop object from a function or a class."""
-        self._loops.append((loop, policy))
+    def add_loop(self, loop: Loop, policy: LoopPolicy, *, role: str = "worker") -> None:
+        """Add a loop object to the processes of a role. The decorator ``loop`` creates one from a function or a class."""
+        self._loops.append((role, loop, policy))
 
     def supervisor(self, role: str = "worker", *, heartbeat: Heartbeat | None = None) -> Supervisor:
         """Build the supervisor of a role's loops, with a heartbeat.
@@ -459,6 +466,8 @@ class Batuta:
             keep_for(7 * DAY, "worker_heartbeats", self.observability.beats, self.clock),
             keep_for(30 * DAY, "worker_restarts", self.observability.restarts, self.clock),
             keep_for(90 * DAY, "alertas_enviados", self.observability.alerts, self.clock),
+            keep_for(timedelta(0), "ended_sessions", self.tokens, self.clock),
+            keep_for(self.settings.batuta_keep_access_days * DAY, "audit_log", self.access, self.clock),
         ]
 
     async def _prune_rates(self, limit: int) -> int:
@@ -469,25 +478,25 @@ class Batuta:
         return await self.rates.prune(spare=longest, limit=limit)
 
     def _loops_of(self, role: str) -> Iterator[tuple[Loop, LoopPolicy]]:
-        yield Pruner(self.retentions()), PRUNING
+        yield Pruner(self.retentions()), PRUNER_POLICY
         if role == "scheduler":
             scheduler = self.scheduler()
             yield from scheduler.loops()
             owner, recover = scheduler.lease_holder.owner, [scheduler.reaper.recover]
             yield from crash_loops(self.presence, owner, recover, self.clock, starts_work=True)
-        elif role == "worker":
-            yield from () if self.only else self._loops
-            yield from self._queue_loops()
+        elif role != "api":
+            yield from () if self.only else [(loop, policy) for own, loop, policy in self._loops if own == role]
+            yield from self._queue_loops(role)
 
-    def _queue_loops(self) -> Iterator[tuple[Loop, LoopPolicy]]:
-        if self.queues:
-            yield TaskRehomer(self._task_store, self.task_registry), REHOMING
-            yield ThreadWatch(self.task_registry, self.events), THREADS
-            looks = self.worker_policy.look_every
+    def _queue_loops(self, role: str) -> Iterator[tuple[Loop, LoopPolicy]]:
+        if served := [each for each in self._worker_queues() if each.role == role]:
+            if role == "worker":
+                yield TaskRehomer(self._task_store, self.task_registry), REHOMER_POLICY
+                yield ThreadWatch(self.task_registry, self.events), THREADS
             yield from queue_loops(
-                self._worker_queues(),
+                served,
                 self._lease_holder(),
-                looks,
+                self.worker_policy.look_every,
                 self.wakeups,
                 self.clock,
                 self.events,

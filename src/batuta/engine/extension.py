@@ -68,11 +68,15 @@ Command: TypeAlias = Callable[..., None] | Mapping[str, Callable[..., None]]
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A kind of process. ``run`` returns after ``stop`` is set and all work has drained."""
+    """A kind of process. ``run`` returns after ``stop`` is set and all work has drained. If ``run`` is None, the
+    process runs the loops and queues that the application added for this role, with the same supervision as a worker.
+    """
 
     name: str
-    run: Callable[[asyncio.Event], Awaitable[None]]
+    run: Callable[[asyncio.Event], Awaitable[None]] | None = None
     in_up: bool = True
+    worker_name: str | None = None  # the name in ``worker_heartbeats``; None: the name of the role
+    shows: tuple[str, ...] | None = None  # the loops in ``loops_status``; None: all
     # Host, port and name of the port's setting. `batuta up` refuses to start if the port is in use.
     listens: tuple[str, int, str] | None = None
 
@@ -112,7 +116,6 @@ class Extension:
     # Default windows; operators may change them at run time.
     windows: Mapping[str, Window] = field(default_factory=dict)
     switches: Mapping[str, SwitchRule] = field(default_factory=dict)  # switches for operators, by the name they type
-    later: Sequence[str] = ()  # planned roles; the command for them reports that they are not implemented
     api: Callable[[], Any] | None = None  # builds the ASGI application; None: the engine's API
     # Defaults of environment variables that `batuta up` sets for its children.
     child_env: Mapping[str, str] = field(default_factory=dict)

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from batuta.config import EngineSettings
-from batuta.dispatch.registry import JobRegistry
 from batuta.guard.circuits import Circuits
 from batuta.health import checks
 from batuta.health.aggregator import HealthAggregator, Probe
 from batuta.health.alert_hub import HUB_POLICY, PINGING, AlertHub, DeadMansSwitch, LogSink, Sink
 from batuta.health.alerts import AlertPolicy
-from batuta.health.checks import transactions
 from batuta.health.finding import Section, Severity
 from batuta.health.jobs import JobHealthQuery
 from batuta.health.queues import QueueLimits, WatchedQueue, unserved_check
@@ -22,13 +20,12 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, Fanout
 from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
-from batuta.processes.heartbeat import BEATING, Heartbeat
+from batuta.processes.heartbeat import HEARTBEAT_POLICY, Heartbeat
 from batuta.queue.store import Unserved
 from batuta.schedule.window import Window
+from batuta.stores.connections import Connections
 from batuta.stores.sql.alerts import SqlAlerts, SqlIncidents
-from batuta.stores.sql.database import Database
 from batuta.stores.sql.executions import SqlTimetables
-from batuta.stores.sql.history import SqlReports
 from batuta.stores.sql.processes import SqlBeats, SqlRestarts, SqlTransactions
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.queue.tasks import UnservedItems
@@ -36,7 +33,7 @@ from batuta.supervise.loop import Loop, LoopPolicy
 from batuta.supervise.running import Running
 from batuta.supervise.supervisor import Supervisor
 from batuta.texts import Texts
-from batuta.texts.findings import FindingWords
+from batuta.texts.findings import FindingTexts
 
 if TYPE_CHECKING:
     from batuta.targets.http import HttpCaller
@@ -46,27 +43,22 @@ if TYPE_CHECKING:
 class Observability:
     """Builds the observing components of one process. ``now`` returns None if the database's clock is used."""
 
-    database: Database
-    liveness: Database
-    version: str
-    service: str  # name of the service in alerts
+    connections: Connections
     clock: Clock
     ids: Ids
     events: Events
     now: Callable[[], datetime | None]
     probes: Mapping[str, Probe]
     jobs: JobHealthQuery
-    reports: SqlReports
-    registry: JobRegistry
     circuits: Circuits
-    task_queues: Callable[[], Mapping[str, SqlQueue]]
     unserved: Callable[[], UnservedItems]
     settings: EngineSettings
     zone: ZoneInfo
+    version: str
+    service: str  # name of the service in alerts
     sections: Sequence[Section]
     texts: Sequence[Path]  # text tables of the application
     caller: Callable[[], "HttpCaller"]  # creates the HTTP client on the first alert sent to another host
-    another: Callable[[], Database]  # opens a second connection to the same database, for another event loop
     # Circuit that a family of circuits depends on, by family. While that circuit is open, health reports no findings of
     # the family.
     behind: dict[str, str] = field(default_factory=dict)
@@ -80,28 +72,26 @@ class Observability:
     _queues: dict[str, WatchedQueue] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.beats = SqlBeats(self.database, self.version, liveness=self.liveness)
-        self.restarts = SqlRestarts(self.database, self.ids)
-        self.timetables = SqlTimetables(self.database, self.now)
-        self.transactions = SqlTransactions(self.database)
-        self.incidents = SqlIncidents(self.database, self.ids, self.events)
-        self.alerts = SqlAlerts(self.database, self.incidents, self.ids, self.events)
+        database, reports, registry = self.connections.database, self.jobs.reports, self.jobs.registry
+        self.beats = SqlBeats(database, self.version, liveness=self.connections.liveness)
+        self.restarts = SqlRestarts(database, self.ids)
+        self.timetables = SqlTimetables(database, self.now)
+        self.transactions = SqlTransactions(database)
+        self.incidents = SqlIncidents(database, self.ids, self.events)
+        self.alerts = SqlAlerts(database, self.incidents, self.ids, self.events)
         self.aggregator = HealthAggregator(self.clock, self.sections)
+        old = timedelta(seconds=self.settings.batuta_old_transaction_seconds)
         for check in (
             checks.connectivity(self.probes, self.clock),
-            checks.jobs(self.jobs, self.registry),
-            checks.scheduler(self.beats, self.reports, self.timetables, self.registry, self.now),
+            checks.jobs(self.jobs, registry),
+            checks.scheduler(self.beats, reports, self.timetables, registry, self.now),
             checks.workers(self.beats, self.restarts, self.now),
             checks.queues(self.queues, self.beats, self.now),
             unserved_check(self._unserved_tasks, self._unserved_stages, self.beats, self.now, self.clock),
             checks.circuits(self.circuits, self.behind),
-            transactions(self.transactions, self._old_transaction),
+            checks.transactions(self.transactions, old),
         ):
             self.aggregator.add(check)
-
-    @property
-    def _old_transaction(self) -> timedelta:
-        return timedelta(seconds=self.settings.batuta_old_transaction_seconds)
 
     def watch_queue(
         self, queue: SqlQueue, limits: QueueLimits | None = None, *loops: str, hands_over: bool = False
@@ -116,7 +106,7 @@ class Observability:
 
     def queues(self) -> Iterator[WatchedQueue]:
         yield from self._queues.values()
-        for name, queue in self.task_queues().items():
+        for name, queue in self.unserved().queues.items():
             if name not in self._queues:
                 yield WatchedQueue(name=name, pulse=queue.pulse, loops=(f"worker:{name}",))
 
@@ -145,7 +135,7 @@ class Observability:
         # Added first, so that they drain last, after the other loops.
         if heartbeat is None:
             heartbeat = self.heartbeat(role, lambda: supervisor.running)
-            supervisor.add(heartbeat, BEATING)
+            supervisor.add(heartbeat, HEARTBEAT_POLICY)
         events.subscribe(heartbeat.on_event)
         for loop, policy in (*self.loops(role, lambda: supervisor.running), *own):
             supervisor.add(loop, policy)
@@ -172,7 +162,7 @@ class Observability:
             self.alerts,
             self._sinks,
             self._policy(),
-            FindingWords(Texts(self.settings.batuta_lang, self.texts)),
+            FindingTexts(Texts(self.settings.batuta_lang, self.texts)),
             self.clock,
             self.events,
             self.now,

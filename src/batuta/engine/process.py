@@ -10,12 +10,13 @@ import faulthandler
 import os
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Self, TextIO
 
+from batuta import __version__
 from batuta.config import EngineSettings
 from batuta.engine.batuta import Batuta
 from batuta.kernel.clock import SystemClock
@@ -23,11 +24,11 @@ from batuta.kernel.errors import Recycled, StoreReplaced
 from batuta.kernel.events import ProcessEnded, ProcessRecycled, StackFound
 from batuta.kernel.identity import make_owner
 from batuta.kernel.reasons import define
-from batuta.processes.exit import LOOKING, WATCHING_FILE, FileWatch, Recycler
-from batuta.processes.heartbeat import BEATING, Heartbeat, Status
-from batuta.processes.loop_monitor import LoopMonitor, WatchdogThread, looking
+from batuta.processes.exit import FILE_WATCH_POLICY, RECYCLER_POLICY, FileWatch, Recycler
+from batuta.processes.heartbeat import HEARTBEAT_POLICY, Heartbeat, Status
+from batuta.processes.loop_monitor import LoopMonitor, WatchdogThread, monitor_policy
 from batuta.processes.notify import Notifier
-from batuta.processes.restarts import NewRestart, Reason, reason_of_dump
+from batuta.processes.restarts import NewRestart, RestartReason, reason_of_dump
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.processes import SqlBeats, SqlRestarts
 from batuta.supervise.stacks import StackFolder
@@ -79,15 +80,17 @@ async def guard_process(
     limits: ProcessLimits | None = None,
     notifier: Notifier | None = None,
     worker_name: str | None = None,
+    shows: Collection[str] | None = None,
 ) -> AsyncIterator[Supervisor]:
     """Yield the supervisor of a role and guard the process while the block runs.
 
     Raises Recycled if the process requested a restart, and StoreReplaced if its database file was deleted or
-    replaced. ``worker_name`` is the name in ``worker_heartbeats``; the default is the role.
+    replaced. ``worker_name`` is the name in ``worker_heartbeats``; the default is the role. ``shows``
+    has the names of the loops that the heartbeat lists; None means all.
     """
     name, notifier = worker_name or role, notifier or Notifier()
     with _dump(work, name) as dump:
-        guard = _Guard(work, role, name, stop, limits or ProcessLimits(), notifier, dump)
+        guard = _Guard(work, role, name, stop, limits or ProcessLimits(), notifier, dump, shows)
         guard.report_orphaned_stacks()
         guard.watchdog_thread.begin()
         notifier.ready()
@@ -112,22 +115,24 @@ class _Guard:
         limits: ProcessLimits,
         notifier: Notifier,
         dump: TextIO | None,
+        shows: Collection[str] | None,
     ) -> None:
         self._work = work
         self._name = name
         self._stop = stop
         self._home = asyncio.get_running_loop()
-        own = OwnDatabase(work.observability.another())
+        own = OwnDatabase(work.connections.aside())
         self.heartbeat = Heartbeat(
             worker_id=make_owner(work.ids),
             worker_name=name,
-            store=SqlBeats(own.database, work.observability.version),
+            store=SqlBeats(own.database, __version__),
             restarts=SqlRestarts(own.database, work.ids),
             running=lambda: self.supervisor.running,
             clock=work.clock,
             now=work.now,
             state=self._state,
             open=own.open,
+            shows=shows,
         )
         self.supervisor = work.supervisor(role, heartbeat=self.heartbeat)
         self._monitor = LoopMonitor(
@@ -138,7 +143,7 @@ class _Guard:
             events=work.events,
             notifier=notifier,
             report_block=self._report_block,
-            noticed=self.heartbeat.wake,
+            state_changed=self.heartbeat.wake,
             dump=dump,
         )
         self.recycler = Recycler(
@@ -149,10 +154,10 @@ class _Guard:
         )
         # Heartbeats use the application's clock; the watchdog measures blocked time with the machine's clock.
         beating, watching = Supervisor(work.clock, work.events), Supervisor(SystemClock(), work.events)
-        beating.add(self.heartbeat, BEATING)
-        watching.add(self._monitor, looking(limits.blocked, notifier))
-        watching.add(self.recycler, LOOKING)
-        watching.add(self.file_watch, WATCHING_FILE)
+        beating.add(self.heartbeat, HEARTBEAT_POLICY)
+        watching.add(self._monitor, monitor_policy(limits.blocked, notifier))
+        watching.add(self.recycler, RECYCLER_POLICY)
+        watching.add(self.file_watch, FILE_WATCH_POLICY)
         self.watchdog_thread = WatchdogThread(beating, watching, close=own.close)
 
     def report_orphaned_stacks(self) -> None:
@@ -167,7 +172,7 @@ class _Guard:
                 pid=left.pid,
                 stack=left.stack,
             )
-            self.heartbeat.pend(restart)
+            self.heartbeat.record(restart)
 
     def _state(self) -> Status | None:
         if self._monitor.is_blocked:
@@ -176,11 +181,13 @@ class _Guard:
 
     async def _report_block(self, stack: str, silent: timedelta) -> None:
         detail = EVENT_LOOP_BLOCKED(silent=timedelta(seconds=round(silent.total_seconds(), 1)))
-        await self.heartbeat.write_last(self.heartbeat.restart(Reason.BLOCKED, detail, stack=stack), Status.STALLED)
+        await self.heartbeat.write_last(
+            self.heartbeat.restart(RestartReason.BLOCKED, detail, stack=stack), Status.STALLED
+        )
 
     def _recycle(self, why: str) -> None:
         self._work.events.emit(ProcessRecycled(self._name, why))
-        self.heartbeat.record(Reason.RECYCLED, why)
+        self.heartbeat.record(self.heartbeat.restart(RestartReason.RECYCLED, why))
         self._stop_soon()
 
     def _stop_soon(self) -> None:

@@ -17,15 +17,15 @@ from batuta.processes.presence import PresenceFolder, Recover, crash_loops
 from batuta.queue.handler import ItemHandler
 from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease
-from batuta.queue.lease_keeper import LeaseKeeper, renewal_policy
 from batuta.queue.pipeline import Pipeline
 from batuta.queue.rescuer import Rescuer, recover_items
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.connections import Wakeups
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.supervise.lease_keeper import LeaseKeeper
 from batuta.supervise.loop import Loop, LoopPolicy
 
-WORKING = LoopPolicy(every=timedelta(seconds=10), stuck_after=timedelta(minutes=2), max_failures=20)
+WORKING = LoopPolicy(every=timedelta(seconds=10), stuck_after=timedelta(minutes=1), max_failures=20)
 
 
 class Served(NamedTuple):
@@ -33,6 +33,12 @@ class Served(NamedTuple):
     handler_of: Callable[[Lease], ItemHandler | None]
     policy: WorkerPolicy
     has_rescuer: bool = True  # False: the rescuer of another queue covers the whole table
+    role: str = "worker"  # the role whose processes serve the queue
+    loop: str | None = None  # the name of the loop that serves the queue; None: ``worker:<queue>``
+
+    @property
+    def loop_name(self) -> str:
+        return self.loop or f"worker:{self.store.name}"
 
     def worker(
         self,
@@ -44,7 +50,9 @@ class Served(NamedTuple):
     ) -> Worker:
         policy = self.policy if at_a_time is None else replace(self.policy, limit=at_a_time)
         name, claims = self.store.name, self.store.claims
-        return Worker(name, self.store, self.handler_of, lease_holder, policy, clock, events, claims, isolation)
+        worker = Worker(name, self.store, self.handler_of, lease_holder, policy, clock, events, claims, isolation)
+        worker.name = self.loop_name
+        return worker
 
 
 def stages(
@@ -89,8 +97,8 @@ def queue_loops(
     often = replace(WORKING, every=looks, backoff_cap=lease / 6)
     # Several checks per lease, because the rescuer releases a lease only after two checks.
     rescuing = replace(often, every=min(WORKING.every, lease / 3))
-    keeper, isolation = LeaseKeeper(lease_holder, clock), isolation or Isolation(clock)
-    yield keeper, renewal_policy(lease)
+    keeper, isolation = LeaseKeeper(lease, clock), isolation or Isolation(clock)
+    yield keeper, keeper.policy
     yield wakeups, replace(often, every=wakeups.every, outlives=True)
     served_here = [each for each in queues if not only or each.store.name in only]
     if presence is not None:

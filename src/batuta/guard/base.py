@@ -51,32 +51,38 @@ WORKED = EffectReport(Effect.WORKED)
 
 
 class Ticket(Protocol):
-    """The right to one effect, issued with an Admit. Call exactly one of its methods, once; an unused ticket counts as used."""
+    """Permission for one effect, issued with an Admit. Call exactly one of its methods, once. A ticket without a call
+    counts as used.
+    """
 
     async def report(self, report: EffectReport) -> None: ...
 
     async def give_back(self) -> None:
         """Return the ticket unused: the effect was not attempted."""
-        ...
 
 
-class FreeTicket:
-    """The ticket of a guard that needs no report."""
+@dataclass(frozen=True, slots=True)
+class Tickets:
+    """One ticket that passes each call to the tickets of several guards."""
+
+    tickets: tuple[Ticket, ...] = ()
 
     async def report(self, report: EffectReport) -> None:
-        return None
+        for ticket in self.tickets:
+            await ticket.report(report)
 
     async def give_back(self) -> None:
-        return None
+        for ticket in reversed(self.tickets):
+            await ticket.give_back()
 
 
-FREE = FreeTicket()
+FREE = Tickets()  # the ticket of a guard that needs no report
 
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """Permission for one call, whose result is reported on ``ticket``. After the instant ``by`` the permission is void,
-    and the guard must be called again.
+    """Permission for one call. The caller reports the result of the call to ``ticket``. The permission ends at the
+    instant ``by``; after that, call the guard again.
     """
 
     ticket: Ticket = FREE
@@ -98,10 +104,9 @@ class Guard(Protocol):
     """Interface of a guard, which admits a call or holds it until an instant."""
 
     async def admit(self, now: datetime) -> Verdict:
-        """Admit or hold a call. The engine calls it before a claim and immediately before the effect. A guard that
-        cannot decide holds.
+        """Admit or hold a call. Called before a claim and again immediately before the effect. A guard that cannot
+        decide holds the call.
         """
-        ...
 
 
 def effect_of_status(status: int) -> Effect:
@@ -137,9 +142,8 @@ class HoursGuard:
         return Hold(opens, OUTSIDE_HOURS(hours=self.name, opens=opens.astimezone(self.zone)))
 
 
-# After a wait longer than this, call the guards without tickets again: the hours may have ended, or a switch may have
-# changed.
-STALE = timedelta(milliseconds=500)
+# After a longer wait, call the guards without tickets again: the hours may have ended, or a switch may have changed.
+RECHECK_GUARDS_AFTER = timedelta(milliseconds=500)
 
 
 class AllOf:
@@ -156,7 +160,7 @@ class AllOf:
             held = await self._ask(self._guards, now, admitted)
             waited = timedelta(seconds=self._clock.monotonic() - asked)
             free = [guard for guard, admit in admitted if admit.ticket is FREE]
-            if held is None and waited >= STALE and len(free) < len(admitted):
+            if held is None and waited >= RECHECK_GUARDS_AFTER and len(free) < len(admitted):
                 held = await self._ask(free, now + waited, [])
         except BaseException:
             await asyncio.shield(_all(admitted).give_back())
@@ -179,17 +183,4 @@ class AllOf:
 
 def _all(admitted: Iterable[tuple[Guard, Admit]]) -> Ticket:
     tickets = tuple(admit.ticket for _, admit in admitted if admit.ticket is not FREE)
-    return _Tickets(tickets) if tickets else FREE
-
-
-@dataclass(frozen=True, slots=True)
-class _Tickets:
-    tickets: tuple[Ticket, ...]
-
-    async def report(self, report: EffectReport) -> None:
-        for ticket in self.tickets:
-            await ticket.report(report)
-
-    async def give_back(self) -> None:
-        for ticket in reversed(self.tickets):
-            await ticket.give_back()
+    return Tickets(tickets) if tickets else FREE

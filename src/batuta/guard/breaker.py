@@ -27,7 +27,7 @@ CIRCUIT_PROBED = define("circuit_probed", "circuit open: {circuit} is being test
 CIRCUIT_AWAY = define("circuit_away", "cannot read circuit {circuit}")
 ASKED_TO_WAIT = define("asked_to_wait", "{circuit} requested a pause (Retry-After)")
 FAILURES = define("failures_in_a_row", "{count} failures in a row, the last {error}")
-PROBE_DUE = define("probe_due", "the reset of {reset} has passed: one call may test the service")
+PROBE_DUE = define("probe_due", "the wait of {reset} has passed: one call may test the service")
 PROBE_WORKED = define("probe_worked", "the probe worked")
 PROBE_ANSWERED = define("probe_answered", "the service responded to the probe ({error})")
 PROBE_LATE = define("probe_late", "the probe timed out")
@@ -35,8 +35,7 @@ PROBE_FAILED = define("probe_failed", "the probe failed ({error})")
 RESET_BY = define("circuit_reset", "reset by {by}")
 SHORTEST_RESET = timedelta(seconds=1)
 LONGEST_RESET = timedelta(days=1)
-# Held callers return spread over this time, or over the reset if that is shorter, so that a recovering service is not
-# overloaded.
+# Held callers return spread over this time or the shorter reset, so that a recovering service is not overloaded.
 LONGEST_SPREAD = timedelta(minutes=1)
 A_MOMENT = timedelta(seconds=1)
 LONGEST_ERROR = 100
@@ -118,18 +117,14 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """Permission to call the service. If this call tests whether the service has recovered, ``probe`` is the number of
-    the probe.
-    """
+    """Permission to call the service. ``probe`` is the number of the probe if the call tests whether the service recovered."""
 
     probe: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MayProbe:
-    """A call may test whether the service has recovered. The first caller that writes this to the database makes the
-    test call.
-    """
+    """A call may test whether the service has recovered. The first caller that stores a probe makes the test call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,27 +140,20 @@ Decide: TypeAlias = Callable[[Circuit, datetime], Change | None]
 
 
 class CircuitStore(Protocol):
-    """Interface of the stored circuits. ``rules`` give the initial values of a circuit without a row; ``now=None``
-    means the database's clock.
-    """
+    """Interface of the stored circuits. A circuit without a row has the initial values of its rule."""
 
     async def read(self, rule: CircuitRule, name: str) -> Circuit: ...
 
     async def all(self, rules: Sequence[CircuitRule]) -> list[Circuit]:
         """Return every circuit that has its own rule, and every stored circuit that a prefix rule covers."""
-        ...
 
     async def change(
         self, rule: CircuitRule, name: str, decide: Decide, *, by: str | None = None, now: datetime | None = None
     ) -> Circuit:
-        """Call ``decide`` under a lock on the circuit and write the change; None writes nothing. ``by`` names the
-        operator for the audit log.
-        """
-        ...
+        """Call ``decide`` under a lock on the circuit and write its change. ``by`` names the operator for the audit log."""
 
     async def history(self, name: str | None, since: datetime, limit: int) -> list[Transition]:
         """Return the transitions since an instant, newest first."""
-        ...
 
 
 def fresh(rule: CircuitRule, name: str) -> Circuit:
@@ -206,7 +194,7 @@ def cancel_probe(circuit: Circuit, probe: int, now: datetime) -> Change | None:
 
 
 def apply_report(circuit: Circuit, rule: CircuitRule, permit: Pass, what: EffectReport, now: datetime) -> Change | None:
-    """Return the change that a report causes, or None. A call that passed before the circuit opened neither closes nor
+    """Return the change that a report causes, or None. A call that began before the circuit opened neither closes nor
     reopens it.
     """
     waiting = circuit if what.retry_at is None else replace(circuit, wait_until=_wait(circuit, what.retry_at, now))

@@ -9,10 +9,20 @@ from datetime import datetime, timedelta
 
 from batuta.guard import breaker as decisions
 from batuta.guard.base import Admit, Effect, EffectReport, Hold, Verdict
-from batuta.guard.breaker import Change, Circuit, CircuitRule, CircuitState, CircuitStore, MayProbe, Pass, Transition
+from batuta.guard.breaker import (
+    Change,
+    Circuit,
+    CircuitRule,
+    CircuitState,
+    CircuitStore,
+    Decide,
+    MayProbe,
+    Pass,
+    Transition,
+)
 from batuta.guard.switches import RECHECK_AFTER
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import InvalidName, StoreUnavailable
+from batuta.kernel.errors import StoreUnavailable, require
 from batuta.kernel.reasons import Reason
 from batuta.kernel.suggestions import unknown
 
@@ -34,10 +44,8 @@ class Circuits:
         self._breakers: dict[str, Breaker] = {}
 
     def add(self, rule: CircuitRule) -> None:
-        if rule.name in self._rules:
-            raise InvalidName(
-                name=rule.name, kind="circuit", why=Reason("circuit_taken", "another circuit has this name")
-            )
+        is_new = rule.name not in self._rules
+        require("circuit", rule.name, is_new, Reason("circuit_taken", "another circuit has this name"))
         self._rules[rule.name] = rule
 
     @property
@@ -57,9 +65,7 @@ class Circuits:
         return self._breakers[name]
 
     async def look(self) -> list[Circuit]:
-        """Return every circuit by name, including circuits that never failed. Of the circuits that a prefix rule
-        covers, only the stored ones are included.
-        """
+        """Return every circuit with its own rule, and the stored circuits that a prefix rule covers, by name."""
         return await self._store.all(self.rules)
 
     async def history(self, name: str | None, since: datetime, limit: int = MOST_TRANSITIONS) -> list[Transition]:
@@ -100,11 +106,7 @@ class Breaker:
 
     async def trip(self, reason: str) -> None:
         """Open the circuit immediately, without waiting for more failures."""
-        self.learn(
-            await self._store.change(
-                self.rule, self.name, lambda circuit, now: decisions.trip(circuit, self.rule, reason, now)
-            )
-        )
+        await self._change(lambda circuit, now: decisions.trip(circuit, self.rule, reason, now))
 
     def learn(self, circuit: Circuit) -> None:
         self._known, self._looked_at = circuit, self._clock.monotonic()
@@ -112,19 +114,17 @@ class Breaker:
     async def report(self, permit: Pass, report: EffectReport) -> None:
         if permit.probe is None and self._changes_nothing(report):
             return
-        change = await self._store.change(
-            self.rule, self.name, lambda circuit, now: decisions.apply_report(circuit, self.rule, permit, report, now)
-        )
-        self.learn(change)
+        await self._change(lambda circuit, now: decisions.apply_report(circuit, self.rule, permit, report, now))
 
     async def give_back(self, permit: Pass) -> None:
         probe = permit.probe
         if probe is not None:
-            self.learn(
-                await self._store.change(
-                    self.rule, self.name, lambda circuit, now: decisions.cancel_probe(circuit, probe, now)
-                )
-            )
+            await self._change(lambda circuit, now: decisions.cancel_probe(circuit, probe, now))
+
+    async def _change(self, decide: Decide) -> Circuit:
+        circuit = await self._store.change(self.rule, self.name, decide)
+        self.learn(circuit)
+        return circuit
 
     async def _answer(self, now: datetime) -> Pass | Hold:
         answer = decisions.answer(await self._circuit(), now, self._chance())
@@ -143,8 +143,7 @@ class Breaker:
             is_mine = change is not None
             return change
 
-        circuit = await self._store.change(self.rule, self.name, decide)
-        self.learn(circuit)
+        circuit = await self._change(decide)
         if is_mine:
             return Pass(circuit.probe)
         answer = decisions.answer(circuit, now, self._chance())
@@ -173,9 +172,7 @@ class Breaker:
 
 @dataclass(frozen=True, slots=True)
 class BreakerTicket:
-    """Ticket of an admitted call. Reports are best effort: if the store is unavailable the report is dropped, and the
-    next call reports again.
-    """
+    """Ticket of an admitted call. If the store is unavailable, its report is dropped; the next call reports again."""
 
     breaker: Breaker
     permit: Pass

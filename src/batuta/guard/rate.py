@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from batuta.guard.base import Admit, Effect, EffectReport, Hold, Verdict
 from batuta.guard.switches import RECHECK_AFTER
-from batuta.kernel.errors import InvalidName, StoreUnavailable
+from batuta.kernel.errors import StoreUnavailable, require
 from batuta.kernel.reasons import Reason, define
 
 LONGEST_WINDOW = timedelta(days=366)
@@ -38,20 +38,12 @@ class Limit:
     each: bool = False
 
     def __post_init__(self) -> None:
-        if not self.name.strip() or not self.key.strip():
-            raise InvalidName(name=self.name, kind="limit", why=Reason("limit_name", "it needs a name and a key"))
-        if self.most < 1:
-            raise InvalidName(
-                name=self.name,
-                kind="limit",
-                why=Reason("limit_least", "it must allow at least one; to stop everything, use a switch"),
-            )
-        if not timedelta(0) < self.per <= LONGEST_WINDOW:
-            raise InvalidName(
-                name=self.name,
-                kind="limit",
-                why=Reason("limit_window", "its window must be positive and at most a year"),
-            )
+        name, is_window = self.name, timedelta(0) < self.per <= LONGEST_WINDOW
+        is_named = self.name.strip() and self.key.strip()
+        require("limit", name, is_named, Reason("limit_name", "it needs a name and a key"))
+        why = Reason("limit_least", "it must allow at least one; to stop everything, use a switch")
+        require("limit", name, self.most >= 1, why)
+        require("limit", name, is_window, Reason("limit_window", "its window must be positive and at most a year"))
 
     def of(self, whom: str) -> "Limit":
         return replace(self, key=f"{self.key}:{whom}", each=False)
@@ -74,35 +66,27 @@ Reservation: TypeAlias = Reserved | Hold
 
 
 class Rates(Protocol):
-    """Interface of the stored rate limits. ``within`` is a transaction of the application; a reservation made in it
-    takes effect with its commit.
+    """Interface of the stored rate limits. ``within`` is a transaction of the caller: a reservation takes effect when
+    it commits.
     """
 
     async def reserve(
         self, limits: Sequence[Limit], *, use_within: timedelta = USE_WITHIN, within: Any | None = None
     ) -> Reservation:
-        """Reserve one token of every limit. If a limit is full, reserve none and return a Hold until all limits have
-        room.
-        """
-        ...
+        """Reserve one token of every limit. If a limit is full, reserve none and return a Hold until all have room."""
 
     async def confirm(self, id: str, *, within: Any | None = None) -> None:
         """Confirm the effect: its tokens count from now for the length of the window."""
-        ...
 
     async def release(self, id: str, *, within: Any | None = None) -> None:
         """Release tokens whose effect provably did not happen. Confirmed tokens stay."""
-        ...
 
     async def count_used(self, limits: Sequence[Limit]) -> Mapping[str, int]:
         """Return the number of tokens that count now, by the name of the limit."""
-        ...
 
 
 def full_until(limit: Limit, blocking: datetime | None, now: datetime) -> datetime | None:
-    """Return when the limit has room again, or None if it has room now. If the limit is full, ``blocking`` is the
-    instant of the token that must expire first.
-    """
+    """Return when a limit has room, or None if it has room now. ``blocking`` is the instant of the token that expires first."""
     if blocking is None or blocking + limit.per <= now:
         return None
     # The token is not confirmed yet and may be released at any moment, so check again soon.

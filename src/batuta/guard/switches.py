@@ -1,7 +1,7 @@
 """Durable switches: the engine's pauses and the application's own switches. Each switch has one row with the operator
 who set it.
 
-A switch that cannot be read holds the work: during an outage of the database a guard must not admit by accident.
+A switch that cannot be read holds the work: during an outage of the database a guard must not admit work by accident.
 """
 
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from batuta.kernel.reasons import define
 # Delay before a held caller checks again, so that a changed switch takes effect within a second.
 RECHECK_AFTER = timedelta(seconds=1)
 
-SWITCH_ON = define("switch_on", "switch {switch} is on{turned}")
-SWITCH_OFF = define("switch_off", "switch {switch} is off{turned}")
-# The fact ``turned`` of the reasons above, for a switch that an operator set; it is empty in the default position.
-TURNED_BY = define("turned_by", ", set by {by}")
-TURNED_BY_WHY = define("turned_by_why", ", set by {by}: {said}")
+SWITCH_ON = define("switch_on", "switch {switch} is on{setting}")
+SWITCH_OFF = define("switch_off", "switch {switch} is off{setting}")
+# The fact ``setting`` of the reasons above, for a switch that an operator set; it is empty in the default position.
+SET_BY = define("set_by", ", set by {by}")
+SET_BY_WHY = define("set_by_why", ", set by {by}: {said}")
 NOT_SAID = ("", "-")  # stored reasons that contain no information
 SWITCH_AWAY = define("switch_away", "cannot read switch {switch}")
 SWITCH_UNREADABLE = define("switch_unreadable", "switch {switch} is unreadable: set it again")
@@ -49,13 +49,13 @@ class Switches(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchRule:
-    """Hold work while the switch ``key`` is in the position ``hold_when``. ``at_rest`` is the position of a switch that
-    was never set.
+    """A rule that holds work while the switch ``key`` is in position ``hold_when``. A switch that was never set is in
+    ``default``.
     """
 
     key: str
     hold_when: bool = True
-    at_rest: bool = False
+    default: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,14 +75,14 @@ class SwitchGuard(SwitchRule):
 def judge_switch(rule: SwitchRule, switch: Switch | None, now: datetime) -> Verdict:
     """Return whether a rule admits or holds, given the stored switch."""
     if switch is None or (switch.until is not None and now >= switch.until):
-        if rule.at_rest is not rule.hold_when:
+        if rule.default is not rule.hold_when:
             return Admit()
-        return Hold(now + RECHECK_AFTER, (SWITCH_ON if rule.at_rest else SWITCH_OFF)(switch=rule.key, turned=""))
+        return Hold(now + RECHECK_AFTER, (SWITCH_ON if rule.default else SWITCH_OFF)(switch=rule.key, setting=""))
     if switch.on is None:
         return Hold(now + RECHECK_AFTER, SWITCH_UNREADABLE(switch=rule.key))
     if switch.on is not rule.hold_when:
         return Admit()
     by, said = switch.set_by, switch.reason
-    turned = TURNED_BY(by=by) if said in NOT_SAID else TURNED_BY_WHY(by=by, said=said)
-    reason = (SWITCH_ON if switch.on else SWITCH_OFF)(switch=rule.key, turned=turned)
+    setting = SET_BY(by=by) if said in NOT_SAID else SET_BY_WHY(by=by, said=said)
+    reason = (SWITCH_ON if switch.on else SWITCH_OFF)(switch=rule.key, setting=setting)
     return Hold(min(switch.until or now + RECHECK_AFTER, now + RECHECK_AFTER), reason)

@@ -1,8 +1,8 @@
 """Runs every check concurrently, each within its own time limit, and caches the assessment.
 
-Within CACHED_FOR every caller gets the same assessment with the instant of its computation, so many callers cost one
-run of the checks. A change is visible after CACHED_FOR; a caller that needs the present state requests a fresh one.
-Probes test the parts that a process needs, each within a time limit; the worst result decides.
+Within CACHED_FOR every caller gets the same assessment with the instant of its computation, so that many callers need
+only one run of the checks. A change is visible after CACHED_FOR; a caller that needs the present state requests a fresh
+one. Probes test the parts that a process needs, each within a time limit; the worst result is the state of the process.
 """
 
 import asyncio
@@ -118,7 +118,7 @@ class HealthAggregator:
             case Raised(error=error):
                 return _broken_report(check, name_of(error), is_database=isinstance(error, StoreUnavailable))
             case Late():
-                return _broken_report(check, f"{check.timeout.total_seconds():g} s", is_late=True)
+                return _broken_report(check, check.timeout, is_late=True)
             case Returned(value=other):
                 return _broken_report(check, type(other).__name__)
 
@@ -133,7 +133,7 @@ class HealthAggregator:
                 return {"status": "error", "error": "it did not answer in time", "timestamp": now.isoformat()}
 
 
-def _broken_report(check: Check, why: str, *, is_late: bool = False, is_database: bool = False) -> Report:
+def _broken_report(check: Check, why: str | timedelta, *, is_late: bool = False, is_database: bool = False) -> Report:
     """Report a check that failed or was late: its section loses all points until the check works again."""
     finding = Finding(
         severity=Severity.ERROR,

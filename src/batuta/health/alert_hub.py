@@ -20,12 +20,12 @@ from batuta.health.alerts import (
     Alert,
     AlertChanges,
     AlertedCause,
+    AlertKind,
     AlertPolicy,
+    AlertTexts,
     Incident,
     IncidentChange,
-    Kind,
     LastSeen,
-    Wording,
     change_incident,
     decide_alerts,
 )
@@ -145,7 +145,7 @@ class AlertHub:
     store: AlertStore
     make_sinks: Callable[[], Sequence[Sink]]
     policy: AlertPolicy
-    wording: Wording
+    texts: AlertTexts
     clock: Clock
     events: Events
     now: Callable[[], datetime | None]
@@ -190,7 +190,7 @@ class AlertHub:
 
     def _decide(self, assessment: Assessment, before: Before) -> Decision:
         return Decision(
-            said=decide_alerts(assessment, before.alerted, self.policy, self.wording, before.now),
+            said=decide_alerts(assessment, before.alerted, self.policy, self.texts, before.now),
             incident=change_incident(assessment, before.seen, before.incident),
             seen=LastSeen(status=assessment.grade.value, score=assessment.score),
         )
@@ -229,9 +229,9 @@ class AlertHub:
         now = self.clock.now()
         root = tuple(finding for finding in assessment.findings if finding.cause == DATABASE_DOWN)
         known = {said.alerted.cause: said.alerted for said in self._unstored}
-        said = decide_alerts(replace(assess([], now), findings=root), known, self.policy, self.wording, now)
+        said = decide_alerts(replace(assess([], now), findings=root), known, self.policy, self.texts, now)
         for alerted, alert in zip(said.alerted, said.alerts, strict=True):
-            if alert.kind is Kind.ALERT:
+            if alert.kind is AlertKind.ALERT:
                 sinks = list(self._all_sinks().values())
                 took = await asyncio.gather(*(self._send(sink, alert, 1) for sink in sinks))
                 names = tuple(sink.name for sink, is_there in zip(sinks, took, strict=True) if is_there)

@@ -1,5 +1,5 @@
-"""Decide which alerts to send: one per cause, repeated after its cool-down, immediately if it becomes worse, and one
-when it ends.
+"""Decides which alerts to send. A cause gets one alert when it begins and one when it ends. The alert is repeated after
+a cool-down, or immediately if the cause becomes worse.
 
 A finding that another finding explains sends no alert. Alerts below critical wait for working hours. A cause that
 ends and returns within its cool-down is announced once, and so is its end. Incidents record periods of critical
@@ -26,14 +26,14 @@ WORKING_HOURS = Window(opens=time(8), lasts=timedelta(hours=12))
 FORGOTTEN = timedelta(days=1)
 
 
-class Kind(StrEnum):
+class AlertKind(StrEnum):
     ALERT = "alert"
     RECOVERY = "recovery"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    kind: Kind
+    kind: AlertKind
     cause: str
     severity: Severity
     message: str
@@ -52,7 +52,7 @@ class AlertedCause:
     gone_at: datetime | None = None
 
 
-class Wording(Protocol):
+class AlertTexts(Protocol):
     """Renders findings in the operators' language."""
 
     def message(self, finding: Finding) -> str: ...
@@ -82,7 +82,7 @@ class AlertChanges:
 
 
 def decide_alerts(
-    assessment: Assessment, known: Mapping[str, AlertedCause], policy: AlertPolicy, wording: Wording, now: datetime
+    assessment: Assessment, known: Mapping[str, AlertedCause], policy: AlertPolicy, texts: AlertTexts, now: datetime
 ) -> AlertChanges:
     present = {finding.cause: finding for finding in assessment.findings if finding.severity is not Severity.INFO}
     silenced = assessment.silenced
@@ -90,13 +90,17 @@ def decide_alerts(
         (
             alerted,
             Alert(
-                kind=Kind.ALERT, cause=alerted.cause, severity=alerted.severity, message=alerted.message, next_step=step
+                kind=AlertKind.ALERT,
+                cause=alerted.cause,
+                severity=alerted.severity,
+                message=alerted.message,
+                next_step=step,
             ),
         )
-        for alerted, step in _new_alerts(present, silenced, known, policy, wording, now)
+        for alerted, step in _new_alerts(present, silenced, known, policy, texts, now)
     ]
     gone = [
-        (replace(alerted, gone_at=now), _recovery(alerted, wording, now))
+        (replace(alerted, gone_at=now), _recovery(alerted, texts, now))
         for cause, alerted in known.items()
         if cause not in present and alerted.gone_at is None and policy.may_alert(alerted.severity, now)
     ]
@@ -116,7 +120,7 @@ def _new_alerts(
     silenced: Mapping[str, str],
     known: Mapping[str, AlertedCause],
     policy: AlertPolicy,
-    wording: Wording,
+    texts: AlertTexts,
     now: datetime,
 ) -> Iterator[tuple[AlertedCause, str]]:
     for cause, finding in present.items():
@@ -125,9 +129,9 @@ def _new_alerts(
             continue
         if policy.may_alert(finding.severity, now):
             since = finding.since or (before.since if before is not None and before.gone_at is None else now)
-            message = wording.message(finding)
+            message = texts.message(finding)
             alerted = AlertedCause(cause=cause, severity=finding.severity, at=now, since=since, message=message)
-            yield alerted, wording.next_step(finding)
+            yield alerted, texts.next_step(finding)
 
 
 def _is_due(finding: Finding, before: AlertedCause | None, policy: AlertPolicy, now: datetime) -> bool:
@@ -137,12 +141,12 @@ def _is_due(finding: Finding, before: AlertedCause | None, policy: AlertPolicy, 
     return is_worse or now - before.at >= policy.cool_down[finding.severity]
 
 
-def _recovery(alerted: AlertedCause, wording: Wording, now: datetime) -> Alert:
+def _recovery(alerted: AlertedCause, texts: AlertTexts, now: datetime) -> Alert:
     return Alert(
-        kind=Kind.RECOVERY,
+        kind=AlertKind.RECOVERY,
         cause=alerted.cause,
         severity=alerted.severity,
-        message=wording.describe_recovery(alerted, now),
+        message=texts.describe_recovery(alerted, now),
     )
 
 

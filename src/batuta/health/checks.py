@@ -221,7 +221,6 @@ def _circuit(circuit: Circuit, behind: Mapping[str, str]) -> Report:
     return Report(findings=(finding,), lost=3 if colon or not is_open else 8)
 
 
-OLD = timedelta(minutes=1)
 # With fewer transactions since its start, too few dead rows accumulate to matter.
 BUSY = 10_000
 # Under load, a transaction this many times older than the limit already slows the queue.

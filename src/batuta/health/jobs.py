@@ -160,7 +160,7 @@ def level(healths: Collection[JobHealth]) -> Level:
 
 
 def nothing_works(healths: Collection[JobHealth]) -> bool:
-    """Return whether every job that should have run until now is stale."""
+    """Return whether every job that should have run by now is stale."""
     judged = [health for health in healths if health.expected_at and health.state is not JobState.UNFINISHED]
     return bool(judged) and all(health.is_stale for health in judged)
 

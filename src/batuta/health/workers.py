@@ -8,7 +8,7 @@ from typing import Protocol
 
 from batuta.health.finding import BELOW_HEALTHY, Finding, Report, Severity, merge_reports
 from batuta.kernel.clock import brief
-from batuta.processes.heartbeat import EVERY, Status
+from batuta.processes.heartbeat import HEARTBEAT_EVERY, Status
 from batuta.processes.restarts import Budget, Restart
 
 BUDGET = Budget()
@@ -65,7 +65,7 @@ def _report_crash_loop(last: Restart, now: datetime) -> Report:
 
 
 # Three intervals of heartbeats, plus the time to write one.
-DEAD_AFTER = 3 * EVERY + timedelta(seconds=5)
+DEAD_AFTER = 3 * HEARTBEAT_EVERY + timedelta(seconds=5)
 # The scheduler's heartbeat may be late by one or two intervals; its dispatcher ticks every second.
 SILENT_AFTER = timedelta(seconds=45)
 # A dead process among several is reported for this long; an older one was probably removed on purpose.
@@ -116,7 +116,7 @@ class Beat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """The heartbeats read at ``now``, an instant of the clock that wrote them."""
+    """The heartbeats, and the instant ``now`` at which they were read, by the clock that wrote them."""
 
     now: datetime
     beats: tuple[Beat, ...]
@@ -247,8 +247,8 @@ def _stuck_threads(beats: Collection[Beat], now: datetime) -> Report:
 
 
 def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
-    """Report a missing scheduler, or a database on which no process has ever run. ``known_since`` is the instant since
-    which runs are expected of this database; None means never.
+    """Report a missing scheduler, or a database on which no process has ever run. ``known_since`` is the instant from
+    which runs are expected on this database; None means that none are expected yet.
 
     The oldest running process shows how long a scheduler could have run. So a restart after a night raises no alert about
     the last tick of the day before. A scheduler that replaced another one gets one more heartbeat of time, because it

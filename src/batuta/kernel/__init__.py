@@ -2,6 +2,7 @@
 
 from batuta.kernel.batcher import Batcher, BatchLoader
 from batuta.kernel.clock import Clock, SystemClock
+from batuta.kernel.identity import has_ended, make_owner
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps, loads
 from batuta.kernel.storable import is_writable, json_object, make_writable, mask_text
@@ -20,9 +21,11 @@ __all__ = [
     "SystemClock",
     "call_with_deadline",
     "dumps",
+    "has_ended",
     "is_writable",
     "json_object",
     "loads",
+    "make_owner",
     "make_writable",
     "mask_text",
     "name_of",

@@ -37,11 +37,11 @@ _UNITS = (("d", timedelta(days=1)), ("h", timedelta(hours=1)), ("min", timedelta
 
 def brief(length: timedelta) -> str:
     """Format a duration approximately, with one number and one unit, as in ``3 h``."""
-    seconds = max(0, round(length.total_seconds()))
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds // size} {unit}"
-    return f"{seconds} s"
+    rounded = timedelta(seconds=max(0, round(length.total_seconds())))
+    for unit, size in _UNITS:
+        if rounded >= 2 * size:
+            return f"{rounded // size} {unit}"
+    return f"{rounded.seconds} s"
 
 
 def exact(length: timedelta) -> str:

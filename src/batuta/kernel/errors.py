@@ -91,21 +91,24 @@ class UnknownSetting(ConfigError):
 
 
 class StrangeSetting(UnknownSetting):
-    sentence = "{name} is not a setting: rename it or unset it; docs/reference.md lists those there are"
+    sentence = "{name} is not a setting: rename it or unset it; docs/reference.md lists the existing ones"
 
 
 class InvalidSetting(ConfigError):
-    sentence = "{name} cannot be that: {why}. Correct it and start again"
+    sentence = "{name} has an invalid value: {why}. Correct it and start again"
 
 
 class MissingSetting(ConfigError):
     sentence = (
-        "{name} is not set and APP_ENV is production: set it (or {name}_FILE, a file that holds it) and start again"
+        "{name} is not set: set it (or {name}_FILE, a file that contains it) or, on your own machine only, "
+        "APP_ENV=development, and start again"
     )
 
 
 class MissingBeside(MissingSetting):
-    sentence = "{name} is not set and {beside} needs it: set it (or {name}_FILE, a file that holds it) and start again"
+    sentence = (
+        "{name} is not set and {beside} needs it: set it (or {name}_FILE, a file that contains it) and start again"
+    )
 
 
 class MarkerMismatch(ConfigError):
@@ -146,7 +149,7 @@ class InvalidLoop(ConfigError):
 
 
 class InvalidWindow(ConfigError):
-    sentence = "window '{window}' cannot be kept: {why}. Write it as in `batuta windows set morning 10:00 --minutes 120 --days 1-5`"
+    sentence = "window '{window}' is invalid: {why}. Write it as in `batuta windows set morning 10:00 --minutes 120 --days 1-5`"
 
 
 class UnknownWord(ConfigError):
@@ -158,7 +161,7 @@ class StrangeWord(UnknownWord):
 
 
 class AmbiguousId(ConfigError):
-    sentence = "several ids begin with {id}: {candidates}. Write more of the one you mean"
+    sentence = "several ids begin with {id}: {candidates}. Write more characters of the one you mean"
 
 
 class AddressTaken(ConfigError):
@@ -207,9 +210,7 @@ class RowLocked(StoreTimeout):
 
 
 class StoreReplaced(StoreUnavailable):
-    """The database file was deleted or replaced while it was open. Writes since then are lost; the process must end and
-    open the current file.
-    """
+    """The database file was deleted or replaced while it was open: later writes are lost, and the process must end."""
 
     sentence = (
         "the database file {where} was {what} while this process had it open, so nothing more is accepted: "
@@ -245,14 +246,7 @@ class FileReadOnly(StoreReadOnly):
 
 
 class FolderMissing(FileReadOnly):
-    sentence = (
-        "the folder {folder} of the database is not there: make it (`mkdir -p {folder}`) or choose another DATABASE_URL"
-    )
-
-
-def is_store_away(error: BaseException) -> bool:
-    """Return whether the store is temporarily unusable (unreachable, too slow or read-only), so that a retry may succeed."""
-    return isinstance(error, StoreUnavailable)
+    sentence = "the folder {folder} of the database does not exist: create it (`mkdir -p {folder}`) or choose another DATABASE_URL"
 
 
 class SchemaOutOfDate(StoreError):
@@ -261,7 +255,7 @@ class SchemaOutOfDate(StoreError):
 
 class MigrationChanged(StoreError):
     sentence = (
-        "migration {migration} was applied with another text: restore the file it was, and put the change in a new one"
+        "migration {migration} was applied with another text: restore the original file and put the change in a new one"
     )
 
 
@@ -272,11 +266,11 @@ class StatementRefused(StoreError):
 class QueryRefused(StoreError):
     """The database rejected a query that an operator typed."""
 
-    sentence = "the database refused the query ({why}): correct it; only one statement that reads is possible"
+    sentence = "the database refused the query ({why}): correct it; only a single read-only statement is possible"
 
 
 class TransactionMisuse(StoreError):
-    sentence = "{why}: pass on the transaction you have and use it until its block ends"
+    sentence = "{why}: use the open transaction until the end of its block"
 
 
 class UnstorableValue(BatutaError, TypeError, ValueError):
@@ -306,8 +300,8 @@ class ExitRefused(BatutaError):
 
 class EffectFailed(BatutaError):
     sentence = (
-        "the effect of an item failed with {raised}, and the engine's own database is available: the item failed, "
-        "look for the cause in the traceback"
+        "the effect of an item failed with {raised}, although the engine's own database is available: the item failed; "
+        "the log has the traceback"
     )
 
 
@@ -332,4 +326,4 @@ class Recycled(StartAgain):
 
 
 class DeadlineExceeded(BatutaError):
-    sentence = "{what} did not end by {deadline}: give it longer, or less to do"
+    sentence = "{what} did not end by {deadline}: extend the deadline, or reduce the work"

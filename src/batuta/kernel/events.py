@@ -39,9 +39,7 @@ class ProcessEnded(Event):
 
 
 class ProcessHeld(Event):
-    """The shutdown finished, but ``what`` (threads or tasks that are still running) keeps the process alive, so the
-    process exits by force.
-    """
+    """The shutdown finished, but ``what`` (threads or tasks) still runs, so the process exits by force."""
 
     role: str
     what: str
@@ -132,7 +130,7 @@ class LoopRestarted(Event):
     stack: str
 
 
-class TaskDeaf(Event):
+class TaskUncancellable(Event):
     """A task ignored every cancellation, so its process drains and ends."""
 
     loop: str
@@ -150,7 +148,7 @@ class EventLoopBlocked(Event):
     stack: str | None
 
 
-class EventLoopAnswers(Event):
+class EventLoopResponds(Event):
     """The event loop responds again after a block."""
 
     silent_for: timedelta
@@ -172,9 +170,7 @@ class ProcessRecycled(Event):
 
 
 class ShutdownPhase(Event):
-    """A shutdown enters a phase (see ``supervise.shutdown``). ``loops`` are the loops it waits for; ``left`` is the
-    time until the deadline.
-    """
+    """A shutdown enters a phase (``supervise.shutdown``) and waits for ``loops``. ``left`` is the time until the deadline."""
 
     phase: str
     loops: tuple[str, ...]
@@ -186,9 +182,6 @@ class LoopEnded(Event):
 
     loop: str
     drained: bool
-
-
-# Imported here under their own names, because this module lists all events.
 
 
 class SwitchChanged(Event):
@@ -210,6 +203,15 @@ class RequestAnswered(Event):
     status: int
     took: timedelta
     request_id: str
+    caller: str | None = None  # the name of the token or session; None if the route is open or the request was refused
+
+
+class RequestsRefused(Event):
+    """The API refused requests of one client: ``count`` requests in the minute that starts at ``since``."""
+
+    client: str
+    since: datetime
+    count: int
 
 
 class RequestCrashed(Event):
@@ -331,15 +333,16 @@ class ControlSet(Event):
 
 
 class ItemsClaimed(Event):
-    """A worker claimed a batch of items and starts them. ``waited`` holds, for each item, the seconds since it was due."""
+    """A worker claimed a batch of items and starts them. ``waited`` has, for each item, the seconds since it was due."""
 
     queue: str
     waited: tuple[float, ...]
 
 
 class ItemsSettled(Event):
-    """A batch of items was settled. ``counts`` holds the items per outcome; ``lost`` counts the items whose lease
-    another worker held. ``took`` holds the seconds of each handler that ended since the previous event of this kind.
+    """A batch of items was settled. ``counts`` has the number of items per outcome; ``lost`` counts the items whose
+    lease another worker held. ``took`` has the seconds of each handler that ended since the previous event of this
+    kind.
     """
 
     queue: str
@@ -362,6 +365,12 @@ class ItemCrashed(Event):
     error: BaseException
 
 
+class CallRejected(Event):
+    """A call or a result in Redis is not JSON, so another program wrote it. It was not executed. ``size`` is in bytes."""
+
+    size: int
+
+
 class ItemLost(Event):
     """The lease of an item ended before its worker finished, so the worker's result was not written."""
 
@@ -370,9 +379,7 @@ class ItemLost(Event):
 
 
 class TaskThreadsStuck(Event):
-    """The number of stuck threads of one task has changed to ``stuck``. A thread is stuck if its synchronous task
-    function runs beyond the time limit.
-    """
+    """The number of threads that still run a call of one task past its time limit is now ``stuck``."""
 
     task: str
     stuck: int
@@ -455,13 +462,10 @@ Subscriber: TypeAlias = Callable[[Event], None]
 class Events(Protocol):
     def emit(self, event: Event) -> None:
         """Pass the event to the subscribers without blocking. Never raises."""
-        ...
 
 
 class Fanout:
-    """Passes each event to every subscriber, in order. The failure of a subscriber affects neither the emitter nor the
-    other subscribers.
-    """
+    """Passes each event to every subscriber, in order. A subscriber that fails affects neither emitter nor other subscribers."""
 
     def __init__(self, *subscribers: Subscriber) -> None:
         self._subscribers = list(subscribers)

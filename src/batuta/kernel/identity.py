@@ -4,10 +4,10 @@ A lease owner is ``host:pid:started:place:random``. ``started`` is the process's
 ticks since boot). ``place`` is a digest of the boot id, the pid namespace and the time namespace. If the kernel does
 not provide these values (macOS, or a ``/proc`` of another pid namespace), both are ``-``.
 
-A process can be proven dead only by a process of the same host and place, from the kernel's process table. The proof
-is one of three facts. Either no process has the pid, or its process has another start time, or its process is a
-zombie without other threads. In every other case the verdict is unknown, and the expiry of the lease decides. No
-wall clock is involved.
+A process can be proven dead only by a process of the same host and place, from the kernel's process table. The proof is
+one of three facts. Either no process has the pid, or its process has another start time, or its process is a zombie
+without other threads. In every other case the verdict is unknown, and the work of the process is recovered after its
+lease expires. No wall clock is involved.
 """
 
 import hashlib
@@ -78,11 +78,9 @@ class Processes(Protocol):
 
     def status(self, pid: int) -> ProcessStatus | None:
         """Return the status of a process, or None if it is not visible. Raises OSError if the status cannot be read."""
-        ...
 
     def has(self, pid: int) -> bool:
         """Return whether any process has this pid, including processes that this process may not inspect."""
-        ...
 
 
 class ProcFiles:
@@ -131,10 +129,14 @@ def identity() -> ProcessIdentity:
 
 
 def make_owner(ids: Ids) -> str:
-    """Create a lease owner for this process. The random part keeps it unique even if a restarted process gets the same
-    host and pid.
-    """
+    """Create a lease owner for this process, unique even if a restarted process gets the same host and pid."""
     return f"{identity()}:{ids.new()}"
+
+
+def has_ended(owner: str) -> bool:
+    """Return whether the process of a lease owner has provably ended. False means alive or unknown."""
+    process = ProcessIdentity.parse(owner)
+    return process is not None and verdict(process, identity(), ProcFiles()) is Verdict.DEAD
 
 
 def short(owner: str) -> str:
@@ -160,9 +162,7 @@ def _namespace(kind: str) -> str:
 
 
 def _time_namespace() -> str:
-    """Return the time namespace of this process, because the kernel reports start times relative to it. Older kernels
-    have no time namespaces.
-    """
+    """Return the time namespace, to which the kernel's start times refer, or ``-`` if the kernel has none."""
     try:
         return _namespace("time")
     except FileNotFoundError:

@@ -13,18 +13,28 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseHolder:
-    """A process that holds leases. ``owner`` is unique per start of the process. A lease that is not renewed within
-    ``lease`` is lost.
-    """
+    """A process that holds leases of length ``lease``. ``owner`` is unique per start of the process."""
 
     owner: str
     lease: timedelta
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewed:
+    """The result of a renewal: the ids of the rows whose leases were not simply renewed."""
+
+    lost: frozenset[str] = frozenset()  # the lease is proven lost
+    unchecked: frozenset[str] = frozenset()  # another transaction has locked the row: the renewal is to be retried
+    cancelled: frozenset[str] = frozenset()  # a cancellation of the work was requested
+
+
+def recheck_after(lease: timedelta) -> timedelta:
+    """Return the pause before a write to a locked row is retried."""
+    return lease / 12
+
+
 async def renew_until_cancelled(renew: Callable[[], Awaitable[object]], lease: timedelta, clock: Clock) -> NoReturn:
-    """Renew a lease after every third of its length until this task is cancelled. While the store is unavailable,
-    renewals are retried. Used for work outside the supervisor.
-    """
+    """Renew a lease after every third of its length until this task is cancelled, for work outside the supervisor."""
     while True:
         await clock.sleep(lease.total_seconds() / 3)
         await insist(renew, clock)
@@ -34,7 +44,7 @@ class SilenceDetector(Generic[Key]):
     """Measures how long a lease stays unchanged, by the monotonic clock, so that a wrong wall clock has no effect.
 
     A key contains every value that a renewal changes. The time between two calls of ``look`` counts for at most
-    ``longest_look``. If this process or the database was suspended, the holder may have been suspended as well.
+    ``longest_look``, because a suspended machine may also have suspended the holder.
     """
 
     def __init__(self, longest_look: timedelta) -> None:

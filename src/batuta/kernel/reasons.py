@@ -1,10 +1,11 @@
 """Reasons as values: why a run, item or alert waits, was held, skipped or missed, or why it failed or ended.
 
-    define ──▶ ReasonCode ── facts ──▶ Reason ── encode ──▶ JSON text in a column ── decode ──▶ Reason ──▶ ``Texts.reason``
+    define ──▶ ReasonCode ── facts ──▶ Reason ── encode ──▶ JSON text in a column ── decode ──▶ Reason ──▶
+``Texts.reason``
 
-A reason is an English sentence together with its code and its facts. Code and SQL statements compare the code;
-``batuta.texts`` renders the sentence in the reader's language. A plain text (from an application or an older
-version) is a reason without a code: it is stored and shown unchanged.
+A reason is an English sentence together with its code and its facts. Programs and SQL statements compare the code;
+``batuta.texts`` renders the sentence in the reader's language. A plain text (from an application or an older version)
+is a reason without a code: it is stored and shown unchanged.
 
 Facts are texts, numbers, durations, instants (shown in the zone they carry) and other reasons.
 """
@@ -27,7 +28,7 @@ LONGEST: Final = 4_000
 
 
 class Reason(str):
-    """An English sentence together with its code and its facts. Code compares ``code``, never the sentence."""
+    """An English sentence together with its code and its facts. Compare the ``code`` of reasons, never the sentence."""
 
     __slots__ = ("_code", "_facts")
     _code: str
@@ -144,8 +145,8 @@ def prefix_of(code: str) -> str:
 
 
 def describe_reason(reason: str | None, name: str = "reason") -> dict[str, Json]:
-    """Return the code and the facts of a reason as two fields for a JSON document. ``name`` is the field that holds the
-    sentence.
+    """Return the code and the facts of a reason as two JSON fields, ``<name>_code`` and ``<name>_facts``. The caller
+    adds the sentence itself as ``name``.
     """
     if not isinstance(reason, Reason):
         return {f"{name}_code": None, f"{name}_facts": None}
@@ -154,7 +155,7 @@ def describe_reason(reason: str | None, name: str = "reason") -> dict[str, Json]
 
 
 def read_reason(sentence: str, code: object, facts: object) -> str:
-    """Restore a reason from the fields that ``describe_reason`` made in another process. Without a code, return the
+    """Restore a reason from its sentence and the fields that ``describe_reason`` returned. Without a code, return the
     plain sentence.
     """
     if not isinstance(code, str) or not code or not isinstance(facts, Mapping):

@@ -39,6 +39,15 @@ def is_writable(text: str) -> bool:
     return _UNWRITABLE.search(text) is None
 
 
+# Characters that move the cursor, change the terminal or reverse the order of the following text.
+CONTROLS = (
+    *(*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
+    *(0x061C, 0x200E, 0x200F, 0x2028, 0x2029),
+)
+# For ``str.translate``: a text that a terminal shows as it is written.
+PRINTABLE = {code: "\N{REPLACEMENT CHARACTER}" for code in CONTROLS if chr(code) not in "\t\n"} | {ord("\r"): ""}
+
+
 def make_writable(text: str) -> str:
     """Replace characters that cannot be stored or displayed with the replacement character."""
     return _UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", text)
@@ -54,8 +63,7 @@ def mask_text(value: object, longest: int) -> str:
         return value.map(lambda text: mask_text(text, longest))
     text = type(value).__name__ if isinstance(value, BaseException) else _text_of(value)
     if len(text) > LOOKED_AT:
-        # Cut between words, because masking does not recognise half a number; cut inside a word if that word is nearly
-        # the whole text.
+        # Cut between words, because masking does not recognise half a number, unless a word is nearly the whole text.
         head = text[:LOOKED_AT]
         words = head.rpartition(" ")[0]
         text = words if len(words) >= longest else head
@@ -72,9 +80,7 @@ def count(value: object) -> int | None:
 def json_object(
     value: Mapping[str, object], most: int, of_text: Callable[[str], str] = make_writable
 ) -> dict[str, Json] | None:
-    """Return a JSON copy of a mapping, with null for numbers that JSON or other programs cannot represent. Return None
-    if the copy is longer than about ``most`` characters.
-    """
+    """Return a JSON copy of a mapping, or None if it is longer than about ``most`` characters. Invalid numbers become null."""
     copy = _Copy(most, of_text)
     copied = dict(copy.items(value, DEEPEST))
     return None if copy.is_too_long else copied
@@ -152,16 +158,13 @@ _DEEPEST = 700
 _NESTS = (dict, list, tuple)
 # NUL as JSON writes it: \u0000 after an even number of backslashes.
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
-# From this value on, PostgreSQL returns a float without a fraction as an integer, and Python writes it with an
-# exponent.
+# From this value on, PostgreSQL returns a float as an integer, and Python writes it with an exponent.
 _LARGEST_FLOAT = 1e16
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def refuse_unstorable(value: object, kind: str, limit: int | None = None) -> None:
-    """Raise UnstorableValue if a database would return the value changed, or PayloadTooLarge if it has more than
-    ``limit`` bytes of JSON.
-    """
+    """Raise UnstorableValue if a database would change the value, and PayloadTooLarge if its JSON exceeds ``limit`` bytes."""
     if value is None:
         return
     if limit is not None:
@@ -172,16 +175,13 @@ def refuse_unstorable(value: object, kind: str, limit: int | None = None) -> Non
         raise PayloadTooLarge(kind=kind, size=size, limit=limit)
     if "\\u0000" in text and _NUL.search(text):
         raise _unstorable(kind, "nul", "PostgreSQL stores no NUL character; remove it or encode the bytes")
-    # Comparing with the decoded text is much faster than walking the value in Python. The walk runs only on a
-    # difference, to find its cause.
+    # Comparing with the decoded text is fast. Python walks the value only to find the cause of a difference.
     if "e+" in text or "-0.0" in text or json.loads(text) != value:
         _refuse_changed(value, kind)
 
 
 def refuse_each_unstorable(values: list[list[object]], kind: str, limit: int) -> None:
-    """Check all values in one pass, and raise an error if any of them cannot be stored. ``limit`` is the maximum bytes
-    of JSON per value.
-    """
+    """Raise an error if any value cannot be stored. ``limit`` is the maximum bytes of JSON per value."""
     try:
         refuse_unstorable(values, kind, limit)
     except PayloadTooLarge:
@@ -215,9 +215,7 @@ def refuse_unstorable_priority(priority: int) -> None:
 
 
 def _refuse_obviously_large(value: object, kind: str, limit: int) -> None:
-    """Raise PayloadTooLarge for an obviously too large value without encoding it, because encoding would block the
-    event loop. Each character and each element takes at least one byte.
-    """
+    """Raise PayloadTooLarge without encoding the value: each character and each element takes at least one byte."""
     inner = value if isinstance(value, list | tuple) else ()
     for each in chain((value,), inner, *(level for level in inner if isinstance(level, list | tuple))):
         if isinstance(each, str | list | tuple | dict) and len(each) > limit:

@@ -17,9 +17,7 @@ MOST_LISTED: Final = 8
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word most similar to ``word``, or the only known word that begins with it. Return None if no
-    word qualifies.
-    """
+    """Return the known word most similar to ``word``, else the only known word that begins with it, else None."""
     words = list(dict.fromkeys(known))
     if found := difflib.get_close_matches(word, words, n=1, cutoff=LIKE_ENOUGH):
         return found[0]

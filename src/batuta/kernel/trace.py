@@ -97,8 +97,7 @@ class _Step:
 
 
 def _span_id() -> str:
-    # A span id only distinguishes steps and is not a secret, so a fast random source is enough. Every item of a queue needs
-    # a span id.
+    # A fast random source: a span id is not a secret, and every item of a queue needs one.
     return f"{random.getrandbits(64) or 1:016x}"
 
 

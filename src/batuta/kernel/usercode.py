@@ -19,9 +19,7 @@ from batuta.kernel.waiting import cancel_and_wait, with_deadline
 
 
 class Returned(NamedTuple):
-    """The code returned a value. This class is a tuple, because one object is created per item and a frozen dataclass
-    is slower to create.
-    """
+    """The code returned a value. A tuple, because one is created per item and a frozen dataclass is slower."""
 
     value: object
 
@@ -43,7 +41,7 @@ class Late:
 Called: TypeAlias = Returned | Raised | Late
 DOES_NOT_END = define("does_not_end", "{what} does not end")
 # Grace period of a cancelled call before it counts as late.
-STUBBORN = timedelta(seconds=1)
+CANCEL_TIMEOUT = timedelta(seconds=1)
 
 
 async def call(function: Callable[[], Awaitable[object]]) -> Returned | Raised:
@@ -57,9 +55,7 @@ async def call(function: Callable[[], Awaitable[object]]) -> Returned | Raised:
 async def call_with_deadline(
     function: Callable[[], Awaitable[object]], deadline: datetime, clock: Clock, what: str
 ) -> Called:
-    """Call the application's code, cancel it at ``deadline``, and return its outcome. Only a cancellation of the
-    calling task is raised.
-    """
+    """Call the code, cancel it at ``deadline``, and return its outcome. Raise only a cancellation of the calling task."""
     try:
         return await with_deadline(deadline, call(function), clock, what)
     except DeadlineExceeded as late:
@@ -89,7 +85,7 @@ class Question:
             deadline = self._clock.now() + self._timeout
             self._asking = asyncio.create_task(call_with_deadline(self._call, deadline, self._clock, self._what))
         asking = self._asking
-        alarm = asyncio.create_task(self._clock.sleep((self._timeout + STUBBORN).total_seconds()))
+        alarm = asyncio.create_task(self._clock.sleep((self._timeout + CANCEL_TIMEOUT).total_seconds()))
         try:
             await asyncio.wait([asking, alarm], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -114,30 +110,30 @@ class Threads:
 
     @property
     def left_behind(self) -> int:
-        return sum(thread.is_alive() and heard.cancelled() for thread, heard in self._threads.items())
+        return sum(thread.is_alive() and result.cancelled() for thread, result in self._threads.items())
 
     async def call(self, function: Callable[..., object], *arguments: object, name: str) -> object:
         loop = asyncio.get_running_loop()
-        heard: asyncio.Future[Returned | Raised] = loop.create_future()
+        result: asyncio.Future[Returned | Raised] = loop.create_future()
         inside = partial(contextvars.copy_context().run, function, *arguments)
 
         def work() -> None:
             outcome = _outcome_here(inside)
             with suppress(RuntimeError):  # the event loop has ended, so no caller waits
-                loop.call_soon_threadsafe(_tell, heard, outcome)
+                loop.call_soon_threadsafe(_set_outcome, result, outcome)
 
         thread = threading.Thread(target=work, name=name, daemon=True)
         thread.start()
-        self._threads = {each: future for each, future in self._threads.items() if each.is_alive()} | {thread: heard}
-        outcome = await heard
+        self._threads = {each: future for each, future in self._threads.items() if each.is_alive()} | {thread: result}
+        outcome = await result
         if isinstance(outcome, Raised):
             raise outcome.error
         return outcome.value
 
 
-def _tell(heard: "asyncio.Future[Returned | Raised]", outcome: Returned | Raised) -> None:
-    if not heard.done():
-        heard.set_result(outcome)
+def _set_outcome(result: "asyncio.Future[Returned | Raised]", outcome: Returned | Raised) -> None:
+    if not result.done():
+        result.set_result(outcome)
 
 
 async def ordinary(call: Callable[[], Awaitable[object]]) -> object:

@@ -4,14 +4,14 @@
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import DeadlineExceeded, StoreError, is_store_away
+from batuta.kernel.errors import DeadlineExceeded, StoreUnavailable
 
-MANY = 64  # after this many doublings, every wait exceeds every cap
+MOST_DOUBLINGS = 64  # after this many doublings, every wait exceeds every cap
 
 
 def exponential(attempt: int, base: timedelta, cap: timedelta) -> timedelta:
@@ -20,7 +20,7 @@ def exponential(attempt: int, base: timedelta, cap: timedelta) -> timedelta:
         raise ValueError("attempts count from 1")
     doublings = attempt - 1
     # Compare as numbers first, because a timedelta overflows after many doublings.
-    factor: int = 2 ** min(doublings, MANY)
+    factor: int = 2 ** min(doublings, MOST_DOUBLINGS)
     return cap if factor >= cap / base else base * factor
 
 
@@ -34,24 +34,13 @@ def equal_jitter(wait: timedelta, chance: float) -> timedelta:
     return min(wait, wait / 2 + wait / 2 * chance)  # rounding of the two halves must not exceed ``wait``
 
 
-def from_list(attempt: int, waits: Sequence[timedelta]) -> timedelta | None:
-    """Return the wait after the given attempt, or None at the end of the list. A list of n waits allows n retries after
-    the first attempt.
-    """
-    if attempt < 1:
-        raise ValueError("attempts count from 1")
-    return waits[attempt - 1] if attempt <= len(waits) else None
-
-
 T = TypeVar("T")
 FIRST_REST = timedelta(milliseconds=250)
 LONGEST_REST = timedelta(seconds=5)
 
 
 async def first_of(*awaitables: Awaitable[Any]) -> int:
-    """Wait until the first of several awaitables ends, cancel the others, and return the index of the first. If the
-    first failed, raise its error.
-    """
+    """Wait until the first of several awaitables ends, cancel the others, and return its index or raise its error."""
     tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -75,9 +64,7 @@ async def insist(write: Callable[[], Awaitable[T]], clock: Clock) -> T:
     while True:
         try:
             return await write()
-        except StoreError as error:
-            if not is_store_away(error):
-                raise
+        except StoreUnavailable:
             failures += 1
         await clock.sleep(exponential(failures, FIRST_REST, LONGEST_REST).total_seconds())
 

@@ -22,6 +22,7 @@ from batuta.kernel.errors import BatutaError
 from batuta.kernel.masking import mask
 from batuta.kernel.masking.credentials import WITHHELD
 from batuta.kernel.masking.fields import Kind, kind_of, mask_value
+from batuta.kernel.storable import PRINTABLE
 
 # Exceptions whose messages contain only code, files and sockets. AssertionError is absent: its message is free text,
 # and the source line shown identifies the assertion.
@@ -151,7 +152,7 @@ def scrub(value: object, depth: int = _DEEPEST) -> object:
 def scrub_text(text: str) -> str:
     """Mask text, limit its length and replace control characters."""
     if not text.isprintable():
-        text = text.encode("utf-8", "replace").decode().translate(_UNPRINTABLE)
+        text = text.encode("utf-8", "replace").decode().translate(PRINTABLE)
     if len(text) <= _LONGEST_TEXT:
         return mask(text)
     # Cut between words: the mask would not recognize half a number.
@@ -196,10 +197,6 @@ def _scrub_number(number: int | float) -> object:
 
 def _key(key: object) -> str:
     return scrub_text(key.decode("utf-8", "replace") if isinstance(key, bytes) else str(key))
-
-
-_CONTROLS = [*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029]
-_UNPRINTABLE = {code: "\N{REPLACEMENT CHARACTER}" for code in _CONTROLS if chr(code) not in "\t\n"} | {ord("\r"): ""}
 
 
 _LITERAL = re.compile(r"'(?:[^'\\\r\n]|\\.)*'|\"(?:[^\"\\\r\n]|\\.)*\"")

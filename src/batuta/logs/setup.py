@@ -79,6 +79,11 @@ def configure(
     # The pool logs every attempt to reach a server that is down, with a traceback. The failing loop reports the outage
     # once.
     logging.getLogger("asyncpg.pool").setLevel(logging.CRITICAL)
+    # A process without free file descriptors would log each attempt to accept a connection.
+    library = logging.getLogger("asyncio")
+    for each in [filter for filter in library.filters if isinstance(filter, OncePerSecond)]:
+        library.removeFilter(each)
+    library.addFilter(OncePerSecond())
     install_hooks()
     structlog.configure(
         processors=[
@@ -91,6 +96,21 @@ def configure(
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
+
+
+class OncePerSecond(logging.Filter):
+    """Drops a record that repeats the text of another one of the same second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._second, self._seen = 0, set[str]()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if int(record.created) != self._second:
+            self._second, self._seen = int(record.created), set()
+        is_new = (text := str(record.msg)[:200]) not in self._seen
+        self._seen.add(text)
+        return is_new
 
 
 class LineFormatter(structlog.stdlib.ProcessorFormatter):

@@ -95,6 +95,8 @@ class LogSubscriber:
 
     def __call__(self, event: events.Event) -> None:
         line = LINES[type(event)](event)
+        if not logging.getLogger(LOGGER).isEnabledFor(line.level):
+            return
         trace = {"exc_info": line.trace} if line.trace is not None else {}
         fields = {self._wording.rename(name): value for name, value in fields_of(event).items()}
         phrase = self._wording.phrase(event, line.words)
@@ -193,6 +195,8 @@ def _loop_end_line(event: events.LoopEnded) -> Line:
 def _request_line(event: events.RequestAnswered) -> Line:
     if event.status >= 500:
         return Line("request answered", logging.ERROR)
+    if event.caller is None and event.status in (401, 429):
+        return Line("request answered", logging.DEBUG)  # counted in RequestsRefused, one line a minute
     # Debug level for frequent health requests and for job calls, which are also logged as runs.
     is_routine = event.route.startswith(("/health", "/jobs/"))
     return Line("request answered", logging.DEBUG if is_routine else logging.INFO)
@@ -247,11 +251,11 @@ LINES: Mapping[type[events.Event], Callable[..., Line]] = {
     events.LoopRecovered: lambda event: Line("loop recovered"),
     events.LoopStuck: lambda event: Line(f"{WATCHDOG} loop stuck: its tick is cancelled", logging.ERROR),
     events.LoopRestarted: lambda event: Line(f"{WATCHDOG} loop restarted", logging.WARNING),
-    events.TaskDeaf: lambda event: Line(
+    events.TaskUncancellable: lambda event: Line(
         f"{WATCHDOG} a task ignores its cancellation: FAIL, the process ends", logging.ERROR
     ),
     events.EventLoopBlocked: _blocked_loop_line,
-    events.EventLoopAnswers: lambda event: Line(f"{WATCHDOG} event loop answers again", logging.WARNING),
+    events.EventLoopResponds: lambda event: Line(f"{WATCHDOG} event loop responds again", logging.WARNING),
     events.StackFound: lambda event: Line(f"{WATCHDOG} stack of a process that died without a report", logging.ERROR),
     events.ProcessRecycled: lambda event: Line(f"{WATCHDOG} process recycled: it drains and restarts"),
     events.ShutdownPhase: _shutdown_phase,
@@ -259,6 +263,7 @@ LINES: Mapping[type[events.Event], Callable[..., Line]] = {
     events.SwitchChanged: lambda event: Line("switch turned on" if event.on else "switch turned off"),
     events.MigrationApplied: lambda event: Line("migration applied"),
     events.RequestAnswered: _request_line,
+    events.RequestsRefused: lambda event: Line("requests refused", logging.WARNING),
     events.RequestCrashed: lambda event: Line("request crashed", logging.ERROR, trace=event.error),
     events.JobAnswered: _job_answer_line,
     events.JobCrashed: lambda event: Line("job crashed", logging.ERROR, trace=event.error),
@@ -286,6 +291,11 @@ LINES: Mapping[type[events.Event], Callable[..., Line]] = {
     events.ItemsSettled: lambda event: Line("items settled"),
     events.ItemOverdue: lambda event: Line(f"{TIMEOUT} item exceeded its time limit: it is stopped", logging.WARNING),
     events.ItemCrashed: lambda event: Line("item crashed", logging.ERROR, trace=event.error),
+    events.CallRejected: lambda event: Line(
+        "rejected a call in Redis that is not JSON: another program writes to this Redis; "
+        "change REDIS_PASSWORD and delete the key",
+        logging.ERROR,
+    ),
     events.ItemLost: lambda event: Line("item was taken over by another worker", logging.WARNING),
     events.ItemsRescued: _rescue_line,
     events.TaskThreadsStuck: lambda event: Line(

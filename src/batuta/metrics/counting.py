@@ -32,7 +32,7 @@ COUNTERS: tuple[tuple[type[events.Event], str, str, str], ...] = (
     (events.LoopRecovered, "loop_recoveries", "Recoveries of failing loops", "loop"),
     (events.LoopAbandoned, "loops_abandoned", "Loops that failed too often and ended their process", "loop"),
     (events.LoopRestarted, "loop_restarts", "Restarts of stuck loops", "loop"),
-    (events.TaskDeaf, "deaf_tasks", "Tasks that ignored their cancellation", "loop"),
+    (events.TaskUncancellable, "uncancellable_tasks", "Tasks that ignored their cancellation", "loop"),
     (events.ProcessRecycled, "process_recycled", "Processes recycled because of their size or age", "role"),
     (events.SubscriberFailed, "subscriber_failures", "Failures of event subscribers", "subscriber"),
 )

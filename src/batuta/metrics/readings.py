@@ -42,7 +42,7 @@ class CachedReading:
 
 
 class Readings(Collector):
-    """Collects metrics from the store. ``refresh`` reads, and ``collect`` returns the last result, because
+    """Collects metrics from the store. ``refresh`` reads the metrics, and ``collect`` returns the last result, because
     prometheus-client cannot await.
     """
 

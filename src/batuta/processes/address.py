@@ -8,9 +8,7 @@ from batuta.kernel.reasons import Reason
 
 
 def listen(host: str, port: int, setting: str = "PORT") -> socket.socket:
-    """Bind and return the listening socket. The parent calls it before it starts any child, so that a taken port gives
-    one error and no half-started process tree.
-    """
+    """Bind and return the listening socket. The parent binds before it starts a child, so a taken port gives one error."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     except OSError as error:

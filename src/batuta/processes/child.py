@@ -13,9 +13,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Self
 
+from batuta.kernel.identity import ProcFiles
 from batuta.kernel.reasons import Reason, define
 from batuta.supervise.stacks import NOT_WORTH_KEEPING, main_thread_first
 
@@ -23,7 +23,7 @@ EXIT_CODE = define("exit_code", "exit code {status}")
 KILLED_BY = define("killed_by", "killed by {signal}")
 
 LONGEST_LINE = 64 * 1024
-MOST_WORDS = 400
+MOST_DUMP_LINES = 400
 # Format of faulthandler; unlike a traceback, it has no comma before "in".
 DUMP_BEGINS = re.compile(r"Fatal Python error: |Timeout \(\d+:\d\d:\d\d")
 DUMPED = re.compile(
@@ -40,26 +40,26 @@ STATES = {
 
 
 class ChildProcess(asyncio.SubprocessProtocol):
-    """One child process. ``say`` receives each line of its output; ``rouse`` is called when the process has ended."""
+    """One child process. ``on_line`` receives each line of its output; ``on_exit`` is called when the process has ended."""
 
-    def __init__(self, say: Callable[[str], None], rouse: Callable[[], None]) -> None:
-        self._say = say
-        self._rouse = rouse
-        self._begun = b""
+    def __init__(self, on_line: Callable[[str], None], on_exit: Callable[[], None]) -> None:
+        self._on_line = on_line
+        self._on_exit = on_exit
+        self._unfinished_line = b""
         self._dump: list[str] = []
         self._transport: asyncio.SubprocessTransport | None = None
         self._is_dumping = False
-        self._has_said_all = asyncio.Event()
+        self._has_closed_output = asyncio.Event()
         self._has_ended = asyncio.Event()
         self.pid = 0
 
     @classmethod
     async def start(
-        cls, argv: Sequence[str], env: Mapping[str, str], say: Callable[[str], None], rouse: Callable[[], None]
+        cls, argv: Sequence[str], env: Mapping[str, str], on_line: Callable[[str], None], on_exit: Callable[[], None]
     ) -> Self:
         """Start the program. Raise OSError if it does not exist or the system cannot create another process."""
         _, child = await asyncio.get_running_loop().subprocess_exec(
-            lambda: cls(say, rouse),
+            lambda: cls(on_line, on_exit),
             *argv,
             env=dict(env),
             stdin=asyncio.subprocess.DEVNULL,
@@ -82,14 +82,12 @@ class ChildProcess(asyncio.SubprocessProtocol):
 
     @property
     def state(self) -> str | None:
-        """The kernel's state of the process, in words for operators. None if the process is idle or the system does not
-        report a state.
-        """
+        """The kernel's state of the process, in words for operators; None if the process is idle or its state is unknown."""
         try:
-            stat = Path(f"/proc/{self.pid}/stat").read_text()
+            status = ProcFiles().status(self.pid)
         except OSError:
             return None
-        return STATES.get(stat.rpartition(")")[2].split()[0])
+        return None if status is None else STATES.get(status.state)
 
     def forbid_cores(self) -> None:
         """Forbid core dumps of the child: a dump after a request for its stack would write memory with personal data to disk."""
@@ -124,16 +122,14 @@ class ChildProcess(asyncio.SubprocessProtocol):
         return True
 
     async def clean_up(self, timeout: float) -> None:
-        """Kill the processes that the child left behind and read its last lines for up to ``timeout`` seconds; another
-        process may hold its pipe open.
-        """
+        """Kill what the child left behind and read its last lines for up to ``timeout`` s; another process may hold its pipe."""
         self.kill()
         try:
             async with asyncio.timeout(timeout):
                 await self._has_ended.wait()
-                await self._has_said_all.wait()
+                await self._has_closed_output.wait()
         except TimeoutError:
-            self._has_said_all.set()
+            self._has_closed_output.set()
         if self._transport is not None:
             self._transport.close()
 
@@ -147,30 +143,30 @@ class ChildProcess(asyncio.SubprocessProtocol):
         self.pid = transport.get_pid()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        *lines, self._begun = (self._begun + data).split(b"\n")
-        if len(self._begun) > LONGEST_LINE:
-            lines, self._begun = [*lines, self._begun], b""
+        *lines, self._unfinished_line = (self._unfinished_line + data).split(b"\n")
+        if len(self._unfinished_line) > LONGEST_LINE:
+            lines, self._unfinished_line = [*lines, self._unfinished_line], b""
         for line in lines:
-            self._hear(line)
+            self._read_line(line)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        if self._begun:
-            self._hear(self._begun)
-        self._has_said_all.set()
+        if self._unfinished_line:
+            self._read_line(self._unfinished_line)
+        self._has_closed_output.set()
 
     def process_exited(self) -> None:
         """Handle the exit before the pipe closes: a process that the child started may hold the pipe open forever."""
         self._has_ended.set()
-        self._rouse()
+        self._on_exit()
 
-    def _hear(self, line: bytes) -> None:
+    def _read_line(self, line: bytes) -> None:
         text = line.decode(errors="replace").rstrip()
         if DUMP_BEGINS.match(text):
             self._dump, self._is_dumping = [text], True
         elif self._is_dumping and (not text or DUMPED.match(text) or text.startswith(NOT_WORTH_KEEPING)):
-            self._dump += [text] if len(self._dump) < MOST_WORDS else []
+            self._dump += [text] if len(self._dump) < MOST_DUMP_LINES else []
         else:
-            self._say(text)
+            self._on_line(text)
 
 
 def exit_reason(exit_code: int) -> Reason:
@@ -189,8 +185,8 @@ REAPER_EXIT_TIMEOUT = 2.0
 
 
 class OrphanReaper:
-    """Starts a helper process that kills the registered groups when the parent dies. Each message contains all groups;
-    the last message counts.
+    """Starts a helper process that kills the registered groups when the parent dies. Each message to the helper lists
+    all groups and replaces the previous list.
     """
 
     def __init__(self) -> None:
@@ -200,13 +196,13 @@ class OrphanReaper:
         if self._process is None or self._process.poll() is not None:
             self._close()
             self._process = self._start()
-        self._say(" ".join(f"-{group}" for group in groups))
+        self._send(" ".join(f"-{group}" for group in groups))
 
     def dismiss(self) -> None:
         """End the helper. Called when every child has ended normally, so that no group remains to kill."""
         if self._process is None:
             return
-        self._say("")
+        self._send("")
         self._close()
         try:
             self._process.wait(REAPER_EXIT_TIMEOUT)
@@ -230,7 +226,7 @@ class OrphanReaper:
         os.set_blocking(started.stdin.fileno(), False)
         return started
 
-    def _say(self, groups: str) -> None:
+    def _send(self, groups: str) -> None:
         if self._process is None or self._process.stdin is None:
             return
         try:

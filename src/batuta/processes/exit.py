@@ -23,7 +23,7 @@ from batuta.kernel.clock import Clock, brief
 from batuta.kernel.errors import StoreReplaced
 from batuta.kernel.reasons import Reason, define
 from batuta.processes.heartbeat import rss_bytes
-from batuta.processes.loop_monitor import leave
+from batuta.processes.loop_monitor import exit_now
 from batuta.processes.restarts import EXIT_AGAIN
 from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup
 
@@ -36,26 +36,24 @@ def run_to_exit(
     held: Callable[[str], None],
     *,
     timeout: float = EXIT_GRACE,
-    exit: Callable[[int], None] = leave,
+    exit: Callable[[int], None] = exit_now,
 ) -> int:
-    """Run the main coroutine of a process and return its exit code. ``held`` receives the names of the tasks or threads
-    that blocked the exit.
-    """
+    """Run the main coroutine and return the exit code. ``held`` receives the names of tasks or threads that block the exit."""
     before = frozenset(threading.enumerate())
-    last_call = _ForcedExit(before, held, timeout, exit)
+    forced_exit = _ForcedExit(before, held, timeout, exit)
     try:
-        return asyncio.run(_run(main, last_call))
+        return asyncio.run(_run(main, forced_exit))
     finally:
         if not _foreign_threads(before):
-            last_call.cancel()
+            forced_exit.cancel()
 
 
-async def _run(main: Coroutine[Any, Any, int | None], last_call: "_ForcedExit") -> int:
+async def _run(main: Coroutine[Any, Any, int | None], forced_exit: "_ForcedExit") -> int:
     code = FAILED
     try:
         code = await main or 0
     finally:
-        last_call.begin(code)
+        forced_exit.begin(code)
     return code
 
 
@@ -67,9 +65,7 @@ class _ForcedExit:
     held: Callable[[str], None]
     timeout: float
     exit: Callable[[int], None]
-
-    def __post_init__(self) -> None:
-        self._timer: threading.Timer | None = None
+    _timer: threading.Timer | None = None
 
     def begin(self, code: int) -> None:
         self._timer = threading.Timer(self.timeout, self._end, [code, asyncio.get_running_loop()])
@@ -87,9 +83,7 @@ class _ForcedExit:
 
 
 def _tasks(home: asyncio.AbstractEventLoop) -> list[str]:
-    """Return the names of the tasks that still run. Asyncio's own task (``BaseEventLoop.…``), in which the event loop
-    waits for threads, is left out.
-    """
+    """Return the names of the running tasks, without asyncio's own task that waits for threads (``BaseEventLoop.…``)."""
     names = [str(getattr(task.get_coro(), "__qualname__", task.get_name())) for task in asyncio.all_tasks(home)]
     return [name for name in names if not name.startswith("BaseEventLoop.")]
 
@@ -98,62 +92,60 @@ def _foreign_threads(before: Collection[threading.Thread]) -> list[threading.Thr
     return [each for each in threading.enumerate() if each not in before and not each.daemon]
 
 
-ASKING = (signal.SIGTERM, signal.SIGINT)
-_HEARD: set[signal.Signals] = set()  # signals that this process handles
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_HANDLED: set[signal.Signals] = set()  # signals that this process handles
 _FORKING = threading.local()  # signal mask of a thread before it started to fork
 
 
 @contextmanager
-def stop_on_signals(stop: asyncio.Event, asked_to: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Set ``stop`` and call ``asked_to`` at the first signal; exit at the second."""
+def stop_on_signals(stop: asyncio.Event, on_stop: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """Set ``stop`` and call ``on_stop`` at the first signal; exit at the second."""
     loop = asyncio.get_running_loop()
 
     def on_signal(number: int) -> None:
-        if stop.is_set() and number in ASKING:
+        if stop.is_set() and number in STOP_SIGNALS:
             os._exit(128 + number)
         if not stop.is_set():
             stop.set()
-            asked_to()
+            on_stop()
 
     # nohup ignores SIGHUP.
-    heard = ASKING if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (*ASKING, signal.SIGHUP)
-    _deafen_children()
-    for number in heard:
+    handled = STOP_SIGNALS if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (*STOP_SIGNALS, signal.SIGHUP)
+    _detach_forked_children()
+    for number in handled:
         loop.add_signal_handler(number, on_signal, number)
-    _HEARD.update(heard)
+    _HANDLED.update(handled)
     try:
         yield
     finally:
-        _HEARD.clear()
-        for number in heard:
+        _HANDLED.clear()
+        for number in handled:
             loop.remove_signal_handler(number)
 
 
 @cache
-def _deafen_children() -> None:
-    """Detach a forked child from the pipe by which asyncio receives signals; otherwise a signal to the child would end
-    this process.
-    """
-    os.register_at_fork(before=_hold_back, after_in_parent=_let_in, after_in_child=_forget)
+def _detach_forked_children() -> None:
+    """Detach forked children from asyncio's signal pipe; otherwise a signal to a child would end this process."""
+    os.register_at_fork(before=_block_signals, after_in_parent=_unblock_signals, after_in_child=_reset_signals)
 
 
-def _hold_back() -> None:
-    _FORKING.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
+def _block_signals() -> None:
+    _FORKING.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
 
 
-def _let_in() -> None:
+def _unblock_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, _FORKING.mask)
 
 
-def _forget() -> None:
-    if _HEARD:
+def _reset_signals() -> None:
+    if _HANDLED:
         signal.set_wakeup_fd(-1)
-    for number in _HEARD:
+    for number in _HANDLED:
         signal.signal(number, signal.SIG_DFL)
-    _let_in()
+    _unblock_signals()
 
 
-LOOKING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=1_000)
+RECYCLER_POLICY = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER)
 MEGABYTE = 1024 * 1024
 
 
@@ -164,7 +156,7 @@ TOO_OLD = define("process_too_old", "has run for {age}, longer than the limit of
 @dataclass(slots=True, kw_only=True)
 class Recycler:
     """Loop of the watchdog thread that requests a restart of a process that is too large or too old. It calls
-    ``recycle`` once with the reason. A limit of None is off.
+    ``recycle`` once with the reason. None disables a limit.
     """
 
     most_megabytes: int | None
@@ -195,7 +187,7 @@ class Recycler:
 
 
 # An idle process must notice a replaced file within a second.
-WATCHING_FILE = LoopPolicy(
+FILE_WATCH_POLICY = LoopPolicy(
     every=timedelta(milliseconds=500), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
 )
 # Results can no longer be stored in a replaced file, so the drain is short.
@@ -212,8 +204,8 @@ class FileWatch:
     stop: Callable[[], None]
     clock: Clock
     forced: Callable[[StoreReplaced], None] = lambda error: None
-    exit: Callable[[int], None] = leave
-    name: str = "file_watch"
+    exit: Callable[[int], None] = exit_now
+    name: str = "file-watch"
     wakeup: Wakeup = field(default_factory=Wakeup)
     lost: StoreReplaced | None = None
     _lost_at: float = 0.0

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from batuta.kernel.clock import Clock, brief
-from batuta.kernel.events import Event, LoopAbandoned, LoopRestarted, TaskDeaf
+from batuta.kernel.events import Event, LoopAbandoned, LoopRestarted, TaskUncancellable
 from batuta.kernel.reasons import define
-from batuta.processes.restarts import NewRestart, Reason, RestartStore
-from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup
+from batuta.processes.restarts import NewRestart, RestartReason, RestartStore
+from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup
 from batuta.supervise.running import Running
 
 NO_PROGRESS = define("no_progress", "no progress for {silent}")
@@ -40,13 +40,12 @@ def cpu_seconds() -> float:
     return round(used.user + used.system, 2)
 
 
-EVERY = timedelta(seconds=15)
-BEATING = LoopPolicy(
-    every=EVERY,
+HEARTBEAT_EVERY = timedelta(seconds=15)
+HEARTBEAT_POLICY = LoopPolicy(
+    every=HEARTBEAT_EVERY,
     stuck_after=timedelta(minutes=1),
-    backoff=timedelta(seconds=1),
-    max_failures=1_000,
-    max_restarts=1_000,
+    max_failures=FOR_EVER,
+    max_restarts=FOR_EVER,
     outlives=True,
 )
 
@@ -81,16 +80,14 @@ async def _is_open() -> None:
     """Do nothing: the store is open already."""
 
 
-def _runs() -> Status | None:
-    return None
-
-
 @dataclass(slots=True, kw_only=True)
 class Heartbeat:
-    """Loop that writes the state of all loops of the process, on any event loop, as its heartbeat.
+    """Loop that writes the heartbeat of a process: the state of all its loops. The heartbeat may run on another event
+    loop.
 
     ``running`` is called at each beat. ``now`` returns None for the database's time. ``state`` returns the state of
-    the whole process, or None to derive it from the loops. ``open`` is called before each beat.
+    the whole process, or None to derive it from the loops. ``open`` is called before each beat. ``shows`` has the names
+    of the loops that the heartbeat lists; None means all. The state is derived from all loops in either case.
     """
 
     worker_id: str
@@ -100,8 +97,9 @@ class Heartbeat:
     running: Callable[[], Collection[Running]]
     clock: Clock
     now: Callable[[], datetime | None]
-    state: Callable[[], Status | None] = _runs
+    state: Callable[[], Status | None] = lambda: None
     open: Callable[[], Awaitable[None]] = _is_open
+    shows: Collection[str] | None = None
     name: str = "heartbeat"
     wakeup: Wakeup = field(default_factory=Wakeup)
     _pending: "deque[NewRestart]" = field(default_factory=lambda: deque(maxlen=MOST_PENDING))
@@ -125,20 +123,18 @@ class Heartbeat:
         match event:
             case LoopRestarted(loop=loop, silent_for=silent, restarts=restarts, stack=stack):
                 detail = NO_PROGRESS(silent=brief(silent))
-                self.record(Reason.STUCK, detail, loop=loop, stack=stack, restarts=restarts)
+                restart = self.restart(RestartReason.STUCK, detail, loop=loop, stack=stack, restarts=restarts)
             case LoopAbandoned(loop=loop, error=error, failures=failures):
                 detail = LOOP_FAILURES(count=failures, error=type(error).__name__)
-                self.record(Reason.FAILED, detail, loop=loop)
-            case TaskDeaf(loop=loop, what=what, stack=stack):
-                self.record(Reason.DEAF, IGNORES_CANCEL(what=what), loop=loop, stack=stack)
+                restart = self.restart(RestartReason.FAILED, detail, loop=loop)
+            case TaskUncancellable(loop=loop, what=what, stack=stack):
+                restart = self.restart(RestartReason.UNCANCELLABLE, IGNORES_CANCEL(what=what), loop=loop, stack=stack)
+            case _:
+                return
+        self.record(restart)
 
-    def record(
-        self, reason: Reason, detail: str, *, loop: str | None = None, stack: str | None = None, restarts: int = 1
-    ) -> None:
+    def record(self, restart: NewRestart) -> None:
         """Record a restart from any thread, and write it with a heartbeat now."""
-        self.pend(self.restart(reason, detail, loop=loop, stack=stack, restarts=restarts))
-
-    def pend(self, restart: NewRestart) -> None:
         self._pending.append(restart)
         self.wake()
 
@@ -148,8 +144,15 @@ class Heartbeat:
             self._home.call_soon_threadsafe(self.wakeup.set)
 
     def restart(
-        self, reason: Reason, detail: str, *, loop: str | None = None, stack: str | None = None, restarts: int = 1
+        self,
+        reason: RestartReason,
+        detail: str,
+        *,
+        loop: str | None = None,
+        stack: str | None = None,
+        restarts: int = 1,
     ) -> NewRestart:
+        """Describe a restart of this process or of one of its loops."""
         return NewRestart(
             worker_id=self.worker_id,
             worker_name=self.worker_name,
@@ -176,12 +179,15 @@ class Heartbeat:
         await self.store.beat(
             self.worker_id,
             self.worker_name,
-            {each.loop.name: describe_loop(each, passed) for each in self._neighbours()},
+            {each.loop.name: describe_loop(each, passed) for each in self._neighbours() if self._is_shown(each)},
             now=self.now(),
             status=status.value,
             rss_bytes=rss_bytes(),
             cpu_seconds=cpu_seconds(),
         )
+
+    def _is_shown(self, running: Running) -> bool:
+        return self.shows is None or running.loop.name in self.shows
 
     async def _write_restarts(self) -> None:
         for _ in range(len(self._pending)):
@@ -193,7 +199,7 @@ def status_of(neighbours: Collection[Running], passed: float) -> Status:
     if any(each.is_ending for each in neighbours):
         return Status.DRAINING
     is_well = all(
-        each.is_alive and not each.failures and each.treatment is None and not each.is_stuck(passed)
+        each.is_alive and not each.failures and each.stuck_tick is None and not each.is_stuck(passed)
         for each in neighbours
     )
     return Status.ONLINE if is_well else Status.DEGRADED

@@ -21,28 +21,28 @@ import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TextIO
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreError
-from batuta.kernel.events import EventLoopAnswers, EventLoopBlocked, Events
+from batuta.kernel.events import EventLoopBlocked, EventLoopResponds, Events
 from batuta.processes.heartbeat import cpu_seconds
 from batuta.processes.notify import Notifier
 from batuta.processes.restarts import EXIT_AGAIN, LEFT_BY_TIMEOUT
-from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup
+from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup
 from batuta.supervise.stacks import thread_stack
 from batuta.supervise.supervisor import Supervisor
 
-MARGIN = timedelta(seconds=1)  # the timer in C fires this much after the thread, which ends the process more gently
+# faulthandler's timer fires this much after the watchdog thread, which ends the process more gently.
+TIMER_MARGIN = timedelta(seconds=1)
 REPORT_TIMEOUT = timedelta(seconds=3)
 # A sleep that took this much longer than requested means that the whole process was stopped.
 OVERSLEPT = timedelta(seconds=2)
 
 
-def leave(code: int) -> None:
+def exit_now(code: int) -> None:
     """Flush the output and exit immediately. Used when work that cannot be cancelled would block an orderly exit."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
@@ -50,21 +50,17 @@ def leave(code: int) -> None:
     os._exit(code)
 
 
-def looking(limit: timedelta, notifier: Notifier) -> LoopPolicy:
-    """Return the loop policy of the monitor. Its interval is short enough for both the block limit and the parent's
-    timeout.
-    """
+def monitor_policy(limit: timedelta, notifier: Notifier) -> LoopPolicy:
+    """Return the loop policy of the monitor, with an interval that suits the block limit and the parent's timeout."""
     often = [timedelta(seconds=1), limit / 10, *([notifier.watchdog_every / 2] if notifier.watchdog_every else [])]
     return LoopPolicy(
-        every=min(often), stuck_after=timedelta(minutes=1), max_failures=1_000, max_restarts=1_000, outlives=True
+        every=min(often), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER, outlives=True
     )
 
 
 @dataclass(slots=True, kw_only=True)
 class LoopMonitor:
-    """Loop of the watchdog thread that monitors the event loop of the process. ``report_block`` receives the stack
-    before the process ends.
-    """
+    """Loop of the watchdog thread. Before it ends the process, it passes the stack to ``report_block``."""
 
     home: asyncio.AbstractEventLoop
     thread: int  # the thread that runs the event loop
@@ -73,10 +69,10 @@ class LoopMonitor:
     events: Events
     notifier: Notifier
     report_block: Callable[[str, timedelta], Awaitable[None]]
-    noticed: Callable[[], None]  # called when the state that operators see has changed
+    state_changed: Callable[[], None]  # called when the state that operators see has changed
     dump: TextIO | None  # file of faulthandler's timer; None: no timer
     exit: Callable[[int], None] = os._exit
-    name: str = "event_loop_lag"
+    name: str = "event-loop-monitor"
     wakeup: Wakeup = field(default_factory=Wakeup)
     _asked_at: float | None = None  # None: the event loop has responded
     _last_look: "tuple[float, float] | None" = None  # instant of the last check and the CPU time at that instant
@@ -89,23 +85,21 @@ class LoopMonitor:
 
     async def tick(self) -> Pace:
         now = self.clock.monotonic()
-        self._forgive_a_pause(now)
+        self._discount_pause(now)
         self._ask(now)
         silent = timedelta(seconds=0.0 if self._asked_at is None else now - self._asked_at)
         self._arm(silent)
         if silent < self.limit:
             self.notifier.alive()
-        await self._tell(silent)
+        await self._report(silent)
         return Idle()
 
     async def drain(self, grace: timedelta) -> None:
         if self.dump is not None:
             faulthandler.cancel_dump_traceback_later()
 
-    def _forgive_a_pause(self, now: float) -> None:
-        """Restart the measurement after a pause of the whole process (stopped, or without processor time). A thread
-        that holds the interpreter lock uses processor time.
-        """
+    def _discount_pause(self, now: float) -> None:
+        """Restart the measurement if the whole process was paused. A pause uses no CPU time; a blocked event loop may."""
         used = cpu_seconds()
         if self._last_look is not None and self._asked_at is not None:
             slept, worked = now - self._last_look[0], used - self._last_look[1]
@@ -128,23 +122,23 @@ class LoopMonitor:
 
     def _arm(self, silent: timedelta) -> None:
         if self.dump is not None:
-            left = max(REPORT_TIMEOUT, self.limit - silent) + MARGIN
+            left = max(REPORT_TIMEOUT, self.limit - silent) + TIMER_MARGIN
             faulthandler.dump_traceback_later(left.total_seconds(), exit=True, file=self.dump)
 
-    async def _tell(self, silent: timedelta) -> None:
+    async def _report(self, silent: timedelta) -> None:
         steps = (self.limit * (2 / 15), self.limit / 2, self.limit)
         reached = sum(silent >= step for step in steps)
         self._silent = max(silent, self._silent) if reached else self._silent
         if reached < self._warnings and reached == 0:
             self._warnings = 0
-            self.events.emit(EventLoopAnswers(self._silent))
+            self.events.emit(EventLoopResponds(self._silent))
             self._silent = timedelta(0)
-            self.noticed()
+            self.state_changed()
         elif reached > self._warnings:
             self._warnings = reached
             stack = thread_stack(self.thread) if reached > 1 else None
             self.events.emit(EventLoopBlocked(silent, self.limit, stack))
-            self.noticed()
+            self.state_changed()
             if stack is not None and reached == len(steps):
                 await self._end(stack, silent)
 
@@ -153,13 +147,11 @@ class LoopMonitor:
             async with asyncio.timeout(REPORT_TIMEOUT.total_seconds()):
                 await self.report_block(stack, silent)
         except (TimeoutError, StoreError):
-            self._leave(stack)
+            self._write_stack_file(stack)
         self.exit(EXIT_AGAIN)
 
-    def _leave(self, stack: str) -> None:
-        """Write the stack into a file if the database did not accept it, for example because this process holds the
-        database's lock. The next process reports the file.
-        """
+    def _write_stack_file(self, stack: str) -> None:
+        """Write the stack into a file, which the next process reports, because the database did not accept it."""
         if self.dump is not None:
             with contextlib.suppress(OSError):
                 self.dump.write(f"{LEFT_BY_TIMEOUT}\n{stack}\n")
@@ -171,19 +163,15 @@ BEGINS_WITHIN = 10.0  # seconds
 ENDS_WITHIN = 4.0  # seconds, part of the margin after the grace
 
 
-async def _nothing() -> None:
-    """Do nothing: there is nothing to close."""
-
-
 class WatchdogThread:
-    def __init__(self, *supervisors: Supervisor, close: Callable[[], Awaitable[None]] = _nothing) -> None:
+    def __init__(self, *supervisors: Supervisor, close: Callable[[], Awaitable[None]]) -> None:
         """Create the thread. It awaits ``close`` after all supervisors have ended."""
         self._supervisors = supervisors
         self._close = close
         self._home: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._begun = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="batuta-watchdog", daemon=True)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._watch()), name="batuta-watchdog", daemon=True)
 
     def begin(self) -> None:
         self._thread.start()
@@ -192,12 +180,9 @@ class WatchdogThread:
     async def end(self) -> None:
         """Stop the loops of the thread and wait up to ENDS_WITHIN seconds for their last heartbeat."""
         if self._home is not None and self._stop is not None:
-            with suppress(RuntimeError):  # the thread's event loop has ended already
+            with contextlib.suppress(RuntimeError):  # the thread's event loop has ended already
                 self._home.call_soon_threadsafe(self._stop.set)
         await asyncio.to_thread(self._thread.join, ENDS_WITHIN)
-
-    def _run(self) -> None:
-        asyncio.run(self._watch())
 
     async def _watch(self) -> None:
         self._stop, self._home = asyncio.Event(), asyncio.get_running_loop()

@@ -1,9 +1,9 @@
 """The sd_notify protocol between a parent and its children: ready, alive, stopping.
 
 The parent (systemd or ``batuta up``) passes a datagram socket in ``NOTIFY_SOCKET`` and the longest accepted time
-between two heartbeats in ``WATCHDOG_USEC``. Without such a parent this module does nothing, and its errors never
-reach the work. The kernel identifies the sender of each datagram, so one process cannot send the heartbeat of
-another. The parent's abstract socket needs no file.
+between two heartbeats in ``WATCHDOG_USEC``. Without such a parent this module does nothing. A failed notification is
+ignored. The kernel identifies the sender of each datagram, so one process cannot send the heartbeat of another. The
+parent's abstract socket needs no file.
 """
 
 import os
@@ -15,12 +15,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Self
 
-from batuta.supervise.loop import Idle, Pace, Wakeup
-
 SOCKET = "NOTIFY_SOCKET"
-LIMIT = "WATCHDOG_USEC"
-WHOSE = "WATCHDOG_PID"
-SPOKEN_OF = (SOCKET, LIMIT, WHOSE)  # variables that a parent must not pass to its own children
+WATCHDOG_LIMIT = "WATCHDOG_USEC"
+LIMIT_PID = "WATCHDOG_PID"
+NOTIFY_VARIABLES = (SOCKET, WATCHDOG_LIMIT, LIMIT_PID)  # variables that a parent must not pass to its own children
 
 LONGEST_LIMIT = 18  # digits of microseconds: a longer number, over thirty thousand years, means no limit
 
@@ -39,8 +37,8 @@ class Notifier:
     @classmethod
     def from_environment(cls, env: Mapping[str, str], pid: int | None = None) -> Self:
         """Read the parent's socket and limit from ``env``. The limit applies to the process ``pid``; None means this process."""
-        address, limit = env.get(SOCKET, ""), env.get(LIMIT, "")
-        is_ours = env.get(WHOSE, "") in ("", str(os.getpid() if pid is None else pid))
+        address, limit = env.get(SOCKET, ""), env.get(WATCHDOG_LIMIT, "")
+        is_ours = env.get(LIMIT_PID, "") in ("", str(os.getpid() if pid is None else pid))
         is_number = limit.isascii() and limit.isdecimal() and len(limit) <= LONGEST_LIMIT
         microseconds = int(limit) if is_number and is_ours else 0
         return cls(
@@ -54,22 +52,22 @@ class Notifier:
         return None if self.watchdog_limit is None else self.watchdog_limit / 2
 
     def ready(self) -> bool:
-        return self._tell(READY)
+        return self._send(READY)
 
     def alive(self) -> bool:
         """Send a heartbeat. Call it only while the process works: the parent relies on it."""
-        return self._tell(ALIVE)
+        return self._send(ALIVE)
 
     def stopping(self, within: timedelta | None = None) -> bool:
         """Announce a stop. ``within`` is its longest duration; systemd then waits that long even beyond its own limit."""
         extend = "" if within is None else f"\n{EXTEND}{within // timedelta(microseconds=1)}"
-        return self._tell(STOPPING + extend)
+        return self._send(STOPPING + extend)
 
     def status(self, text: str) -> bool:
         """Send a status line, which `systemctl status` shows."""
-        return self._tell(STATUS + " ".join(text.split()))
+        return self._send(STATUS + " ".join(text.split()))
 
-    def _tell(self, words: str) -> bool:
+    def _send(self, words: str) -> bool:
         """Send a datagram without waiting and return whether it was delivered. A full receive buffer counts as not delivered."""
         if self.address is None:
             return False
@@ -80,20 +78,6 @@ class Notifier:
         except (OSError, ValueError):  # a path with a null byte is a ValueError
             return False
         return True
-
-
-class WatchdogPing:
-    """Loop that sends heartbeats to the parent while its event loop runs."""
-
-    name = "watchdog-ping"
-
-    def __init__(self, notifier: Notifier) -> None:
-        self.wakeup = Wakeup()
-        self._notifier = notifier
-
-    async def tick(self) -> Pace:
-        self._notifier.alive()
-        return Idle()
 
 
 LARGEST_DATAGRAM = 4096
@@ -126,8 +110,8 @@ class NotifySocket:
 
     def receive(self) -> Iterator[NotifyMessage]:
         """Yield all messages received so far."""
-        while (sign := self._next()) is not None:
-            yield sign
+        while (message := self._next()) is not None:
+            yield message
 
     def _next(self) -> NotifyMessage | None:
         try:

@@ -1,8 +1,8 @@
 """Presence files tell other processes which lease owners run on this host, without a database statement.
 
 Each lease owner has one empty file, named after the owner, in a folder of this user and this database. The name
-contains the process; the kernel reports whether that process has ended (``kernel.identity``). If the folder cannot
-be used, leases expire instead.
+identifies the process, and the kernel reports whether that process has ended (``kernel.identity``). If the folder
+cannot be used, the work of a dead process is recovered when its leases expire.
 
     presence file of a dead process ──▶ recover its leases, now and after 0.5, 1.5, 3.5 and 7.5 s ──▶ delete it at 60 s
 
@@ -18,7 +18,7 @@ import math
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeAlias
@@ -29,7 +29,7 @@ from batuta.supervise.loop import FOR_EVER, Idle, Loop, LoopPolicy, Pace, Wakeup
 from batuta.supervise.stacks import temporary_folder
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder below it must belong to this user, which is checked
-ANNOUNCING = LoopPolicy(
+PRESENCE_POLICY = LoopPolicy(
     every=timedelta(seconds=2),
     stuck_after=timedelta(minutes=1),
     max_failures=FOR_EVER,
@@ -51,9 +51,7 @@ class PresenceFolder:
 
     @classmethod
     def for_database(cls, where: str) -> "PresenceFolder":
-        """Return the folder for the database at the address ``where``, if possible in /dev/shm, which services with a
-        private /tmp share.
-        """
+        """Return the folder for the database at ``where``, if possible in /dev/shm, which services with a private /tmp share."""
         place = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK | os.X_OK) else temporary_folder()
         return cls(place / f"batuta-{os.getuid()}-{hashlib.sha256(where.encode()).hexdigest()[:12]}-owners")
 
@@ -119,26 +117,25 @@ class PresenceFolder:
             self.folder.rmdir()
 
 
+@dataclass(eq=False)
 class Announcement:
     """Loop that keeps the presence file of a lease owner until the process has released its leases."""
 
     name = "presence"
-
-    def __init__(self, folder: PresenceFolder, owner: str) -> None:
-        self.wakeup = Wakeup()
-        self._folder = folder
-        self._owner = owner
+    folder: PresenceFolder
+    owner: str
+    wakeup: Wakeup = field(default_factory=Wakeup)
 
     async def tick(self) -> Pace:
-        self._folder.announce(self._owner)
+        self.folder.announce(self.owner)
         return Idle()
 
     async def drain(self, grace: timedelta) -> None:
-        self._folder.withdraw(self._owner)
+        self.folder.withdraw(self.owner)
 
 
 LOOK_EVERY = timedelta(milliseconds=500)
-CRASH_WATCHING = LoopPolicy(
+CRASH_WATCH_POLICY = LoopPolicy(
     every=LOOK_EVERY,
     stuck_after=timedelta(minutes=1),
     max_failures=FOR_EVER,
@@ -147,7 +144,7 @@ CRASH_WATCHING = LoopPolicy(
     backoff_cap=timedelta(seconds=2),
 )
 MOST_BATCHES = 200  # most batches in one recovery of a table
-WAITS = (0.5, 1.0, 2.0, 4.0)  # seconds between two recoveries of one owner
+RECOVERY_WAITS = (0.5, 1.0, 2.0, 4.0)  # seconds between two recoveries of one owner
 CRASH_FILE_RETENTION = 60.0  # seconds from the discovery of a crash to the removal of the file
 
 # Recovers a batch of the work of these owners and returns the number of items or runs.
@@ -161,7 +158,7 @@ class Crash:
     recoveries: int = 0
 
     def record_recovery(self, now: float) -> None:
-        self.due_at = now + WAITS[self.recoveries] if self.recoveries < len(WAITS) else math.inf
+        self.due_at = now + RECOVERY_WAITS[self.recoveries] if self.recoveries < len(RECOVERY_WAITS) else math.inf
         self.recoveries += 1
 
 
@@ -192,7 +189,7 @@ class CrashWatch:
             for owner in due:
                 self._crashes[owner].record_recovery(self._clock.monotonic())
         for owner, crash in self._crashes.items():
-            if crash.recoveries > len(WAITS) and now - crash.found_at >= CRASH_FILE_RETENTION:
+            if crash.recoveries > len(RECOVERY_WAITS) and now - crash.found_at >= CRASH_FILE_RETENTION:
                 self._presence.forget(owner)
         return Idle()
 
@@ -207,10 +204,10 @@ async def _take_up(owners: Collection[str], recover: Recover) -> None:
 def crash_loops(
     presence: PresenceFolder, owner: str, recover: Iterable[Recover], clock: Clock, *, starts_work: bool = False
 ) -> Iterator[tuple[Loop, LoopPolicy]]:
-    """Yield the loops of a process that holds leases as ``owner``: one announces it, the other recovers the work of
-    crashed processes.
+    """Yield the loops of a process that holds leases as ``owner``: one announces the owner, the other recovers the work
+    of crashed processes.
 
     With ``starts_work`` a recovery starts work in this process, so a shutdown lets the current tick end.
     """
-    yield Announcement(presence, owner), ANNOUNCING
-    yield CrashWatch(presence, recover, clock), replace(CRASH_WATCHING, finishes_tick=starts_work)
+    yield Announcement(presence, owner), PRESENCE_POLICY
+    yield CrashWatch(presence, recover, clock), replace(CRASH_WATCH_POLICY, finishes_tick=starts_work)

@@ -15,10 +15,10 @@ from typing import Protocol
 from batuta.kernel.waiting import equal_jitter, exponential
 
 
-class Reason(StrEnum):
+class RestartReason(StrEnum):
     STUCK = "stuck"  # a loop recorded no progress for longer than allowed
     FAILED = "failed"  # a loop failed too often in a row; its process ends
-    DEAF = "deaf"  # a task did not end when it was cancelled; its process ends
+    UNCANCELLABLE = "uncancellable"  # a task did not end when it was cancelled; its process ends
     BLOCKED = "blocked"  # the event loop of a process did not respond
     STALLED = "stalled"  # a process sent its parent no heartbeat
     CRASHED = "crashed"  # a process ended by itself
@@ -30,21 +30,19 @@ class Reason(StrEnum):
 LEFT_BY_TIMEOUT = "Timeout"
 
 
-def reason_of_dump(stack: str) -> Reason:
+def reason_of_dump(stack: str) -> RestartReason:
     """Return the reason that is written in the first line of a faulthandler dump."""
     if stack.startswith(LEFT_BY_TIMEOUT):
-        return Reason.BLOCKED
-    return Reason.STALLED if "Aborted" in stack.partition("\n")[0] else Reason.CRASHED
+        return RestartReason.BLOCKED
+    return RestartReason.STALLED if "Aborted" in stack.partition("\n")[0] else RestartReason.CRASHED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRestart:
-    """A restart to record. ``worker_id`` is None if only ``host`` and ``pid`` are known, as in the parent. ``loop`` is
-    None for the whole process.
-    """
+    """A restart to record. ``worker_id`` is None in the parent, which knows only the pid; ``loop`` is None for a process."""
 
     worker_name: str
-    reason: Reason
+    reason: str  # a RestartReason; a row of another release may hold a word that this release does not know
     detail: str
     host: str
     pid: int
@@ -56,29 +54,20 @@ class NewRestart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restart:
+class Restart(NewRestart):
+    """A recorded restart."""
+
     id: str
     at: datetime
     worker_id: str
-    worker_name: str
-    reason: str
-    detail: str
-    host: str
-    pid: int
-    loop: str | None
-    stack: str | None
-    exit_code: int | None
-    restarts_in_window: int
 
 
 class RestartStore(Protocol):
     async def add(self, restart: NewRestart, *, now: datetime | None = None) -> str:
         """Add a restart and return its id. ``now=None`` means the database's time."""
-        ...
 
     async def since(self, since: datetime, *, limit: int = 100) -> Sequence[Restart]:
         """Return the restarts since an instant, newest first."""
-        ...
 
 
 EXIT_CONFIG = 2  # a restart cannot fix this error
@@ -113,15 +102,14 @@ def decide_restart(
     chance: float,
     budget: Budget,
 ) -> RestartDecision:
-    """Decide whether and when to restart a child that ended. ``was_ready`` is true if a child of this role was ready
-    before. ``ends`` and ``passed`` are monotonic seconds.
+    """Decide when to restart a child. ``was_ready`` is true if a child of this role was ready before. Instants are
+    monotonic seconds.
     """
     counted = (*count_recent(ends, passed, budget), passed)
     is_looping = len(counted) >= budget.most
     if exit_code == EXIT_AGAIN and lived >= budget.too_young:
         return RestartDecision(NO_WAIT, counted, is_looping)
-    # After a first success a configuration error is a later change: an operator will fix it, and the other children
-    # continue.
+    # After a first success, a configuration error is a later change that an operator will fix.
     if exit_code == EXIT_CONFIG and not was_ready:
         return RestartDecision(None, counted, is_looping=False)
     longest = is_looping or exit_code == EXIT_CONFIG

@@ -7,8 +7,8 @@ ones.
 
 ``RestartLog`` writes the restarts when the database is available; the tree never waits for it.
 
-A child that cannot start because of its configuration ends the whole tree with its exit code. No other exit of a
-child ends the others.
+A child that cannot start because of its configuration ends the whole tree with its exit code. Any other exit of a child
+leaves the other children running.
 """
 
 import asyncio
@@ -30,10 +30,18 @@ from batuta.kernel.errors import StoreReplaced, StoreUnavailable
 from batuta.kernel.events import ChildEnded, ChildLooping, ChildReady, ChildRecovered, ChildSilent, ChildStarted, Events
 from batuta.kernel.reasons import define
 from batuta.processes.child import STOPPED, ChildProcess, OrphanReaper, exit_reason
-from batuta.processes.notify import ALIVE, LIMIT, READY, SOCKET, SPOKEN_OF, NotifySocket
-from batuta.processes.restarts import EXIT_AGAIN, Budget, NewRestart, Reason, count_recent, decide_restart
+from batuta.processes.notify import ALIVE, NOTIFY_VARIABLES, READY, SOCKET, WATCHDOG_LIMIT, NotifySocket
+from batuta.processes.restarts import (
+    EXIT_AGAIN,
+    LEFT_BY_TIMEOUT,
+    Budget,
+    NewRestart,
+    RestartReason,
+    RestartStore,
+    count_recent,
+    decide_restart,
+)
 from batuta.supervise.loop import FOR_EVER, Again, Idle, LoopPolicy, Pace, Wakeup
-from batuta.supervise.stacks import main_thread_alone
 
 UNKILLABLE = define("unkillable", "did not end within {silent} after SIGKILL, in state {state}")
 SILENT_FOR = define("silent_for", "silent for {silent}, {how}")
@@ -41,11 +49,10 @@ SILENT_IN = define("silent_in", "silent for {silent} ({state}), {how}")
 NOT_STARTED_WHY = define("not_started", "it could not be started: {error}")
 
 PR_SET_PDEATHSIG = 1
-LOOK = timedelta(milliseconds=500)
+STATE_CHECK_EVERY = timedelta(milliseconds=500)
 LAST_LINES = 1.0  # seconds to read the last lines of a child
 # Part of the tree's grace: time to kill the remaining children and read their last lines.
 KILLING = timedelta(seconds=3)
-TIMED_OUT = "Timeout"  # first word of faulthandler's dump when its timer was not re-armed in time
 NOT_STARTED = 127  # exit code of a shell for a program that cannot be started
 
 
@@ -63,16 +70,13 @@ class ChildSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """The longest times without a heartbeat or an exit of a child: while it starts, while it runs, after SIGABRT, and
-    after SIGKILL.
-    """
+    """How long a child may go without a heartbeat, or without an exit, in each of its states."""
 
     starting: timedelta = timedelta(seconds=120)  # long, because a busy machine imports slowly
     living: timedelta = timedelta(seconds=20)
     stack: timedelta = timedelta(seconds=3)
     kill: timedelta = timedelta(seconds=10)  # longest time for SIGKILL to take effect
-    # If the parent itself was stopped or suspended for this long, it does not count the time as silence of its
-    # children.
+    # A longer pause of the parent itself (stopped, suspended) does not count as silence of its children.
     absence: timedelta = timedelta(seconds=5)
 
 
@@ -82,12 +86,12 @@ class Child:
     process: ChildProcess | None = None
     due_at: float = 0.0
     started_at: float = 0.0
-    heard_at: float = 0.0
+    last_message_at: float = 0.0
     is_ready: bool = False  # the current child is ready
-    signs: bool = False  # the current child has sent a heartbeat and must continue
+    sends_heartbeats: bool = False  # the current child has sent a heartbeat and must continue
     was_ready: bool = False  # the current child or an earlier one was ready
     silent_for: timedelta | None = None  # set while a silent child is being killed
-    asked_at: float = 0.0
+    stack_requested_at: float = 0.0
     state: str | None = None
     ends: tuple[float, ...] = ()
     is_looping: bool = False
@@ -102,13 +106,15 @@ class End:
     stack: str | None = None
 
 
-class Recorder:
-    """Records restarts of children and returns their stacks. This base class does nothing."""
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """A child process that sends no heartbeats."""
 
-    def record_stall(self, host: str, pid: int) -> None: ...
-    def record_restart(self, restart: NewRestart) -> None: ...
-    def take_stack(self, role: str, pid: int) -> str | None:
-        """Return the stack that a process wrote into its own file before it ended, or None."""
+    host: str
+    pid: int
+
+
+Entry: TypeAlias = Stall | NewRestart
 
 
 @dataclass(slots=True)
@@ -119,20 +125,22 @@ class ProcessTree:
     clock: Clock
     events: Events
     stop: asyncio.Event
-    say: Callable[[str, str], None]  # receives the name of a child and a line of its output
+    on_line: Callable[[str, str], None]  # receives the name of a child and a line of its output
     notify_socket: NotifySocket | None = None  # None: silence is not detected
-    recorder: Recorder = field(default_factory=Recorder)
+    record: Callable[[Entry], None] = lambda entry: None
+    # Returns the stack that a process of this role and pid wrote into its own file before it ended, or None.
+    take_stack: Callable[[str, int], str | None] = lambda role, pid: None
     timeouts: Timeouts = field(default_factory=Timeouts)
     budget: Budget = field(default_factory=Budget)
     chance: Callable[[], float] = random.random
     changed: Callable[[], None] = lambda: None  # called when a child becomes ready or ends
-    lives: Callable[[], object] = lambda: None  # called at each tick to send the parent's own heartbeat
+    beat: Callable[[], object] = lambda: None  # called at each tick to send the parent's own heartbeat
     name: str = "children"
     wakeup: Wakeup = field(default_factory=Wakeup)
     exit_code: int = 0
     _children: list[Child] = field(default_factory=list)
     _orphan_reaper: OrphanReaper = field(default_factory=OrphanReaper)
-    _undead: list[ChildProcess] = field(default_factory=list)  # children that SIGKILL has not ended yet
+    _unkilled: list[ChildProcess] = field(default_factory=list)  # children that SIGKILL has not ended yet
     _looked_at: float | None = None
 
     @property
@@ -147,19 +155,19 @@ class ProcessTree:
     async def tick(self) -> Pace:
         if not self._children:
             self._begin()
-        self._hear()
+        self._receive()
         passed = self.clock.monotonic()
-        self._forgive_own_absence(passed)
+        self._discount_own_pause(passed)
         for child in self._children:
-            await self._look_after(child, passed)
-        self.lives()
+            await self._attend_to(child, passed)
+        self.beat()
         return self._rest()
 
     async def drain(self, grace: timedelta) -> None:
         """Send SIGTERM to all children at the same time. Each child has the whole grace except the time that a kill needs."""
         timeouts = max(grace - KILLING, grace / 2)
         await asyncio.gather(*(self._end(child, child.process, timeouts) for child in self._children if child.process))
-        await asyncio.gather(*(process.clean_up(LAST_LINES) for process in self._undead))
+        await asyncio.gather(*(process.clean_up(LAST_LINES) for process in self._unkilled))
         if self.notify_socket is not None:
             asyncio.get_running_loop().remove_reader(self.notify_socket.fileno())
         self._orphan_reaper.dismiss()
@@ -167,36 +175,36 @@ class ProcessTree:
     def _begin(self) -> None:
         self._children = [Child(spec) for spec in self.specs]
         if self.notify_socket is not None:
-            asyncio.get_running_loop().add_reader(self.notify_socket.fileno(), self._hear)
+            asyncio.get_running_loop().add_reader(self.notify_socket.fileno(), self._receive)
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         if self.notify_socket is None:
             return
         living = {child.process.pid: child for child in self._children if child.process is not None}
-        for sign in self.notify_socket.receive():
-            if (child := living.get(sign.pid)) is not None:
-                child.heard_at = self.clock.monotonic()
-                child.signs = child.signs or ALIVE in sign.words
-                if READY in sign.words and not child.is_ready:
-                    self._record_ready(child)
+        for message in self.notify_socket.receive():
+            if (child := living.get(message.pid)) is not None:
+                child.last_message_at = self.clock.monotonic()
+                child.sends_heartbeats = child.sends_heartbeats or ALIVE in message.words
+                if READY in message.words and not child.is_ready:
+                    self._note_ready(child)
 
-    def _record_ready(self, child: Child) -> None:
+    def _note_ready(self, child: Child) -> None:
         child.is_ready = child.was_ready = True
-        took = timedelta(seconds=child.heard_at - child.started_at)
+        took = timedelta(seconds=child.last_message_at - child.started_at)
         self.events.emit(ChildReady(child.spec.name, child.process.pid if child.process else 0, took))
         self.changed()
 
-    def _forgive_own_absence(self, passed: float) -> None:
+    def _discount_own_pause(self, passed: float) -> None:
         if self._looked_at is not None and passed - self._looked_at > self.timeouts.absence.total_seconds():
             for child in self._children:
-                child.heard_at = passed
+                child.last_message_at = passed
         self._looked_at = passed
 
-    async def _look_after(self, child: Child, passed: float) -> None:
+    async def _attend_to(self, child: Child, passed: float) -> None:
         if child.process is not None and child.process.exit_code is not None:
             await self._clean_up(child, child.process, child.process.exit_code)
         elif child.process is not None:
-            self._mind(child, child.process, passed)
+            self._check_running(child, child.process, passed)
         if child.process is None and not self.stop.is_set() and passed >= child.due_at:
             await self._start(child)
         if child.is_looping and len(count_recent(child.ends, passed, self.budget)) < self.budget.most:
@@ -205,16 +213,16 @@ class ProcessTree:
 
     async def _start(self, child: Child) -> None:
         name, env = child.spec.name, dict(child.spec.env)
-        child.started_at = child.heard_at = self.clock.monotonic()
-        child.is_ready, child.signs, child.silent_for, child.state = False, False, None, None
-        for spoken in SPOKEN_OF:
-            env.pop(spoken, None)
+        child.started_at = child.last_message_at = self.clock.monotonic()
+        child.is_ready, child.sends_heartbeats, child.silent_for, child.state = False, False, None, None
+        for variable in NOTIFY_VARIABLES:
+            env.pop(variable, None)
         if self.notify_socket is not None:
             limit = self.timeouts.living // timedelta(microseconds=1)
-            env |= {SOCKET: self.notify_socket.address, LIMIT: str(limit), "PYTHONFAULTHANDLER": "1"}
+            env |= {SOCKET: self.notify_socket.address, WATCHDOG_LIMIT: str(limit), "PYTHONFAULTHANDLER": "1"}
         try:
             child.process = await ChildProcess.start(
-                child.spec.argv, env, lambda line: self.say(name, line), self.wakeup.set
+                child.spec.argv, env, lambda line: self.on_line(name, line), self.wakeup.set
             )
         except OSError as error:  # most likely no more processes allowed: the other children continue
             self._decide(child, End(0, NOT_STARTED, NOT_STARTED_WHY(error=error.strerror)))
@@ -222,37 +230,36 @@ class ProcessTree:
         self._update_reaper()
         self.events.emit(ChildStarted(name, child.process.pid))
 
-    def _mind(self, child: Child, process: ChildProcess, passed: float) -> None:
+    def _check_running(self, child: Child, process: ChildProcess, passed: float) -> None:
         if child.silent_for is not None:
-            self._finish_off(child, process, timedelta(seconds=passed - child.asked_at))
+            self._kill_silent(child, process, timedelta(seconds=passed - child.stack_requested_at))
             return
-        silent_for = timedelta(seconds=passed - child.heard_at)
+        silent_for = timedelta(seconds=passed - child.last_message_at)
         if (limit := self._limit(child)) is None or silent_for <= limit:
             return
-        child.silent_for, child.asked_at, child.state = silent_for, passed, process.state
+        child.silent_for, child.stack_requested_at, child.state = silent_for, passed, process.state
         self.events.emit(ChildSilent(child.spec.name, process.pid, silent_for, child.state))
-        self.recorder.record_stall(socket.gethostname(), process.pid)
+        self.record(Stall(socket.gethostname(), process.pid))
         if child.state == STOPPED:
             process.kill()  # a stopped process cannot write a stack
         else:
             process.ask_for_stack()
 
-    def _finish_off(self, child: Child, process: ChildProcess, asked_ago: timedelta) -> None:
-        if asked_ago >= self.timeouts.stack:
+    def _kill_silent(self, child: Child, process: ChildProcess, requested_ago: timedelta) -> None:
+        if requested_ago >= self.timeouts.stack:
             process.kill()
-        if asked_ago >= self.timeouts.stack + self.timeouts.kill:
-            # The process waits in the kernel for a device and ends when the device responds. Another child takes its
-            # place.
-            self._undead.append(process)
+        if requested_ago >= self.timeouts.stack + self.timeouts.kill:
+            # The process waits in the kernel for a device and ends later. Another child takes its place.
+            self._unkilled.append(process)
             child.process = None
-            how = UNKILLABLE(silent=brief(asked_ago), state=process.state or "D")
+            how = UNKILLABLE(silent=brief(requested_ago), state=process.state or "D")
             self._decide(child, End(process.pid, -signal.SIGKILL, how))
 
     def _limit(self, child: Child) -> timedelta | None:
         """Return the longest time without a heartbeat, or None for a child that sends no heartbeats."""
-        if self.notify_socket is None or (child.is_ready and not child.signs):
+        if self.notify_socket is None or (child.is_ready and not child.sends_heartbeats):
             return None
-        return self.timeouts.living if child.signs else self.timeouts.starting
+        return self.timeouts.living if child.sends_heartbeats else self.timeouts.starting
 
     async def _clean_up(self, child: Child, process: ChildProcess, exit_code: int) -> None:
         await process.clean_up(LAST_LINES)
@@ -261,14 +268,15 @@ class ProcessTree:
         how = exit_reason(exit_code)
         if child.silent_for is not None:
             how = (SILENT_IN if child.state else SILENT_FOR)(silent=brief(child.silent_for), state=child.state, how=how)
-        stack = process.stack or self.recorder.take_stack(child.spec.role, process.pid)
+        stack = process.stack or self.take_stack(child.spec.role, process.pid)
         self._decide(child, End(process.pid, exit_code, how, stack))
 
     def _decide(self, child: Child, end: End) -> None:
         passed = self.clock.monotonic()
         lived = timedelta(seconds=passed - child.started_at)
         decided = decide_restart(end.exit_code, lived, child.was_ready, child.ends, passed, self.chance(), self.budget)
-        where = None if end.stack is None else main_thread_alone(end.stack)  # the row has the other threads
+        # The first paragraph of a stack is the main thread; the row has the other threads.
+        where = None if end.stack is None else end.stack.partition("\n\n")[0]
         self.events.emit(ChildEnded(child.spec.name, end.pid, end.exit_code, decided.wait, end.how, where))
         begins_to_loop = decided.is_looping and not child.is_looping
         if begins_to_loop:
@@ -286,12 +294,14 @@ class ProcessTree:
 
     def _record(self, child: Child, end: End, ends: int, is_loop: bool) -> None:
         if is_loop:
-            reason = Reason.CRASH_LOOP
+            reason = RestartReason.CRASH_LOOP
         elif child.silent_for is not None:
-            reason = Reason.STALLED
+            reason = RestartReason.STALLED
+        elif end.stack is not None and end.stack.startswith(LEFT_BY_TIMEOUT):
+            reason = RestartReason.BLOCKED
         else:
-            reason = Reason.BLOCKED if end.stack is not None and end.stack.startswith(TIMED_OUT) else Reason.CRASHED
-        self.recorder.record_restart(
+            reason = RestartReason.CRASHED
+        self.record(
             NewRestart(
                 worker_name=child.spec.role,
                 reason=reason,
@@ -314,9 +324,9 @@ class ProcessTree:
 
     async def _end(self, child: Child, process: ChildProcess, timeouts: timedelta) -> None:
         process.ask_to_end()
-        for _ in range(max(1, ceil(timeouts / LOOK))):
+        for _ in range(max(1, ceil(timeouts / STATE_CHECK_EVERY))):
             # A process that is stopped (SIGSTOP) cannot act on the signal.
-            if await process.has_ended(LOOK.total_seconds()) or process.state == STOPPED:
+            if await process.has_ended(STATE_CHECK_EVERY.total_seconds()) or process.state == STOPPED:
                 break
         await process.clean_up(LAST_LINES)
         exit_code = process.exit_code if process.exit_code is not None else -signal.SIGKILL
@@ -337,10 +347,10 @@ def die_with_parent(parent: int) -> bool:
     return os.getppid() == parent
 
 
-MOST = 500  # the oldest are dropped first
-REPORT_TIMEOUT = timedelta(seconds=3)
+MOST_PENDING = 500  # the oldest are dropped first
+LAST_WRITES_TIMEOUT = timedelta(seconds=3)
 # A failed write must not end the children, so this loop never ends the parent.
-WRITING = LoopPolicy(
+RESTART_LOG_POLICY = LoopPolicy(
     every=timedelta(minutes=1),
     stuck_after=timedelta(minutes=2),
     max_failures=FOR_EVER,
@@ -354,48 +364,27 @@ class Stalls(Protocol):
     async def record_stall(self, *, host: str, pid: int) -> bool: ...
 
 
-class Restarts(Protocol):
-    async def add(self, restart: NewRestart, *, now: datetime | None = None) -> str: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Stall:
-    host: str
-    pid: int
-
-
-Entry: TypeAlias = Stall | NewRestart
-
-
 @dataclass(eq=False)
-class RestartLog(Recorder):
-    """Loop that writes restarts to the database. ``open`` is awaited before the first write and after the file was
-    replaced. ``found`` returns the stack that a process left in a file.
-    """
+class RestartLog:
+    """Loop that writes restarts. ``open`` is awaited before the first write and after the database file was replaced."""
 
     name = "restart-log"
 
     open: Callable[[], Awaitable[None]]
     stalls: Stalls
-    restarts: Restarts
+    restarts: RestartStore
     clock: Clock
     now: Callable[[], datetime | None]
-    found: Callable[[str, int], str | None] = lambda role, pid: None
     wakeup: Wakeup = field(default_factory=Wakeup, init=False)
 
     def __post_init__(self) -> None:
         self._is_open = False
         self._failed = False
-        self._waiting: deque[tuple[datetime, Entry]] = deque(maxlen=MOST)
+        self._waiting: deque[tuple[datetime, Entry]] = deque(maxlen=MOST_PENDING)
 
-    def record_stall(self, host: str, pid: int) -> None:
-        self._note(Stall(host, pid))
-
-    def record_restart(self, restart: NewRestart) -> None:
-        self._note(restart)
-
-    def take_stack(self, role: str, pid: int) -> str | None:
-        return self.found(role, pid)
+    def record(self, entry: Entry) -> None:
+        self._waiting.append((self.clock.now(), entry))
+        self.wakeup.set()
 
     async def tick(self) -> Pace:
         if not self._waiting:
@@ -412,17 +401,13 @@ class RestartLog(Recorder):
         return Again()
 
     async def drain(self, grace: timedelta) -> None:
-        """Write the remaining restarts for up to REPORT_TIMEOUT; drop the others."""
+        """Write the remaining restarts for up to LAST_WRITES_TIMEOUT; drop the others."""
         try:
-            async with asyncio.timeout(min(grace, REPORT_TIMEOUT).total_seconds()):
+            async with asyncio.timeout(min(grace, LAST_WRITES_TIMEOUT).total_seconds()):
                 for _ in range(len(self._waiting)):
                     await self.tick()
         except TimeoutError:
             self._waiting.clear()
-
-    def _note(self, entry: Entry) -> None:
-        self._waiting.append((self.clock.now(), entry))
-        self.wakeup.set()
 
     async def _write(self, entry: Entry, at: datetime) -> None:
         if not self._is_open:

@@ -33,9 +33,7 @@ async def execute(running: Running, clock: Clock, max_result: int) -> Executed:
 
 
 def decide(running: Running, called: Called, crash: ReasonCode, max_result: int) -> tuple[Settlement, Exception | None]:
-    """Return the item's settlement and the error to log. ``crash`` is the reason to record if the application code
-    raised an error.
-    """
+    """Return the item's settlement and the error to log. ``crash`` is the reason if application code raised an error."""
     policy, attempt = running.handler, running.lease.attempt
     match called:
         case Returned(value=outcome):

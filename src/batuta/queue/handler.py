@@ -13,7 +13,7 @@ from batuta.queue.outcome import DEFAULT_RETRY, Failed, Outcome, RetryPolicy, Se
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemHandler:
     """The handler of items of one kind, with its time limit, retries and retention. ``keep`` and ``keep_dead`` are the
-    retention of finished and of dead items; None keeps them for ever.
+    retention of finished and of dead items; None keeps them without a limit.
     """
 
     handle: Callable[[Lease], Awaitable[object]]  # returns an outcome that ``settle`` accepts
@@ -26,9 +26,7 @@ class ItemHandler:
     traceparent: Callable[[Lease], object] = lambda lease: None  # trace context of the caller that enqueued the item
 
     def settlement_of(self, attempt: int, outcome: object, retry: RetryPolicy | None = None) -> Settlement:
-        """Return the settlement that follows from an outcome. If the item has ended, the settlement contains its
-        retention. ``retry`` replaces the handler's retry policy.
-        """
+        """Return the settlement of an outcome, with the retention of an ended item. ``retry`` replaces the handler's policy."""
         settlement = self.settle(attempt, outcome, retry or self.retry)
         if settlement.state is ItemState.READY:
             return settlement
@@ -36,19 +34,18 @@ class ItemHandler:
         return settlement if keep is None else settlement._replace(keep=keep)
 
 
-ROW_SPOILT = define("row_spoilt", "its row cannot be read ({columns}): correct these columns, then retry it")
+ROW_UNREADABLE = define("row_unreadable", "its row cannot be read ({columns}): correct these columns, then retry it")
 
 
 async def _fail_unreadable(lease: Lease) -> Outcome:
-    columns = ", ".join(lease.spoilt)
-    return Failed(ROW_SPOILT(columns=columns), permanent=True)
+    columns = ", ".join(lease.unreadable)
+    return Failed(ROW_UNREADABLE(columns=columns), permanent=True)
 
 
-SPOILT = ItemHandler(handle=_fail_unreadable, keep_dead=timedelta(days=30))
+UNREADABLE = ItemHandler(handle=_fail_unreadable, keep_dead=timedelta(days=30))
 
 
-# An unknown task is postponed, with growing waits, until a release that has it is deployed. After UNKNOWN_AT_MOST the
-# task is dead.
+# Waits of an unknown task for a release that has it; after UNKNOWN_AT_MOST the task is dead.
 UNKNOWN_FIRST_WAIT = timedelta(seconds=15)
 UNKNOWN_LONGEST_WAIT = timedelta(minutes=5)
 UNKNOWN_AT_MOST = timedelta(minutes=20)

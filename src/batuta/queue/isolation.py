@@ -28,7 +28,6 @@ class Member(Protocol):
 
     def is_busy(self) -> bool:
         """Return whether a handler runs or waits to start, or a claim is in flight."""
-        ...
 
 
 class Isolation:
@@ -69,9 +68,7 @@ class Isolation:
         return not any(each.is_busy() for each in self._members)
 
     def release(self, item: str, *, has_run: bool = True) -> timedelta:
-        """Release the reservation if ``item`` holds it, so that the workers claim again. Return the time to postpone an
-        item that did not run.
-        """
+        """Release the reservation of ``item``, if it holds one. Return how long to postpone an item that did not run."""
         if self._holder is None or self._item != item:
             return timedelta(0)
         wait = self._wait()

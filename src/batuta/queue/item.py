@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from batuta.kernel.errors import InvalidName
+from batuta.kernel.errors import require
 from batuta.kernel.reasons import Reason
 
 
@@ -24,7 +24,7 @@ class NewItem:
     """A row to insert. ``values`` are columns by name. ``key`` is unique among items that have not ended.
 
     ``delay`` is added to the database's clock; ``available_at`` is an instant chosen by the application. Without
-    both, the item is due immediately.
+    either, the item is due immediately.
     """
 
     values: Mapping[str, object] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Lease(NamedTuple):
     row: Mapping[str, Any]  # values of the ``given`` columns at the time of the claim
     is_last_chance: bool = False  # one more crash makes the item dead
     due_at: datetime | None = None  # when the item became due
-    spoilt: tuple[str, ...] = ()  # columns with unreadable values, so the item cannot run
+    unreadable: tuple[str, ...] = ()  # columns with unreadable values, so the item cannot run
 
 
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
@@ -98,6 +98,7 @@ class QueueTable:
     key: str | None = None  # unique among live rows; the table needs a unique index on it
     group: str | None = None  # one row of a group runs at a time, groups in round robin; NULL: no group
     queue: str | None = None  # distinguishes several queues in one table
+    ready_index: str | None = None  # the index of the ready rows of this queue; None: ``<name>_ready``
     result: str | None = None
     expires_at: str | None = None  # instant after which a finished row may be deleted
     cancel_requested: str | None = None  # None: a running item cannot be cancelled
@@ -117,16 +118,15 @@ class QueueTable:
         for column in self.given or ():
             require_identifier(column, "queue table's column", "a name in given is not an SQL identifier")
         for value in (*self.ready, self.running, self.done, self.dead, self.cancelled):
-            if value is not None and ("'" in value or not value):
-                raise InvalidName(name=value, kind="queue state", why=Reason("table_word", "it must be a plain word"))
-        if not self.ready:
-            raise InvalidName(name=self.name, kind="queue table", why=Reason("table_ready", "ready has no values"))
+            if value is not None:
+                is_word = value and "'" not in value
+                require("queue state", value, is_word, Reason("table_word", "it must be a plain word"))
+        require("queue table", self.name, self.ready, Reason("table_ready", "ready has no values"))
 
 
 def require_identifier(name: str, kind: str, why: str) -> None:
     """Raise InvalidName unless ``name`` is an SQL identifier, because statements are built with the name."""
-    if not _IDENTIFIER.match(name):
-        raise InvalidName(name=name, kind=kind, why=why)
+    require(kind, name, _IDENTIFIER.match(name), why)
 
 
 def pause_of_queue(name: str) -> str:

@@ -27,7 +27,7 @@ from batuta.kernel.clock import FARTHEST
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import define
 from batuta.kernel.storable import mask_text
-from batuta.kernel.waiting import exponential, from_list, full_jitter
+from batuta.kernel.waiting import exponential, full_jitter
 from batuta.queue.item import ItemState, NewItem
 
 
@@ -35,10 +35,7 @@ class RetryPolicy(Protocol):
     """Computes the waits between the attempts of an item."""
 
     def wait_after(self, attempt: int, chance: Callable[[], float]) -> timedelta | None:
-        """Return the wait before the next attempt, or None for no further attempt. ``attempt`` is the number of the
-        failed attempt, from 1.
-        """
-        ...
+        """Return the wait after the failed attempt number ``attempt`` (from 1), or None for no further attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +45,12 @@ class Waits:
     waits: tuple[timedelta, ...]
 
     def wait_after(self, attempt: int, chance: Callable[[], float]) -> timedelta | None:
-        return from_list(attempt, self.waits)
+        return self.waits[attempt - 1] if attempt <= len(self.waits) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullJitter:
-    """A retry policy with random waits between zero and an exponential limit, so that many failed items do not retry at
-    the same time.
-    """
+    """A retry policy with random waits up to an exponential limit, so that many failed items do not retry at once."""
 
     base: timedelta = timedelta(seconds=5)
     cap: timedelta = timedelta(minutes=15)
@@ -75,7 +70,7 @@ def after_seconds(waits: Sequence[float]) -> Waits:
 
 
 HANDLER_CRASHED = define("handler_crashed", "{error} in the handler; the log has the traceback")
-EFFECT_CRASHED = define("effect_crashed", "{error} while it was settled; the log has the traceback")
+EFFECT_CRASHED = define("effect_crashed", "{error} while the outcome was written; the log has the traceback")
 TIMED_OUT = define("timed_out", "Job timeout exceeded")
 CANCELLED = define("cancelled", "cancelled")
 
@@ -147,8 +142,8 @@ class Snooze:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The work failed. The retry policy decides about a retry, unless ``permanent`` is set. Operators read ``error``,
-    so it must not contain personal data.
+    """The work failed. The retry policy decides whether to retry, unless ``permanent`` is set. Operators read
+    ``error``, so it must not contain personal data.
     """
 
     error: str
@@ -189,9 +184,7 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class FanOut:
-    """Finish the item and create several items at the next stage. Each new item needs a key, so that a repeated fan-out
-    is idempotent.
-    """
+    """Finish the item and create items at the next stage. Each needs a key, so that a repeated fan-out is idempotent."""
 
     items: tuple[NewItem, ...]
     effect: ItemEffect | None = None
@@ -202,8 +195,7 @@ StageOutcome: TypeAlias = Outcome | Next | Jump | FanOut
 
 LONGEST_ERROR = 500
 WORKER_STOPPED = define("worker_stopped", "its worker stopped")
-# Error of a claimed item that waits to run alone (see ``isolation``). If its process dies before the item starts, no
-# crash is counted.
+# Error of a claimed item that waits to run alone (``isolation``): if its process dies then, no crash is counted.
 WAITS_ALONE = define("waits_alone", "its worker died twice while it ran: it waits to run alone")
 # A thousand years. Later instants exceed the range of dates.
 LONGEST_WAIT = timedelta(days=365_000)
@@ -231,7 +223,7 @@ class Settlement(NamedTuple):
     result: Json = None
     follow_ups: tuple[NewItem, ...] = ()
     effect: ItemEffect | None = None
-    keep: timedelta | None = None  # retention of a finished item; None: for ever
+    keep: timedelta | None = None  # retention of a finished item; None: without a limit
     stage: str | None = None  # in a pipeline: the stage the item moves to, where its attempts restart
     untried: bool = False
 

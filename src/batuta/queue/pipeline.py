@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import partial
 from typing import assert_never
 
-from batuta.kernel.errors import InvalidName
+from batuta.kernel.errors import require
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import ItemState, Lease, NewItem, QueueTable
 from batuta.queue.outcome import (
@@ -33,9 +33,7 @@ DEFAULT_STAGE_RETRY = Waits((timedelta(minutes=1), timedelta(minutes=5), timedel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One stage of a pipeline, with its handler and limits. ``budget`` is the number of items that one worker runs
-    concurrently in this stage.
-    """
+    """One stage of a pipeline. ``budget`` is the number of items that one worker runs concurrently in this stage."""
 
     name: str
     handle: Callable[[Lease], Awaitable[StageOutcome]]
@@ -46,9 +44,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """A queue table whose items pass through stages. The state column of ``table`` holds the stage: its ready values
-    are the names of the stages, in order.
-    """
+    """A queue table whose items pass through stages. An item that waits for a stage has the stage's name as its state."""
 
     table: QueueTable
     stages: tuple[Stage, ...]
@@ -56,12 +52,9 @@ class Pipeline:
 
     def __post_init__(self) -> None:
         names = tuple(stage.name for stage in self.stages)
-        if names != self.table.ready or self.table.running is not None or self.table.queue != self.table.state:
-            raise InvalidName(
-                name=self.table.name,
-                kind="pipeline",
-                why="its table's ready values must be its stages in order, its queue the stage, and running None",
-            )
+        fits = names == self.table.ready and self.table.running is None and self.table.queue == self.table.state
+        why = "its table's ready values must be its stages in order, its queue the stage, and running None"
+        require("pipeline", self.table.name, fits, why)
 
     def handler(self, stage: Stage) -> ItemHandler:
         return ItemHandler(
@@ -77,7 +70,8 @@ class Pipeline:
             case Next(effect=effect):
                 return self._settlement_to(self._next_stage(stage), effect)
             case Jump(stage=name, effect=effect):
-                return self._settlement_to(self._require_stage(name), effect)
+                require("stage", name, name in self.table.ready, f"the stages are {', '.join(self.table.ready)}")
+                return self._settlement_to(name, effect)
             case FanOut(items=items, effect=effect):
                 following = self._next_stage(stage) or self.table.done
                 made = tuple(self._item(item, following) for item in items)
@@ -95,16 +89,10 @@ class Pipeline:
         return Settlement(state=ItemState.READY, stage=stage, wait=timedelta(0), effect=effect)
 
     def _item(self, item: NewItem, stage: str) -> NewItem:
-        if item.key is None:
-            raise InvalidName(name=self.table.name, kind="fan-out", why="every item needs a key")
+        require("fan-out", self.table.name, item.key is not None, "every item needs a key")
         return replace(item, values={**item.values, self.table.state: stage})
 
     def _next_stage(self, stage: Stage) -> str | None:
         names: Sequence[str] = self.table.ready
         following = names.index(stage.name) + 1
         return names[following] if following < len(names) else None
-
-    def _require_stage(self, name: str) -> str:
-        if name not in self.table.ready:
-            raise InvalidName(name=name, kind="stage", why=f"the stages are {', '.join(self.table.ready)}")
-        return name

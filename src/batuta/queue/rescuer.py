@@ -20,7 +20,7 @@ from batuta.queue.item import ItemState
 from batuta.queue.store import Lapsing, QueueStore, Rescued
 from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 
-BATCH = 500
+RESCUE_BATCH = 500
 # Maximum number of observed leases, enough for several crashed workers.
 MOST_WATCHED = 5_000
 # Fraction of a lease between two observations: longer than the renewal interval (a third), plus time for the renewal.
@@ -48,7 +48,7 @@ class Rescuer:
 
     async def tick(self) -> Pace:
         rescued = await self.look()
-        return Again() if len(rescued) == BATCH else self._next_look()
+        return Again() if len(rescued) == RESCUE_BATCH else self._next_look()
 
     async def look(self) -> Sequence[Rescued]:
         """Release expired leases that did not change since an earlier call, and record the leases that expire soon."""
@@ -57,7 +57,7 @@ class Rescuer:
             if await self._writes_are_slow():
                 self._silence.forget()
             confirmed = self._confirm(await self.store.lapsing(self.lease / 2, MOST_WATCHED))
-            rescued = await self.store.rescue(BATCH, confirmed) if confirmed else ()
+            rescued = await self.store.rescue(RESCUE_BATCH, confirmed) if confirmed else ()
         except StoreUnavailable:
             self._silence.forget()  # no worker could renew while the store was unavailable
             raise
@@ -65,9 +65,7 @@ class Rescuer:
         return rescued
 
     async def look_twice(self, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
-        """Check twice for expired leases and release them, for a command that runs once. If the second check is needed,
-        ``waits`` is called with the length of the pause before it.
-        """
+        """Check twice for expired leases, for a command that runs once. ``waits`` receives the pause before a second check."""
         rescued = await self.look()
         if not self._silent_for:
             return rescued
@@ -86,18 +84,14 @@ class Rescuer:
         return Idle(self.clock.now() + min(waits)) if waits else Idle()
 
     def _forget_after_gap(self) -> None:
-        """Drop all observations after a clock step, or after a pause longer than a lease, because living workers may be
-        late as well.
-        """
+        """Drop all observations after a clock step or a long pause, because living workers may be late as well."""
         now, before = self.clock.now(), self._looked_at
         self._looked_at = now
         if before is not None and abs(now - before) > self.lease:
             self._silence.forget()
 
     async def _writes_are_slow(self) -> bool:
-        """Execute a write that only records the current time, and return whether the write was slow. If it was, the
-        renewals of other workers are slow too.
-        """
+        """Execute a small write and return whether it was slow. If it was, the renewals of other workers are slow too."""
         began = self.clock.monotonic()
         if await self.store.follow_clock(self.lease):
             self._wake()  # a clock correction made items due
@@ -109,7 +103,7 @@ async def recover_items(
     name: str, store: QueueStore, events: Events, ring: Callable[[], None], owners: Collection[str]
 ) -> int:
     """Release a batch of items whose owner process is proven dead, before their leases expire."""
-    rescued = await store.rescue_owned(owners, BATCH)
+    rescued = await store.rescue_owned(owners, RESCUE_BATCH)
     _announce(name, rescued, events, ring, is_proven=True)
     return len(rescued)
 

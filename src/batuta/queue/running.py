@@ -81,9 +81,7 @@ class Running:
         return self.step in (Step.SETTLING, Step.IN_EFFECT)
 
     async def handle(self) -> Called:
-        """Call the handler and return its result. If the worker requested a stop before the task started, return the
-        result of the stop.
-        """
+        """Call the handler and return its result, or the result of a stop that was requested before the task started."""
         if self.stop is not None:
             return self.stop.result()
         self.step = Step.HANDLING
@@ -98,7 +96,7 @@ class Running:
 
     async def guard(self, work: Awaitable[object]) -> Called:
         """Await ``work`` and return its result. Errors, a stop that ends the item, and a cancellation by the code
-        itself are also results.
+        itself are also returned as results.
         """
         try:
             return Returned(await work)

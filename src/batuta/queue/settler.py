@@ -26,15 +26,13 @@ from batuta.kernel.errors import (
     StoreTimeout,
     StoreUnavailable,
     TransactionMisuse,
-    is_store_away,
 )
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemsSettled
-from batuta.kernel.leases import LeaseHolder
+from batuta.kernel.leases import LeaseHolder, recheck_after
 from batuta.kernel.usercode import Called
 from batuta.kernel.waiting import insist
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import ItemState, Lease
-from batuta.queue.lease_keeper import recheck_after
 from batuta.queue.outcome import EFFECT_CRASHED, Failed, Settlement, Writes
 from batuta.queue.running import Running, Step
 from batuta.queue.store import ClaimResult, Endings, QueueStore
@@ -63,9 +61,7 @@ class Unsettled:
     """
 
     def __init__(self, clock: Clock, recheck: timedelta, longest: timedelta) -> None:
-        """Create an empty collection. ``recheck`` is the pause before a deferred settlement is retried. It doubles
-        after each timeout, up to ``longest``.
-        """
+        """A deferred settlement is retried after ``recheck``, which doubles after each timeout, up to ``longest``."""
         self._clock = clock
         self._recheck = recheck.total_seconds()
         self._longest = longest.total_seconds()
@@ -104,9 +100,7 @@ class Unsettled:
         yield from (each.ending for each in self._deferred.values())
 
     def take(self) -> Endings:
-        """Return the settlements of the next batch. Deferred settlements that are due come first; one that timed out is
-        sent alone.
-        """
+        """Return the next batch. Deferred settlements that are due come first; one that timed out is sent alone."""
         if due := self._due_endings():
             together = [each.ending for each in due if not each.timeouts]
             taken = together or [due[0].ending]
@@ -137,9 +131,7 @@ class Unsettled:
                 self._defer(ending, before.timeouts)
 
     def time_out(self) -> int:
-        """Split the batch in flight after a timeout. If the batch had only one settlement, return how often that
-        settlement has timed out alone; otherwise 0.
-        """
+        """Split the batch in flight after a timeout. Return how often its only settlement has timed out alone, otherwise 0."""
         back, self._in_flight = self._in_flight, {}
         if len(back) == 1:
             ((key, ending),) = back.items()
@@ -188,17 +180,13 @@ class Settler:
     def __post_init__(self) -> None:
         self.unsettled = Unsettled(self.clock, recheck_after(self.lease_holder.lease), self.lease_holder.lease / 3)
         self.took: list[float] = []  # seconds of each handler since the last ItemsSettled event
-        self._is_claiming = False
+        self.is_claiming = False
         self._doubt_until: float | None = None  # after a failed claim: until then, unknown items may name this owner
         self._stray_check_at = 0.0
 
-    @property
-    def is_claiming(self) -> bool:
-        return self._is_claiming
-
     async def settle_and_claim(self, limit: int, *, reversed: bool = False) -> Sequence[Lease]:
         endings = self.unsettled.take()
-        self._is_claiming = limit > 0
+        self.is_claiming = limit > 0
         try:
             leases = await self._try_turn(endings, limit, reversed)
         except StoreTimeout:
@@ -210,14 +198,12 @@ class Settler:
             self._doubt(limit)
             raise
         finally:
-            self._is_claiming = False
+            self.is_claiming = False
         self.unsettled.progress()
         return leases
 
     async def release_strays(self, held: Sequence[Lease], *, at_once: bool = False) -> None:
-        """Release items of this queue that name this process as their owner and are not ``held``. Requires that no
-        claim is in flight.
-        """
+        """Release items that name this process as owner and are not ``held``. Requires that no claim is in flight."""
         now = self.clock.monotonic()
         if self._doubt_until is None or (now < self._stray_check_at and not at_once):
             return
@@ -287,13 +273,12 @@ class Settler:
         why = EFFECT_CRASHED(error=type(error).__name__)
         if settlement.effect is None:
             return Settlement(state=ItemState.DEAD, error=why)
-        handler = self.handler_of(lease) or ItemHandler(handle=_nothing)
+        handler = self.handler_of(lease)
+        assert handler is not None  # the outcome of an unknown item has no effect
         return handler.settlement_of(lease.attempt, Failed(why))
 
     def _split(self, endings: Endings) -> None:
-        """Split a batch that timed out: settle fewer items in the next transactions, until the settlement that times
-        out is alone.
-        """
+        """Settle fewer items in the next transactions after a timeout, until the settlement that times out is alone."""
         if self.unsettled.time_out() >= MOST_TIMEOUTS and endings[0][1].effect is not None:
             lease, settlement = endings[0]
             failed = self._failure_of(lease, settlement, StoreTimeout(where=self.queue, why="its effect"))
@@ -301,8 +286,8 @@ class Settler:
             self.unsettled.add(lease, failed)
 
     def _record_result(self, endings: Endings, result: ClaimResult) -> None:
-        unchecked = {(lease.id, lease.fence) for lease in result.unchecked}
-        settled = [each for each in endings if (each[0].id, each[0].fence) not in unchecked] if unchecked else endings
+        unchecked = {_key(lease) for lease in result.unchecked}
+        settled = [each for each in endings if _key(each[0]) not in unchecked] if unchecked else endings
         self.unsettled.forget([lease for lease, _ in settled])
         self.unsettled.defer(result.unchecked)
         if settled:
@@ -311,15 +296,11 @@ class Settler:
             self.events.emit(ItemLost(self.queue, lease.id))
 
 
-async def _nothing(lease: Lease) -> object:
-    return None
-
-
 async def conclude(
     running: Running, settlement: Settlement, store: QueueStore, clock: Clock, stop: Callable[[Running], None]
 ) -> Called:
-    """Settle an item together with its effect. Returned(False) means that the lease is lost. ``stop`` is called if the
-    effect exceeds the item's time limit.
+    """Settle an item together with its effect. ``Returned(False)`` means that the lease is lost. ``stop`` is called at
+    the time limit.
     """
     if settlement.effect is not None and not isinstance(settlement.effect, Writes):
         effect = TimedEffect(settlement.effect, running, store.where, clock, stop)
@@ -329,8 +310,8 @@ async def conclude(
 
 @dataclass(eq=False)
 class TimedEffect:
-    """An effect that may use only the remaining time of its item. Time in which the engine's store (``where``) is
-    unavailable does not count.
+    """An effect that may use the remaining time of its item. Time during which the store ``where`` is unavailable does
+    not count.
     """
 
     effect: Callable[[Any], Awaitable[None]]
@@ -364,7 +345,5 @@ class TimedEffect:
             self.stop(self.running)
 
     def _is_own(self, error: StoreUnavailable) -> bool:
-        """Return whether the error means that the engine's own store is unavailable. Only then is the effect retried
-        without counting an attempt.
-        """
-        return is_store_away(error) and error.facts.get("where") == self.where
+        """Return whether the engine's own store is unavailable. Only then is the effect retried without counting an attempt."""
+        return error.facts.get("where") == self.where

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol, TypeAlias
 
-from batuta.kernel.leases import LeaseHolder
+from batuta.kernel.leases import LeaseHolder, Renewed
 from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.outcome import Settlement
 
@@ -25,17 +25,6 @@ class ClaimResult:
     unchecked: Sequence[Lease] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Renewed:
-    """The result of a renewal. ``lost`` are ids of leases that are proven lost. ``unchecked`` are ids whose row is
-    locked by another transaction, so the lease was not renewed.
-    """
-
-    lost: Collection[str]
-    cancelled: Collection[str]  # ids of items whose cancellation was requested
-    unchecked: Collection[str] = ()
-
-
 class Lapsing(NamedTuple):
     """A lease that expires soon or has expired. Every renewal changes ``lease_until``."""
 
@@ -53,9 +42,7 @@ class Rescued:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unserved:
-    """Waiting items of a queue that no worker serves: their task moved to another queue, or their stage was removed
-    from the pipeline.
-    """
+    """Waiting items of a queue that no worker serves, because their task moved or their stage was removed."""
 
     queue: str
     name: str | None  # name of the task; None for items of a pipeline
@@ -78,11 +65,9 @@ class QueueStore(Protocol):
     @property
     def where(self) -> str:
         """The address of the database, as it appears in error messages."""
-        ...
 
     async def put(self, items: Sequence[NewItem]) -> list[str | None]:
         """Insert items and return their ids after the commit is synced to disk. An id is None if a live item has the same key."""
-        ...
 
     async def settle_and_claim(
         self, endings: Endings, lease_holder: LeaseHolder, limit: int, *, reversed: bool = False
@@ -92,7 +77,6 @@ class QueueStore(Protocol):
 
         With ``reversed`` the claim takes the least urgent items first, so that low priorities do not starve.
         """
-        ...
 
     async def conclude(self, lease: Lease, settlement: Settlement) -> bool:
         """Settle one item together with its effect, and return whether it was written. False means that the lease is
@@ -100,15 +84,12 @@ class QueueStore(Protocol):
 
         Raises RowLocked if another transaction holds the row. Then nothing was written, and the caller retries.
         """
-        ...
 
     async def renew(self, leases: Collection[Lease], lease_holder: LeaseHolder) -> Renewed:
         """Extend each lease, so that it ends ``lease_holder.lease`` from now. Does not wait for row locks."""
-        ...
 
     async def lapsing(self, within: timedelta, limit: int) -> Sequence[Lapsing]:
         """Return leases that expire within this time or have expired, except those whose rows are locked."""
-        ...
 
     async def rescue(self, limit: int, only: Sequence[Lapsing] | None = None) -> Sequence[Rescued]:
         """Release items whose lease expired, and count a crash for each. Items that exceed the crash limit become dead.
@@ -116,11 +97,9 @@ class QueueStore(Protocol):
         ``only`` restricts the release to these leases, if they are expired and unchanged. None releases all expired
         leases; after a clock step these may include leases of living workers.
         """
-        ...
 
     async def rescue_owned(self, owners: Collection[str], limit: int) -> Sequence[Rescued]:
         """Release the items of owners that are proven dead, like ``rescue``, even if their leases have not expired."""
-        ...
 
     async def follow_clock(self, lease: timedelta) -> timedelta:
         """Record the current time. If the machine's clock is used and was set back, correct waits and leases.
@@ -128,7 +107,6 @@ class QueueStore(Protocol):
         Return how far the clock was set back. Zero means that it was not set back, or that the database has its own
         clock.
         """
-        ...
 
     async def release_stray(self, owner: str, known: Collection[Lease]) -> Sequence[str]:
         """Release items of this queue that name ``owner`` and are not in ``known``, because the reply to their claim
@@ -137,34 +115,26 @@ class QueueStore(Protocol):
         Counts neither a crash nor an attempt. Only for the owner of this process, and only while no claim is in
         flight.
         """
-        ...
 
     async def owners(self) -> Sequence[str]: ...
 
     async def note(self, lease: Lease, error: str | None) -> bool:
-        """Write the error column of a leased item and return whether it was written. False means that another
-        transaction has locked the row, or that the lease is lost.
+        """Write the error of a leased item. Return False if it was not written, because the row is locked or the lease
+        is lost.
         """
-        ...
 
     async def last_error(self, id: str) -> tuple[str | None, datetime]:
         """Return the error of an item, and the current time of the clock that the queue uses."""
-        ...
 
     async def next_at(self) -> datetime | None:
         """Return the instant at which the next waiting item is due, or None if no item waits."""
-        ...
 
     async def cancel(self, id: str, reason: str) -> bool:
         """Cancel a waiting item immediately, or request the cancellation of a running item. Return False if the item
         has ended or does not exist, or if its table has no column for the request.
         """
-        ...
 
     async def revive(self, id: str, *, by: str | None = None) -> bool:
-        """Make a dead item ready again. Return False if the item is not dead, or if a live item has the same key.
-        ``by`` is the operator, for the audit log.
-        """
-        ...
+        """Make a dead item ready again, unless a live item has its key. ``by`` is the operator, for the audit log."""
 
     async def discard(self, id: str, *, by: str | None = None) -> bool: ...

@@ -25,14 +25,14 @@ from batuta.kernel.trace import bind_after
 from batuta.kernel.usercode import Returned
 from batuta.kernel.waiting import cancel_and_wait, first_of, insist
 from batuta.queue.executor import Executed, decide, execute
-from batuta.queue.handler import SPOILT, ItemHandler, unknown_item_handler
+from batuta.queue.handler import UNREADABLE, ItemHandler, unknown_item_handler
 from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease
-from batuta.queue.lease_keeper import LeaseKeeper
 from batuta.queue.outcome import EFFECT_CRASHED, HANDLER_CRASHED, WAITS_ALONE, give_back, put_off
 from batuta.queue.running import Cancellations, Running, Step, Stop
 from batuta.queue.settler import Settler, conclude
-from batuta.queue.store import QueueStore, Renewed
+from batuta.queue.store import QueueStore
+from batuta.supervise.lease_keeper import LeaseKeeper
 from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 from batuta.supervise.loop import bind as bind_progress
 from batuta.supervise.shutdown import Phase, Shutdown, pass_phases
@@ -43,8 +43,7 @@ REVERSED_EVERY = 8
 # When a scheduled run is stopped: the time its handlers have to finish, and the time limit of the whole drain.
 ONE_SHOT_DRAIN_GRACE = timedelta(seconds=1)
 ONE_SHOT_LIMIT = timedelta(seconds=5)
-# Wait of an item that should run alone while another such item has the reservation. Each further item waits this much
-# longer.
+# Wait of an item that should run alone while another one holds the reservation; each further item waits longer by this.
 PUT_OFF = timedelta(milliseconds=250)
 
 
@@ -74,8 +73,8 @@ class Worker:
         claims: Iterator[int] | None = None,
         isolation: Isolation | None = None,
     ) -> None:
-        """Create a worker. ``handler_of`` returns None for an unknown item. All workers of the queue share ``claims``,
-        and all workers of the process share ``isolation``.
+        """Create a worker. All workers of a queue share ``claims``; all workers of a process share ``isolation``.
+        ``handler_of`` may return None.
         """
         self.name = f"worker:{name}"
         self.wakeup = Wakeup()
@@ -89,19 +88,18 @@ class Worker:
         self._running: dict[str, Running] = {}
         # Includes cancelled handlers whose items other processes own now.
         self._cancellations = Cancellations(clock)
-        self._deaf: CancelIgnored | None = None
+        self._uncancellable: CancelIgnored | None = None
         # One heap for all time limits, because a timer per item would cost more than most items.
         self._limits: list[tuple[float, str]] = []
         self._settler = Settler(name, store, lease_holder, handler_of, clock, events)
         self._unsettled = self._settler.unsettled
-        # Claimed items that are not started yet. They start when the next transaction is sent, and run while the
-        # database executes it.
+        # Claimed items that start when the next transaction is sent, so that they run while the database executes it.
         self._waiting: list[Lease] = []
         self._claims = claims or count(1)
         self._unknown = unknown_item_handler(store.last_error)
         self._turn: asyncio.Task[int] | None = None  # a turn of the drain that is not finished
-        self._suspect: Lease | None = None  # a claimed item that should run alone and waits to start
-        self._is_noted = False  # the suspect's row records that it has not started
+        self._isolated: Lease | None = None  # a claimed item that should run alone and waits to start
+        self._is_noted = False  # the isolated item's row records that it has not started
         self._put_off_count = 0
         self._isolation = isolation or Isolation(clock)
         self._isolation.join(self)
@@ -110,22 +108,22 @@ class Worker:
         self._start_waiting()
         self._stop_overdue()
         self._give_up_uncancellable()
-        if self._deaf is not None:
+        if self._uncancellable is not None:
             await self._settle_and_claim(0)
-            raise self._deaf
+            raise self._uncancellable
         if self._unsettled.is_careful:
             await self._settle_and_claim(0)
             return Again()
         await self._settler.release_strays(self.held_leases())
-        await self._start_suspect()
+        await self._start_isolated()
         asked = self._free_places()
         if asked <= 0 and not self._unsettled.is_ready:
             return Idle(self._next_deadline())
         looked_at, came_back = self._clock.now(), self._unsettled.returns_soon
         claimed = await self._settle_and_claim(asked)
-        if self._suspect is not None:
+        if self._isolated is not None:
             self._start_waiting()
-            await self._start_suspect()
+            await self._start_isolated()
             return Again() if self._unsettled.is_ready else Idle(self._next_deadline())
         is_full = claimed == asked > 0
         if not (is_full and len(self._running) + len(self._waiting) < self._policy.limit):
@@ -146,7 +144,7 @@ class Worker:
 
     async def once(self, most: int) -> int:
         """Run at most ``most`` due items and return their number when all are settled, for a scheduled run."""
-        keeper = LeaseKeeper(self._lease_holder, self._clock)
+        keeper = LeaseKeeper(self._lease_holder.lease, self._clock)
         keeper.add(self)
         self._isolation.join(self)
         async with keeper.ticking():
@@ -165,18 +163,18 @@ class Worker:
             more = await self._settle_and_claim(min(self._free_places(), most - claimed))
             self._start_waiting()
             await self._finish()
-            await self._finish_suspect()
+            await self._finish_isolated()
             claimed += more
-            if self._deaf is not None:
-                raise self._deaf
+            if self._uncancellable is not None:
+                raise self._uncancellable
             if not more or claimed == most:
                 break
         return claimed
 
-    async def _finish_suspect(self) -> None:
-        while self._suspect is not None:
-            await self._start_suspect()
-            if self._suspect is not None:
+    async def _finish_isolated(self) -> None:
+        while self._isolated is not None:
+            await self._start_isolated()
+            if self._isolated is not None:
                 self.wakeup.clear()
                 pause = max(0.0, (self._next_deadline() - self._clock.now()).total_seconds())
                 await first_of(self.wakeup.wait(), self._clock.sleep(pause))
@@ -186,30 +184,34 @@ class Worker:
         """Return every lease of this worker: items that run, wait to start, or are not settled yet."""
         running = (each.lease for each in self._running.values())
         unsettled = (lease for lease, _ in self._unsettled)
-        suspect = () if self._suspect is None else (self._suspect,)
-        leases = (*running, *self._waiting, *suspect, *unsettled)
+        isolated = () if self._isolated is None else (self._isolated,)
+        leases = (*running, *self._waiting, *isolated, *unsettled)
         return list({(lease.id, lease.fence): lease for lease in leases}.values())
 
-    async def renew(self, leases: Sequence[Lease], lease_holder: LeaseHolder) -> Renewed:
-        return await self._store.renew(leases, lease_holder)
-
-    def lose(self, leases: Sequence[Lease]) -> None:
+    async def renew_leases(self) -> bool:
+        """Renew every lease, and stop the items that another process owns or whose cancellation was requested. Return
+        whether a lease was not renewed because its row is locked.
+        """
+        if not (leases := self.held_leases()):
+            return False
+        renewed = await self._store.renew(leases, self._lease_holder)
         for lease in leases:
-            self._waiting = [each for each in self._waiting if each != lease]
-            if self._suspect == lease:
-                self._suspect = None
-                self._isolation.release(lease.id)
-            # An item that is being settled may already be written; the settlement statement detects whether the lease
-            # was lost.
-            if (running := self._running_of(lease)) is not None and not running.is_settling:
-                self._let_go(running)
-                self.wakeup.set()
-
-    def stop_cancelled(self, leases: Sequence[Lease]) -> None:
-        for lease in leases:
-            if (running := self._running_of(lease)) is not None:
+            if lease.id in renewed.lost:
+                self._lose(lease)
+            elif lease.id in renewed.cancelled and (running := self._running_of(lease)) is not None:
                 self._stop(running, Stop.REQUESTED)
                 self.wakeup.set()
+        return bool(renewed.unchecked)
+
+    def _lose(self, lease: Lease) -> None:
+        self._waiting = [each for each in self._waiting if each != lease]
+        if self._isolated == lease:
+            self._isolated = None
+            self._isolation.release(lease.id)
+        # If the item is being settled, the settlement statement detects whether the lease was lost.
+        if (running := self._running_of(lease)) is not None and not running.is_settling:
+            self._let_go(running)
+            self.wakeup.set()
 
     def _running_of(self, lease: Lease) -> Running | None:
         """Return the running item of exactly this lease, because the item may have been claimed again with another fence."""
@@ -217,9 +219,7 @@ class Worker:
         return running if running is not None and running.lease.fence == lease.fence else None
 
     async def drain(self, grace: timedelta) -> None:
-        """Let handlers finish within ``grace``, cancel the others, and hand their items back without counting an
-        attempt. The lease keeper renews the leases meanwhile.
-        """
+        """Let handlers finish within ``grace``, cancel the others, and hand their items back without counting an attempt."""
         try:
             await pass_phases(self, Shutdown.begin(self._clock, grace))
         finally:
@@ -229,10 +229,10 @@ class Worker:
     def quiet(self) -> None:
         """Begin a shutdown: start the items that are already claimed, and hand back the item that waits to run alone."""
         self._start_waiting()
-        if (suspect := self._suspect) is not None:
-            self._suspect = None
-            self._isolation.release(suspect.id)
-            self._unsettled.add(suspect, give_back()._replace(untried=True))
+        if (isolated := self._isolated) is not None:
+            self._isolated = None
+            self._isolation.release(isolated.id)
+            self._unsettled.add(isolated, give_back()._replace(untried=True))
 
     async def finish(self) -> None:
         await insist(self._finish, self._clock)
@@ -296,32 +296,32 @@ class Worker:
         return len(leases)
 
     def _isolate(self, lease: Lease) -> None:
-        """Reserve the process for an item whose next crash makes it dead. Postpone the item if another item holds the
-        reservation.
+        """Reserve the process for an item whose next crash makes it dead. If another item has reserved the process,
+        postpone this one.
         """
-        self._put_off_count = 0 if self._suspect is None else self._put_off_count + 1
+        self._put_off_count = 0 if self._isolated is None else self._put_off_count + 1
         if self._isolation.reserve(self, lease.id):
-            self._suspect, self._is_noted = lease, False
+            self._isolated, self._is_noted = lease, False
         else:
             self._unsettled.add(lease, put_off(PUT_OFF * (1 + self._put_off_count)))
 
-    async def _start_suspect(self) -> None:
+    async def _start_isolated(self) -> None:
         """Start the isolated item once nothing else runs in the process. Postpone it if that takes too long.
 
-        The item's row records the start, because a death of the process counts a crash only for a started item.
+        The item's row records the start: if the process dies, only items that had started are charged with a crash.
         """
-        if (lease := self._suspect) is None or self._unsettled.is_ready:
+        if (lease := self._isolated) is None or self._unsettled.is_ready:
             return  # settle first, so that a crash of the item loses no other item's settlement
         if self._isolation.is_alone:
             has_begun = await self._store.note(lease, None)
-            if self._suspect != lease:
+            if self._isolated != lease:
                 return  # the lease was lost meanwhile
             if has_begun:
-                self._suspect = None
+                self._isolated = None
                 self._start(lease)
                 return
         if self._clock.monotonic() >= self._isolation.gives_up_at:
-            self._suspect = None
+            self._isolated = None
             self._unsettled.add(lease, put_off(self._isolation.release(lease.id, has_run=False)))
         elif not self._is_noted:
             self._is_noted = await self._store.note(lease, WAITS_ALONE())
@@ -332,7 +332,7 @@ class Worker:
             self._start(lease)
 
     def _start(self, lease: Lease) -> None:
-        handler = SPOILT if lease.spoilt else self._handler_of(lease) or self._unknown
+        handler = UNREADABLE if lease.unreadable else self._handler_of(lease) or self._unknown
         running = Running(lease, handler, self._clock.monotonic())
         running.task = asyncio.create_task(self._work(running))
         self._running[lease.id] = running
@@ -377,9 +377,7 @@ class Worker:
             self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
 
     def _owns(self, running: Running) -> bool:
-        """Return whether this worker still owns the item. False means that the lease was lost, or that the item was
-        settled without its handler.
-        """
+        """Return whether this worker owns the item: its lease is not lost, and it was not settled without its handler."""
         return self._running.get(running.lease.id) is running
 
     def _forget(self, running: Running) -> None:
@@ -418,15 +416,15 @@ class Worker:
         for task in self._cancellations.repeat():
             running = next((each for each in self._running.values() if each.task is task), None)
             what = "a handler" if running is None else f"item {running.lease.id}"
-            self._deaf = CancelIgnored(loop=self.name, what=what, stack=task_stack(task))
+            self._uncancellable = CancelIgnored(loop=self.name, what=what, stack=task_stack(task))
             if running is not None and running.stop is not None:
                 del self._running[running.lease.id]
                 settlement, _ = decide(running, running.stop.result(), HANDLER_CRASHED, self._policy.max_result)
                 self._unsettled.add(running.lease, settlement)
 
     def _let_go(self, running: Running) -> None:
-        """Cancel the handler of an item that another process owns. Do not wait for the handler, because it may ignore
-        the cancellation.
+        """Cancel the handler of an item that another process owns. Do not wait for a handler that ignores the
+        cancellation.
         """
         del self._running[running.lease.id]
         self._stop(running, Stop.LOST)
@@ -447,7 +445,7 @@ class Worker:
             self._limits.clear()
         moments = [*(overdue_at for overdue_at, _ in self._limits[:1]), *self._cancellations.due_times]
         moments += [] if (recheck_at := self._unsettled.recheck_at) is None else [recheck_at]
-        moments += [] if self._suspect is None else [self._isolation.gives_up_at]
+        moments += [] if self._isolated is None else [self._isolation.gives_up_at]
         if not moments:
             return looks_at
         return min(looks_at, now + timedelta(seconds=max(0.0, min(moments) - self._clock.monotonic())))

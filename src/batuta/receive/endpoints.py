@@ -50,9 +50,7 @@ def reply_body(outcome: Outcome) -> dict[str, Json]:
 
 
 def _why(name: str, reason: object) -> dict[str, Json]:
-    """Return the fields of a reason for a reply: its English sentence, and its code and facts if it has them, so that
-    the caller can render the reason in another language.
-    """
+    """Return the English sentence of a reason, and its code and facts, from which the caller renders another language."""
     said = mask_text(reason, LONGEST_ERROR)
     return {name: str(said), **(describe_reason(said, name) if isinstance(said, Reason) else {})}
 

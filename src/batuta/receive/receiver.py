@@ -1,8 +1,8 @@
-"""Receives calls of job endpoints. Each idempotency key runs once, calls about the same work run one at a time, and no
-call runs past its deadline.
+"""Receives calls of job endpoints. A call with a known idempotency key is not run again, calls about the same work run
+one at a time, and no call runs past its deadline.
 
-``JobCalls`` stores the calls: a repeated key gets the first reply, and the same work runs once at a time over all
-processes.
+``JobCalls`` stores the calls: a repeated key gets the first reply, and no two processes run the same work at the same
+time.
 """
 
 import asyncio
@@ -68,13 +68,11 @@ class JobCalls(Protocol):
     async def open(self, call: NewCall) -> CallOpening: ...
     async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime) -> None:
         """Store the reply. ``opened_at`` is the fence: if another process has opened the key since, nothing is written."""
-        ...
 
     async def renew(self, key: str, *, opened_at: datetime, lease: timedelta) -> None: ...
 
     async def forget(self, key: str, *, opened_at: datetime) -> None:
         """Delete a call that was interrupted, so that a retry may run it."""
-        ...
 
 
 # Another process may run a call again if its lease was not renewed for this long.
@@ -110,8 +108,8 @@ class JobReceiver:
         deadline: datetime | None,
         by: str | None = None,
     ) -> Received:
-        """Run a call and return its reply. ``key=None`` means a call by an operator, which is always new.
-        ``deadline=None`` means the endpoint's own timeout.
+        """Run a call and return its reply. Without a ``key`` every call is new. Without a ``deadline`` the endpoint's
+        own timeout applies.
         """
         now = self._clock.now()
         call = JobCall(
@@ -140,7 +138,8 @@ class JobReceiver:
         try:
             outcome = await self._execute(endpoint, call)
             reply = self._reply(endpoint, outcome, call.started_at)
-            await self._close(call, reply, opened_at)
+            close = partial(self._calls.close, call.key, reply.status, reply.body, opened_at=opened_at)
+            await insist(close, self._clock)
         except BaseException:
             # Cancelled from outside, most likely by a shutdown: release the work now instead of when the lease expires.
             await self._calls.forget(call.key, opened_at=opened_at)
@@ -160,10 +159,6 @@ class JobReceiver:
             case Raised(error=crash):
                 self._events.emit(JobCrashed(endpoint.name, crash))
                 return Failed(HANDLER_CRASHED(error=name_of(crash)))
-
-    async def _close(self, call: JobCall, reply: Reply, opened_at: datetime) -> None:
-        close = partial(self._calls.close, call.key, reply.status, reply.body, opened_at=opened_at)
-        await insist(close, self._clock)
 
     def _reply(self, endpoint: Endpoint, outcome: Outcome, started_at: datetime) -> Reply:
         body = reply_body(outcome)

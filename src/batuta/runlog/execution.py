@@ -64,9 +64,7 @@ class Ending:
 
 
 def storable(ending: Ending) -> Ending:
-    """Return a copy of ``ending`` that both databases can store, with personal data masked. Every text of a job passes
-    through this function.
-    """
+    """Return a copy that both databases can store, with personal data masked. Every text of a job passes through here."""
     return replace(
         ending,
         response_code=count(ending.response_code),
@@ -78,9 +76,7 @@ def storable(ending: Ending) -> Ending:
 
 
 def without_details(ending: Ending) -> Ending:
-    """Return a reduced copy of ``ending``, for a database that refuses the full copy. It has the status, the code,
-    ASCII texts and a note that details are missing.
-    """
+    """Return the status, the code and ASCII texts of ``ending``, for a database that refuses the full copy."""
     is_quiet = ending.error is None and ending.reason is None
     return Ending(
         status=ending.status,
@@ -95,9 +91,7 @@ def _mask(text: str) -> str:
 
 
 def _note(text: str | None) -> str | None:
-    """Return the text in ASCII with a note and without its facts, because the database may have refused one of them. A
-    reason keeps its code.
-    """
+    """Return the text in ASCII, without facts that the database may have refused. A reason keeps its code."""
     if text is None:
         return None
     note = f"; {DETAILS_REFUSED()}"

@@ -9,43 +9,36 @@ from batuta.kernel.json import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
-    """A row of the execution log."""
+class LastRun:
+    """The columns of a row that describe how a run ended."""
 
     id: str
+    started_at: datetime
+    status: str
+    duration_ms: int | None
+    error: str | None
+    reason: str | None
+    items: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded(LastRun):
+    """A row of the execution log."""
+
     job: str
     category: str
     scheduled_for: datetime | None
     trigger: str
     attempt: int
     owner: str | None
-    started_at: datetime
     finished_at: datetime | None
-    status: str
-    duration_ms: int | None
     response_code: int | None
-    error: str | None
-    items: int | None
-    reason: str | None
     result: Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastRun:
-    id: str
-    started_at: datetime
-    status: str
-    duration_ms: int | None
-    error: str | None
-    reason: str | None
-    items: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Counts of the last 24 hours. ``by_status`` counts rows. The mean and the 95th percentile cover runs with status
-    success, error or timeout, in milliseconds.
-    """
+    """Counts of rows in 24 hours. Mean and 95th percentile cover runs that ended with success, error or timeout."""
 
     by_status: Mapping[str, int] = field(default_factory=dict)
     mean_ms: int | None = None
@@ -93,19 +86,15 @@ BEFORE_ANY = "00000000-0000-0000-0000-000000000000"
 class Reports(Protocol):
     async def known_since(self) -> datetime | None:
         """Return the instant at which the first scheduler started on this database, or None if none ever ran."""
-        ...
 
     async def facts(self, *, since: datetime, now: datetime) -> Mapping[str, Facts]:
         """Return facts about every job that was ever scheduled. Counts start at ``since``."""
-        ...
 
     async def find_answered(self, expected: Mapping[str, datetime], now: datetime) -> Collection[str]:
         """Return the jobs that succeeded, or were skipped for an accepted reason, at or after their instant in ``expected``."""
-        ...
 
     async def activity(self, *, since: datetime, length: timedelta) -> Sequence[Slice]:
         """Count all rows from ``since`` on, in time slices of ``length``. A missed fire counts at the instant it was due."""
-        ...
 
     async def recent(
         self,
@@ -117,6 +106,5 @@ class Reports(Protocol):
         limit: int,
     ) -> Sequence[Recorded]:
         """Return rows, newest first. Many rows share an instant, so to continue after a row, pass its ``started_at`` and its id."""
-        ...
 
     async def execution(self, id: str) -> Recorded | None: ...

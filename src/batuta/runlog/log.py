@@ -10,16 +10,14 @@ from enum import Enum
 from typing import Protocol
 
 from batuta.guard.switches import Switch
-from batuta.kernel.leases import LeaseHolder
+from batuta.kernel.leases import LeaseHolder, Renewed
 from batuta.runlog.execution import Ending, Execution, Opening, Registration
 from batuta.schedule.window import Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTimetable:
-    """The timetable of this process: its jobs in all profiles. ``release`` is the name of the deployment, if the
-    operator set one.
-    """
+    """The timetable of this process: its jobs in all profiles. ``release`` is the deployment's name, if it has one."""
 
     fingerprint: str
     jobs: int
@@ -77,7 +75,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The decisions about due fires. ``waits`` is true if more fires are due, which the next call decides."""
+    """The decisions about due fires. ``waits`` is true if more fires are due; the next call decides about them."""
 
     openings: Sequence[Opening] = ()
     accounted: Mapping[str, datetime] = field(default_factory=dict)
@@ -86,24 +84,12 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """The result of opening fires. ``started`` are the runs that this process now owns; ``explained`` are the rows of
-    fires that do not run.
-    """
+    """The result of opening fires: ``started`` are runs that this process owns; ``explained`` are fires that do not run."""
 
     now: datetime
     ahead: timedelta = timedelta(0)  # how far this machine's clock is ahead of the clock that decides
     started: Sequence[Execution]
     explained: Sequence[Opening]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunsRenewed:
-    """The result of renewing runs. ``lost`` are ids of runs that another scheduler took over. ``unchecked`` are ids
-    whose row is locked by another transaction, to be retried.
-    """
-
-    lost: frozenset[str] = frozenset()
-    unchecked: frozenset[str] = frozenset()
 
 
 class Closing(Enum):
@@ -114,9 +100,7 @@ class Closing(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SilentRun:
-    """A run whose renewal is overdue. ``left`` is the time until its lease ends, by the clock that decides; it is
-    negative if the lease has expired.
-    """
+    """A run whose renewal is overdue. ``left`` is the time until its lease ends, negative after the end."""
 
     id: str
     job: str
@@ -129,15 +113,12 @@ class SilentRun:
 class ExecutionLog(Protocol):
     async def announce(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
         """Record the timetable of this process. A new timetable becomes the last in the order of deployment."""
-        ...
 
     async def renew_timetable(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
         """Record that a scheduler of this timetable is alive."""
-        ...
 
     async def timetables(self, fingerprint: str) -> Sequence[Timetable]:
         """Return this timetable, all more recent timetables, and the active timetable."""
-        ...
 
     async def register(
         self, jobs: Collection[Registration], lease_holder: LeaseHolder, expected: Expected
@@ -145,11 +126,10 @@ class ExecutionLog(Protocol):
         """Activate the timetable of ``expected`` and record its jobs. Return the jobs that are new or have a changed
         schedule. Return None if the state was not as expected; then nothing was written.
 
-        For the returned jobs, no fire from before this moment is due (or, after a change of profile, from before
-        that change). Their older due fires become missed rows. The most recent timetable also stops the scheduling
-        of jobs that it lacks. An older timetable that is active in its place leaves such jobs unchanged.
+        The schedules of the returned jobs begin now or, after a change of profile, at that change. Their older due
+        fires become missed rows. The most recent timetable also stops the scheduling of jobs that it lacks. An older
+        timetable that is active in its place leaves such jobs unchanged.
         """
-        ...
 
     async def controls(self) -> Controls: ...
 
@@ -162,25 +142,21 @@ class ExecutionLog(Protocol):
         A fire that another scheduler already opened is skipped without a row, because (job, instant) is a unique
         key.
         """
-        ...
 
     async def look(self) -> Ledger:
         """Return the current switches, controls and time, without locking jobs."""
-        ...
 
     async def open_manual(
         self, job: Registration, lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
     ) -> Opened:
-        """Open a run that an operator requested, like ``open_due``. It works even if no scheduler has registered the job."""
-        ...
+        """Open a run that an operator requested, even if no scheduler has registered the job."""
 
-    async def renew(self, executions: Collection[Execution], lease_holder: LeaseHolder) -> RunsRenewed: ...
+    async def renew(self, executions: Collection[Execution], lease_holder: LeaseHolder) -> Renewed: ...
 
     async def close(self, execution: Execution, ending: Ending) -> Closing: ...
 
     async def hand_back(self, executions: Collection[Execution], lease_holder: LeaseHolder) -> None:
         """End the leases of these runs now, so that another scheduler can take them over without waiting."""
-        ...
 
     async def silent(
         self, lease_holder: LeaseHolder, known: Collection[str], limit: int, owners: Collection[str] = ()
@@ -191,10 +167,6 @@ class ExecutionLog(Protocol):
         ``known`` are the jobs of this code. A run of another job is included only after a much longer time without
         renewal.
         """
-        ...
 
     async def take_over(self, runs: Collection[SilentRun], lease_holder: LeaseHolder) -> Sequence[Execution]:
-        """Transfer the runs to ``lease_holder``, each with its next attempt, and return them. Runs that changed since
-        they were read are omitted.
-        """
-        ...
+        """Transfer the runs to ``lease_holder``, each with its next attempt. Runs that changed since are omitted."""

@@ -3,22 +3,22 @@
 from batuta.kernel.reasons import Reason, code_of, define
 
 HELD = define("held", "held: {why}")
-PAUSED_ALL = define("paused_all", "switch pause.all is on{turned}")
-PAUSED_CATEGORY = define("paused_category", "switch pause.category.{name} is on{turned}")
-PAUSED_JOB = define("paused_job", "switch pause.job.{name} is on{turned}")
-LIFTED_LATER = define("lifted_later", "switch {switch} was lifted only later, by {by}")
+PAUSED_ALL = define("paused_all", "switch pause.all is on{setting}")
+PAUSED_CATEGORY = define("paused_category", "switch pause.category.{name} is on{setting}")
+PAUSED_JOB = define("paused_job", "switch pause.job.{name} is on{setting}")
+LIFTED_LATER = define("lifted_later", "switch {switch} was released only later, by {by}")
 WINDOW_CLOSED = define("window_closed", "window {window} is closed")
 SWITCHES_UNREADABLE = define("switches_unreadable", "the switches cannot be read")
-BY_HAND = define("by_hand", "run by hand although {why}")
+BY_HAND = define("by_hand", "run by hand despite: {why}")
 ALREADY_RUNNING = define("already_running", "it is running already")
-WAIT_AND_REPEAT = define("already_running_next", "wait until it ends and ask again")
-LIFT_OR_INSIST = define("held_next", "lift what holds it, or say --even-if-held if you are sure")
+WAIT_AND_REPEAT = define("already_running_next", "wait until it ends and try again")
+LIFT_OR_INSIST = define("held_next", "release what holds it back, or use --even-if-held if you are sure")
 
 # Reasons of a fire that was skipped because an earlier run of the job is still in progress.
-OVERLAP = define("overlap", "overlap: the run before it is still going")
+OVERLAP = define("overlap", "overlap: the previous run has not ended")
 OVERLAP_BUSY = define("overlap_busy", "overlap: the endpoint is busy with an earlier call")
 OVERLAP_THREADS = define(
-    "overlap_threads", "overlap: {count} earlier runs took too long and still go on in their threads"
+    "overlap_threads", "overlap: {count} earlier runs exceeded their time limit and are still running in their threads"
 )
 
 PARTIAL = define("partial", "partial: {why}")
@@ -27,7 +27,7 @@ NO_REASON = define("no_reason", "no reason was given")
 
 MISSED_SKIP = define("missed_skip", "no scheduler was running, and catch_up is 'skip'")
 MISSED_LATEST = define(
-    "missed_latest", "no scheduler was running; only the latest fire is caught up, and not when it is too old"
+    "missed_latest", "no scheduler was running; only the latest fire is caught up, if it is not too old"
 )
 MISSED_OLD = define("missed_old", "no scheduler was running, and the fire is too old to be caught up")
 MISSED_CHANGED = define("missed_changed", "no scheduler was running, and then the schedule changed")
@@ -39,8 +39,8 @@ MANY_FIRES = define("many_fires", "{why}; {count} fires")
 
 # Reasons why a run was taken over or abandoned.
 SILENT = define("silent", "its process stopped renewing its lease")
-HANDED_BACK = define("handed_back", "its scheduler stopped before it ended")
-DEAD = define("process_dead", "its process ended before it did")
+HANDED_BACK = define("handed_back", "the scheduler stopped before the run ended")
+DEAD = define("process_dead", "the process ended before the run did")
 RESTORED = define("restored", "its process ended before the database was restored")
 INTERRUPTED = define("interrupted", "interrupted by the person who ran it by hand")
 EACH_ATTEMPT = define("each_attempt", "{why}, at each of {attempts} attempts")
@@ -49,7 +49,7 @@ HELD_NOW = define("held_now", "{why}, and now it is {held}")
 
 # Reasons of a failed call.
 CRASHED = define("job_crashed", "{error} in the job; the log has the traceback")
-DETAILS_REFUSED = define("details_refused", "the database refused the rest of what it said")
+DETAILS_REFUSED = define("details_refused", "the database refused the rest of the answer")
 RETURNED_FALSE = define("returned_false", "the job returned False")
 CONNECTION_LOST = define("connection_lost", "the connection was lost before the answer came ({error})")
 ANSWER_TOO_LONG = define("answer_too_long", "the answer is longer than 1 MB")
@@ -58,13 +58,13 @@ HTTP_STATUS = define("http_status", "HTTP {status}")
 HTTP_STATUS_SAID = define("http_status_said", "HTTP {status}: {said}")
 TOO_MANY_REQUESTS = define("too_many_requests", "429 Too Many Requests")
 TOO_MANY_REQUESTS_SAID = define("too_many_requests_said", "429 Too Many Requests: {said}")
-ENDPOINT_ERROR = define("endpoint_error", "the endpoint says error")
-ENDPOINT_ERROR_SAID = define("endpoint_error_said", "the endpoint says error: {said}")
-NO_ANSWER = define("no_answer", "it did not answer by its deadline")
+ENDPOINT_ERROR = define("endpoint_error", "the endpoint reported an error")
+ENDPOINT_ERROR_SAID = define("endpoint_error_said", "the endpoint reported an error: {said}")
+NO_ANSWER = define("no_answer", "it did not answer before its deadline")
 REFUSED = define(
     "connection_refused",
     "connection refused by {where}, {count} tries ({error}): check that the server runs there"
-    " (of this program's own API, PORT is the one it was started with)",
+    " (for this program's own API, PORT is the port with which it was started)",
 )
 
 

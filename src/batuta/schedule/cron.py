@@ -31,7 +31,7 @@ SECOND: Final = timedelta(seconds=1)
 MINUTE: Final = timedelta(minutes=1)
 DAY: Final = timedelta(days=1)
 # No zone has ever moved its clocks by more than a day.
-FAR: Final = timedelta(hours=26)
+LARGEST_CLOCK_CHANGE: Final = timedelta(hours=26)
 
 _MONTHS = {"JAN": 1, "FEB": 2, "MAR": 3, "APR": 4, "MAY": 5, "JUN": 6, "JUL": 7, "AUG": 8, "SEP": 9, "OCT": 10}
 _MONTHS |= {"NOV": 11, "DEC": 12, "FEV": 2, "ABR": 4, "MAI": 5, "AGO": 8, "SET": 9, "OUT": 10, "DEZ": 12}
@@ -79,14 +79,14 @@ class Cron:
         while True:
             offset = _offset(start, zone)
             fire = (self._next_wall(_whole_minute(start + offset)) - offset).replace(tzinfo=UTC)
-            near = min(fire, start + FAR)
+            near = min(fire, start + LARGEST_CLOCK_CHANGE)
             if _offset(near, zone) != offset:
                 start = _first_change(start, near, zone)
             elif near == fire:
                 return fire
             else:
                 # Clock changes before this instant only repeat or skip wall times that do not match.
-                start = fire - FAR
+                start = fire - LARGEST_CLOCK_CHANGE
 
     def _next_wall(self, wall: datetime) -> datetime:
         """Return the first matching wall time at or after ``wall``."""
@@ -118,12 +118,8 @@ class Cron:
 def parse(text: str) -> Cron:
     fields = _MACROS.get(text.strip().lower(), text).upper().split()
     if len(fields) != 5:
-        raise InvalidCron(
-            cron=text,
-            why=Reason(
-                "cron_fields", "it has {count} fields and needs 5 (minute hour day month weekday)", count=len(fields)
-            ),
-        )
+        why = "it has {count} fields and needs 5 (minute hour day month weekday)"
+        raise _invalid(text, "cron_fields", why, count=len(fields))
     minute, hour, day, month, weekday = fields
     cron = Cron(
         text=text,
@@ -136,9 +132,7 @@ def parse(text: str) -> Cron:
         follows_elapsed_time=minute.startswith("*") or hour.startswith("*"),
     )
     if not _ever_fires(cron):
-        raise InvalidCron(
-            cron=text, why=Reason("cron_never", "none of its months has such a day, so it would never fire")
-        )
+        raise _invalid(text, "cron_never", "none of its months has such a day, so it would never fire")
     return cron
 
 
@@ -147,17 +141,13 @@ def _numbers(cron: str, field: str, name: str, low: int, high: int, names: dict[
     for part in field.split(","):
         matched = _PART.match(part)
         if matched is None:
-            raise InvalidCron(
-                cron=cron, why=Reason("cron_part", "'{part}' is not a {field}", part=part, field=_field_name(name))
-            )
+            raise _invalid(cron, "cron_part", "'{part}' is not a {field}", part=part, field=_field_name(name))
         span, step = matched[1], int(matched[2] or 1)
         first, last = _span(cron, span, name, low, high, names or {})
         if matched[2] is not None and span != "*" and "-" not in span:
             last = high  # 5/10 means: from 5 to the end in steps of 10
         if step == 0 or first > last:
-            raise InvalidCron(
-                cron=cron, why=Reason("cron_empty", "'{part}' contains no {field}", part=part, field=_field_name(name))
-            )
+            raise _invalid(cron, "cron_empty", "'{part}' contains no {field}", part=part, field=_field_name(name))
         found |= set(range(first, last + 1, step))
     return found
 
@@ -173,18 +163,13 @@ def _span(cron: str, span: str, name: str, low: int, high: int, names: dict[str,
 def _number(cron: str, word: str, name: str, low: int, high: int, names: dict[str, int]) -> int:
     number = names.get(word, int(word) if word.isdigit() else -1)
     if not low <= number <= high:
-        raise InvalidCron(
-            cron=cron,
-            why=Reason(
-                "cron_number",
-                "'{word}' is not a {field} from {low} to {high}",
-                word=word,
-                field=_field_name(name),
-                low=low,
-                high=high,
-            ),
-        )
+        why = "'{word}' is not a {field} from {low} to {high}"
+        raise _invalid(cron, "cron_number", why, word=word, field=_field_name(name), low=low, high=high)
     return number
+
+
+def _invalid(cron: str, code: str, english: str, **facts: object) -> InvalidCron:
+    return InvalidCron(cron=cron, why=Reason(code, english, **facts))
 
 
 def _field_name(field: str) -> Reason:
@@ -215,15 +200,12 @@ def first_instant(wall: datetime, zone: ZoneInfo) -> datetime:
     instant = wall.replace(tzinfo=zone).astimezone(UTC)
     if instant.astimezone(zone).replace(tzinfo=None, fold=0) == wall:
         return instant
-    # For a wall time in a gap, the conversion uses the offset from before the gap. So this instant is after the gap,
-    # and one day earlier is before it.
+    # In a gap, the conversion uses the offset from before it: this instant is after the gap, a day earlier before it.
     return _first_change(instant - DAY, instant, zone)
 
 
 def _first_change(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
-    """Return the first second after ``before`` at which the UTC offset changes, found by bisection. ``before`` and
-    ``after`` must be whole seconds with different offsets.
-    """
+    """Find the first second after ``before`` with another UTC offset. Both arguments are whole seconds; their offsets differ."""
     offset = _offset(before, zone)
     while after - before > SECOND:
         middle = before + ((after - before) // 2 // SECOND) * SECOND

@@ -36,9 +36,7 @@ class CatchUp(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Many missed fires from ``first`` to ``last``. ``count`` is computed in wall time, without correction for a
-    repeated or skipped hour.
-    """
+    """Many missed fires. ``count`` is computed in wall time, without correction for a repeated or skipped hour."""
 
     first: datetime
     last: datetime
@@ -53,7 +51,9 @@ class Owed:
 
 
 def due(cron: Cron, zone: ZoneInfo, *, since: datetime, until: datetime, policy: CatchUp, max_age: timedelta) -> Owed:
-    """Return the fires in (since, until] to run and the missed ones. A fire older than ``max_age`` is not caught up."""
+    """Return the fires in (since, until] that run, and those that are missed. A fire older than ``max_age`` is always
+    missed.
+    """
     run = _worth_running(cron, zone, since, until, policy, max_age)
     end = run[0] - MOMENT if run else until
     missed = tuple(islice(fires(cron, zone, since, end), MOST_MISSED + 1))
@@ -69,8 +69,7 @@ def _worth_running(
     oldest = until - (ON_TIME if policy is CatchUp.SKIP else max(max_age, ON_TIME))
     earlier = max(since, oldest - MOMENT)
     if policy is CatchUp.LATEST:
-        last = cron.next_after(earlier, zone)
-        return (last_fire(cron, zone, until),) if last <= until else ()
+        return (last_fire(cron, zone, until),) if cron.next_after(earlier, zone) <= until else ()
     return tuple(islice(fires(cron, zone, earlier, until), FIRES_AT_A_TIME))
 
 
@@ -117,9 +116,7 @@ def _count_up_to(cron: Cron, wall: datetime, first_year: int) -> int:
 
 
 def _kind(year: int) -> tuple[int, int]:
-    """Return the length and the first weekday of a year. Years with the same pair have the same calendar; only fourteen
-    pairs exist.
-    """
+    """Return the length and the first weekday of a year. Years with the same pair have the same calendar."""
     first, following = date(year, 1, 1), date(year + 1, 1, 1)
     return (following - first).days, first.isoweekday()
 
@@ -134,7 +131,6 @@ def _days_in_year(cron: Cron, length: int, first_weekday: int) -> int:
 WEEK = timedelta(days=7)
 # An arbitrary Monday without a clock change nearby: the period of a schedule must not depend on the current week.
 _REFERENCE = datetime(2026, 1, 5, tzinfo=UTC)
-_SHORTEST = timedelta(minutes=1)
 
 # SLAs agreed with operators, by period; any other period gets three times its length.
 _AGREED = {
@@ -150,12 +146,10 @@ _AGREED = {
 
 @cache
 def period(cron: Cron, zone: ZoneInfo) -> timedelta:
-    """Return the shortest time between two fires in a week; for a rarer schedule, between the next two fires. Monday to
-    Friday counts as daily.
-    """
+    """Return the shortest time between two fires in a week; for a rarer schedule, between the next two fires."""
     last = cron.next_after(_REFERENCE, zone)
     shortest = None
-    while shortest is None or (last < _REFERENCE + WEEK and shortest > _SHORTEST):
+    while shortest is None or (last < _REFERENCE + WEEK and shortest > MINUTE):
         following = cron.next_after(last, zone)
         shortest = min(shortest or following - last, following - last)
         last = following
@@ -169,7 +163,4 @@ def default_sla(every: timedelta) -> timedelta:
 
 @cache
 def fires_per_week(cron: Cron, zone: ZoneInfo) -> int:
-    count, at = 0, _REFERENCE
-    while (at := cron.next_after(at, zone)) <= _REFERENCE + WEEK:
-        count += 1
-    return count
+    return sum(1 for _ in fires(cron, zone, _REFERENCE, _REFERENCE + WEEK))

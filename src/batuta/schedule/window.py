@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from batuta.kernel.errors import InvalidCron, InvalidWindow
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
-from batuta.schedule.cron import first_instant, parse
+from batuta.schedule.cron import DAY, first_instant, parse
 
 # (month, day): the name, and the first year in which the day is a national holiday; 0 means always.
 _FIXED: dict[tuple[int, int], tuple[str, int]] = {
@@ -46,10 +46,6 @@ def holiday_at(day: date, zone: ZoneInfo) -> str | None:
     return holidays(day.year).get(day) if zone.key in _ZONES else None
 
 
-def is_holiday(day: date) -> bool:
-    return day in holidays(day.year)
-
-
 def easter(year: int) -> date:
     """Return Easter Sunday, computed by the Gregorian computus."""
     golden = year % 19
@@ -64,7 +60,6 @@ def easter(year: int) -> date:
     return date(year, month, day + 1)
 
 
-DAY = timedelta(days=1)
 # A window on one weekday may meet several holidays in a row (Christmas and New Year), but never for two months.
 LONGEST_WAIT_DAYS = 60
 WEEKDAYS = frozenset({1, 2, 3, 4, 5})
@@ -74,9 +69,7 @@ _TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d{2})", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A weekly window. ``days`` are numbered as in cron: 0 is Sunday. With ``on_holidays`` the window also opens on
-    Brazil's national holidays.
-    """
+    """A weekly window. ``days`` are numbered as in cron (0 is Sunday); holidays are Brazil's national holidays."""
 
     opens: time
     lasts: timedelta = timedelta(hours=2)
@@ -118,7 +111,7 @@ class Window:
         return f"{self.opens.minute} {self.opens.hour} * * {format_days(self.days)}"
 
     def _opening(self, day: date, zone: ZoneInfo) -> datetime | None:
-        if day.isoweekday() % 7 not in self.days or (not self.on_holidays and is_holiday(day)):
+        if day.isoweekday() % 7 not in self.days or (not self.on_holidays and day in holidays(day.year)):
             return None
         return first_instant(datetime.combine(day, self.opens), zone)
 
@@ -142,9 +135,7 @@ def encode_window(window: Window) -> dict[str, Json]:
 
 
 def decode_window(name: str, *, opens: str, minutes: int, days: str, on_holidays: bool = True) -> Window:
-    """Parse a window from the form that operators write, for example 10:00, 120 and 1-5. Raise InvalidWindow with the
-    window's name.
-    """
+    """Parse a window from the form that operators write, such as 10:00, 120 and 1-5. Raise InvalidWindow with its name."""
     try:
         weekdays = parse(f"0 0 * * {days}").weekdays
         # Window rejects more than a day. The bound gives a number too large for a timedelta the same error.

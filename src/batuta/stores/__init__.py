@@ -22,7 +22,9 @@ _SHORTEST = timedelta(milliseconds=100)
 
 
 def liveness_limits(lease: timedelta, pool: int) -> Limits:
-    """Return limits for connections that renew, settle and rescue. Every timeout is at most a fifth of ``lease``."""
+    """Return limits for the connections that renew leases and settle or rescue items. Every timeout is at most a fifth
+    of ``lease``.
+    """
     usual, each = Limits(), lease / _SHARE_OF_LEASE
     if each < _SHORTEST:
         least = (_SHORTEST * _SHARE_OF_LEASE).total_seconds()

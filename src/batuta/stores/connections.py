@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from batuta.kernel.clock import Clock, SystemClock
 from batuta.kernel.errors import StoreUnavailable
-from batuta.stores import connect, liveness_limits
+from batuta.stores import ASIDE, connect, liveness_limits
 from batuta.stores.sql.database import (
     ChangeListener,
     Database,
@@ -32,7 +32,7 @@ T = TypeVar("T")
 Observer: TypeAlias = Callable[[str, float, BaseException | None], None]
 
 
-class ObservedDatabase:
+class ObservedDatabase(Transaction):
     """A Database that reports each call to observers. Every completed call also counts as progress of the calling loop.
 
     A transaction is reported as a whole, because its waits cannot be attributed to single statements.
@@ -68,9 +68,6 @@ class ObservedDatabase:
 
     async def all(self, query: Query, **values: object) -> list[Row]:
         return await self._observe("statement", self._inner.all(query, **values))
-
-    async def one(self, query: Query, **values: object) -> Row | None:
-        return await self._observe("statement", self._inner.one(query, **values))
 
     async def run(self, query: Query, **values: object) -> int:
         return await self._observe("statement", self._inner.run(query, **values))
@@ -187,13 +184,17 @@ class Connections:
         return self.database if self.database.dialect == "sqlite" else self._path(limits)
 
     def _path(self, limits: Limits | Callable[[], Limits]) -> ObservedDatabase:
-        return ObservedDatabase(self.another(limits), SystemClock())
+        return ObservedDatabase(self._connect(limits), SystemClock())
 
-    def another(self, limits: Limits | Callable[[], Limits]) -> Database:
-        """Return an additional connection path, which ``open`` does not open. It may be used on another event loop."""
-        clock, first = SystemClock(), self._first
-        made = connect(self._url, clock, limits, direct_url=self._direct_url, beside=first)
-        self._first = first or made
+    def aside(self) -> Database:
+        """Return an additional, small connection path, which ``open`` does not open. It may be used on another event
+        loop.
+        """
+        return self._connect(ASIDE)
+
+    def _connect(self, limits: Limits | Callable[[], Limits]) -> Database:
+        made = connect(self._url, SystemClock(), limits, direct_url=self._direct_url, beside=self._first)
+        self._first = self._first or made
         return made
 
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeAlias
 
 from batuta.kernel.clock import brief
-from batuta.kernel.errors import InvalidLoop, InvalidName
+from batuta.kernel.errors import InvalidLoop, require
 from batuta.kernel.reasons import Reason
 
 _note: ContextVar[Callable[[], None] | None] = ContextVar("note_progress", default=None)
@@ -24,8 +24,8 @@ def note_progress() -> None:
 
 
 def bind(note: Callable[[], None] | None) -> None:
-    """Set the function that records progress in this context. None disables the recording, for work that a tick starts
-    and does not wait for.
+    """Set the function that records progress in this context. None is for work that a tick starts without waiting for
+    it.
     """
     _note.set(note)
 
@@ -52,28 +52,18 @@ class Idle:
 Pace: TypeAlias = Again | Idle
 
 
-class Wakeup:
-    """Wakes a resting loop. Any code on the event loop may set it; set during a tick, it ends the next rest."""
-
-    def __init__(self) -> None:
-        self._event = asyncio.Event()
-
-    def set(self) -> None:
-        self._event.set()
-
-    def clear(self) -> None:
-        self._event.clear()
-
-    async def wait(self) -> None:
-        await self._event.wait()
+class Wakeup(asyncio.Event):
+    """Wakes a loop that waits for its next tick. Any code on the event loop may set it. If it is set during a tick, the
+    next tick follows without a wait.
+    """
 
 
 class Loop(Protocol):
     """Work that the supervisor repeats. A loop may also have ``async def drain(self, grace: timedelta) -> None``.
 
-    The supervisor awaits ``drain`` once, after the last tick, and cancels it at the end of ``grace``. It waits for
-    the work that the ticks started. A loop without a drain is cancelled at the start of a shutdown, in the middle of
-    a tick if necessary.
+    The supervisor awaits ``drain`` once, after the last tick, and cancels it at the end of ``grace``. A drain waits for
+    the work that the ticks started. A loop without a drain is cancelled at the start of a shutdown, in the middle of a
+    tick if necessary.
     """
 
     @property
@@ -82,7 +72,6 @@ class Loop(Protocol):
     def wakeup(self) -> Wakeup: ...
     async def tick(self) -> Pace:
         """Do a bounded amount of work. A tick may start longer work but does not wait for it."""
-        ...
 
 
 Drain: TypeAlias = Callable[[timedelta], Awaitable[None]]
@@ -127,7 +116,7 @@ class LoopPolicy:
 
 @dataclass(eq=False)
 class FunctionLoop:
-    """Makes a loop of an async function. The function may return a pace; None means Idle."""
+    """A loop that calls an async function. The function may return a pace; None means Idle."""
 
     name: str
     function: Callable[[], Awaitable[Pace | None]]
@@ -148,23 +137,17 @@ LoopFunction: TypeAlias = Callable[[], Awaitable[Pace | None]] | Callable[[], Ti
 
 
 def loop_of(name: str, what: Any) -> FunctionLoop:
-    """Return a loop for an async function, or for a class that takes no arguments and has an async ``tick``. The
-    object's own wakeup and drain are used if it has them.
-    """
-    if not name or name != name.strip():
-        raise _refused(name, Reason("loop_name", "it must be a name without spaces around it"))
+    """Return a loop for an async function, or for a class with an async ``tick`` and perhaps its own wakeup and drain."""
+    is_name = name and name == name.strip()
+    require("loop", name, is_name, Reason("loop_name", "it must be a name without spaces around it"))
     if not inspect.isclass(what):
-        if not inspect.iscoroutinefunction(what):
-            raise _refused(name, Reason("loop_async", "its function must be written with async def"))
+        is_async = inspect.iscoroutinefunction(what)
+        require("loop", name, is_async, Reason("loop_async", "its function must be written with async def"))
         return FunctionLoop(name, what)
     ticking: Any = what()
-    if not inspect.iscoroutinefunction(getattr(ticking, "tick", None)):
-        raise _refused(name, Reason("loop_tick", "its class must have a method written with async def tick(self)"))
+    why = Reason("loop_tick", "its class must have a method written with async def tick(self)")
+    require("loop", name, inspect.iscoroutinefunction(getattr(ticking, "tick", None)), why)
     return FunctionLoop(name, ticking.tick, getattr(ticking, "wakeup", None) or Wakeup(), drain_of(ticking))
-
-
-def _refused(name: str, why: Reason) -> InvalidName:
-    return InvalidName(name=name, kind="loop", why=why)
 
 
 def policy_in_seconds(

@@ -9,8 +9,8 @@ from typing import Protocol
 from batuta.kernel.clock import Clock
 from batuta.supervise.loop import FOR_EVER, Again, Idle, LoopPolicy, Pace, Wakeup
 
-BATCH = 1000
-PRUNING = LoopPolicy(every=timedelta(minutes=5), stuck_after=timedelta(minutes=2), max_failures=FOR_EVER)
+PRUNE_BATCH = 1000
+PRUNER_POLICY = LoopPolicy(every=timedelta(minutes=5), stuck_after=timedelta(minutes=2), max_failures=FOR_EVER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Pruner:
         for _ in range(len(self._retentions)):
             retention = self._retentions[0]
             self._retentions.rotate(-1)
-            is_more |= await retention.prune(BATCH) >= BATCH
+            is_more |= await retention.prune(PRUNE_BATCH) >= PRUNE_BATCH
         return Again() if is_more else Idle()
 
 
@@ -64,11 +64,11 @@ async def prune_all(retentions: Iterable[Retention], has_time: Callable[[], bool
     """Delete batches until no expired row remains or the time has run out. At least one batch with rows is deleted."""
     pruned: dict[str, int] = {}
     for retention in retentions:
-        batch = BATCH
-        while batch >= BATCH:
+        batch = PRUNE_BATCH
+        while batch >= PRUNE_BATCH:
             if pruned and not has_time():
                 return Pruned(pruned, is_all=False)
-            batch = await retention.prune(BATCH)
+            batch = await retention.prune(PRUNE_BATCH)
             if batch:
                 pruned[retention.table] = pruned.get(retention.table, 0) + batch
     return Pruned(pruned, is_all=True)

@@ -1,6 +1,6 @@
 """The state of one running loop, and the watchdog: a loop that restarts stuck loops on the same event loop.
 
-    silent for stuck_after ──▶ cancel ──5 s──▶ cancel again ──5 s──▶ deaf: the other loops drain, and the process ends
+    silent for stuck_after ──▶ cancel ──5 s──▶ cancel again ──5 s──▶ uncancellable: the other loops drain, and the process ends
                                  └── the tick ends ──▶ restarted, with a budget (``supervisor``)
 
 Code that blocks the event loop also blocks the watchdog; ``processes.loop_monitor`` detects that case from a thread.
@@ -18,7 +18,7 @@ from batuta.kernel.events import Events, LoopStuck
 from batuta.supervise.loop import Idle, Loop, LoopPolicy, Pace, Wakeup
 from batuta.supervise.stacks import task_stack
 
-# Number of cancellations after which a stuck loop counts as deaf.
+# Number of cancellations after which a stuck loop counts as uncancellable.
 MOST_CANCELS = 2
 
 
@@ -37,7 +37,7 @@ class Running:
     is_ticking: bool = False
     is_alive: bool = True  # the task that repeats its ticks runs, or has not started yet
     is_ending: bool = False  # the process is shutting down
-    treatment: "Treatment | None" = None  # set while the watchdog stops the stuck tick
+    stuck_tick: "StuckTick | None" = None  # set while the watchdog stops the stuck tick
     keeper: "asyncio.Task[None] | None" = None
     _lately: "deque[float]" = field(default_factory=deque)  # instants of restarts without a healthy period in between
 
@@ -46,16 +46,16 @@ class Running:
         self.last_beat = at
 
     def silent_for(self, now: float) -> timedelta:
-        """Return the time since the last record of progress; zero while the loop rests."""
+        """Return the time since the loop last recorded progress; zero while the loop waits between two ticks."""
         return timedelta(seconds=max(0.0, now - self.last_beat)) if self.is_ticking else timedelta(0)
 
     def is_stuck(self, now: float) -> bool:
         return self.silent_for(now) >= self.policy.stuck_after
 
     @property
-    def is_deaf(self) -> bool:
+    def is_uncancellable(self) -> bool:
         """Whether the tick ignored every cancellation, so that waiting longer is useless."""
-        return self.treatment is not None and self.treatment.cancels >= MOST_CANCELS
+        return self.stuck_tick is not None and self.stuck_tick.cancels >= MOST_CANCELS
 
     def count_restart(self, now: float) -> int:
         """Count a restart and return the number of restarts without a healthy period in between, including this one."""
@@ -65,19 +65,19 @@ class Running:
         self.restarts += 1
         return len(self._lately)
 
-    def treat(self, now: float) -> "Treatment":
+    def cancel_tick(self, now: float) -> "StuckTick":
         """Cancel the current tick and record its stack."""
         assert self.keeper is not None
-        if self.treatment is None:
-            self.treatment = Treatment(silent_for=self.silent_for(now), stack=task_stack(self.keeper))
-        self.treatment.cancelled_at = now
-        self.treatment.cancels += 1
+        if self.stuck_tick is None:
+            self.stuck_tick = StuckTick(silent_for=self.silent_for(now), stack=task_stack(self.keeper))
+        self.stuck_tick.cancelled_at = now
+        self.stuck_tick.cancels += 1
         self.keeper.cancel()
-        return self.treatment
+        return self.stuck_tick
 
 
 @dataclass(slots=True)
-class Treatment:
+class StuckTick:
     silent_for: timedelta
     stack: str
     cancelled_at: float = 0.0
@@ -107,19 +107,19 @@ class Watchdog:
         return Idle(self._clock.now() + timedelta(seconds=max(0.01, soon - now)))
 
     def _look_at(self, each: Running, now: float) -> None:
-        treatment = each.treatment
-        if treatment is None:
+        stuck = each.stuck_tick
+        if stuck is None:
             if each.is_stuck(now):
-                treated = each.treat(now)
-                self._events.emit(LoopStuck(each.loop.name, treated.silent_for, each.policy.stuck_after, treated.stack))
-        elif now - treatment.cancelled_at >= CANCEL_GRACE.total_seconds():
-            if each.is_deaf:
-                raise CancelIgnored(loop=each.loop.name, what="its tick", stack=treatment.stack)
-            each.treat(now)
+                stuck = each.cancel_tick(now)
+                self._events.emit(LoopStuck(each.loop.name, stuck.silent_for, each.policy.stuck_after, stuck.stack))
+        elif now - stuck.cancelled_at >= CANCEL_GRACE.total_seconds():
+            if each.is_uncancellable:
+                raise CancelIgnored(loop=each.loop.name, what="its tick", stack=stuck.stack)
+            each.cancel_tick(now)
 
     def _due(self, each: Running, now: float) -> float:
         """Return the instant at which the watchdog must act next if the loop records no progress before."""
         timeout = each.policy.stuck_after.total_seconds()
-        if each.treatment is not None:
-            return min(each.treatment.cancelled_at + CANCEL_GRACE.total_seconds(), now + timeout)
+        if each.stuck_tick is not None:
+            return min(each.stuck_tick.cancelled_at + CANCEL_GRACE.total_seconds(), now + timeout)
         return (each.last_beat if each.is_ticking else now) + timeout

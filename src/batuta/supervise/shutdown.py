@@ -25,7 +25,7 @@ LONGEST_QUIET = timedelta(seconds=1)
 # writes the last heartbeat, and closes connections and threads. A parent kills the process only after this time. The
 # margin is longer than the limits of these steps together, because a hanging database and a handler that ignores its
 # cancellation can use all of them.
-MARGIN = timedelta(seconds=13)
+EXIT_MARGIN = timedelta(seconds=13)
 
 
 class Phase(StrEnum):
@@ -36,7 +36,7 @@ class Phase(StrEnum):
 
 
 # The share of the grace at which each phase ends.
-ENDS = {Phase.QUIET: 0.05, Phase.FINISH: 0.9, Phase.CANCEL: 0.95, Phase.HAND_BACK: 1.0}
+PHASE_ENDS = {Phase.QUIET: 0.05, Phase.FINISH: 0.9, Phase.CANCEL: 0.95, Phase.HAND_BACK: 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Shutdown:
 
     def length(self, phase: Phase) -> timedelta:
         """Return the time from the beginning of the shutdown to the end of ``phase``."""
-        length = self.grace * ENDS[phase]
+        length = self.grace * PHASE_ENDS[phase]
         return min(length, LONGEST_QUIET) if phase is Phase.QUIET else length
 
     def time_left(self, phase: Phase = Phase.HAND_BACK) -> timedelta:
@@ -71,19 +71,15 @@ class Draining(Protocol):
 
     def quiet(self) -> None:
         """Stop starting new work."""
-        ...
 
     async def finish(self) -> None:
         """Wait until all work in progress has ended."""
-        ...
 
     def cancel(self) -> None:
         """Cancel all work in progress."""
-        ...
 
     async def hand_back(self, shutdown: Shutdown) -> None:
         """Release unfinished work for other processes."""
-        ...
 
 
 async def pass_phases(work: Draining, shutdown: Shutdown) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import os
 import re
+import stat
 import sys
 import tempfile
 import traceback
@@ -25,9 +26,7 @@ _NAME = re.compile(r"^(?P<role>[\w.-]+)-(?P<pid>\d+)\.stack$")
 
 
 def task_stack(task: "asyncio.Task[Any]") -> str:
-    """Return the stacks of all nested coroutines of a task, the innermost last. ``Task.get_stack`` returns only the
-    outermost.
-    """
+    """Return the stacks of all nested coroutines of a task, innermost last; ``Task.get_stack`` returns only the outermost."""
     lines = [f"task {task.get_name()}:\n"]
     for frame in _frames(task.get_coro()):
         lines += traceback.format_stack(frame, limit=1)
@@ -68,11 +67,6 @@ def main_thread_first(dump: str) -> str:
     return "\n\n".join(["\n".join([reason, *threads[-1:]]), *threads[:-1]])
 
 
-def main_thread_alone(dump: str) -> str:
-    """Return the reason and the main thread's stack: the first paragraph of a dump that ``main_thread_first`` reordered."""
-    return dump.partition("\n\n")[0]
-
-
 class Left(NamedTuple):
     """The stack of an ended process, found in its file."""
 
@@ -95,8 +89,7 @@ class StackFolder:
     def open(self, role: str, pid: int) -> TextIO:
         """Open the file into which this process dumps its stack. Raise OSError if the file cannot be created."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
-        if self.folder.lstat().st_uid != os.getuid():
-            raise PermissionError(f"{self.folder} belongs to another user")
+        self._require_own()
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
         return os.fdopen(os.open(self._file(role, pid), flags, 0o600), "w", encoding="utf-8")
 
@@ -105,9 +98,13 @@ class StackFolder:
         file = self._file(role, pid)
         taken = file.with_suffix(f".taken-by-{os.getpid()}")
         try:
+            self._require_own()
             file.rename(taken)
-            stack = taken.read_text(encoding="utf-8", errors="replace")
-            taken.unlink()
+            try:
+                with os.fdopen(os.open(taken, os.O_RDONLY | os.O_NOFOLLOW), encoding="utf-8", errors="replace") as dump:
+                    stack = dump.read()
+            finally:
+                taken.unlink()
         except OSError:
             return None
         return main_thread_first(stack) or None
@@ -128,14 +125,18 @@ class StackFolder:
                 found.append(Left(role, pid, stack))
         return found
 
+    def _require_own(self) -> None:
+        """Raise PermissionError unless the folder is a folder of this user that no other user may write to."""
+        seen = self.folder.lstat()
+        if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid() or seen.st_mode & 0o022:
+            raise PermissionError(f"{self.folder} belongs to another user")
+
     def _file(self, role: str, pid: int) -> Path:
         return self.folder / f"{role}-{pid}.stack"
 
 
 def temporary_folder() -> Path:
-    """Return the folder for stacks. If no folder is writable (full disk, read-only container), no stacks are stored and
-    everything else works.
-    """
+    """Return the folder for temporary files, even if no folder is writable; then no file can be stored."""
     try:
         return Path(tempfile.gettempdir())
     except OSError:

@@ -26,11 +26,10 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from batuta.kernel.clock import Clock, brief
-from batuta.kernel.errors import CancelIgnored, ExitRefused, InvalidName, LoopGaveUp, is_store_away
+from batuta.kernel.errors import CancelIgnored, ExitRefused, LoopGaveUp, StoreUnavailable, require
 from batuta.kernel.events import (
     Events,
     LoopAbandoned,
@@ -39,12 +38,12 @@ from batuta.kernel.events import (
     LoopRecovered,
     LoopRestarted,
     ShutdownPhase,
-    TaskDeaf,
+    TaskUncancellable,
 )
 from batuta.kernel.reasons import Reason
 from batuta.kernel.waiting import cancel_and_wait, equal_jitter, exponential, first_of
 from batuta.supervise.loop import Again, Idle, Loop, LoopPolicy, Pace, bind, drain_of
-from batuta.supervise.running import CANCEL_GRACE, WATCHDOG_POLICY, Running, Treatment, Watchdog
+from batuta.supervise.running import CANCEL_GRACE, WATCHDOG_POLICY, Running, StuckTick, Watchdog
 from batuta.supervise.shutdown import Phase, Shutdown
 
 T = TypeVar("T")
@@ -75,8 +74,8 @@ class Supervisor:
         self._watchdog = Running(Watchdog(lambda: self._running, clock, events), WATCHDOG_POLICY)
 
     def add(self, loop: Loop, policy: LoopPolicy) -> None:
-        if any(running.loop.name == loop.name for running in (*self._running, self._watchdog)):
-            raise InvalidName(name=loop.name, kind="loop", why=Reason("loop_taken", "another loop has this name"))
+        is_new = all(running.loop.name != loop.name for running in (*self._running, self._watchdog))
+        require("loop", loop.name, is_new, Reason("loop_taken", "another loop has this name"))
         self._running.append(Running(loop, policy))
 
     @property
@@ -115,9 +114,7 @@ class Supervisor:
         await cancel_and_wait(_keeper(self._watchdog))
 
     async def _become_quiet(self, loops: Sequence[Running], shutdown: Shutdown) -> None:
-        """Cancel loops that have nothing to finish. Give current ticks a short time to end, because a tick may start
-        work in another loop.
-        """
+        """Cancel idle loops, and give current ticks a short time to end, because a tick may start work in another loop."""
         self._cancel_idle(loops)
         ticking = [running for running in loops if running.is_ticking and _finishes(running)]
         if ticking:
@@ -163,7 +160,7 @@ class Supervisor:
         """Drain the loop. Return whether the drain ended within the deadline and without an error."""
         if (drain := drain_of(running.loop)) is None:
             return True
-        draining = asyncio.create_task(_ordinary(drain(shutdown.time_left())))
+        draining = asyncio.create_task(_refuse_exit(drain(shutdown.time_left())))
         try:
             is_in_time = await shutdown.run_within(Phase.HAND_BACK, _wait_for_all([draining]))
         finally:
@@ -192,7 +189,7 @@ class Supervisor:
     async def _keep(self, running: Running, stop: asyncio.Event, ends: asyncio.Event) -> None:
         """Repeat the ticks of a loop until ``ends``. A loop that cannot continue sets ``stop``, which ends all loops."""
         running.is_alive = True
-        bind(partial(self._note, running))
+        bind(lambda: running.note(self._clock.monotonic()))
         try:
             while not ends.is_set():
                 # Clear the wake-up before the tick, not after it: a wake-up during the tick must not get lost.
@@ -203,33 +200,30 @@ class Supervisor:
         finally:
             running.is_alive = False
 
-    def _note(self, running: Running) -> None:
-        running.note(self._clock.monotonic())
-
     async def _tick(self, running: Running, stop: asyncio.Event) -> timedelta:
         running.is_ticking, running.last_beat = True, self._clock.monotonic()
         try:
-            pause = self._pause(await _ordinary(running.loop.tick()), running)
+            pause = self._pause(await _refuse_exit(running.loop.tick()), running)
         except asyncio.CancelledError as error:
-            if (treated := _take_treatment(running)) is not None:
-                return self._note_restart(running, treated, stop)
+            if (stuck_tick := _take_stuck_tick(running)) is not None:
+                return self._note_restart(running, stuck_tick, stop)
             if _cancels():
                 raise
             return self._note_failure(running, error, stop)  # an awaited operation was cancelled, not this loop
-        except CancelIgnored as deaf:
-            self._events.emit(TaskDeaf(str(deaf.facts["loop"]), str(deaf.facts["what"]), str(deaf.facts["stack"])))
+        except CancelIgnored as ignored:
+            self._events.emit(TaskUncancellable(**{name: str(fact) for name, fact in ignored.facts.items()}))
             stop.set()
             raise
         except Exception as error:  # noqa: BLE001 - no error of one loop may stop the others
-            if (treated := _take_treatment(running)) is not None:
-                return self._note_restart(running, treated, stop)
+            if (stuck_tick := _take_stuck_tick(running)) is not None:
+                return self._note_restart(running, stuck_tick, stop)
             if _cancels():  # cancelled by the shutdown: the error is a consequence
                 return NO_WAIT
             return self._note_failure(running, error, stop)
         finally:
             running.is_ticking, running.last_beat = False, self._clock.monotonic()
-        if (treated := _take_treatment(running)) is not None:  # the tick caught the cancellation and returned
-            return self._note_restart(running, treated, stop)
+        if (stuck_tick := _take_stuck_tick(running)) is not None:  # the tick caught the cancellation and returned
+            return self._note_restart(running, stuck_tick, stop)
         self._note_success(running)
         return pause
 
@@ -257,7 +251,7 @@ class Supervisor:
         running.failures += 1
         if running.failures == 1:
             running.failing_since = self._clock.monotonic()
-        policy, is_away = running.policy, is_store_away(error)
+        policy, is_away = running.policy, isinstance(error, StoreUnavailable)
         cap = min(policy.backoff_cap, WHILE_AWAY) if is_away else policy.backoff_cap
         wait = equal_jitter(exponential(running.failures, policy.backoff, cap), self._chance())
         self._events.emit(LoopFailed(running.loop.name, error, running.failures, wait))
@@ -267,10 +261,8 @@ class Supervisor:
             raise LoopGaveUp(loop=running.loop.name, failures=running.failures, error=type(error).__name__) from error
         return wait
 
-    def _note_restart(self, running: Running, treated: Treatment, stop: asyncio.Event) -> timedelta:
-        """Record a restart after a stuck tick and return the wait before the next tick. Raise LoopGaveUp if restarts
-        are too frequent.
-        """
+    def _note_restart(self, running: Running, stuck_tick: StuckTick, stop: asyncio.Event) -> timedelta:
+        """Record a restart after a stuck tick and return the wait before the next tick. Too many restarts raise LoopGaveUp."""
         now, policy = self._clock.monotonic(), running.policy
         running.failures += 1
         if running.failures == 1:
@@ -279,9 +271,9 @@ class Supervisor:
         cap = min(policy.backoff_cap, AFTER_SILENCE)
         wait = equal_jitter(exponential(lately, policy.backoff, cap), self._chance())
         name = running.loop.name
-        self._events.emit(LoopRestarted(name, treated.silent_for, lately, wait, treated.stack))
+        self._events.emit(LoopRestarted(name, stuck_tick.silent_for, lately, wait, stuck_tick.stack))
         if lately > policy.max_restarts:
-            error = TimeoutError(f"silent for {brief(treated.silent_for)}")
+            error = TimeoutError(f"silent for {brief(stuck_tick.silent_for)}")
             self._events.emit(LoopAbandoned(name, error, running.failures))
             stop.set()
             raise LoopGaveUp(loop=name, failures=running.failures, error="silence") from error
@@ -304,7 +296,7 @@ def _finishes(running: Running) -> bool:
     return running.policy.finishes_tick or drain_of(running.loop) is not None
 
 
-async def _ordinary(code: Awaitable[T]) -> T:
+async def _refuse_exit(code: Awaitable[T]) -> T:
     """Await a loop's code and turn ``sys.exit`` into a failure: an exit would end the other loops, perhaps with a success code."""
     try:
         return await code
@@ -312,17 +304,15 @@ async def _ordinary(code: Awaitable[T]) -> T:
         raise ExitRefused(raised=type(exit).__name__) from exit
 
 
-def _take_treatment(running: Running) -> Treatment | None:
-    """Return and clear the record of the watchdog's cancellation. Return None if the tick was cancelled for another
-    reason.
-    """
-    if (treatment := running.treatment) is None or _cancels() > treatment.cancels:
+def _take_stuck_tick(running: Running) -> StuckTick | None:
+    """Return and clear the watchdog's cancellation, or return None if the tick was cancelled for another reason."""
+    if (stuck_tick := running.stuck_tick) is None or _cancels() > stuck_tick.cancels:
         return None
-    running.treatment = None
+    running.stuck_tick = None
     if (task := asyncio.current_task()) is not None:
-        for _ in range(treatment.cancels):
+        for _ in range(stuck_tick.cancels):
             task.uncancel()
-    return treatment
+    return stuck_tick
 
 
 def _cancels() -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from batuta.health.alerts import Alert, Kind
+from batuta.health.alerts import Alert, AlertKind
 from batuta.kernel.errors import DeliveryRefused
 from batuta.kernel.json import Json, dumps
 from batuta.targets.http import HttpCaller
@@ -22,7 +22,7 @@ class SlackSink:
     name: str = "slack"
 
     async def send(self, alert: Alert) -> None:
-        sign = RECOVERED if alert.kind is Kind.RECOVERY else SIGNS.get(alert.severity.value, "")
+        sign = RECOVERED if alert.kind is AlertKind.RECOVERY else SIGNS.get(alert.severity.value, "")
         step = f"\n→ {alert.next_step}" if alert.next_step else ""
         await _post(self.caller, self.url, {"text": f"{sign} *{self.service}*: {alert.message}{step}"}, self.name)
 

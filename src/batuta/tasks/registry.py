@@ -53,8 +53,7 @@ TASKS = QueueTable(
     fixed_times=False,
     given=("name", "args", "created_at"),
 )
-# For tasks that another process runs. The crash of a process that only waits for the outcome does not count against the
-# task.
+# For tasks that another process runs: a crash of the process that waits for the outcome does not count for the task.
 RELAYED_TASKS = replace(TASKS, crash_cap=1_000_000)
 
 
@@ -66,8 +65,7 @@ DEFAULT_QUEUE = "default"
 PUT_OPTIONS = ("key", "delay", "priority", "within")
 # Retention of failed tasks, so that an operator can inspect them.
 KEEP_FAILED = timedelta(days=30)
-# Effectively no limit in this process: the remote runner enforces the task's time limit, which excludes the wait in the
-# remote queue.
+# No limit in this process: the remote runner enforces the time limit, which excludes the wait in the remote queue.
 ELSEWHERE = timedelta(days=3650)
 # Limit per task and process: further calls are postponed while this many threads run beyond their time limit.
 MAX_STUCK_THREADS = 4
@@ -86,8 +84,8 @@ class TaskContext(NamedTuple):
 
 STUCK_THREADS = define(
     "stuck_threads",
-    "{count} calls of task {task} still run in their threads after their time limit: give the calls"
-    " inside the function a timeout, and restart the worker",
+    "{count} calls of task {task} are still running in their threads after their time limit: set a timeout for the calls"
+    " inside the function, and restart the worker",
 )
 
 
@@ -108,9 +106,7 @@ class Task:
         object.__setattr__(self, "is_async", inspect.iscoroutinefunction(self.function))
 
     def refuse_call(self, arguments: object, named: Mapping[str, object]) -> None:
-        """Raise TypeError if the arguments do not fit the function, so that the caller fails immediately instead of the
-        task after all attempts.
-        """
+        """Raise TypeError if the arguments do not fit the function, instead of failing the task later."""
         if not isinstance(arguments, list | tuple):
             raise TypeError(
                 f"each call of task {self.name} is a list of its arguments: write [[1, 'two'], [3, 'four']]"
@@ -128,9 +124,7 @@ class Task:
     def handler(
         self, report: Callable[[Lease, Json], Awaitable[None]], elsewhere: "TaskRunner | None" = None
     ) -> ItemHandler:
-        """Return the item handler of this task. ``elsewhere``, if given, runs the task in another process and enforces
-        its time limit.
-        """
+        """Return the item handler of this task. ``elsewhere`` runs the task in another process, with its time limit."""
         return ItemHandler(
             handle=lambda lease: self.run(lease, report) if elsewhere is None else elsewhere(self, lease),
             traceparent=lambda lease: _trace_of(lease.row["args"]),
@@ -160,9 +154,7 @@ class Task:
 
 
 def _trace_of(args: object) -> object:
-    """Return the trace context of the caller that enqueued the task. It is the third element of ``args``, and its
-    content is not trusted.
-    """
+    """Return the trace context of the enqueuing caller: the third element of ``args``, which is not trusted."""
     match args:
         case [_, _, {**carried}]:
             return carried.get(HEADER)

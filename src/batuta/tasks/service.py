@@ -34,10 +34,7 @@ class TaskBackend(Protocol[SomeTransaction]):
         priority: int,
         within: SomeTransaction | None,
     ) -> list[str]:
-        """Insert the tasks and return their ids in order. If a live task already has the key of a new task, the id of
-        the live task is returned.
-        """
-        ...
+        """Insert the tasks and return their ids in order. If a live task has the key of a new one, return its id instead."""
 
     async def status(self, id: str) -> TaskStatus | None: ...
 
@@ -89,9 +86,7 @@ class TaskService(Generic[SomeTransaction]):
         priority: int = 0,
         within: SomeTransaction | None = None,
     ) -> list[str]:
-        """Enqueue several calls of a task in one transaction and return their ids in order. ``keys`` has one
-        deduplication key, or None, per call.
-        """
+        """Enqueue several calls in one transaction and return their ids. ``keys`` has one deduplication key, or None, per call."""
         given: list[tuple[Sequence[Json], dict[str, Json]]] = [(each, {}) for each in arguments]
         as_lists: list[list[object]] = [[[*each] if isinstance(each, tuple) else each, {}] for each in arguments]
         refuse_each_unstorable(as_lists, "task arguments", self._max_payload)
@@ -131,20 +126,17 @@ def _check(keys: Sequence[str | None], priority: int) -> None:
 
 
 def _shape(arguments: object) -> tuple[type, int]:
-    """Return the type and length of a call's arguments. Calls of equal shape are all valid or all invalid, so one call
-    per shape is checked.
-    """
+    """Return the type and length of a call's arguments. Calls of equal shape are all valid or all invalid."""
     return type(arguments), len(arguments) if isinstance(arguments, list | tuple) else 0
 
 
 REHOMED_AT_ONCE = 1000
-REHOMING = LoopPolicy(every=timedelta(minutes=1), stuck_after=timedelta(minutes=2))
+REHOMER_POLICY = LoopPolicy(every=timedelta(minutes=1), stuck_after=timedelta(minutes=2))
 
 
 class TaskHomes(Protocol):
     async def find_unserved(self, served: Collection[str]) -> Collection[Unserved]:
         """Return the waiting tasks of queues that are not in ``served``."""
-        ...
 
     async def rehome(self, name: str, source: str, target: str, limit: int) -> int: ...
 
@@ -159,15 +151,15 @@ class TaskRehomer:
 
     async def tick(self) -> Pace:
         has_more = False
-        for stranded in await self._homes.find_unserved(self._registry.queues):
-            task = self._registry.find(stranded.name or "")
+        for unserved in await self._homes.find_unserved(self._registry.queues):
+            task = self._registry.find(unserved.name or "")
             if task is not None:
-                moved = await self._homes.rehome(task.name, stranded.queue, task.queue, REHOMED_AT_ONCE)
+                moved = await self._homes.rehome(task.name, unserved.queue, task.queue, REHOMED_AT_ONCE)
                 has_more |= moved == REHOMED_AT_ONCE
         return Again() if has_more else Idle()
 
 
-COUNTING_THREADS = LoopPolicy(every=timedelta(seconds=15), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER)
+THREAD_WATCH_POLICY = LoopPolicy(every=timedelta(seconds=15), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER)
 
 
 class ThreadWatch:

@@ -1,5 +1,5 @@
-"""Helpers for an application's tests: clocks, a simulation of days, a recorder of events, loops that tick, hang and fail on
-request, and contracts of a store.
+"""Helpers for an application's tests: clocks, a simulation of days, a recorder of events, and loops that tick, hang and fail
+on request.
 """
 
 from batuta.testing.clock import FakeClock, FastClock, JumpClock

@@ -108,10 +108,10 @@ class Puppet:
 
 @asynccontextmanager
 async def supervise(*puppets: Puppet, clock: FakeClock, events: Events) -> AsyncIterator[Supervisor]:
-    """Supervise loops while the block runs. At the end of the block a hanging tick is cancelled, for which the clock
-    advances.
+    """Supervise loops while the block runs. At the end of the block the clock advances until a hanging tick is
+    cancelled.
 
-    Rests after a failure have their full length, without jitter.
+    Waits after a failure have their full length, without jitter.
     """
     supervisor = Supervisor(clock, events, chance=lambda: 1.0)
     for puppet in puppets:

@@ -11,6 +11,7 @@ of a process of this machine that was killed is recovered as in production. Time
 step, so a timeout or a pause of a handler ends.
 """
 
+import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -19,6 +20,7 @@ from typing import Self
 from batuta.dispatch.dispatcher import Dispatcher
 from batuta.dispatch.runner import Runner
 from batuta.engine.batuta import Batuta
+from batuta.kernel.waiting import insist
 from batuta.processes.presence import Announcement, CrashWatch
 from batuta.supervise.loop import Again, Loop
 from batuta.testing.clock import JumpClock
@@ -63,12 +65,25 @@ class Simulation:
         await self.settle()
 
     async def settle(self) -> None:
-        """Do all work that is due now, including the work that this work adds."""
+        """Do all work that is due now, including the work that this work adds.
+
+        If the database does not answer, the step is repeated, as a supervisor would do.
+        """
         for each in self._recovery:
-            await each.tick()
+            await insist(each.tick, self._clock)
         worked = 1
         while worked:
-            while isinstance(await self._dispatcher.tick(), Again):
+            while isinstance(await insist(self._dispatcher.tick, self._clock), Again):
                 pass
             await self._runner.finish()
-            worked = sum([await self._work.work_once(queue, BATCH) for queue in self._work.queues])
+            worked = sum([await self._run_items(queue) for queue in await insist(self._due_queues, self._clock)])
+
+    async def _run_items(self, queue: str) -> int:
+        return await insist(lambda: self._work.work_once(queue, BATCH), self._clock)
+
+    async def _due_queues(self) -> list[str]:
+        """Return the queues with a due item. The read costs much less than a claim, and most queues are empty."""
+        queues = self._work.queues
+        due = await asyncio.gather(*(store.next_at() for store in queues.values()))
+        now = self._clock.now()
+        return [name for name, at in zip(queues, due, strict=True) if at is not None and at <= now]

@@ -6,6 +6,7 @@ code of the reason. If the fact ``count`` is 1, a key with the suffix ``_one`` i
 
 import string
 import tomllib
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -14,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
-from batuta.kernel.clock import exact
+from batuta.kernel.clock import brief, exact
 from batuta.kernel.errors import BatutaError
 from batuta.kernel.events import Event
 from batuta.kernel.reasons import Reason, Reasons, code_of
@@ -45,6 +46,12 @@ class Texts:
     def get(self, key: str, otherwise: str) -> str:
         """Return the text of ``key``, or ``otherwise`` if the table lacks it."""
         return self._table.get(key, otherwise)
+
+    def group(self, prefix: str) -> dict[str, str]:
+        """Return the texts whose keys begin with ``prefix`` and a dot, by the rest of the key."""
+        return {
+            key.removeprefix(f"{prefix}."): text for key, text in self._table.items() if key.startswith(f"{prefix}.")
+        }
 
     def category(self, name: str) -> str:
         """Return the application's text for a category of jobs (``category.<name>``), or the name itself if there is no
@@ -91,19 +98,21 @@ class Texts:
     def second(self, at: datetime) -> str:
         return at.strftime(self._table["format.second"])
 
-    def short_day(self, at: date) -> str:
-        """Format the day and month."""
-        return at.strftime(self._table["format.short_day"])
-
-    def short_minute(self, at: datetime) -> str:
-        """Format the day, month and time, for tables."""
-        return at.strftime(self._table["format.short_minute"])
-
-    def short_second(self, at: datetime) -> str:
-        return at.strftime(self._table["format.short_second"])
-
     def span(self, length: timedelta) -> str:
-        return exact(length)
+        """Format a duration without rounding: 45 s, 1 h 30 min."""
+        return exact(length).replace(".", self._table["format.decimal"])
+
+    def about(self, length: timedelta) -> str:
+        """Format a rounded duration with one unit: 40 s, 12 min, 5 h."""
+        return brief(length)
+
+    def took(self, milliseconds: int) -> str:
+        """Format a measured duration: 7 ms, 1.2 s, 1 min 1 s."""
+        if milliseconds < 1000:
+            return f"{milliseconds} ms"
+        if milliseconds < 60_000:
+            return f"{self.number(milliseconds / 1000, 1)} s"
+        return self.span(timedelta(seconds=milliseconds // 1000))
 
     def number(self, number: float, digits: int = 0) -> str:
         return f"{number:,.{digits}f}".translate(
@@ -142,6 +151,12 @@ class Texts:
                 return self.span(value)
             case _:
                 return value
+
+
+def fold(text: str) -> str:
+    """Return text in lower case without accents, for tolerant comparisons; panel.js does the same."""
+    apart = unicodedata.normalize("NFD", text)
+    return "".join(sign for sign in apart if not unicodedata.combining(sign)).lower()
 
 
 @cache

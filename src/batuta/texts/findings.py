@@ -38,7 +38,7 @@ def describe_findings(
     ]
 
 
-class FindingWords:
+class FindingTexts:
     """Renders findings as the texts of alerts: message, next step and recovery."""
 
     def __init__(self, texts: Texts) -> None:

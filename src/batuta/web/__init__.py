@@ -3,9 +3,9 @@
 from batuta.access import Scope
 from batuta.metrics.readings import MetricReading
 from batuta.web.api import create_api, serve
-from batuta.web.auth import AuthoriseFirst, is_local, needs, require
+from batuta.web.auth import AuthoriseFirst, disclose, is_local, needs, note_access, require, sees_personal_data
 from batuta.web.context import state_of
-from batuta.web.problems import Problem, texts_for
+from batuta.web.problems import Problem, Sentence, texts_for
 from batuta.web.routes.openapi import WRITABLE
 
 __all__ = [
@@ -14,10 +14,14 @@ __all__ = [
     "MetricReading",
     "Problem",
     "Scope",
+    "Sentence",
     "create_api",
+    "disclose",
     "is_local",
     "needs",
+    "note_access",
     "require",
+    "sees_personal_data",
     "serve",
     "state_of",
     "texts_for",

@@ -13,19 +13,25 @@ from fastapi import APIRouter, Depends, FastAPI
 from prometheus_client import CollectorRegistry
 
 from batuta import __version__
-from batuta.config import EngineSettings
+from batuta.access import parse_networks
+from batuta.config import MOST_CONNECTIONS, EngineSettings
 from batuta.engine.batuta import Batuta
+from batuta.health.aggregator import Cached, look
 from batuta.kernel.clock import SystemClock
 from batuta.metrics.readings import MetricReading, Readings
 from batuta.supervise.running import Running
 from batuta.supervise.shutdown import Phase, Shutdown
 from batuta.texts import LANGUAGES, Texts
 from batuta.web import panel, problems
-from batuta.web.auth import OPEN, authorise, make_sessions
+from batuta.web.auth import OPEN, AuthoriseFirst, authorise, make_sessions
+from batuta.web.clients import POLICY, Clients
+from batuta.web.connections import limited_protocol
 from batuta.web.context import ApiState
 from batuta.web.middleware import BodyLimit, RequestAccounting
 from batuta.web.routes import health, incidents, jobs, metrics, openapi
 
+# Anybody may ask whether the process is ready, and each look asks the database and services.
+READY_KEPT = timedelta(seconds=2)
 # Grace of the loops if another program runs the server.
 LOOPS_GRACE = timedelta(seconds=5)
 
@@ -46,9 +52,11 @@ def create_api(
     because they check another proof, such as a webhook's secret. ``readings`` are the application's own metrics,
     read at each request of ``/metrics``.
     """
+    settings.require_access()
     registry = metrics.observe_process(work, "api")
     looks = metrics.readings_of(work, registry, readings or {})
     state = _state(work, settings, registry, looks, service, OPEN | frozenset(own_proof))
+    work.add_loop(state.clients, POLICY, role="api")
     own = (health, incidents, jobs, metrics, openapi, panel)
     every = (*(each.router for each in own), health.details, *routers, health.pages, panel.home)
     return _assemble(state, every, dict(larger_bodies or {}))
@@ -58,6 +66,7 @@ def create_side_api(
     work: Batuta, settings: EngineSettings, role: str, loops: Callable[[], Iterable[Running]]
 ) -> FastAPI:
     """Build the API of a process that has none of its own: liveness and metrics, under the same access rules."""
+    settings.require_access()
     registry = metrics.observe_process(work, role, loops)
     state = _state(work, settings, registry, Readings({}, work.clock, registry), f"batuta-{role}", OPEN)
     return _assemble(state, (health.router, metrics.router), {})
@@ -73,7 +82,16 @@ def _state(
 ) -> ApiState:
     folders: Sequence[Path] = work.extension.texts
     texts = {language: Texts(language, folders) for language in LANGUAGES}
-    return ApiState(work, settings, texts, registry, readings, service, make_sessions(settings), open_routes)
+    clients = Clients(
+        work.clock,
+        work.events,
+        work.access,
+        proxies=parse_networks(settings.batuta_trusted_proxies),
+        limit=settings.batuta_refusals_per_minute,
+    )
+    ready = Cached(lambda: look(work.probes, work.clock), work.clock, READY_KEPT)
+    sessions = make_sessions(settings)
+    return ApiState(work, settings, texts, registry, readings, service, sessions, clients, ready, open_routes)
 
 
 def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapping[str, int]) -> FastAPI:
@@ -103,13 +121,30 @@ def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapp
     api.state.batuta = state
     problems.install(api)
     for router in routers:
-        api.include_router(router)
+        if all(isinstance(route, AuthoriseFirst) for route in router.routes):
+            api.router.routes.extend(router.routes)
+        else:  # its routes get the dependencies of the application
+            api.include_router(router)
     openapi.describe(api, state.open_routes)
     api.add_middleware(
         BodyLimit, limit=lambda path: larger_bodies.get(path, settings.batuta_max_body_bytes), clock=work.clock
     )
-    api.add_middleware(RequestAccounting, clock=work.clock, ids=work.ids, events=work.events)
+    api.add_middleware(
+        RequestAccounting,
+        clock=work.clock,
+        ids=work.ids,
+        events=work.events,
+        clients=state.clients,
+        https=settings.has_https,
+    )
     return api
+
+
+def _protocol(state: ApiState | None) -> type[asyncio.Protocol]:
+    if state is None:
+        return limited_protocol(MOST_CONNECTIONS, lambda address: None)
+    clients = state.clients
+    return limited_protocol(state.settings.batuta_max_connections, lambda address: clients.refuse(address, 408))
 
 
 class Server(uvicorn.Server):
@@ -127,8 +162,10 @@ async def serve(api: Any, listening: socket.socket, stop: asyncio.Event, grace: 
     cleanup. The application's lifespan is not run, so the caller opens everything that the application needs.
     """
     clock = SystemClock()
+    state: ApiState | None = getattr(getattr(api, "state", None), "batuta", None)
     config = uvicorn.Config(
         api,
+        http=_protocol(state),
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -142,7 +179,7 @@ async def serve(api: Any, listening: socket.socket, stop: asyncio.Event, grace: 
     stopping = asyncio.create_task(stop.wait())
     try:
         await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
-        if (state := getattr(getattr(api, "state", None), "batuta", None)) is not None:
+        if state is not None:
             state.draining.set()
         shutdown = Shutdown.begin(clock, grace)
         server.should_exit = True

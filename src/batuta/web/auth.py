@@ -5,7 +5,6 @@ machine needs no token, so that a plain ``curl`` works. Requests from pages of o
 Sec-Fetch-Site reveals them, the Host header reveals DNS rebinding, and our forms contain a CSRF token.
 """
 
-import ipaddress
 import secrets
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -16,17 +15,19 @@ from fastapi import Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
-from batuta.access import EVERY_SCOPE, Scope, Session, Sessions, Token, proves, same, split_token
-from batuta.config import EngineSettings
+from batuta.access import EVERY_SCOPE, Scope, Session, Sessions, Token, includes, proves, same, split_token
+from batuta.config import EngineSettings, is_loopback
+from batuta.kernel.json import Json
 from batuta.web.context import ApiState, route_of, state_of
-from batuta.web.problems import Problem
+from batuta.web.problems import Problem, refuse_unwritable
 
 # Used by load balancers and by the sign-in page. An application may add routes, such as webhooks that verify their own
 # secret.
 OPEN = frozenset({"/health", "/health/ready", "/painel/entrar", "/painel/static/{name}"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 SCOPE_KEY = "x-batuta-scope"
-SESSION_COOKIE = "batuta_session"
+# A browser accepts the prefix __Host- only on a Secure cookie that no other host and no other path can set.
+SESSION_COOKIE, SECURE_SESSION_COOKIE = "batuta_session", "__Host-batuta_session"
 PROOF_FIELD, PROOF_HEADER = "csrf", "x-csrf-token"
 FORM = "application/x-www-form-urlencoded"
 _LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -61,24 +62,27 @@ def scope_of(route: object, method: str) -> Scope:
 
 
 async def authorise(request: Request) -> Caller:
-    """Identify the caller and check the scope. A dependency of every route."""
+    """Identify the caller and check the scope. Every route calls it."""
     state = state_of(request)
     if route_of(request.scope) in state.open_routes:
         return ANYBODY
-    caller = await identify(request, state)
+    request.state.caller = caller = await identify(request, state)
     require(caller, scope_of(request.scope.get("route"), request.method))
-    request.state.caller = caller
     return caller
 
 
 class AuthoriseFirst(APIRoute):
-    """A route that checks the token before the body. By default the framework would read and validate the body first."""
+    """A route that checks the token before the body. By default the framework would read and validate the body first.
+
+    The route contains its own checks, so ``create_api`` uses it unchanged instead of building it again.
+    """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
         async def authorise_first(request: Request) -> Response:
             await authorise(request)
+            await refuse_unwritable(request)
             return await handle(request)
 
         return authorise_first
@@ -86,55 +90,121 @@ class AuthoriseFirst(APIRoute):
 
 def require(caller: Caller, scope: Scope) -> None:
     """Raise a 403 problem unless the caller has the scope."""
-    # Any scope includes ``read``.
-    granted = caller.scopes | ({Scope.READ} if caller.scopes else frozenset())
-    if scope not in granted:
+    if not includes(caller.scopes, scope):
         raise Problem(403, "forbidden", scope=scope.value)
+
+
+def sees_personal_data(request: Request) -> bool:
+    """Return whether the caller has the scope pii."""
+    caller: Caller = request.state.caller
+    return includes(caller.scopes, Scope.PII)
+
+
+async def disclose(request: Request, count: int, *, unmasked: bool = False) -> bool:
+    """Return whether the caller may see the personal data of ``count`` records, and record the access.
+
+    ``unmasked`` requests values that are masked even for the scope pii; it raises a 403 problem without that scope.
+    """
+    if unmasked:
+        require(request.state.caller, Scope.PII)
+    if not sees_personal_data(request):
+        return False
+    if count:
+        await note_access(request, "unmask" if unmasked else "read", count=count)
+    return True
+
+
+async def note_access(request: Request, action: str, **facts: Json) -> None:
+    """Write an audit entry: the caller, the operation of the route, the client's address, and ``facts``."""
+    state = state_of(request)
+    subject = str(getattr(request.scope.get("route"), "operation_id", None) or route_of(request.scope))
+    client = state.clients.address(request.scope)
+    actor = str(request.state.caller.name)
+    await state.work.access.note(actor=actor, action=f"access.{action}", subject=subject, client=client, **facts)
 
 
 async def identify(request: Request, state: ApiState) -> Caller:
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and given:
-        return (await bearer(given.strip(), state))[1]
-    if (session := session_of(request)) is not None and (caller := await _holder(session, state)) is not None:
+        return (await bearer(given.strip(), request))[1]
+    if note := request.cookies.get(session_cookie(state.settings), ""):
+        refuse_guesses(request, note)
+    if (session := await session_of(request)) is not None and (caller := await _holder(session, request)) is not None:
         await _refuse_foreign_pages(request, state, session)
+        state.clients.accept(note)
         return caller
-    if not state.settings.in_production and is_local(request):
+    if state.settings.in_development and is_local(request):
         return DEVELOPER
     raise Problem(401, "unauthorised", headers={"WWW-Authenticate": 'Bearer realm="batuta"'})
 
 
-async def bearer(given: str, state: ApiState) -> tuple[str, Caller]:
+def refuse_guesses(request: Request, credential: str) -> None:
+    """Raise a 429 problem if the client had too many refusals, unless the credential was accepted before."""
+    clients = state_of(request).clients
+    if seconds := clients.wait(clients.address(request.scope), credential):
+        raise Problem(429, "too_many_refusals", headers={"Retry-After": str(seconds)}, seconds=seconds)
+
+
+async def bearer(given: str, request: Request) -> tuple[str, Caller]:
     """Check a bearer token. Return its id, in the form that a session stores, and the caller with the token's scopes."""
+    state = state_of(request)
+    refuse_guesses(request, given)
     master = state.settings.api_token
     if master is not None and same(master.get_secret_value(), given):
+        state.clients.accept(given)
         return "API_TOKEN", Caller("API_TOKEN", EVERY_SCOPE)
     if parts := split_token(given):
-        token = await state.work.tokens.find(parts[0])
-        if token is not None and proves(token, parts[1]):
+        token, now = await state.work.tokens.find(parts[0]), state.work.clock.now()
+        if token is not None and proves(token, parts[1], now=now):
+            _refuse_other_networks(token, request)
+            await state.work.tokens.note_use(token, now=now)
+            state.clients.accept(given)
             return token.id, _caller(token)
     raise Problem(401, "wrong_token", headers={"WWW-Authenticate": 'Bearer realm="batuta", error="invalid_token"'})
 
 
 def make_sessions(settings: EngineSettings) -> Sessions:
-    """Return the sessions, signed with SECRET_KEY and API_TOKEN. A change of either key ends every session."""
-    given = [each.get_secret_value() for each in (settings.secret_key, settings.api_token) if each is not None]
-    return Sessions("\n".join(given) if given else secrets.token_hex(32))
+    """Return the sessions, signed with SECRET_KEY and API_TOKEN. A change of either ends every session.
 
-
-def session_of(request: Request) -> Session | None:
-    state = state_of(request)
-    return state.sessions.find(request.cookies.get(SESSION_COOKIE, ""), now=state.work.clock.now())
-
-
-async def _holder(session: Session, state: ApiState) -> Caller | None:
-    """Return the caller who opened the session, with the token's current scopes. Return None if the token was revoked
-    or deleted.
+    Without SECRET_KEY the key is random: a key made of API_TOKEN alone would let the holder of a cookie guess it.
     """
+    if settings.secret_key is None:
+        return Sessions(secrets.token_hex(32))
+    given = [each.get_secret_value() for each in (settings.secret_key, settings.api_token) if each is not None]
+    return Sessions("\n".join(given))
+
+
+def session_cookie(settings: EngineSettings) -> str:
+    return SECURE_SESSION_COOKIE if settings.has_https else SESSION_COOKIE
+
+
+async def session_of(request: Request) -> Session | None:
+    """Return the session of the request, or None if it is invalid, expired or signed out."""
+    state = state_of(request)
+    note = request.cookies.get(session_cookie(state.settings), "")
+    session = state.sessions.find(note, now=state.work.clock.now())
+    if session is None or await state.work.tokens.is_ended(session.chance):
+        return None
+    return session
+
+
+async def _holder(session: Session, request: Request) -> Caller | None:
+    """Return the caller who opened the session, with the token's current scopes. Return None if the token was revoked
+    or deleted, or has expired.
+    """
+    state = state_of(request)
     if session.holder == "API_TOKEN":
         return None if state.settings.api_token is None else Caller("API_TOKEN", EVERY_SCOPE)
     token = await state.work.tokens.find(session.holder)
-    return None if token is None or token.revoked_at is not None else _caller(token)
+    if token is None or not token.is_valid(state.work.clock.now()):
+        return None
+    _refuse_other_networks(token, request)
+    return _caller(token)
+
+
+def _refuse_other_networks(token: Token, request: Request) -> None:
+    if not token.serves(state_of(request).clients.address(request.scope)):
+        raise Problem(403, "foreign_network")
 
 
 def _caller(token: Token) -> Caller:
@@ -186,18 +256,11 @@ def is_local(request: Request) -> bool:
     origin = headers.get("origin", "")
     return (
         request.client is not None
-        and _is_loopback(request.client.host)
+        and is_loopback(request.client.host)
         and _host(f"//{headers.get('host', '')}") in _LOCAL_HOSTS
         and (not origin or (_host(origin) in _LOCAL_HOSTS and _same_port(origin, headers.get("host", ""))))
         and headers.get("sec-fetch-site", "") in _SAME_SITE
     )
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        return ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        return False
 
 
 def _host(url: str) -> str:

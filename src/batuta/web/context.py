@@ -13,8 +13,10 @@ from starlette.types import Scope
 from batuta.access import Sessions
 from batuta.config import EngineSettings
 from batuta.engine.batuta import Batuta
+from batuta.health.aggregator import Cached, Part
 from batuta.metrics.readings import Readings
 from batuta.texts import Language, Texts
+from batuta.web.clients import Clients
 
 UNMATCHED = "(none)"
 
@@ -28,6 +30,8 @@ class ApiState:
     readings: Readings
     service: str
     sessions: Sessions
+    clients: Clients
+    ready: Cached[dict[str, Part]]
     open_routes: frozenset[str]  # routes without a token: open to everyone, or with their own proof
     draining: asyncio.Event = field(default_factory=asyncio.Event)
 

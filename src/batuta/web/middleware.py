@@ -16,6 +16,7 @@ from batuta.kernel.ids import Ids
 from batuta.kernel.masking import mask
 from batuta.kernel.trace import HEADER, bind, follow
 from batuta.kernel.waiting import with_timeout
+from batuta.web.clients import REFUSED, Clients
 from batuta.web.context import request_id_of, route_of
 from batuta.web.problems import Problem, answer
 
@@ -29,16 +30,19 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+HTTPS_HEADERS = {"Strict-Transport-Security": "max-age=31536000"}
 
 
 class RequestAccounting:
     """Assigns the request id, turns an unexpected error into a problem document, and emits an event when the request has ended."""
 
-    def __init__(self, app: ASGIApp, clock: Clock, ids: Ids, events: Events) -> None:
+    def __init__(self, app: ASGIApp, clock: Clock, ids: Ids, events: Events, clients: Clients, *, https: bool) -> None:
         self._app = app
+        self._headers = SECURITY_HEADERS | (HTTPS_HEADERS if https else {})
         self._clock = clock
         self._ids = ids
         self._events = events
+        self._clients = clients
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -53,7 +57,10 @@ class RequestAccounting:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                _add_headers(MutableHeaders(scope=message), request_id_of(scope))
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-Id"] = request_id_of(scope)
+                for name, value in self._headers.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         try:
@@ -64,8 +71,13 @@ class RequestAccounting:
                 await answer(Request(scope), 500, "crashed")(scope, receive, sending)
         finally:
             took = timedelta(seconds=self._clock.monotonic() - started)
-            answered = RequestAnswered(scope["method"], route_of(scope), status or 500, took, request_id_of(scope))
-            self._events.emit(answered)
+            caller = getattr(scope["state"].get("caller"), "name", None)
+            if status in REFUSED:
+                cost = scope["state"].get("refusal_cost", 1) if status == 401 else 0
+                self._clients.refuse(self._clients.address(scope), status, cost=cost)
+            self._events.emit(
+                RequestAnswered(scope["method"], route_of(scope), status or 500, took, request_id_of(scope), caller)
+            )
 
     def _request_id(self, scope: Scope) -> str:
         """Return the caller's request id if it is harmless, so that the caller's log and ours have the same id.
@@ -74,12 +86,6 @@ class RequestAccounting:
         given = Headers(scope=scope).get("x-request-id", "")
         # A phone number has the form of an id.
         return given if _USABLE_ID.fullmatch(given) and mask(given) == given else self._ids.new()
-
-
-def _add_headers(headers: MutableHeaders, request_id: str) -> None:
-    headers["X-Request-Id"] = request_id
-    for name, value in SECURITY_HEADERS.items():
-        headers.setdefault(name, value)
 
 
 class BodyLimit:

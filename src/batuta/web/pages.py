@@ -9,6 +9,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from batuta.web.context import state_of
 from batuta.web.problems import LANGUAGE_COOKIE, texts_for
 
 HERE = Path(__file__).parent
@@ -32,7 +33,7 @@ def page(request: Request, template: str, values: Mapping[str, object], *, statu
     html = _environment.get_template(template).render({**values, **frame})
     response = HTMLResponse(html, status)
     if "lang" in request.query_params:
-        is_secure = request.url.scheme == "https"
+        is_secure = state_of(request).settings.has_https
         response.set_cookie(
             LANGUAGE_COOKIE, texts.language, max_age=YEAR, samesite="strict", httponly=True, secure=is_secure
         )

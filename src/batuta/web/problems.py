@@ -44,7 +44,7 @@ def unknown_job(name: str, nearest: str | None) -> Problem:
 
 
 async def refuse_unwritable(request: Request) -> None:
-    """Refuse a request with characters that no database can store. A dependency of every route."""
+    """Refuse a request with characters that no database can store. Every route calls it."""
     said = [request.url.path, *(text for pair in request.query_params.multi_items() for text in pair)]
     if not all(map(is_writable, said)):
         raise Problem(400, "unwritable_parameter")
@@ -80,9 +80,18 @@ def answer(
     return JSONResponse(content, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
 
 
+class Sentence(str):
+    """A sentence of ours whose facts are masked already. A mask over the whole sentence would hide its own words."""
+
+    __slots__ = ()
+
+
 def safe(facts: Mapping[str, object]) -> dict[str, object]:
     """Return the facts of a response with personal data masked, because clients store responses outside our control."""
-    return {name: mask(value) if isinstance(value, str) else value for name, value in facts.items()}
+    return {
+        name: mask(value) if isinstance(value, str) and not isinstance(value, Sentence) else value
+        for name, value in facts.items()
+    }
 
 
 def texts_for(request: Request) -> Texts:
@@ -102,7 +111,9 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     slug = _SLUG_OF_STATUS.get(error.status_code, "refused" if error.status_code < 500 else "crashed")
     headers = {"Allow": ", ".join(_allowed_methods(request))} if error.status_code == 405 else error.headers
-    return answer(request, error.status_code, slug, headers=headers, facts={"reason": _phrase(error.status_code)})
+    return answer(
+        request, error.status_code, slug, headers=headers, facts={"reason": HTTPStatus(error.status_code).phrase}
+    )
 
 
 def _allowed_methods(request: Request) -> list[str]:
@@ -133,7 +144,3 @@ async def _validation(request: Request, error: Exception) -> JSONResponse:
 
 async def _store(request: Request, error: Exception) -> JSONResponse:
     return answer(request, 503, "store_unavailable", headers={"Retry-After": "5"})
-
-
-def _phrase(status: int) -> str:
-    return HTTPStatus(status).phrase

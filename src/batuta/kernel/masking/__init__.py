@@ -19,8 +19,7 @@ def mask(text: str) -> str:
         masked = _mask_once(text)
         if masked == text:
             break
-        # A replacement may separate an adjacent value from the text around it, so that only the next pass recognises
-        # the value.
+        # A replacement may separate an adjacent value from the text around it; the next pass recognises that value.
         text = masked
     return text
 
@@ -37,8 +36,7 @@ def _mask_once(text: str) -> str:
 
 
 _AT = r"(?:@|%40)"
-# 5511…@s.whatsapp.net, 5511…:12@s.whatsapp.net (a device), 5511…-1612345678@g.us (an old group), …@lid (a hidden
-# number).
+# 5511…@s.whatsapp.net, 5511…:12@s.whatsapp.net (a device), 5511…-1612345678@g.us (a group), …@lid (a hidden number).
 _JID = re.compile(
     rf"(?<![0-9])[0-9]{{5,20}}(?:[-.:_][0-9]{{1,15}}){{0,2}}{_AT}(?:s\.whatsapp\.net|c\.us|g\.us|lid|newsletter|broadcast)\b"
 )

@@ -1,9 +1,9 @@
 """Masks secrets in text. A secret is recognised by its shape (a JWT, a key, a password inside a URL) or by the word
 before it.
 
-Every pattern runs in linear time. After an unbounded repetition nothing can fail, or the repetition is anchored and
-cannot start again inside the same characters. No group is possessive (``(…)++``), because Python 3.11.2 of Debian 12
-matches such groups incorrectly.
+Every pattern runs in linear time. Either no part of the pattern after an unbounded repetition can fail, or the
+repetition is anchored and cannot start again inside the same characters. No group is possessive (``(…)++``), because
+Python 3.11.2 of Debian 12 matches such groups incorrectly.
 """
 
 import re
@@ -74,8 +74,7 @@ def _mark_token(match: re.Match[str]) -> str:
     return (match["before"] or "") + TOKEN
 
 
-# <Task finished exception=ValueError('personal text')>, as asyncio prints it. The end of the repr cannot be detected,
-# so the rest of the line is removed.
+# <Task finished exception=ValueError('personal text')>: the rest of the line, because the end is not detectable.
 _EXCEPTION_REPR = re.compile(r"(\bexception=[A-Za-z_][\w.]{0,100}\()(?!<message withheld>\)).*")
 
 # The head of 'key': 'value', key='value', key: "value", ('key', b'value'), {\"key\": \"value\"} or ?key=value.

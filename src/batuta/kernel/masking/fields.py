@@ -37,8 +37,7 @@ _PEOPLE = _words_in(
     "author business client contact customer display doctor family first full given last medico middle nick notify "
     "participant patient person profile push recipient sender short user verified"
 )
-# Last words that make a field harmless: `message_id` is not a message, `text_length` is not a text, `token_count` is
-# not a credential.
+# Last words that make a field harmless: `message_id` is not a message, `token_count` is not a credential.
 _ABOUT = _words_in("at bytes count expires hash id ids kind length limit name size status tokens total type version")
 _STILL_SECRET = frozenset({"session_id"})
 # Words that count only at the end of a name: `message` is a text, but in `message_rate` it qualifies another word.
@@ -77,9 +76,7 @@ def kind_of(field_name: str) -> Kind | None:
 
 
 def mask_value(value: object, kind: Kind) -> str:
-    """Return the text that replaces a sensitive value. If the value is a text that a person wrote, the replacement
-    states its length.
-    """
+    """Return the replacement of a sensitive value. For a text that a person wrote, it states the length."""
     if kind is Kind.TEXT and isinstance(value, str):
         return f"[texto: {len(value)} caracteres]"
     return HIDDEN
@@ -90,9 +87,7 @@ _GAPS = re.compile(r"[^a-z0-9]+")
 
 
 def _words(field_name: str) -> tuple[str, ...]:
-    """Split a field's name into words: `pushName`, `push-name` and `PUSH_NAME` give the same words; `endereço2` gives
-    `endereco`.
-    """
+    """Split a field's name into words: `pushName` and `PUSH_NAME` give push and name, `endereço2` gives endereco."""
     plain = unicodedata.normalize("NFKD", _CAMEL.sub("_", field_name)).encode("ascii", "ignore").decode().lower()
     words = (word.rstrip("0123456789") for word in _GAPS.split(plain))
     return tuple(word for word in words if word)

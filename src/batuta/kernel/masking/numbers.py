@@ -66,8 +66,7 @@ def _check_digit(digits: list[int], weights: range | tuple[int, ...]) -> int:
     return 0 if rest < 2 else 11 - rest
 
 
-# A number starts only where no digit precedes it, except after a percent escape: in %2011, %20 is a space and 11 an
-# area code.
+# A number starts where no digit precedes it, or after a percent escape: %2011 is a space and the area code 11.
 _START = r"(?=[0-9A-Z+(%])(?:(?<![0-9])|(?=[+(%])|(?<=%[0-9A-Fa-f][0-9A-Fa-f]))"
 _END = r"(?![0-9])"
 _DASH = r"[-\u2010-\u2015\u2212]"
@@ -104,13 +103,13 @@ _PHONE = re.compile(
           | (?!\.[0-9]{{6}}){_GAP}{{1,3}}(?:{_HALF}{_GAP}{{0,2}}[0-9]{{4}}|9[0-9]{{2}}{_GAP}[0-9]{{3}}{_GAP}[0-9]{{3}})
           | {_HALF}{_GAP}{{1,2}}[0-9]{{4}}
         )
-        # Without the ninth digit. Ten digits that begin with 16 to 19 and go on high are seconds since 1970.
+        # Numbers without the ninth digit. Ten digits that begin with 16 to 19, followed by 6 to 9, are seconds since 1970.
       | 55{_AREA}[2-9][0-9]{{7}}
       | 0?(?:{_AREA}[2-5]|(?!1[6-9]){_AREA}[6-9])[0-9]{{7}}
-        # With +55 or with the area in brackets the rest may be grouped in any way.
+        # After +55, or after an area code in brackets, the digits may be grouped in any way.
       | (?:\+|00|%2B)55(?:{_GAP}|{_BRACKET}){{0,4}}0?[1-9](?:(?:{_GAP}|{_BRACKET}){{0,4}}[0-9]){{9,10}}
       | {_COUNTRY}(?:\(|%28){_GAP}?0?[1-9][0-9]{_GAP}?(?:\)|%29){_GAP}{{0,3}}[0-9](?:{_GAP}{{0,3}}[0-9]){{7,8}}
-        # Another country's; and without the area, only the form that nothing else has.
+        # Numbers of other countries. Without an area code, only the form 9xxxx-xxxx, which no other kind of number has.
       | (?:\+|%2B)[1-9][0-9]{{9,14}}
       | 9{_GAP}?[0-9]{{4}}{_DASH}[0-9]{{4}}
     ){_END}

@@ -23,7 +23,7 @@ from arq.utils import timestamp_ms
 from redis.exceptions import RedisError
 
 from batuta.kernel.errors import UnstorableValue, reason_of_error
-from batuta.kernel.json import Json, dumps
+from batuta.kernel.json import Json, dumps, loads
 from batuta.kernel.reasons import decode, define, encode
 from batuta.kernel.storable import refuse_unstorable
 from batuta.kernel.usercode import Late, Raised, Returned, name_of
@@ -135,6 +135,24 @@ async def outcomes(redis: ArqRedis, calls: Collection[CallId]) -> list[bytes | N
     return (
         await cast("Awaitable[list[bytes | None]]", redis.mget([outcome_key(call) for call in calls])) if calls else []
     )
+
+
+def encode_call(call: dict[str, Any]) -> bytes:
+    """Encode a call or a result of ARQ as JSON. ARQ's default is pickle, which executes code when it is loaded.
+
+    An error in a result becomes the name of its type.
+    """
+    return dumps(
+        {key: type(each).__name__ if isinstance(each, BaseException) else each for key, each in call.items()}
+    ).encode()
+
+
+def decode_call(data: bytes) -> dict[str, Any]:
+    """Decode a call or a result of ARQ. Raises ValueError or TypeError if it is not a JSON object."""
+    decoded = loads(data)
+    if not isinstance(decoded, dict):
+        raise TypeError("a call in Redis is not a JSON object")
+    return decoded
 
 
 def encode_result(ran: Returned | Raised | Late, task: Task, max_result: int) -> dict[str, Json]:

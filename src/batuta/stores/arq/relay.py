@@ -61,14 +61,14 @@ class _Sent:
 
     lease: Lease
     limit: timedelta
-    heard: "asyncio.Future[Outcome]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    outcome: "asyncio.Future[Outcome]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     ran: timedelta = timedelta(0)
     seen_at: datetime | None = None
     is_taken: bool = False
 
-    def hear(self, outcome: Outcome) -> None:
-        if not self.heard.done():
-            self.heard.set_result(outcome)
+    def resolve(self, outcome: Outcome) -> None:
+        if not self.outcome.done():
+            self.outcome.set_result(outcome)
 
     def is_overdue(self, in_progress: bool, now: datetime) -> bool:
         if in_progress and self.seen_at is not None:
@@ -116,10 +116,10 @@ class ArqRelay:
         self.wakeup.set()
         try:
             _raise_lost_cancellation()
-            return await asyncio.shield(sent.heard)
+            return await asyncio.shield(sent.outcome)
         except asyncio.CancelledError:
             if sent.is_taken:  # handed back, the task would run again: no relay waits for a call that was taken
-                return await sent.heard
+                return await sent.outcome
             self._dropped[call] = lease.id
             self.wakeup.set()
             raise
@@ -174,6 +174,7 @@ class ArqRelay:
         """
         if self._redis is None:
             self._redis = _limit_answers(self._make_client())
+            self._redis.job_serializer, self._redis.job_deserializer = calls.encode_call, calls.decode_call
         return self._redis
 
     async def _close_idle(self) -> None:
@@ -189,11 +190,11 @@ class ArqRelay:
         """Read the outcomes of calls that are reported as ended. Every LOST_AFTER, check all awaited calls instead."""
         is_all = self._clock.now() - self._looked_at > LOST_AFTER
         ids = list(self._waiting) if is_all else await self._read_reports(redis)
-        heard = await self._outcomes(redis, ids)
+        answered = await self._outcomes(redis, ids)
         if is_all:
             self._looked_at = self._clock.now()
             self._ended.clear()
-            pending = [id for id in ids if id not in heard]
+            pending = [id for id in ids if id not in answered]
             await self._return_lost(pending, redis)
             await self._withdraw_overdue([id for id in pending if id in self._waiting], redis)
 
@@ -206,20 +207,20 @@ class ArqRelay:
 
     async def _outcomes(self, redis: ArqRedis, ids: Collection[CallId]) -> Collection[CallId]:
         answers = await calls.outcomes(redis, ids)
-        heard = {
+        answered = {
             id: calls.decode_result(loads(answer))
             for id, answer in zip(ids, answers, strict=True)
             if answer is not None
         }
-        taken = {id: self._waiting[id] for id in heard if id in self._waiting}
+        taken = {id: self._waiting[id] for id in answered if id in self._waiting}
         for sent in taken.values():
             sent.is_taken = True
         if taken:
             # Mark the outcome as taken first, so that the task's next attempt does not treat this call as in progress.
             await calls.mark_taken(redis, [(id, sent.lease) for id, sent in taken.items()])
         for id, sent in taken.items():
-            sent.hear(heard[id])
-        return heard.keys()
+            sent.resolve(answered[id])
+        return answered.keys()
 
     async def _return_lost(self, ids: list[CallId], redis: ArqRedis) -> None:
         """Return lost tasks to the queue. A call stays in ARQ's queue until it has run, so a call without an outcome
@@ -229,8 +230,8 @@ class ArqRelay:
             return
         places = await redis.zmscore(default_queue_name, ids)
         gone = [id for id, place in zip(ids, places, strict=True) if place is None]
-        heard = await self._outcomes(redis, gone)
-        lost = {id: self._waiting[id].lease.id for id in gone if id not in heard and id in self._waiting}
+        answered = await self._outcomes(redis, gone)
+        lost = {id: self._waiting[id].lease.id for id in gone if id not in answered and id in self._waiting}
         if lost:
             await calls.forget(redis, [(task, id) for id, task in lost.items()])
         for id in lost:
@@ -263,12 +264,12 @@ class ArqRelay:
 
     def _resolve(self, id: CallId, outcome: Outcome) -> None:
         if (sent := self._waiting.pop(id, None)) is not None:
-            sent.hear(outcome)
+            sent.resolve(outcome)
 
 
 def _raise_lost_cancellation() -> None:
-    """Raise the cancellation that ``asyncio.wait_for`` of Python 3.11 lost in the client, as it does when the awaited
-    command has just ended.
+    """Raise the cancellation that ``asyncio.wait_for`` lost in the client. In Python 3.11 it loses a cancellation that
+    arrives when the awaited command has just ended.
     """
     if (task := asyncio.current_task()) is not None and task.cancelling():
         raise asyncio.CancelledError

@@ -1,16 +1,16 @@
 """ArqRunner: runs the calls of a relay in an ARQ worker and stores their outcomes in Redis."""
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from arq.connections import ArqRedis
 from arq.worker import Function, func
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
-from batuta.kernel.events import Events, ItemCrashed
+from batuta.kernel.events import CallRejected, Events, ItemCrashed
 from batuta.kernel.json import Json, loads
 from batuta.kernel.reasons import define
 from batuta.kernel.storable import MAX_PAYLOAD
@@ -30,12 +30,10 @@ AWAY_FOR: Final = timedelta(seconds=2)
 DATABASE_AWAY = define("database_away", "the database does not answer")
 
 
-class Report(Protocol):
-    def __call__(self, lease: Lease, progress: Json) -> Awaitable[None]: ...
-
-
 class ArqRunner:
-    """A loop next to an ARQ worker that pings Redis. It fails while Redis is unavailable, which the heartbeat shows."""
+    """A loop that runs next to an ARQ worker and pings Redis. It fails while Redis is unavailable, which the heartbeat
+    shows.
+    """
 
     name = ARQ_RUNNER
 
@@ -50,20 +48,30 @@ class ArqRunner:
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class RunnerContext:
     """The environment in which an ARQ worker runs calls. ``report`` stores progress; ``wanted`` returns the tasks that
     are not cancelled.
     """
 
-    report: Report
+    report: Callable[[Lease, Json], Awaitable[None]]
     wanted: Wanted
     clock: Clock
     events: Events
     under_way: set[str] = field(default_factory=set)
     max_result: int = MAX_PAYLOAD
 
-    def look_past(self, redis: ArqRedis) -> None:
-        """Hide the calls that this process is running from ARQ's poll, because ARQ sends three Redis commands per listed call."""
+    def decode_call(self, data: bytes) -> dict[str, Any]:
+        """Decode a call. A call that is not JSON is reported, and the error is raised again."""
+        try:
+            return calls.decode_call(data)
+        except (ValueError, TypeError):
+            self.events.emit(CallRejected(len(data)))
+            raise
+
+    def hide_running(self, redis: ArqRedis) -> None:
+        """Hide from ARQ's poll the calls that this process is running, because ARQ sends three Redis commands per
+        listed call.
+        """
         listed = redis.zrangebyscore
 
         async def others(*arguments: Any, **named: Any) -> list[bytes]:
@@ -72,7 +80,9 @@ class Here:
         vars(redis)["zrangebyscore"] = others
 
 
-def functions(tasks: Iterable[Task], here: Here, *, keep_result: timedelta = RESULT_RETENTION) -> list[Function]:
+def functions(
+    tasks: Iterable[Task], here: RunnerContext, *, keep_result: timedelta = RESULT_RETENTION
+) -> list[Function]:
     def make_function(task: Task) -> Function:
         async def run(ctx: dict[Any, Any], call: str) -> Json:
             here.under_way.add(ctx["job_id"])
@@ -87,7 +97,7 @@ def functions(tasks: Iterable[Task], here: Here, *, keep_result: timedelta = RES
     return [make_function(task) for task in tasks]
 
 
-async def _run(task: Task, redis: ArqRedis, call: calls.CallId, call_data: Any, here: Here) -> Json:
+async def _run(task: Task, redis: ArqRedis, call: calls.CallId, call_data: Any, here: RunnerContext) -> Json:
     if call_data.get("is_current") and not await calls.is_current(redis, call_data["id"], call):
         return None  # the call was withdrawn, or replaced by another call
     row = {"args": call_data["args"], "created_at": datetime.fromisoformat(call_data["created_at"]), "name": task.name}
@@ -103,7 +113,7 @@ async def _run(task: Task, redis: ArqRedis, call: calls.CallId, call_data: Any, 
     return encoded
 
 
-async def _outcome_without_run(lease: Lease, here: Here) -> Returned | None:
+async def _outcome_without_run(lease: Lease, here: RunnerContext) -> Returned | None:
     """Return an outcome if the task was cancelled or ended while its call waited, or if the database is unavailable.
     Return None if the task must run.
     """

@@ -128,7 +128,7 @@ CLEAN_UP_WITHIN = 1.0
 _SINCE_2000 = microseconds(datetime(2000, 1, 1, tzinfo=UTC))
 
 
-class PostgresDatabase:
+class PostgresDatabase(Transaction):
     dialect: Dialect = "postgres"
 
     def __init__(self, server: PostgresServer, limits: Limits | Callable[[], Limits]) -> None:
@@ -192,9 +192,6 @@ class PostgresDatabase:
         self._held.check()
         async with self._connection() as connection:
             return await PostgresTransaction(connection, self.where).all(query, **values)
-
-    async def one(self, query: Query, **values: object) -> Row | None:
-        return next(iter(await self.all(query, **values)), None)
 
     async def run(self, query: Query, **values: object) -> int:
         if self.server.is_pooled:

@@ -7,7 +7,16 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
 from batuta.health.alert_hub import Before, Decision, Pending, UnstoredAlert
-from batuta.health.alerts import AUTOMATIC, Alert, AlertedCause, Incident, IncidentChange, Kind, LastSeen, NewIncident
+from batuta.health.alerts import (
+    AUTOMATIC,
+    Alert,
+    AlertedCause,
+    AlertKind,
+    Incident,
+    IncidentChange,
+    LastSeen,
+    NewIncident,
+)
 from batuta.health.finding import Grade, Severity
 from batuta.kernel.clock import in_microseconds
 from batuta.kernel.events import Events, IncidentChanged
@@ -201,7 +210,7 @@ class SqlAlerts:
         )
         await transaction.run_many(queries.forget, [{"cause": cause} for cause in said.forgotten])
         for alert in said.alerts:
-            if alert.kind is Kind.RECOVERY:
+            if alert.kind is AlertKind.RECOVERY:
                 await transaction.run(queries.resolve, cause=alert.cause, now=now)
             for sink in sinks:
                 await self._put(transaction, alert, sink, now)
@@ -224,7 +233,7 @@ class SqlAlerts:
             outcome="sent" if is_sent else "pending",
             try_at=at,
             sent_at=at if is_sent else None,
-            resolved_at=at if alert.kind is Kind.RECOVERY else None,
+            resolved_at=at if alert.kind is AlertKind.RECOVERY else None,
         )
 
 
@@ -234,7 +243,7 @@ def _alerted_cause(row: Row) -> AlertedCause:
 
 def _pending(row: Row) -> Pending:
     alert = Alert(
-        kind=Kind(row["kind"]),
+        kind=AlertKind(row["kind"]),
         cause=row["tipo"],
         severity=Severity(row["severidade"]),
         message=row["mensagem"],

@@ -1,11 +1,14 @@
-"""The audit log of operators' actions. Each entry is written in the transaction of the action."""
+"""The audit log: actions of operators, each entry in the transaction of its action; and access to personal data, each
+entry in a transaction of its own.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
 
+from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
-from batuta.stores.sql.database import AsJson, Dialect, Query, Transaction
+from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Transaction
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
@@ -13,6 +16,7 @@ from batuta.stores.sql.queries import load_queries
 @dataclass(frozen=True, slots=True)
 class AuditQueries:
     note: Query
+    prune_access: Query
 
 
 class AuditLog:
@@ -43,3 +47,27 @@ class AuditLog:
             before=AsJson(before),
             after=AsJson(after),
         )
+
+
+class AccessLog:
+    """Records sign-ins, refused requests, and every read, export and import of personal data.
+
+    The entry is committed before the data leaves the process: without an entry there is no access.
+    """
+
+    def __init__(self, database: Database, ids: Ids, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._audit = AuditLog(database.dialect, ids)
+        self._queries = load_queries(AuditQueries, STATEMENTS / "audit.sql", database.dialect)
+
+    async def note(self, *, actor: str, action: str, subject: str, **facts: Json) -> None:
+        """Record an access. ``facts`` are counts and settings of the access, never personal data."""
+        async with self._database.transaction() as transaction:
+            await self._audit.note(
+                transaction, actor=actor, action=action, subject=subject, after=facts, now=self._clock.now()
+            )
+
+    async def prune(self, *, before: datetime, limit: int) -> int:
+        """Delete old entries of accesses. Entries of operators' actions stay."""
+        return await self._database.run(self._queries.prune_access, before=before, limit=limit)

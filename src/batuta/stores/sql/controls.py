@@ -106,8 +106,8 @@ class SwitchQueries:
 
 class SqlSwitches:
     def __init__(self, database: Database, ids: Ids, events: Events, *, own_time: bool = True) -> None:
-        """Create the store. ``own_time`` is False if PostgreSQL's clock decides when a switch was set and until when it
-        holds.
+        """Create the store. ``own_time`` is False if PostgreSQL's clock determines when a switch was set and when it
+        expires.
         """
         self._database = database
         self._is_own = own_time or database.dialect == "sqlite"

@@ -9,7 +9,7 @@ from batuta.kernel.clock import Clock, in_microseconds, microseconds
 from batuta.kernel.errors import InvalidCron
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
-from batuta.kernel.leases import LeaseHolder
+from batuta.kernel.leases import LeaseHolder, Renewed
 from batuta.kernel.reasons import encode
 from batuta.runlog.execution import Ending, Execution, Opening, Registration, Status, Trigger
 from batuta.runlog.log import (
@@ -20,7 +20,6 @@ from batuta.runlog.log import (
     Ledger,
     Opened,
     OwnTimetable,
-    RunsRenewed,
     SilentRun,
     Timetable,
 )
@@ -234,9 +233,9 @@ class SqlExecutionLog:
         )
         return await self._open_held(self._queries.hold_firmly, [job.job], lease_holder, decide)
 
-    async def renew(self, executions: Collection[Execution], lease_holder: LeaseHolder) -> RunsRenewed:
+    async def renew(self, executions: Collection[Execution], lease_holder: LeaseHolder) -> Renewed:
         if not executions:
-            return RunsRenewed()
+            return Renewed()
         held = {execution.id: execution.attempt for execution in executions}
         rows = await self._database.all(
             self._queries.renew,
@@ -245,7 +244,7 @@ class SqlExecutionLog:
             lease=in_microseconds(lease_holder.lease),
             now=self._own_now(),
         )
-        return RunsRenewed(
+        return Renewed(
             lost=frozenset(held) - {row["id"] for row in rows},
             unchecked=frozenset(row["id"] for row in rows if not row["is_renewed"]),
         )
@@ -377,7 +376,7 @@ def _effective_since(changed_at: datetime | None, known: Mapping[str, Row], now:
 
 
 def _leftover_openings(row: Row, until: datetime) -> list[Opening]:
-    """Return rows that record as missed the undecided fires of a job's old schedule. Those fires do not run."""
+    """Return rows that record the undecided fires of a job's old schedule as missed. Those fires do not run."""
     if not row["active"]:
         return []
     try:

@@ -1,6 +1,6 @@
 """Numbered migrations. Each is applied once, in order, under a lock, and recorded with its checksum.
 
-A folder holds ``0001_name.sql``, ``0002_…``. One text serves both databases where possible. Parts for one database
+A folder contains ``0001_name.sql``, ``0002_…``. One text serves both databases where possible. Parts for one database
 are enclosed by ``-- on sqlite`` or ``-- on postgres`` and ``-- on both``. Each set of migrations has a namespace
 (batuta, app), so that the numbers of the engine and of an application are independent.
 """
@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 
 from batuta.kernel.clock import Clock
@@ -60,12 +61,18 @@ class Migration:
 
     @property
     def checksum(self) -> str:
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        return _checksum(self.text)
 
     def in_dialect(self, dialect: Dialect) -> str:
         opening, *parts = _PART.split(self.text)
         chosen = [text for on, text in zip(parts[::2], parts[1::2], strict=True) if on in ("both", dialect)]
         return "".join([opening, *chosen])
+
+
+@cache
+def _checksum(text: str) -> str:
+    """Compute the checksum of a script once per process: every readiness check compares the checksums of all scripts."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_migrations(namespace: str, folder: Path) -> list[Migration]:
@@ -157,8 +164,10 @@ HERE = Path(__file__).parent
 STATEMENTS = HERE / "statements"
 
 
-def engine_migrations() -> list[Migration]:
-    return read_migrations("batuta", HERE / "schema")
+@cache
+def engine_migrations() -> tuple[Migration, ...]:
+    """Return the engine's migrations. Their files are read once per process."""
+    return tuple(read_migrations("batuta", HERE / "schema"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

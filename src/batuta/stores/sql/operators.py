@@ -1,4 +1,4 @@
-"""Queries that operators type. They only read, and are written in PostgreSQL's SQL on both databases."""
+"""Queries that operators type. They only read data, and use PostgreSQL's SQL syntax on both databases."""
 
 from typing import Any
 from zoneinfo import ZoneInfo

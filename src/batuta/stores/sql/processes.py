@@ -32,7 +32,7 @@ class BeatQueries:
 
 class SqlBeats:
     def __init__(self, database: Database, version: str, *, liveness: Database | None = None) -> None:
-        """Create the store. ``liveness`` are the connections for heartbeats. None means those of ``database``."""
+        """Create the store. ``liveness`` are the connections for heartbeats. None means the connections of ``database``."""
         self._database = database
         self._liveness = liveness or database
         self._version = version
@@ -131,7 +131,7 @@ class SqlRestarts:
     async def add(self, restart: NewRestart, *, now: datetime | None = None) -> str:
         id = self._ids.new()
         said = {
-            "reason": restart.reason.value,
+            "reason": str(restart.reason),
             "detail": _storable(encode(restart.detail) or ""),
             "stack": None if restart.stack is None else _shorten(_storable(restart.stack)),
         }

@@ -15,13 +15,12 @@ plain column needs no type.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from datetime import timedelta
 from functools import cache, lru_cache
 from pathlib import Path
-from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import QueryFileError
@@ -51,25 +50,25 @@ def read_sql(file: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def load_all(file: Path, dialect: Dialect) -> list[Query]:
+@cache
+def load_all(file: Path, dialect: Dialect) -> tuple[Query, ...]:
     """Return every query of a file, for callers that do not need their names."""
     found = parse(read_sql(file), file.name)
-    return [in_dialect(query, dialect) for (_, on), query in found.items() if on in (None, dialect)]
+    return tuple(in_dialect(query, dialect) for (_, on), query in found.items() if on in (None, dialect))
 
 
 def load_text(
     queries: type[SomeQueries], text: str, name: str, dialect: Dialect, written_for: Sequence[Dialect] = DIALECTS
 ) -> SomeQueries:
     """Load queries from a text, like ``load_queries``. ``written_for`` are the dialects that the text must define."""
-    declared = frozenset(field.name for field in fields(queries))
-    return queries(**_queries(text, name, dialect, declared, tuple(written_for)))
+    loaded: SomeQueries = _load(queries, text, name, dialect, tuple(written_for))
+    return loaded
 
 
 @lru_cache(maxsize=1024)
-def _queries(
-    text: str, name: str, dialect: Dialect, declared: frozenset[str], written_for: tuple[Dialect, ...]
-) -> Mapping[str, Query]:
-    """Parse a text, and cache the result, because a process may open several databases of the same kind."""
+def _load(queries: type[Any], text: str, name: str, dialect: Dialect, written_for: tuple[Dialect, ...]) -> Any:
+    """Load a text once per process, because several parts use one file and a process may open several databases."""
+    declared = {field.name for field in fields(queries)}
     found = parse(text, name)
     for each in written_for:
         defined = {called for called, on in found if on in (None, each)}
@@ -78,7 +77,7 @@ def _queries(
         if extra := sorted(defined - declared):
             raise QueryFileError(file=name, why=f"no field declares {', '.join(extra)}")
     chosen = {called: query for (called, on), query in found.items() if on in (None, dialect)}
-    return MappingProxyType({called: in_dialect(query, dialect) for called, query in chosen.items()})
+    return queries(**{called: in_dialect(query, dialect) for called, query in chosen.items()})
 
 
 def parse(text: str, file: str) -> dict[tuple[str, Dialect | None], Query]:

@@ -1,14 +1,16 @@
 """Stores bearer tokens in ``api_tokens``, with an audit entry for each creation and revocation."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from batuta.access import Scope, Token
 from batuta.kernel.ids import Ids
 from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import AsJson, Database, Query, Row, from_row
+from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction, from_row
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
+
+USE_NOTED_EVERY = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,11 @@ class TokenQueries:
     token: Query
     tokens: Query
     revoke: Query
+    expire: Query
+    used: Query
+    end_session: Query
+    ended: Query
+    prune_sessions: Query
 
 
 class SqlTokens:
@@ -33,25 +40,54 @@ class SqlTokens:
         return [_token(row) for row in await self._database.all(self._queries.tokens)]
 
     async def keep(self, token: Token) -> None:
-        scopes = sorted(token.scopes)
         async with self._database.transaction() as transaction:
-            await transaction.run(
-                self._queries.keep,
-                id=token.id,
-                name=token.name,
-                secret_hash=token.secret_hash,
-                scopes=AsJson(scopes),
-                by=token.created_by,
-                now=token.created_at,
-            )
-            await self._audit.note(
-                transaction,
-                actor=token.created_by,
-                action="token.create",
-                subject=token.id,
-                after={"name": token.name, "scopes": scopes},
-                now=token.created_at,
-            )
+            await self._keep(transaction, token)
+
+    async def rotate(self, old: Token, new: Token, *, until: datetime) -> bool:
+        """Store the successor of a token, and end the old one at ``until``. Return False if the old one was revoked or
+        ends earlier; then the successor is stored too.
+        """
+        async with self._database.transaction() as transaction:
+            await self._keep(transaction, new)
+            return bool(await transaction.run(self._queries.expire, id=old.id, at=until))
+
+    async def _keep(self, transaction: Transaction, token: Token) -> None:
+        scopes = sorted(token.scopes)
+        await transaction.run(
+            self._queries.keep,
+            id=token.id,
+            name=token.name,
+            secret_hash=token.secret_hash,
+            scopes=AsJson(scopes),
+            by=token.created_by,
+            now=token.created_at,
+            expires_at=token.expires_at,
+            networks=AsJson([*token.networks]),
+        )
+        await self._audit.note(
+            transaction,
+            actor=token.created_by,
+            action="token.create",
+            subject=token.id,
+            after={"name": token.name, "scopes": scopes},
+            now=token.created_at,
+        )
+
+    async def note_use(self, token: Token, *, now: datetime) -> None:
+        """Record the last use, at most once an hour: a write for each request would cost more than the request."""
+        if token.last_used_at is None or now - token.last_used_at >= USE_NOTED_EVERY:
+            await self._database.run(self._queries.used, id=token.id, now=now)
+
+    async def end_session(self, session: str, *, until: datetime) -> None:
+        """End a session in every process. ``until`` is the expiry of its cookie."""
+        await self._database.run(self._queries.end_session, session=session, until=until)
+
+    async def is_ended(self, session: str) -> bool:
+        return await self._database.one(self._queries.ended, session=session) is not None
+
+    async def prune(self, *, before: datetime, limit: int) -> int:
+        """Delete ended sessions whose cookie expired before ``before``."""
+        return await self._database.run(self._queries.prune_sessions, before=before, limit=limit)
 
     async def revoke(self, id: str, *, by: str, now: datetime) -> bool:
         """Revoke a token. Return False if the token is unknown or already revoked."""
@@ -63,4 +99,5 @@ class SqlTokens:
 
 
 def _token(row: Row) -> Token:
-    return from_row(Token, row, scopes=frozenset(Scope(scope) for scope in row["scopes"]))
+    scopes = frozenset(Scope(scope) for scope in row["scopes"])
+    return from_row(Token, row, scopes=scopes, networks=tuple(row["networks"]))

@@ -229,7 +229,7 @@ def attempt(act: Act, connection: sqlite3.Connection, where: str) -> tuple[Any, 
         return None, error
     except sqlite3.Error as error:
         return None, to_batuta_error(error, where)
-    except Exception as error:  # noqa: BLE001 - the thread must outlive any statement, or every writer after it waits for ever
+    except Exception as error:  # noqa: BLE001 - the thread must outlive any statement, or every later writer waits without end
         return None, StatementRefused(why=f"{type(error).__name__} while reading its rows")
 
 

@@ -12,7 +12,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BackupDamaged, RestoreRefused
 from batuta.kernel.reasons import Reason
 from batuta.stores.backup.archive import Applied, open_private, sync
-from batuta.stores.sql.database import Limits, Query, Row, Values
+from batuta.stores.sql.database import Limits, Query, Reading, Row
 from batuta.stores.sqlite.connection import Acts, open_connection, register_types, translate_errors
 
 PAGES = 2_000  # pages per progress report
@@ -58,7 +58,7 @@ def migrations_in(file: Path) -> tuple[Applied, ...]:
         )
 
 
-class OldDatabase:
+class OldDatabase(Reading):
     """Reads the database that is being replaced. It is locked against other processes, and its file is kept under another name."""
 
     def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
@@ -66,13 +66,6 @@ class OldDatabase:
         self._acts = Acts(clock, Limits())
 
     async def all(self, query: Query, **values: object) -> list[Row]:
-        rows: list[Row] = self._act(query, values)
-        return rows
-
-    async def one(self, query: Query, **values: object) -> Row | None:
-        return next(iter(await self.all(query, **values)), None)
-
-    def _act(self, query: Query, values: Values) -> list[Row]:
         with translate_errors("the replaced database"):
             rows: list[Row] = self._acts.all(query, values)(self._connection)
             return rows
@@ -118,7 +111,7 @@ def _refuse_damaged(error: sqlite3.Error, *, force: bool) -> None:
     if not force:
         raise RestoreRefused(
             why=Reason(
-                "restore_damaged", "the present database cannot be read ({error}): nothing is carried over", error=error
+                "restore_damaged", "the current database cannot be read ({error}): nothing is carried over", error=error
             ),
             next_step=Reason("restore_stop_force", "stop every process, then repeat with --force"),
         ) from None
@@ -164,7 +157,7 @@ def replace(restored: Path, file: Path, kept: Path) -> Path | None:
 
 
 def _copy_ownership(file: Path, restored: Path) -> None:
-    """Copy the owner and the mode of the old file, because the restore may run as another user than the processes."""
+    """Copy the owner and the mode of the old file, because the restore may run as a different user than the processes."""
     owner = file.stat()
     with suppress(PermissionError):
         os.chown(restored, owner.st_uid, owner.st_gid)

@@ -26,7 +26,7 @@ from batuta.stores.sql.database import (
 from batuta.stores.sqlite.connection import Act, Acts, open_connection, prepare, translate_errors
 from batuta.stores.sqlite.identity import OpenFile
 from batuta.stores.sqlite.readers import Pinned, Readers
-from batuta.stores.sqlite.writer import Session, Single, Writer
+from batuta.stores.sqlite.writer import Single, TransactionUnit, Writer
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 _CONTROL = re.compile(r"\s*(BEGIN|COMMIT|END|ROLLBACK|SAVEPOINT|RELEASE)\b", re.IGNORECASE)
 
 
-class SqliteDatabase:
+class SqliteDatabase(Transaction):
     dialect: Dialect = "sqlite"
 
     def __init__(self, file: Path, clock: Clock, limits: Limits) -> None:
@@ -82,9 +82,6 @@ class SqliteDatabase:
         act = self._acts.all(query, values)
         rows: list[Row] = await (self._write(act) if query.writes else self._open_readers().read(act))
         return rows
-
-    async def one(self, query: Query, **values: object) -> Row | None:
-        return next(iter(await self.all(query, **values)), None)
 
     async def run(self, query: Query, **values: object) -> int:
         self._held.check()
@@ -186,7 +183,7 @@ class SqliteTransaction(Transaction):
         loop = asyncio.get_running_loop()
         self._writer = writer
         self._acts = acts
-        self._session = Session(loop, loop.create_future(), limits.idle_in_transaction, where)
+        self._session = TransactionUnit(loop, loop.create_future(), limits.idle_in_transaction, where)
         self._session.ended.add_done_callback(_retrieve_exception)
         self._started = False
         self._guard = StatementGuard()

@@ -1,7 +1,7 @@
 """Detects that the database file was deleted or replaced while it is open.
 
 A process can keep reading and writing an unlinked file, but no other process finds its data. So after each COMMIT,
-before it acknowledges, the writer compares the device and inode of the path with those of the open file.
+before it acknowledges the write, the writer compares the device and inode of the path with those of the open file.
 
 The write-ahead log (``-wal``) and its index (``-shm``) are compared as well. SQLite opens them by name. So a process
 that starts after one was deleted shares nothing with the processes that hold the old file. If the path is a symbolic

@@ -70,7 +70,7 @@ class Single:
 
 
 @dataclass(slots=True)
-class Session:
+class TransactionUnit:
     """An open transaction as a unit. Its caller sends one act at a time; if no act arrives within ``timeout``, the
     transaction fails.
     """

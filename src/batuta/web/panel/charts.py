@@ -35,7 +35,7 @@ _WIDTH = 0.76
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class TroubleMark:
     """A quarter of an hour with failed or missed runs, and its tooltip."""
 
     place: int
@@ -47,7 +47,7 @@ class Lane:
     category: str
     totals: Mapping[str, int]  # counts by outcome, without zeros
     paths: Mapping[str, str]  # by outcome
-    marks: Sequence[Mark]
+    marks: Sequence[TroubleMark]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def _lane(category: str, outcomes: Mapping[str, Mapping[int, int]], since: datet
         category,
         {outcome: sum(outcomes[outcome].values()) for outcome in SHOWN_OUTCOMES if outcome in outcomes},
         {outcome: path for outcome, path in drawn.items() if path},
-        [Mark(place, _title(place, outcomes, since, words)) for place in troubled],
+        [TroubleMark(place, _title(place, outcomes, since, words)) for place in troubled],
     )
 
 

@@ -14,16 +14,15 @@ from batuta.dispatch.plan import hold, rules_of
 from batuta.dispatch.registry import JobRegistry
 from batuta.guard.base import Hold
 from batuta.guard.switches import judge_switch as verdict_of
-from batuta.health.finding import Assessment, SectionScore
+from batuta.health.finding import Assessment, Finding
 from batuta.health.jobs import JobHealth, JobsSeen, JobState, Level, level
 from batuta.kernel.clock import instant, microseconds
 from batuta.kernel.json import Json
 from batuta.runlog.history import Recorded
 from batuta.schedule.window import holiday_at
-from batuta.texts import Texts
-from batuta.texts.findings import message_of, next_step_of
+from batuta.texts import fold
 from batuta.web.panel import words as crons
-from batuta.web.panel.words import Words, fold
+from batuta.web.panel.words import Words
 
 # Order of the list: problems, held jobs, healthy jobs, jobs that are not implemented. ``running`` and ``waiting`` rank
 # with ``ok``, so that rows do not jump at every fire.
@@ -70,7 +69,7 @@ class JobFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class JobRow:
     health: JobHealth
     schedule: str | None
     why: str | None
@@ -80,7 +79,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Notice:
     """A notice above the job list. ``key`` names the sentence; the job names follow, critical jobs first."""
 
     key: str
@@ -96,9 +95,9 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class JobsVerdict:
     level: Level
-    findings: Sequence[Finding]
+    notices: Sequence[Notice]
     no_scheduler: bool  # no scheduler runs, so no job runs
 
 
@@ -111,12 +110,12 @@ class WindowNow:
     changes_at: datetime  # when the window closes, or opens next
 
 
-def rows(seen: JobsSeen, asked: JobFilter, words: Words) -> list[Row]:
+def rows(seen: JobsSeen, asked: JobFilter, words: Words) -> list[JobRow]:
     ordered = sorted(seen.jobs, key=lambda health: _RANK[health.state])
     return [_row(health, seen, asked, words) for health in ordered]
 
 
-def _row(health: JobHealth, seen: JobsSeen, asked: JobFilter, words: Words) -> Row:
+def _row(health: JobHealth, seen: JobsSeen, asked: JobFilter, words: Words) -> JobRow:
     job = health.job
     schedule = crons.in_words(job.cron, words)
     why = explain(health, seen, words)
@@ -128,7 +127,7 @@ def _row(health: JobHealth, seen: JobsSeen, asked: JobFilter, words: Words) -> R
         and asked.category in (None, job.category)
         and all(word in searched for word in fold(asked.text).split())
     )
-    return Row(
+    return JobRow(
         health=health,
         schedule=schedule,
         why=why,
@@ -165,7 +164,7 @@ def counts(seen: JobsSeen) -> dict[JobState, int]:
     return {state: sum(health.state is state for health in seen.jobs) for state in SHOWN}
 
 
-def verdict(seen: JobsSeen) -> Verdict:
+def verdict(seen: JobsSeen) -> JobsVerdict:
     def of(*states: JobState) -> list[Job]:
         found = [health.job for health in seen.jobs if health.state in states]
         return sorted(found, key=lambda job: not job.critical)
@@ -178,9 +177,9 @@ def verdict(seen: JobsSeen) -> Verdict:
         "degraded": of(JobState.DEGRADED),
         "earlier": [] if now else earlier,
     }
-    return Verdict(
+    return JobsVerdict(
         level(seen.jobs),
-        [Finding(key, jobs) for key, jobs in found.items() if jobs],
+        [Notice(key, jobs) for key, jobs in found.items() if jobs],
         no_scheduler=bool(seen.jobs) and all(health.facts.expected_since is None for health in seen.jobs),
     )
 
@@ -222,34 +221,9 @@ def shares(by_status: Mapping[str, int]) -> list[tuple[str, float, float]]:
 MOST_FINDINGS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class FindingShown:
-    severity: str
-    message: str
-    next_step: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HealthShown:
-    score: int
-    grade: str
-    parts: Mapping[str, SectionScore]
-    findings: Sequence[FindingShown]
-    more: int
-
-
-def show_health(assessment: Assessment, texts: Texts) -> HealthShown:
-    roots = [finding for finding in assessment.findings if finding.cause not in assessment.silenced]
-    return HealthShown(
-        score=assessment.score,
-        grade=assessment.grade.value,
-        parts=assessment.sections,
-        findings=[
-            FindingShown(finding.severity.value, message_of(finding, texts), next_step_of(finding, texts))
-            for finding in roots[:MOST_FINDINGS]
-        ],
-        more=max(0, len(roots) - MOST_FINDINGS),
-    )
+def root_findings(assessment: Assessment) -> list[Finding]:
+    """Return the findings that no other finding explains, worst first."""
+    return [finding for finding in assessment.findings if finding.cause not in assessment.silenced]
 
 
 FIRES = 10
@@ -278,7 +252,7 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True)
-class Fire:
+class NextFire:
     """A future fire. ``stopped`` is the reason why it would not run in the current state. ``holiday`` is the name of a
     holiday on that day.
     """
@@ -288,13 +262,13 @@ class Fire:
     holiday: str | None
 
 
-def next_fires(job: Job, seen: JobsSeen, words: Words) -> list[Fire]:
+def next_fires(job: Job, seen: JobsSeen, words: Words) -> list[NextFire]:
     found, at = [], seen.now
     for _ in range(FIRES):
         at = job.cron.next_after(at, job.zone)
         day = at.astimezone(job.zone).date()
         stopped = words.reason(hold(job, seen.switches, seen.windows, at))
-        found.append(Fire(at, stopped, holiday_at(day, job.zone)))
+        found.append(NextFire(at, stopped, holiday_at(day, job.zone)))
     return found
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from fastapi.routing import APIRoute
 
+from batuta.access import Scope
 from batuta.dispatch.job import Job
 from batuta.dispatch.plan import rules_of
 from batuta.health.jobs import DAY
@@ -17,6 +17,8 @@ from batuta.kernel.masking import mask
 from batuta.kernel.suggestions import nearest
 from batuta.runlog.execution import Status
 from batuta.runlog.history import BEFORE_ANY, Recorded
+from batuta.texts.findings import message_of, next_step_of
+from batuta.web.auth import AuthoriseFirst, needs
 from batuta.web.context import request_id_of, state_of
 from batuta.web.pages import page, static
 from batuta.web.panel import charts, overview, sign_in
@@ -31,7 +33,7 @@ REFRESH_SECONDS = 20
 _FAILED = ("error", "timeout", "abandoned")
 
 
-class PageRoute(APIRoute):
+class PageRoute(AuthoriseFirst):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
@@ -57,7 +59,8 @@ router = APIRouter(prefix="/painel", include_in_schema=False, route_class=PageRo
 home = APIRouter(include_in_schema=False, route_class=PageRoute)
 router.add_api_route("/entrar", sign_in.show_sign_in, methods=["GET"])
 router.add_api_route("/entrar", sign_in.sign_in, methods=["POST"])
-router.add_api_route("/sair", sign_in.sign_out, methods=["POST"])
+# Every session may end itself, whatever its scopes.
+router.add_api_route("/sair", sign_in.sign_out, methods=["POST"], openapi_extra=needs(Scope.READ))
 
 
 @home.get("/")
@@ -85,7 +88,11 @@ async def jobs(request: Request) -> HTMLResponse:
         rows=overview.rows(seen, asked, words),
         counts=overview.counts(seen),
         verdict=overview.verdict(seen),
-        health=overview.show_health(await work.health.look(), words.texts),
+        assessment=(assessment := await work.health.look()),
+        findings=overview.root_findings(assessment),
+        most_findings=overview.MOST_FINDINGS,
+        message_of=message_of,
+        next_step_of=next_step_of,
         windows=overview.windows(seen, work.registry, words),
         boards=[await board() for board in work.extension.boards],
         lanes=charts.lanes(categories, slices, since, words),

@@ -7,8 +7,9 @@ from urllib.parse import urlencode
 from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from batuta.access import LASTS
-from batuta.web.auth import SESSION_COOKIE, bearer, form_of, is_own_page, session_of
+from batuta.access import SESSION_LENGTH
+from batuta.web.auth import bearer, form_of, is_own_page, session_cookie, session_of
+from batuta.web.clients import SIGN_IN_COST
 from batuta.web.context import state_of
 from batuta.web.pages import page
 from batuta.web.problems import Problem
@@ -29,29 +30,42 @@ async def sign_in(request: Request) -> Response:
     form = await form_of(request)
     to = own_address(form.get("para", ""))
     try:
-        holder, _ = await bearer(form.get("token", "").strip(), state)
+        holder, caller = await bearer(form.get("token", "").strip(), request)
     except Problem as refused:
+        if refused.status != 401:
+            raise
+        request.state.refusal_cost = SIGN_IN_COST
         return _page(request, to=to, refused=True, status=refused.status)
+    request.state.caller = caller
+    await note_session(request, "begin")
     note = state.sessions.begin(holder, now=state.work.clock.now(), chance=secrets.token_hex(16))
     response = RedirectResponse(to, 303)
     response.set_cookie(
-        SESSION_COOKIE,
+        session_cookie(state.settings),
         note,
-        max_age=int(LASTS.total_seconds()),
+        max_age=int(SESSION_LENGTH.total_seconds()),
         httponly=True,
         samesite="strict",
-        secure=_is_secure(request),
+        secure=state.settings.has_https,
     )
     return response
 
 
 async def sign_out(request: Request) -> Response:
     state = state_of(request)
-    if (session := session_of(request)) is not None:
-        state.sessions.end(session, now=state.work.clock.now())
+    if (session := await session_of(request)) is not None:
+        await note_session(request, "end")
+        await state.work.tokens.end_session(session.chance, until=session.expires_at)
     response = RedirectResponse(SIGN_IN, 303)
-    response.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict", secure=_is_secure(request))
+    cookie, secure = session_cookie(state.settings), state.settings.has_https
+    response.delete_cookie(cookie, httponly=True, samesite="strict", secure=secure)
     return response
+
+
+async def note_session(request: Request, action: str) -> None:
+    state = state_of(request)
+    actor, client = str(request.state.caller.name), state.clients.address(request.scope)
+    await state.work.access.note(actor=actor, action=f"session.{action}", subject="painel", client=client)
 
 
 def redirect_to_sign_in(request: Request) -> RedirectResponse:
@@ -68,10 +82,3 @@ def own_address(address: str) -> str:
 def _page(request: Request, *, to: str, refused: bool = False, status: int = 200) -> HTMLResponse:
     values = {"service": state_of(request).service, "to": to, "refused": refused}
     return page(request, "panel/sign_in.html.j2", values, status=status)
-
-
-def _is_secure(request: Request) -> bool:
-    """Return whether the browser uses HTTPS, also through a proxy. A forged header only makes the sender's own browser
-    drop the cookie.
-    """
-    return "https" in (request.url.scheme, request.headers.get("x-forwarded-proto", ""))

@@ -1,6 +1,5 @@
 """Formats instants, durations, numbers and schedules for people, in their language and time zone."""
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,8 +10,6 @@ from batuta.schedule.cron import Cron
 from batuta.texts import Texts
 
 NOTHING = "–"
-_SECOND, _MINUTE, _HOUR, _DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-_UNITS = ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (_SECOND, "s"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +35,13 @@ class Words:
         return instant.astimezone(self.zone)
 
     def minute(self, instant: datetime) -> str:
-        return self.texts.short_minute(self.local(instant))
+        return self.texts.minute(self.local(instant))
 
     def second(self, instant: datetime) -> str:
-        return self.texts.short_second(self.local(instant))
+        return self.texts.second(self.local(instant))
 
     def day(self, instant: datetime) -> str:
-        return self.texts.short_day(self.local(instant))
+        return self.texts.day(self.local(instant))
 
     def hour(self, instant: datetime) -> str:
         return f"{self.local(instant):%H:%M}"
@@ -59,57 +56,23 @@ class Words:
         return self.texts("panel.weekdays").split()[day]
 
     def ago(self, instant: datetime) -> str:
-        return self.texts("panel.ago", span=self.about(self.now - instant))
+        return self.texts("panel.ago", span=self.texts.about(self.now - instant))
 
     def ahead(self, instant: datetime) -> str:
-        return self.texts("panel.ahead", span=self.about(instant - self.now))
-
-    def about(self, span: timedelta) -> str:
-        """Format a rounded duration in its largest unit: 40 s, 12 min, 5 h, 3 d."""
-        span = max(span, timedelta(0))
-        for unit, sign in _UNITS[:-1]:
-            if span >= (2 * unit if unit is _DAY else unit):
-                return f"{span // unit} {sign}"
-        return f"{span // _SECOND} s"
-
-    def span(self, span: timedelta) -> str:
-        """Format an exact duration: 45 min, 25 h, 8 d, 1 h 30 min. A single day is shown as 24 h."""
-        if span % _DAY == timedelta(0) and span >= 2 * _DAY:
-            return f"{span // _DAY} d"
-        parts = []
-        for unit, sign in _UNITS[1:]:
-            if span >= unit:
-                parts.append(f"{span // unit} {sign}")
-                span %= unit
-        return " ".join(parts) or "0 s"
+        return self.texts("panel.ahead", span=self.texts.about(instant - self.now))
 
     def took(self, milliseconds: int | None) -> str:
-        if milliseconds is None:
-            return NOTHING
-        if milliseconds < 1000:
-            return f"{milliseconds} ms"
-        if milliseconds < 60_000:
-            return f"{self.decimal(milliseconds / 1000)} s"
-        return self.span(timedelta(seconds=milliseconds // 1000))
-
-    def decimal(self, number: float) -> str:
-        return self.texts.number(number, 1)
+        return NOTHING if milliseconds is None else self.texts.took(milliseconds)
 
     def number(self, number: int) -> str:
         return self.texts.number(number)
 
     def figure(self, value: int | timedelta) -> str:
-        return self.about(value) if isinstance(value, timedelta) else self.number(value)
+        return self.texts.about(value) if isinstance(value, timedelta) else self.number(value)
 
     def join(self, words: Sequence[str]) -> str:
         *most, last = words
         return f"{', '.join(most)} {self.texts('panel.and')} {last}" if most else last
-
-
-def fold(text: str) -> str:
-    """Return text in lower case without accents, for a tolerant search; panel.js does the same."""
-    apart = unicodedata.normalize("NFD", text)
-    return "".join(sign for sign in apart if not unicodedata.combining(sign)).lower()
 
 
 MOST_TIMES = 4  # a schedule with more times per day is shown as an interval

@@ -13,20 +13,21 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from batuta.guard.breaker import Circuit, Transition
-from batuta.health.aggregator import look, verdict
+from batuta.health.aggregator import verdict
 from batuta.health.finding import THRESHOLDS, WHOLE, Assessment, Severity
 from batuta.health.jobs import JobHealth, JobsSeen, Level, level
 from batuta.kernel import reasons
 from batuta.texts import Texts, Wording
 from batuta.texts.findings import describe_findings, message_of
+from batuta.web.auth import AuthoriseFirst
 from batuta.web.context import ApiState, state_of
 from batuta.web.problems import Problem, texts_for
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], route_class=AuthoriseFirst)
 # Routes about the application instead of the process: only the api role serves them.
-details = APIRouter(tags=["health"])
+details = APIRouter(tags=["health"], route_class=AuthoriseFirst)
 # Matched last, so that a route of the application has precedence over a page of the same name.
-pages = APIRouter(tags=["health"])
+pages = APIRouter(tags=["health"], route_class=AuthoriseFirst)
 TRANSITIONS_SHOWN = 50
 Hours = Annotated[int, Query(ge=1, le=24 * 366)]
 _BAD = frozenset({"critical", "unhealthy", "error"})
@@ -41,10 +42,13 @@ async def health(request: Request) -> dict[str, Any]:
 
 @router.get("/health/ready", operation_id="ready")
 async def ready(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """Report whether this process is ready: every needed probe succeeds and the process is not draining."""
+    """Report whether this process is ready: every needed probe succeeds and the process is not draining. The probes are
+    asked at most every two seconds.
+    """
     state = state_of(request)
-    parts = await look(state.work.probes, state.work.clock)
-    status = "draining" if state.draining.is_set() else verdict(parts, state.work.probes)
+    parts = await state.ready.get()
+    probes = {name: probe for name, probe in state.work.probes.items() if name in parts}
+    status = "draining" if state.draining.is_set() else verdict(parts, probes)
     if strict and status in ("draining", "not_ready"):
         response.status_code = 503
     states = {name: part.state.value for name, part in parts.items()}

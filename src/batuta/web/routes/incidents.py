@@ -1,5 +1,5 @@
-"""The routes ``/incidents``: periods of critical health, their duration and causes. Health opens and closes them;
-operators may add some.
+"""The routes ``/incidents``: periods of critical health, their duration and causes. Health checks open and close them;
+operators may add their own.
 """
 
 from datetime import timedelta

@@ -13,10 +13,11 @@ from batuta.kernel.errors import JobRefused
 from batuta.receive.endpoints import Endpoint
 from batuta.receive.receiver import Busy, KeyReused, Received, Reply
 from batuta.targets.endpoint import EndpointTarget, find_job
+from batuta.web.auth import AuthoriseFirst
 from batuta.web.context import state_of
 from batuta.web.problems import Problem, unknown_job
 
-router = APIRouter(tags=["jobs"])
+router = APIRouter(tags=["jobs"], route_class=AuthoriseFirst)
 KeyHeader = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=128)]
 # A failed job returns its own document with an error status.
 _JSON_OBJECT: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}

@@ -12,17 +12,19 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.core import Metric
 
 from batuta import __version__
+from batuta.access import Scope
 from batuta.engine.batuta import Batuta
 from batuta.metrics import readings
 from batuta.metrics.counting import MetricsSubscriber
 from batuta.metrics.readings import LoopCollector, MetricReading, Readings, observe_databases, process_registry
 from batuta.supervise.running import Running
+from batuta.web.auth import AuthoriseFirst, needs
 from batuta.web.context import state_of
 
-router = APIRouter(tags=["operation"])
+router = APIRouter(tags=["operation"], route_class=AuthoriseFirst)
 
 
-@router.get("/metrics", operation_id="metrics", response_class=PlainTextResponse)
+@router.get("/metrics", operation_id="metrics", response_class=PlainTextResponse, openapi_extra=needs(Scope.METRICS))
 async def metrics(request: Request) -> Response:
     """Return the metrics of this process and of the database, in the Prometheus format."""
     state = state_of(request)

@@ -46,7 +46,7 @@ def operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 "path": path,
                 "id": operation["operationId"],
                 "tag": (operation.get("tags") or ["-"])[0],
-                "summary": operation.get("description") or operation.get("summary", ""),
+                "summary": operation.get("description", "").replace("``", ""),
                 "parameters": operation.get("parameters", []),
                 "has_body": "requestBody" in operation,
                 "answers": sorted(operation.get("responses", {})),
@@ -55,7 +55,7 @@ def operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 # Statuses that any route may return; 422 only for routes with input.
 ANYWHERE = (400, 408, 413, 500, 503)
-CLOSED = (401, 403)
+CLOSED = (401, 403, 429)
 # Characters that ``refuse_unwritable`` accepts, as a JSON Schema pattern.
 WRITABLE = r"^[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]*$"
 _METHODS = frozenset({"get", "put", "post", "delete", "patch", "head", "options"})
@@ -77,7 +77,7 @@ _PROBLEM = {
 
 
 def describe(api: FastAPI, open_routes: frozenset[str]) -> None:
-    """Replace ``api.openapi`` by a function that adds scopes and problem responses."""
+    """Replace ``api.openapi`` with a function that adds scopes and problem responses."""
     plain = api.openapi
 
     def openapi() -> dict[str, Any]:

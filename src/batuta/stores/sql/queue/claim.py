@@ -36,8 +36,8 @@ class PostgresClaims:
     async def settle_and_claim(
         self, transaction: Transaction, endings: Endings, asked: Asked, limit: int
     ) -> tuple[list[Lease], list[Lease]]:
-        """Settle and claim in one statement. Return the claimed and the lost leases. Waits if another transaction has
-        locked a row to be settled.
+        """Settle items and claim the next ones in one statement. Return the claimed and the lost leases. Waits if
+        another transaction has locked a row to be settled.
         """
         described = AsJson([ending(self._table, *each) for each in endings])
         rows = await transaction.all(self._queries.settle_and_claim, endings=described, limit=limit, **asked)
@@ -171,7 +171,9 @@ class Round:
     async def claim_both(
         self, groups: Claim, ungrouped: Claim, transaction: Transaction, asked: Asked, limit: int
     ) -> list[Lease]:
-        """Claim from groups and from ungrouped rows. Each kind goes first in every second call, so that neither starves."""
+        """Claim items of groups and items without a group. Each kind goes first in every second call, so that neither
+        starves.
+        """
         first, second = (groups, ungrouped) if next(self._claims) % 2 else (ungrouped, groups)
         leases = await first(transaction, asked, limit)
         if left := limit - len(leases):
@@ -212,14 +214,16 @@ class Unpack:
             yield row
 
     def decode_each(self, packed: Any) -> Iterator[tuple[dict[str, Any], list[str]]]:
-        """Decode value by value. Yield each row with the names of its unreadable columns, whose values become None."""
+        """Decode the rows value by value. Yield each row with the names of its unreadable columns, whose values become
+        None.
+        """
         readers = dict(self._typed)
         for values in packed:
             row = dict(zip(self._names, values, strict=True))
-            spoilt = [name for name, value in row.items() if not _is_readable(value, readers.get(name))]
-            row |= dict.fromkeys(spoilt)
+            unreadable = [name for name, value in row.items() if not _is_readable(value, readers.get(name))]
+            row |= dict.fromkeys(unreadable)
             row |= {name: read(row[name]) for name, read in self._typed if row[name] is not None}
-            yield row, spoilt
+            yield row, unreadable
 
 
 def _is_readable(value: Any, read: Callable[[Any], object] | None) -> bool:
@@ -245,10 +249,10 @@ def lease_of(table: QueueTable, row: dict[str, Any]) -> Lease:
     return Lease(row[table.id], row[table.fence], row[table.attempts], row, is_last_chance, row[table.available_at])
 
 
-def _unreadable_lease(table: QueueTable, row: dict[str, Any], spoilt: list[str]) -> Lease:
+def _unreadable_lease(table: QueueTable, row: dict[str, Any], columns: list[str]) -> Lease:
     numbers = {name: row[name] for name in (table.fence, table.attempts, table.crashes)}
-    spoilt += [name for name, value in numbers.items() if not isinstance(value, int) and name not in spoilt]
-    return lease_of(table, row | {name: 0 for name in numbers if name in spoilt})._replace(spoilt=tuple(spoilt))
+    columns += [name for name, value in numbers.items() if not isinstance(value, int) and name not in columns]
+    return lease_of(table, row | {name: 0 for name in numbers if name in columns})._replace(unreadable=tuple(columns))
 
 
 def lost_of(endings: Endings, settled: set[tuple[str, int]]) -> list[Lease]:

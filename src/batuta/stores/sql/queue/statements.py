@@ -101,7 +101,12 @@ def postgres_claim_queries(table: QueueTable) -> PostgresClaimQueries:
 
 def sqlite_claim_queries(table: QueueTable, given: Mapping[str, str] | None = None) -> SqliteClaimQueries:
     """Build the claim queries for SQLite. ``given`` contains the columns that a worker receives, each with its type."""
-    packed = ", ".join(_pack(f"item.{name}", type) for name, type in (given or {"id": "UUID"}).items())
+    return _sqlite_claim_queries(table, tuple((given or {"id": "UUID"}).items()))
+
+
+@lru_cache(maxsize=256)
+def _sqlite_claim_queries(table: QueueTable, given: tuple[tuple[str, str], ...]) -> SqliteClaimQueries:
+    packed = ", ".join(_pack(f"item.{name}", type) for name, type in given)
     text = _fill_template("queue_on_sqlite.sql", {**_gaps(table, "sqlite"), "packed": packed})
     return load_text(SqliteClaimQueries, text, f"queue_on_sqlite.sql of {table.name}", "sqlite", ["sqlite"])
 
@@ -171,13 +176,13 @@ def _gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
         "priority": table.priority or "0",
         "group": table.group or "0",
         "in_group_order": ", ".join([*_priority_order(table), table.available_at, table.id]),
-        "ready_index": f"{table.name}_ready",
+        "ready_index": table.ready_index or f"{table.name}_ready",
         "lease_index": f"{table.name}_leased",
         "of_level": f" AND {table.priority} = level.value" if table.priority else "",
-        "bell": f"coalesce({table.queue}, :bell)" if table.queue else ":bell",
-        "own_bell": table.queue or f"'{table.name}'",
+        "notified": f"coalesce({table.queue}, :notified)" if table.queue else ":notified",
+        "own_queue": table.queue or f"'{table.name}'",
         # Wakes the workers of the next stage.
-        "handed_over": f", pg_notify('batuta', item.{table.state}) IS NULL AS rung"
+        "handed_over": f", pg_notify('batuta', item.{table.state}) IS NULL AS sent"
         if table.queue == table.state
         else "",
         "taken": _take_changes(table, _now(dialect)),
@@ -190,7 +195,7 @@ def _gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
     gaps |= _gaps_of_operators(table, dialect, is_ready)
     gaps["settle"] = _settle(table, dialect)
     gaps["settle_unlocked"] = _settle(table, dialect, skips_locked=True)
-    index = f" INDEXED BY {table.name}_ready" if dialect == "sqlite" else ""
+    index = f" INDEXED BY {gaps['ready_index']}" if dialect == "sqlite" else ""
     gaps |= _level_gaps(table, dialect, gaps, index)
     most = MOST_GROUPS if dialect == "postgres" else None
     gaps |= _groups(gaps["group"], f"FROM {table.name}{index} WHERE {is_ready}{in_queue}", most)
@@ -346,7 +351,7 @@ def _or_cancel_condition(table: QueueTable) -> str:
 
 
 def _reason_with_count(code: ReasonCode, count: str) -> str:
-    """Return an SQL expression that encodes a reason, in which the fact ``count`` is computed by an SQL expression."""
+    """Return an SQL expression for an encoded reason. The database computes its fact ``count`` with the given expression."""
     parts = (encode(code(count=_COUNT)) or "").split(str(_COUNT))
     return f" || {count} || ".join(f"'{part}'" for part in parts)
 
@@ -381,8 +386,8 @@ def _release_values(table: QueueTable) -> dict[str | None, str]:
 
 
 def _release_changes(table: QueueTable, dialect: Dialect) -> str:
-    """Return the UPDATE assignments that undo a claim. The row is as before the claim, or cancelled if a cancellation
-    was requested since.
+    """Return the UPDATE assignments that undo a claim. The row becomes as it was before the claim, or cancelled if a
+    cancellation was requested since.
     """
     is_unwanted = table.cancel_requested or "FALSE"
     back = f"'{table.ready[0]}'" if table.running is not None else table.state
@@ -409,9 +414,9 @@ def _settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) 
     """Return the UPDATE that settles many rows in one statement, each guarded by its fence. ``ending`` is the alias of
     the described settlement.
 
-    With ``skips_locked``, the statement first locks the free rows and updates only those (PostgreSQL). That costs a
-    tenth more than the plain UPDATE, which waits for row locks. A row that changed between the snapshot and its lock
-    is skipped as well.
+    With ``skips_locked``, the statement first locks the rows that no other transaction has locked, and updates only
+    those (PostgreSQL). That costs a tenth more than the plain UPDATE, which waits for row locks. A row that changed
+    between the snapshot and its lock is skipped as well.
     """
 
     def of(name: str) -> str:
@@ -511,7 +516,8 @@ def _claim_order(table: QueueTable, high_first: bool) -> list[str]:
 def _groups(group: str, waiting: str, most: int | None) -> dict[str, str]:
     """Return recursive CTEs that find groups with waiting rows, by jumping from one group to the next in the index.
 
-    ``most`` limits how many groups are checked after ``:after``, and again how many before it. None means all.
+    The search begins after the group ``:after`` and continues with the first group. ``most`` limits the number of
+    groups in each of the two parts; None means no limit.
     """
 
     def walk(name: str, first: str = "", until: str = "", most: int | None = most) -> str:
@@ -529,9 +535,9 @@ def _groups(group: str, waiting: str, most: int | None) -> dict[str, str]:
 
 
 def _pick(table: QueueTable, gaps: dict[str, str], high_first: bool, levels: str) -> str:
-    """Return the CTE that picks due rows in order. The highest priorities are looked up one by one.
-    The rows of all other priorities are sorted if at most
-    ``MOST_SORTED`` rows are due, and otherwise read in the order of the index.
+    """Return the CTE that picks due rows in order. The highest priorities are looked up one by one. If at most
+    ``MOST_SORTED`` rows are due, the rows of all other priorities are sorted; otherwise they are read in the order of
+    the index.
     """
     is_due = f"{table.available_at} <= coalesce(:now, statement_timestamp())"
     waiting = f"FROM {table.name} WHERE {gaps['is_ready']}{gaps['in_queue']} AND {is_due}"

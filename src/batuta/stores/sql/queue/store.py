@@ -10,19 +10,19 @@ from batuta.kernel.clock import Clock, in_microseconds, microseconds
 from batuta.kernel.errors import InvalidName, RowLocked, StatementRefused, StoreConflict
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps, loads
-from batuta.kernel.leases import LeaseHolder
+from batuta.kernel.leases import LeaseHolder, Renewed
 from batuta.kernel.reasons import decode, define, encode
 from batuta.kernel.storable import mask_text, refuse_too_deep
 from batuta.queue.item import ItemState, Lease, NewItem, QueueTable, pause_of_queue, require_identifier
 from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, clamp_instant, clamp_wait
-from batuta.queue.store import ClaimResult, Depth, Endings, Lapsing, Renewed, Rescued, Unserved
+from batuta.queue.store import ClaimResult, Depth, Endings, Lapsing, Rescued, Unserved
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Transaction, from_row
 from batuta.stores.sql.queue.claim import Asked, PostgresClaims, Unwritten, claims_for, merge_writes
 from batuta.stores.sql.queue.clock import QueueClock
 from batuta.stores.sql.queue.statements import RUNNING, QueueQueries, queue_queries
 
-DISCARDED = define("discarded", "discarded by an operator: nothing serves {queue}")
+DISCARDED = define("discarded", "discarded by an operator: no worker serves {queue}")
 
 
 class SqlQueue:
@@ -45,8 +45,8 @@ class SqlQueue:
         wake: Callable[[str], None] | None = None,
         liveness: Database | None = None,
     ) -> None:
-        """Create the queue. ``liveness`` are the connections used to renew, settle, claim and rescue. None means those
-        of ``database``.
+        """Create the queue. ``liveness`` are the connections used to renew, settle, claim and rescue items. None means
+        the connections of ``database``.
         """
         self.table = table
         self._wake = wake if table.queue == table.state and database.dialect == "sqlite" else None
@@ -113,7 +113,7 @@ class SqlQueue:
         known = {
             "rows": AsJson(rows),
             "every": AsJson(every),
-            "bell": self.name,
+            "notified": self.name,
             "delay": delay,
             "now": self._query_time(),
         }
@@ -172,8 +172,8 @@ class SqlQueue:
         return ClaimResult(leases, *unwritten)
 
     async def _turn_by_group(self, endings: Endings, asked: Asked, limit: int) -> ClaimResult:
-        """Settle and claim in two transactions. If the claim conflicts with another process over a group, only the
-        claim is rolled back.
+        """Settle items and claim the next ones in two transactions. If the claim conflicts with another process over a
+        group, only the claim is rolled back.
         """
         path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
         async with path.transaction() as transaction:

@@ -157,7 +157,7 @@ def _status(row: Row) -> TaskStatus:
     return from_row(TaskStatus, row, job_id=row["id"], error=decode(row["error"]), **times)
 
 
-class Stranded(NamedTuple):
+class UnservedIn(NamedTuple):
     items: Unserved
     through: SqlQueue
 
@@ -166,18 +166,18 @@ class UnservedItems:
     def __init__(self, tasks: SqlTasks, queues: Mapping[str, SqlQueue]) -> None:
         """Create the search. ``queues`` are all queues and stages of this release, by name."""
         self._tasks = tasks
-        self._queues = queues
+        self.queues = queues
 
-    async def of_tasks(self) -> list[Stranded]:
-        served = [queue.name for queue in self._queues.values() if queue.table.name == TASKS.name]
-        return [Stranded(each, self._tasks.queue(each.queue)) for each in await self._tasks.find_unserved(served)]
+    async def of_tasks(self) -> list[UnservedIn]:
+        served = [queue.name for queue in self.queues.values() if queue.table.name == TASKS.name]
+        return [UnservedIn(each, self._tasks.queue(each.queue)) for each in await self._tasks.find_unserved(served)]
 
-    async def of_stages(self) -> list[Stranded]:
+    async def of_stages(self) -> list[UnservedIn]:
         """Return the waiting items of removed stages. This reads the table of each pipeline, so call it only every few minutes."""
         pipelines = {
-            queue.table.name: queue for queue in self._queues.values() if queue.table.queue == queue.table.state
+            queue.table.name: queue for queue in self.queues.values() if queue.table.queue == queue.table.state
         }
-        return [Stranded(each, stage) for stage in pipelines.values() for each in await stage.find_unserved()]
+        return [UnservedIn(each, stage) for stage in pipelines.values() for each in await stage.find_unserved()]
 
-    async def all(self) -> list[Stranded]:
+    async def all(self) -> list[UnservedIn]:
         return [*await self.of_tasks(), *await self.of_stages()]

@@ -1,3 +1,11 @@
 -- write note: record an operator's action
 INSERT INTO audit_log (id, at, actor, action, subject, before, after)
 VALUES (:id, :now, :actor, :action, :subject, :before, :after);
+
+-- write prune_access: delete entries of accesses older than :before
+DELETE FROM audit_log
+WHERE id IN (
+    SELECT id FROM audit_log
+    WHERE at < :before AND (action LIKE 'access.%' OR action LIKE 'session.%')
+    ORDER BY at LIMIT :limit
+);

@@ -1,12 +1,12 @@
 -- write put on sqlite: insert new items; skip an item whose key belongs to a live row
 INSERT INTO {table} ({columns}) SELECT {filled} FROM json_each(:rows) AS row
-WHERE :bell IS NOT NULL AND :every IS NOT NULL ON CONFLICT DO NOTHING;
+WHERE :notified IS NOT NULL AND :every IS NOT NULL ON CONFLICT DO NOTHING;
 
 -- write put on postgres: insert new items; skip an item whose key belongs to a live row
 WITH accepted AS (
     INSERT INTO {table} ({columns}) SELECT {filled}
     FROM jsonb_populate_recordset(NULL::{table}, :rows) AS row CROSS JOIN jsonb_populate_record(NULL::{table}, :every) AS every
-    ON CONFLICT DO NOTHING RETURNING {id} AS id, pg_notify('batuta', {bell}) IS NULL AS rung
+    ON CONFLICT DO NOTHING RETURNING {id} AS id, pg_notify('batuta', {notified}) IS NULL AS sent
 )
 SELECT accepted.id FROM accepted;
 
@@ -60,7 +60,7 @@ RETURNING {id} AS id, {state} AS state, {crashes} AS crashes;
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {lease_until} IS NOT NULL AND {lease_until} <= coalesce(:now, statement_timestamp())
                ORDER BY {lease_until} LIMIT :limit FOR UPDATE SKIP LOCKED)
-RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_bell}) IS NULL AS rung;
+RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_queue}) IS NULL AS sent;
 
 -- write rescue_seen on sqlite: release items whose lease expired and is unchanged since it was observed, and count a crash
 UPDATE {table} SET {rescued}
@@ -75,7 +75,7 @@ WHERE {id} IN (SELECT item.{id} FROM jsonb_array_elements(:seen) AS seen (lease)
                ON item.{id} = (seen.lease ->> 0)::{id_type} AND item.{fence} = (seen.lease ->> 1)::bigint
                AND item.{lease_until} = TIMESTAMPTZ 'epoch' + (seen.lease ->> 2)::bigint * INTERVAL '1 microsecond'
                WHERE item.{lease_until} <= coalesce(:now, statement_timestamp()) LIMIT :limit FOR NO KEY UPDATE OF item SKIP LOCKED)
-RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_bell}) IS NULL AS rung;
+RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_queue}) IS NULL AS sent;
 
 -- write rescue_owned on sqlite: release items of owners whose processes are proven dead, before their leases expire
 UPDATE {table} SET {rescued}
@@ -89,7 +89,7 @@ UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT {id} FROM {table}
                WHERE {lease_until} IS NOT NULL AND {owner} IN (SELECT jsonb_array_elements_text(:owners))
                ORDER BY {lease_until} LIMIT :limit FOR UPDATE SKIP LOCKED)
-RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_bell}) IS NULL AS rung;
+RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_queue}) IS NULL AS sent;
 
 -- write release_stray on sqlite: undo claims that a live owner does not know; count neither an attempt nor a crash
 UPDATE {table} SET {released}
@@ -101,7 +101,7 @@ RETURNING {id} AS id;
 UPDATE {table} SET {released}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {lease_until} IS NOT NULL AND {owner} = :owner{in_queue}
                AND {id}::text NOT IN (SELECT jsonb_array_elements_text(:known)) FOR NO KEY UPDATE SKIP LOCKED)
-RETURNING {id} AS id, pg_notify('batuta', {own_bell}) IS NULL AS rung;
+RETURNING {id} AS id, pg_notify('batuta', {own_queue}) IS NULL AS sent;
 
 -- read owners on sqlite: the owners that hold leases
 SELECT DISTINCT {owner} AS owner FROM {table} INDEXED BY {lease_index} WHERE {lease_until} IS NOT NULL AND {owner} IS NOT NULL;

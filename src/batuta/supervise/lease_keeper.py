@@ -1,0 +1,90 @@
+"""Renews the leases of a process in a separate loop.
+
+    every lease/3 ──▶ [ renew: one statement per holder, all concurrently ] ── some rows were locked ──▶ again after lease/12
+                            │ takes longer than its timeout, or fails ──▶ the supervisor retries after lease/24 … lease/12
+
+Renewals are independent of the holders (the workers of the queues, the runner of jobs): a slow claim, a drain or a
+handler that blocks its connection does not delay them. They cover running work, ended work that is not stored yet,
+and claimed work that has not started. The loop continues during the whole shutdown, until the holders have stored
+or handed back their work.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Protocol
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import DeadlineExceeded, StoreTimeout
+from batuta.kernel.leases import recheck_after, renew_until_cancelled
+from batuta.kernel.waiting import cancel_and_wait, with_timeout
+from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup
+
+
+class Holder(Protocol):
+    """A loop that holds leases."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def renew_leases(self) -> bool:
+        """Renew every lease, and stop the work whose lease is lost. Return whether a lease was not renewed because its
+        row is locked.
+        """
+
+
+class LeaseKeeper:
+    def __init__(
+        self, lease: timedelta, clock: Clock, name: str = "lease-keeper", timeout: timedelta | None = None
+    ) -> None:
+        """Create a keeper without holders. The default timeout of a renewal is a quarter of the lease, so that the next
+        try can succeed well before the lease ends.
+        """
+        self.name = name
+        self.wakeup = Wakeup()
+        self._lease = lease
+        self._timeout = timeout or lease / 4
+        self._clock = clock
+        self._holders: list[Holder] = []
+
+    @property
+    def policy(self) -> LoopPolicy:
+        """The policy of this loop. Every wait before a renewal is shorter than a third of the lease, so two failures in
+        a row lose no lease.
+        """
+        return LoopPolicy(
+            every=self._lease / 3,
+            longest_call=self._timeout,
+            stuck_after=max(self._timeout * 4, timedelta(seconds=30)),
+            max_failures=20,
+            backoff=self._lease / 24,
+            backoff_cap=self._lease / 12,
+            outlives=True,
+        )
+
+    def add(self, holder: Holder) -> None:
+        self._holders.append(holder)
+
+    async def tick(self) -> Pace:
+        results = await asyncio.gather(*(self._renew(holder) for holder in self._holders), return_exceptions=True)
+        # Raise the error of a failed renewal only after the leases of the other holders are renewed.
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return Idle(self._clock.now() + recheck_after(self._lease)) if any(results) else Idle()
+
+    @asynccontextmanager
+    async def ticking(self) -> AsyncIterator[None]:
+        """Renew the leases in the background while the block runs, for a holder without a supervisor."""
+        renewing = asyncio.create_task(renew_until_cancelled(self.tick, self._lease, self._clock))
+        try:
+            yield
+        finally:
+            await cancel_and_wait(renewing)
+
+    async def _renew(self, holder: Holder) -> bool:
+        try:
+            return await with_timeout(self._timeout, holder.renew_leases(), self._clock, "the renewal")
+        except DeadlineExceeded:
+            raise StoreTimeout(where=holder.name, why="the renewal of its leases took too long") from None

@@ -1,1 +1,0 @@
-"""Contracts of a store as tests: subclass them, provide the fixtures, and let pytest collect them."""

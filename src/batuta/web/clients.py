@@ -1,0 +1,123 @@
+"""Clients of the API: their addresses, and their refused requests.
+
+Refused requests are counted by client and minute. Each count becomes one entry of the audit log and one log line. A
+client above the limit gets 429 until the minute ends, unless its credential was accepted before: a person behind the
+same proxy as an attacker continues to work.
+"""
+
+import hmac
+import ipaddress
+import secrets
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from batuta.access import Network, belongs
+from batuta.kernel.clock import Clock
+from batuta.kernel.events import Events, RequestsRefused
+from batuta.stores.sql.audit import AccessLog
+from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup
+
+MINUTE = timedelta(minutes=1)
+POLICY = LoopPolicy(every=timedelta(seconds=20), stuck_after=timedelta(minutes=2), max_failures=FOR_EVER)
+REFUSED = frozenset({401, 403, 429})
+# Further clients of a minute are counted together, so that a flood of addresses uses bounded memory.
+MOST_CLIENTS = 1000
+OTHERS = "others"
+MOST_CREDENTIALS = 10_000
+# A failed sign-in counts as several refusals, because a person types a token and a program does not.
+SIGN_IN_COST = 6
+
+
+@dataclass(slots=True)
+class Refusals:
+    """The refused requests of one client in one minute."""
+
+    since: datetime
+    counts: Counter[int] = field(default_factory=Counter)
+    cost: int = 0
+
+
+class Clients:
+    """The loop writes the counts of each ended minute."""
+
+    name = "refusals"
+
+    def __init__(
+        self, clock: Clock, events: Events, log: AccessLog, *, proxies: Iterable[Network] = (), limit: int
+    ) -> None:
+        self.wakeup = Wakeup()
+        self._clock = clock
+        self._events = events
+        self._log = log
+        self._proxies = tuple(proxies)
+        self._limit = limit
+        self._minutes: dict[tuple[str, datetime], Refusals] = {}
+        self._accepted: dict[bytes, None] = {}
+        self._key = secrets.token_bytes(32)
+
+    def address(self, scope: Scope) -> str:
+        """Return the address of the client. Only a trusted proxy may name another address than its own."""
+        peer = scope["client"][0] if scope.get("client") else ""
+        if not belongs(peer, self._proxies):
+            return peer
+        forwarded = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
+        for hop in reversed([each.strip() for each in forwarded]):
+            if not belongs(hop, self._proxies):
+                return hop if _is_address(hop) else peer
+        return peer
+
+    def refuse(self, client: str, status: int, *, cost: int = 0) -> None:
+        """Count a refused request."""
+        minute = self._clock.now().replace(second=0, microsecond=0)
+        if (client, minute) not in self._minutes and len(self._minutes) >= MOST_CLIENTS:
+            client = OTHERS
+        refusals = self._minutes.setdefault((client, minute), Refusals(minute))
+        refusals.counts[status] += 1
+        refusals.cost += cost
+
+    def accept(self, credential: str) -> None:
+        """Remember a valid credential by its digest."""
+        self._accepted.pop(digest := self._digest(credential), None)
+        self._accepted[digest] = None
+        if len(self._accepted) > MOST_CREDENTIALS:
+            del self._accepted[next(iter(self._accepted))]
+
+    def wait(self, client: str, credential: str) -> int:
+        """Return the seconds that a client above the limit waits; 0 if the credential may be checked now."""
+        now = self._clock.now()
+        found = self._minutes.get((client, now.replace(second=0, microsecond=0)))
+        if found is None or found.cost < self._limit or self._digest(credential) in self._accepted:
+            return 0
+        return max(1, int((found.since + MINUTE - now).total_seconds()))
+
+    async def tick(self) -> Pace:
+        await self._write(before=self._clock.now() - MINUTE)
+        return Idle()
+
+    async def drain(self, grace: timedelta) -> None:
+        await self._write(before=self._clock.now())
+
+    async def _write(self, before: datetime) -> None:
+        for key, refusals in [each for each in self._minutes.items() if each[1].since <= before]:
+            counts = {str(status): count for status, count in sorted(refusals.counts.items())}
+            since = refusals.since.isoformat()
+            await self._log.note(actor=key[0], action="access.refused", subject="api", since=since, counts=counts)
+            del self._minutes[key]
+            self._events.emit(RequestsRefused(key[0], refusals.since, sum(refusals.counts.values())))
+
+    def _digest(self, credential: str) -> bytes:
+        return hmac.digest(self._key, credential.encode(), sha256)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
