@@ -1,15 +1,17 @@
-# One image for every role: RUN_MODE picks which one a container is (scripts/entrypoint.sh).
+# One image for every role: RUN_MODE selects the role of a container (scripts/entrypoint.sh).
 
-FROM python:3.11-slim AS environment
+# A release pins the base by its digest: docker build --build-arg PYTHON_IMAGE=python@sha256:…
+ARG PYTHON_IMAGE=python:3.11.11-slim-bookworm
+FROM ${PYTHON_IMAGE} AS environment
 RUN python -m venv /venv
 COPY requirements.lock ./
 RUN /venv/bin/pip install --no-cache-dir --disable-pip-version-check --no-input --require-hashes -r requirements.lock
-# The code is run from where it is copied, not installed: this is the command that finds it.
+# The code is copied, not installed; this command runs it from there.
 RUN printf '#!/bin/sh\nexec python -m batuta "$@"\n' > /venv/bin/batuta && chmod 755 /venv/bin/batuta
 
-FROM python:3.11-slim
+FROM ${PYTHON_IMAGE}
 WORKDIR /srv/batuta
-# The only folder the service may write to: SQLite's file lives here where no DATABASE_URL says otherwise.
+# The only folder that the service may write to. Without DATABASE_URL, the SQLite file is stored here.
 RUN useradd --uid 10001 --no-create-home --home-dir /srv/batuta --shell /usr/sbin/nologin batuta \
     && install --directory --owner=batuta --group=batuta data
 COPY --from=environment /venv /venv
@@ -17,7 +19,7 @@ COPY LICENSE pyproject.toml ./
 COPY scripts/entrypoint.sh scripts/entrypoint.sh
 COPY src src
 COPY app app
-# Started in development alone, so that the image can be tried whole with RUN_MODE=all and APP_ENV=development.
+# Starts only in development, so that RUN_MODE=all with APP_ENV=development and HOST=127.0.0.1 tries the whole image.
 COPY simulador simulador
 
 ENV PATH=/venv/bin:$PATH \
@@ -28,12 +30,12 @@ ENV PATH=/venv/bin:$PATH \
     HOST=0.0.0.0 \
     PORT=8000
 
-# By number, so that a cluster can see that it is not root.
+# A number instead of a name, so that a cluster can check that the user is not root.
 USER 10001:10001
 EXPOSE 8000
 
-# Only a role that serves HTTP can be asked; the others are not unhealthy for not answering. No proxy, whatever the
-# environment says: the question never leaves the container.
+# Only roles that serve HTTP are checked; other roles count as healthy. The check ignores proxy settings, because the
+# request stays inside the container.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
     CMD case "${RUN_MODE:-}" in \
         api | all) python -c "from urllib.request import ProxyHandler, build_opener; build_opener(ProxyHandler({})).open('http://127.0.0.1:$PORT/health', timeout=4)" ;; \

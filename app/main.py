@@ -21,16 +21,33 @@ from app.cli import (
     lgpd,
     medicos,
     mensagens,
+    telegram,
     vagas,
 )
 from app.cli.gestao import diretrizes, gatilhos, qualidade, relatorios
-from app.composition.development.simulator import simulator, simulator_settings, with_environment
+from app.composition.development.demo import is_free
+from app.composition.development.simulator import (
+    simulator,
+    simulator_settings,
+    telegram_simulator,
+    with_environment,
+)
 from app.composition.envio import Pace
 from app.composition.jobs import PROFILES, RESERVED, WINDOWS, switches
 from app.composition.julia import APP, Julia, compose, migrations
+from app.composition.telegram.services import TELEGRAM_ROLE
+from app.contexts.telegram.porta import Telegram as Port
 from app.integrations.evolution.doctor import examine
 from app.settings import Settings
-from app.web.boards import appointments_board, groups_board, people_board, reports_board, sending_board, vacancies_board
+from app.web.boards import (
+    appointments_board,
+    groups_board,
+    people_board,
+    reports_board,
+    sending_board,
+    telegram_board,
+    vacancies_board,
+)
 from batuta import Batuta, __version__
 from batuta.config import environment, load_settings
 from batuta.errors import ConfigError
@@ -67,8 +84,8 @@ WORDING = Wording(
 MARK = Mark(key="supabase_project_ref", setting="SUPABASE_PROJECT_REF")
 
 
-def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = None) -> Julia:
-    """Build the application of this process."""
+def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = None, port: Port | None = None) -> Julia:
+    """Build the application of this process. ``port`` replaces the Telegram port that the settings select."""
     julia: Julia
     work = Batuta(
         settings.database_url.get_secret_value(),
@@ -85,7 +102,6 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
             roles=roles(settings, lambda: julia),
             commands=commands(settings),
             examine=lambda: _examine(julia),
-            later=["telegram"],
             profiles=PROFILES,
             first_profile=settings.schedule_profile,
             wording=WORDING,
@@ -101,14 +117,15 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
                 lambda: appointments_board(julia),
                 lambda: reports_board(julia),
                 lambda: people_board(julia),
+                lambda: telegram_board(julia),
             ],
-            child_env={} if settings.in_production else simulator_settings(settings),
+            child_env=simulator_settings(settings) if settings.in_development else {},
             rebuilt=lambda added: build(with_environment(settings, added)).work,
             restoring=lambda: [julia.messages.restauracao, julia.personal_data.restauracao],
             mark=replace(MARK, project=settings.supabase_project_ref) if settings.in_production else None,
         ),
     )
-    julia = compose(work, settings, pace)
+    julia = compose(work, settings, pace, port)
     return julia
 
 
@@ -121,7 +138,7 @@ def _create_api(julia: Julia) -> "FastAPI":
 
 def commands(settings: Settings) -> Mapping[str, Command]:
     """Return Julia's own commands for ``batuta``."""
-    own: dict[str, Command] = {
+    return {
         "chips": chips.chips,
         "chip": chips.chip,
         "configurar-webhook": mensagens.configurar_webhook,
@@ -142,12 +159,14 @@ def commands(settings: Settings) -> Mapping[str, Command]:
         "gatilhos": gatilhos.COMMANDS,
         "diretrizes": diretrizes.COMMANDS,
         "lgpd": lgpd.COMMANDS,
+        "telegram": telegram.COMMANDS,
     }
-    return own if settings.in_production else own | {"preencher-demo": mensagens.preencher_demo}
 
 
 def roles(settings: Settings, julia: Callable[[], Julia]) -> Sequence[Role]:
-    """Return Julia's own roles: the simulator in development, and the ARQ worker if tasks run on ARQ."""
+    """Return Julia's own roles: the Telegram worker, the simulators in development, and the ARQ worker if tasks run on
+    ARQ.
+    """
 
     async def run_tasks(stop: asyncio.Event) -> None:
         # Imported only by this role, because the ARQ and Redis clients would cost every other role memory.
@@ -155,11 +174,12 @@ def roles(settings: Settings, julia: Callable[[], Julia]) -> Sequence[Role]:
 
         await run_role(julia(), stop)
 
-    async def begin() -> bool:
+    async def may_play() -> bool:
         async with julia().work as work:
-            return await julia().demo.begin(now=work.clock.now())
+            return await is_free(work.database)
 
-    made = [] if settings.in_production else [simulator(settings, begin)]
+    made = [simulator(settings, may_play), telegram_simulator(settings)] if settings.in_development else []
+    made.append(TELEGRAM_ROLE)
     return [*made, Role("arq", run_tasks)] if settings.tasks_backend == "arq" else made
 
 
@@ -200,6 +220,7 @@ def _app() -> "FastAPI":
     """
     try:
         julia = _julia()
+        julia.settings.require_access()
     except ConfigError as error:
         raise SystemExit(f"julia: {error}") from None
     work = julia.work

@@ -1,12 +1,14 @@
 """Settings of Julia, read from the environment; ``docs/reference.md`` is generated from the text below each name."""
 
 from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, model_validator
 
-from batuta.config import EngineSettings, Listed, Zone
-from batuta.errors import MissingBeside
+from batuta.config import SHORTEST_TOKEN, EngineSettings, Listed, Zone, require_secret
+from batuta.errors import InvalidSetting, MissingBeside
 from batuta.extension import Language
+from batuta.reasons import Reason
 
 Positive = Annotated[int, Field(ge=1)]
 Kept = Annotated[int, Field(ge=1, le=36_500)] | Literal["off"]
@@ -17,7 +19,7 @@ Url = Annotated[str, Field(pattern=r"^https?://[^\s]+$")]
 
 class Settings(EngineSettings):
     database_url: SecretStr = SecretStr("sqlite:///data/julia.db")
-    """sqlite:///file.db, sqlite:////absolute/file.db or postgresql://user:password@host:5432/name"""
+    """address of the database: sqlite:///file.db, sqlite:////absolute/file.db or postgresql://user:password@host:5432/name"""
     timezone: Zone = "America/Sao_Paulo"
     """time zone of schedules and of times shown to operators"""
     batuta_lang: Language = "pt-BR"
@@ -28,19 +30,19 @@ class Settings(EngineSettings):
     julia_api_url: Url | None = None
     """the api's address for the scheduler; if unset, this machine at PORT"""
     public_url: Url | None = None
-    """the api's address for people, in links; if unset, JULIA_API_URL, and the messages of hand-offs have no link"""
+    """address of the api in links for people; if unset, JULIA_API_URL is used and messages of hand-offs have no link"""
     schedule_profile: Literal["continuo", "janelas"] = "continuo"
     """the profile of a new database; `batuta schedule use` changes it"""
     pilot_mode: bool = True
-    """true holds every autonomous job"""
+    """true holds every automatic trigger"""
     discovery_automatico_enabled: bool = False
-    """whether discovery runs on its own; PILOT_MODE must be off"""
+    """whether Julia sends first contacts without an operator; PILOT_MODE must be off"""
     oferta_automatica_enabled: bool = False
-    """whether offers are sent on their own; PILOT_MODE must be off"""
+    """whether Julia sends offers without an operator; PILOT_MODE must be off"""
     reativacao_automatica_enabled: bool = False
-    """whether reactivation runs on its own; PILOT_MODE must be off"""
+    """whether Julia sends reactivations without an operator; PILOT_MODE must be off"""
     feedback_automatico_enabled: bool = False
-    """whether feedback runs on its own; PILOT_MODE must be off"""
+    """whether Julia asks for feedback after a shift without an operator; PILOT_MODE must be off"""
 
     recuperacao_automatica_enabled: bool = False
     """whether authors of incomplete group offers are asked for the missing fields; PILOT_MODE must be off"""
@@ -62,7 +64,16 @@ class Settings(EngineSettings):
     redis_url: SecretStr | None = None
     """address of Redis for TASKS_BACKEND=arq, such as redis://host:6379"""
     redis_password: SecretStr | None = None
-    """password of Redis"""
+    """password of Redis; required in production, here or in REDIS_URL"""
+
+    @model_validator(mode="after")
+    def _redis_is_closed(self) -> Self:
+        if not self.in_production or self.tasks_backend != "arq" or self.redis_url is None:
+            return self
+        if self.redis_password is None and urlsplit(self.redis_url.get_secret_value()).password is None:
+            raise MissingBeside(name="REDIS_PASSWORD", beside="TASKS_BACKEND=arq")
+        return self
+
     arq_max_jobs: Positive = 10
     """concurrent tasks of one worker, on either backend"""
     arq_job_timeout: Positive = 300
@@ -75,7 +86,7 @@ class Settings(EngineSettings):
     """appointments: whether addresses are read"""
     document_normalization_enabled: bool = True
     """appointments: whether documents are read"""
-    address_model_enabled: bool = True
+    address_model_enabled: bool = False
     """appointments: whether addresses that the rules cannot read are sent to the model (needs OPENAI_API_KEY)"""
     document_model_enabled: bool = False
     """appointments: whether documents that the rules cannot read are sent to the model (needs OPENAI_API_KEY)"""
@@ -84,6 +95,10 @@ class Settings(EngineSettings):
     """key of the language model; if unset, only the rules read"""
     openai_base_url: Url | None = None
     """address of another server that speaks the OpenAI protocol"""
+    llm_personal_data: bool = False
+    """groups: whether names, phone numbers, documents and addresses in a message are sent to the model; off: they are
+    replaced
+    """
     llm_model: str = "gpt-4o-mini"
     """name of the language model"""
     llm_daily_budget_usd: Annotated[float, Field(ge=0)] = 5.0
@@ -115,11 +130,13 @@ class Settings(EngineSettings):
     """groups: minimum score to import a vacancy"""
     grupos_limiar_revisao: Share = 0.7
     """groups: minimum score for a review; below it a vacancy is discarded"""
+    grupos_limiar_leitura: Share = 0.93
+    """groups: minimum calibrated confidence of a reading to import a vacancy; below it the model or a person decides"""
 
     alerta_handoff_parte: Share = 0.2
-    """alerts: largest share of the last hour's conversations that needs a person"""
+    """alerts: largest share of the last hour's conversations that may need a person"""
     alerta_handoff_pico: Positive = 5
-    """alerts: hand-overs to a person in 24 hours, at least; twice the daily mean of the week raises it"""
+    """alerts: twice the daily mean of hand-overs to a person raises the alert, from this many in 24 hours on"""
     alerta_resposta_segundos: Positive = 120
     """alerts: longest mean time to an answer in the last 30 minutes, in seconds"""
     alerta_silencio_minutos: Positive = 30
@@ -145,7 +162,7 @@ class Settings(EngineSettings):
 
     @property
     def is_demo(self) -> bool:
-        return self.demo and not self.in_production
+        return self.demo and self.in_development
 
     send_allowlist: Listed = ()
     """outside production: numbers that may receive messages, separated by commas; if empty, only the simulator"""
@@ -175,7 +192,15 @@ class Settings(EngineSettings):
     evolution_api_key: SecretStr | None = None
     """key of the gateway"""
     webhook_secret: SecretStr | None = None
-    """secret of incoming webhooks"""
+    """secret of incoming webhooks; 16 characters or more in production"""
+
+    @model_validator(mode="after")
+    def _webhook_secrets_are_long(self) -> Self:
+        for name in ("webhook_secret", "chatwoot_webhook_secret"):
+            if self.in_production and (secret := getattr(self, name)) is not None:
+                require_secret(name.upper(), secret, SHORTEST_TOKEN)
+        return self
+
     webhook_url: Url | None = None
     """address that the gateway calls; if unset, JULIA_API_URL with /webhook/evolution appended"""
     chatwoot_url: Url | None = None
@@ -226,8 +251,61 @@ class Settings(EngineSettings):
         return self
 
     telegram_api_id: Positive | None = None
-    """id of the Telegram application (not used yet)"""
+    """id of the Telegram application, from my.telegram.org; without it Telegram is off"""
     telegram_api_hash: SecretStr | None = None
-    """hash of the Telegram application (not used yet)"""
+    """hash of the Telegram application"""
+    telegram_session_keys: SecretStr | None = None
+    """keys of the stored Telegram sessions, newest first, separated by commas; if unset, SECRET_KEY"""
+    telegram_simulador_url: Url | None = None
+    """address of the simulated Telegram, outside production; in development `batuta up` sets it"""
+
+    telegram_timeout_send: Positive = 30
+    """Telegram: seconds to send a text, or to read a page of a chat"""
+    telegram_timeout_entity: Positive = 15
+    """Telegram: seconds to find a person or a chat"""
+    telegram_timeout_media: Positive = 60
+    """Telegram: seconds to upload and send a file"""
+    telegram_timeout_db: Annotated[int, Field(ge=1, lt=60)] = 10
+    """Telegram: seconds to store received messages; below 60, after which the supervisor restarts a loop"""
+    telegram_timeout_cycle: Annotated[int, Field(ge=1, le=120)] = 120
+    """Telegram: seconds of one send, page or action in all; at most 120. No loop waits for it"""
+    telegram_sends_at_a_time: Positive = 64
+    """Telegram: accounts that send at the same time; each account sends one message at a time"""
+
+    @model_validator(mode="after")
+    def _telegram_limits_fit(self) -> Self:
+        """Check that a send with its search fits in a cycle, and so does a write of received messages."""
+        longest = self.telegram_timeout_entity + self.telegram_timeout_send
+        longest += max(self.telegram_timeout_send, self.telegram_timeout_media)
+        longest = max(longest, self.telegram_timeout_db)
+        if longest >= self.telegram_timeout_cycle:
+            raise InvalidSetting(
+                name="TELEGRAM_TIMEOUT_CYCLE",
+                why=Reason(
+                    "telegram_cycle",
+                    "it must be longer than {seconds} s (TELEGRAM_TIMEOUT_ENTITY, _SEND and _MEDIA together, or _DB)",
+                    seconds=longest,
+                ),
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _telegram_is_complete(self) -> Self:
+        if (self.telegram_api_id is None) != (self.telegram_api_hash is None):
+            names = ("TELEGRAM_API_ID", "TELEGRAM_API_HASH")
+            missing, given = names if self.telegram_api_id is None else names[::-1]
+            raise MissingBeside(name=missing, beside=given)
+        return self
+
+    @property
+    def session_keys(self) -> tuple[str, ...]:
+        """The secrets that encrypt Telegram sessions, newest first; empty if none is set."""
+        if self.telegram_session_keys is not None:
+            keys = self.telegram_session_keys.get_secret_value().split(",")
+            return tuple(each.strip() for each in keys if each.strip())
+        return () if self.secret_key is None else (self.secret_key.get_secret_value(),)
+
     simulador_port: Port = 8099
     """port of the simulator, on loopback"""
+    telegram_simulador_port: Port = 8098
+    """port of the simulated Telegram, on loopback"""

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from typing import Self
 
 from batuta.kernel import Json
 
@@ -12,7 +13,24 @@ class Unheard(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comportamento:
+class Behaviour:
+    """Settings of a simulated service, which can be changed by name."""
+
+    def changed(self, wanted: Mapping[str, Json]) -> Self:
+        known = {each.name: getattr(self, each.name) for each in fields(self)}
+        changes: dict[str, object] = {}
+        for name, value in wanted.items():
+            if name not in known:
+                raise Unheard(f"unknown setting '{name}'; the settings are {', '.join(known)}")
+            changes[name] = _like(known[name], value, name)
+        return replace(self, **changes)
+
+    def shown(self) -> dict[str, Json]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comportamento(Behaviour):
     """Settings of the simulated WhatsApp. Shares range from 0 (never) to 1 (always). By default everything works and
     no person replies.
     """
@@ -43,17 +61,28 @@ class Comportamento:
     # Groups
     group_messages_per_minute: float = 0.0
 
-    def changed(self, wanted: Mapping[str, Json]) -> "Comportamento":
-        known = {each.name: getattr(self, each.name) for each in fields(self)}
-        changes: dict[str, object] = {}
-        for name, value in wanted.items():
-            if name not in known:
-                raise Unheard(f"unknown setting '{name}'; the settings are {', '.join(known)}")
-            changes[name] = _like(known[name], value, name)
-        return replace(self, **changes)  # type: ignore[arg-type]
 
-    def shown(self) -> dict[str, Json]:
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComportamentoTelegram(Behaviour):
+    """Settings of the simulated Telegram, for all accounts or for one. By default everything works."""
+
+    hang: bool = False  # no call is done, and none is answered
+    down: bool = False  # every connection breaks
+    dropped: float = 0.0  # share of calls that are not done, and whose connection breaks
+    lost_answers: float = 0.0  # share of calls that are done, and whose connection breaks before the answer
+    lost_methods: tuple[str, ...] = ()  # methods that lost_answers concerns; all if empty
+    slow_seconds: float = 0.0  # the call is done at once, and answered after this time
+    server_error: float = 0.0  # share of calls that are done and answered with 500
+    flood_wait: int = 0  # nothing is done for this number of seconds after the first call: FLOOD_WAIT
+    flood_methods: tuple[str, ...] = ()  # methods that flood_wait limits; all if empty
+    peer_flood: bool = False  # nothing is sent: PEER_FLOOD
+    slow_mode: int = 0  # nothing is sent: SLOWMODE_WAIT with this number of seconds
+    silent: bool = False  # no update is pushed; the difference contains it
+    skipped_updates: float = 0.0  # share of updates that are not pushed; the difference contains them
+    repeated_updates: float = 0.0  # share of updates that are pushed twice
+    forgets_random_ids: bool = False  # a repeated random_id sends a second message
+    duplicate_error: bool = False  # a repeated random_id answers RANDOM_ID_DUPLICATE instead of the message
+    reply_share: float = 0.0  # share of messages that people reply to
 
 
 def _like(before: object, value: Json, name: str) -> object:
@@ -82,6 +111,10 @@ SHARES = frozenset(
         "reply_share",
         "opt_out_share",
         "hidden_share",
+        "dropped",
+        "server_error",
+        "skipped_updates",
+        "repeated_updates",
     )
 )
 

@@ -30,8 +30,8 @@ def is_on_whatsapp(jid: str) -> bool:
 
 
 def lookup_order(jid: str) -> int:
-    """Return the position of an address in the original's responses: broadcasts, groups, people, for any order of the
-    request.
+    """Return the position of an address in the original's responses: broadcasts first, then groups, then people,
+    regardless of the order in the request.
     """
     if jid.endswith(BROADCAST):
         return 0

@@ -3,7 +3,8 @@
 Its state is in memory on purpose, so that each restart begins empty and no test finds data of another. Therefore the
 simulator runs as one process. ``GET /`` lists the simulated services, ``GET /recebidos`` lists the calls that each
 received, and ``DELETE /recebidos`` deletes them. ``/controle/evolution`` sets how the WhatsApp gateway misbehaves
-(see ``controle``) and lists the messages really sent. The simulator has no authentication, so bind it to loopback.
+(see ``controle``) and lists the messages really sent. Telegram is simulated by a process of its own
+(``simulador.telegram``). The simulator has no authentication, so bind it to loopback.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 
 from batuta.events import Fanout
 from batuta.kernel import Clock, Json
@@ -50,18 +51,29 @@ def create_app(
     """Build the simulator.
 
     ``at_rest`` is the default behaviour of the gateway, ``webhook`` is set on its instances from the start, and
-    ``instances`` are connected instances in addition to the default one. Run ``app.state.loops`` beside the
+    ``instances`` are connected instances in addition to the default one. Run ``app.state.loops`` together with the
     application: they deliver acknowledgements and replies.
     """
     evolution = Evolution(clock, seed=seed, at_rest=at_rest, webhook=webhook, instances=instances)
+    slack = Slack(clock)
     stand_ins: tuple[StandIn, ...] = (
         evolution,
-        Slack(clock),
+        slack,
         Deadman(clock),
         OpenAI(clock),
         Chatwoot(clock),
         GoogleDocs(clock),
     )
+
+    app = application(stand_ins, evolution.controle.mount())
+    app.state.evolution = evolution
+    app.state.slack = slack
+    app.state.loops = (evolution.carteiro, evolution.falatorio)
+    return app
+
+
+def application(stand_ins: Sequence[StandIn], *more: BaseRoute) -> Starlette:
+    """Return an application with these simulated services, the pages that list them, and ``more`` routes."""
 
     async def index(request: Request) -> Response:
         return JSONResponse([{"name": each.name, "path": each.path, "line": each.line} for each in stand_ins])
@@ -82,13 +94,10 @@ def create_app(
         Route("/health", health),
         Route("/recebidos", recebidos),
         Route("/recebidos", forget, methods=["DELETE"]),
-        evolution.controle.mount(),
+        *more,
         *(each.mount() for each in stand_ins),
     ]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _refusal, 500: _breakdown})
-    app.state.evolution = evolution
-    app.state.loops = (evolution.carteiro, evolution.falatorio)
-    return app
+    return Starlette(routes=routes, exception_handlers={HTTPException: _refusal, 500: _breakdown})
 
 
 def keeper(app: Starlette, clock: Clock) -> Supervisor:

@@ -12,9 +12,9 @@ from simulador.comportamento import Chance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assunto:
-    """A kind of message: the words that identify it, and the replies to it with their shares.
-
-    The rest of the shares is silence. ``after`` has the shortest and the longest time to a reply, in seconds.
+    """A kind of message: the words that identify it, and its possible replies with their shares. If the shares add up
+    to less than one, the remaining share stays without a reply. ``after`` has the shortest and the longest time to a
+    reply, in seconds.
     """
 
     name: str
@@ -31,10 +31,17 @@ class Reply:
 
 # The first kind whose words are in the text applies.
 ASSUNTOS: Final = (
+    # Most posters answer only after a reminder.
     Assunto(
         name="hand-off",
+        words=("Um médico quer esta vaga que você publicou",),
+        replies=((0.25, "Confirmo"), (0.10, "Não confirmo, já fechei com outra pessoa"), (0.05, "Quem é o médico?")),
+        after=(20.0, 60.0),
+    ),
+    Assunto(
+        name="reminder of a hand-off",
         words=("CONFIRMO ou NÃO CONFIRMO",),
-        replies=((0.65, "Confirmo"), (0.15, "Não confirmo, já fechei com outra pessoa"), (0.05, "Quem é o médico?")),
+        replies=((0.60, "Confirmo"), (0.15, "Não confirmo, já fechei com outra pessoa")),
         after=(20.0, 60.0),
     ),
     Assunto(

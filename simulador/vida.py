@@ -70,7 +70,7 @@ class Vida:
         self._counts: Counter[str] = Counter()
 
     def left(self, instance: Instance, number: str, message: Mapping[str, Json], answer: Answer) -> None:
-        """Record a message as sent, independent of the response that its sender receives."""
+        """Record a message as sent. The response that its sender receives may differ."""
         instance.messages.append(message)
         id, jid = key_of(message)
         text = str(_mapping(message["message"]).get("conversation", ""))
@@ -93,7 +93,7 @@ class Vida:
         self.refusals.append(Refusal(at=self._clock.now().isoformat(), instance=instance, status=status))
 
     def writes(self, instance: Instance, number: str, text: str, *, hidden: bool = False) -> str:
-        """Deliver a person's message to one of our numbers and return its id."""
+        """Let a person write to one of our numbers, and return the id of the message."""
         jid = hidden_jid(number) if hidden else jid_of(number)
         message = self._message(instance, jid, text, name="Pessoa Simulada")
         instance.messages.append(message)
@@ -101,7 +101,7 @@ class Vida:
         return key_of(message)[0]
 
     def group_talks(self, instance: Instance, text: str | None = None, group: str = GROUPS[0]) -> str:
-        """Deliver a group message and return its id."""
+        """Let a member write to a group, and return the id of the message."""
         n = self._next("group")
         hidden = self._chance.of("hidden author", n) < self._how().hidden_share
         number = f"55119000{self._chance.bits(16, 'author', n) % 100:05d}"
@@ -136,7 +136,7 @@ class Vida:
             self._carteiro.tell(instance, "status.instance", closed)
 
     def flap(self, instance: Instance, times: int, every: float) -> None:
-        """Alternate the connection between connecting and open. It ends open."""
+        """Alternate the connection between connecting and open, and leave it open."""
         for n in range(times):
             self._carteiro.later(2 * n * every, lambda: self.connection(instance, "connecting"))
             self._carteiro.later((2 * n + 1) * every, lambda: self.connection(instance, "open"))

@@ -1,7 +1,7 @@
 """``batuta agendamentos importar | listar | ver | importacoes | contar | saude | exportar | reprocessar | avaliar``."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,15 +11,22 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from app.cli.shared import DAY, Arquivo, Saida, ask, cell, id_of, word
+from app.cli.shared import DAY, Arquivo, Saida, T, ask, cell, id_of, read_personal, word, write_private
 from app.composition.julia import Julia, julia_of
 from app.contexts.agendamentos.importacao import resultado
-from app.contexts.agendamentos.model import AgendamentoInexistente, ImportacaoInexistente, StatusDaLeitura, recusada
+from app.contexts.agendamentos.model import (
+    AgendamentoInexistente,
+    ImportacaoInexistente,
+    StatusDaLeitura,
+    colunas_ditas,
+    recusada,
+)
 from app.contexts.agendamentos.normalizacao import documento_em_json, endereco_em_json, lido_pelas_regras
+from app.contexts.agendamentos.planilha.colunas import nome_dito
 from app.contexts.agendamentos.planilha.linhas import Lida, Recusa
 from app.contexts.agendamentos.planilha.processo import LeitorDeArquivos
-from app.contexts.agendamentos.relato import agendamento_em_palavras, em_csv
-from app.contexts.agendamentos.service import Agendamentos, Filtro
+from app.contexts.agendamentos.relato import Visao, agendamento_em_palavras, em_csv
+from app.contexts.agendamentos.service import Filtro
 from batuta.cli import FAILED, CliContext, JsonFlag, cli_context, current_user, wait_for
 from batuta.extension import Texts
 from batuta.kernel import Json, SystemClock
@@ -33,26 +40,21 @@ DOCUMENT = ("cpf", "rg", "orgao_emissor", "uf_emissor")
 COLUMNS = ("id", "data_agendamento", "hora_agendamento", "nome_unidade", "status", "normalization_status")
 SHOWN_DOCUMENTS = ("cpf", "rg")
 COUNTS = ("total_rows", "imported", "duplicates", "skipped", "invalid_rows", "jobs_enqueued")
-# Identity and address are shown only together with the documents.
-PRIVATE: Final = (
-    "nome_paciente", "telefone", "cep", "endereco_coleta", "endereco_completo", "endereco_normalizado", "observacoes",
-    "carteira_convenio", "numero_convenio",
-)  # fmt: skip
 IMPORT_COLUMNS: Final = ("created_at", "arquivo", "status", "progress", "imported", "duplicates", "invalid_rows", "id")
 PAGE = 500
 MOST_LISTED = 20
 
 
-def importar(context: typer.Context, arquivo: FileArgument, as_json: JsonFlag = False) -> None:
+def importar(
+    context: typer.Context,
+    arquivo: FileArgument,
+    coluna: Annotated[list[str] | None, typer.Option("--coluna", metavar="TITULO=CAMPO")] = None,
+    as_json: JsonFlag = False,
+) -> None:
     ctx = cli_context(context)
     content = arquivo.read_bytes()
     with _progress(ctx, as_json) as progress:
-        row = ask(
-            ctx,
-            lambda julia: julia.appointments.importacao.importar(
-                content, arquivo.name, by=current_user(), progress=progress
-            ),
-        )
+        row = ask(ctx, lambda julia: _import_file(julia, content, arquivo.name, coluna or (), progress))
     document = resultado(row)
     ctx.show(document, as_json, lambda: _print(ctx, document))
     if document["imported"] + document["duplicates"] == 0:
@@ -72,8 +74,8 @@ def listar(
     ctx = cli_context(context)
     day = None if dia is None else dia.date().isoformat()
     asked = Filtro(leitura=situacao, de=day, ate=day, unidade=unidade)
-    rows = ask(ctx, lambda julia: _list(julia, asked, importacao, limite))
-    shown = [agendamento_em_palavras(row, com_documentos=documentos) for row in rows]
+    rows = ask(ctx, lambda julia: _seen(julia, "listar", _list(julia, asked, importacao, limite), documentos))
+    shown = [agendamento_em_palavras(row, _visao(documentos)) for row in rows]
     ctx.show({"appointments": shown}, as_json, lambda: _print_all(ctx, shown, documentos))
 
 
@@ -99,7 +101,7 @@ def exportar(
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    count = ask(ctx, lambda julia: _export(julia.appointments.agendamentos, arquivo, documentos))
+    count = ask(ctx, lambda julia: _export(julia, arquivo, documentos))
     document = {"linhas": count, "saida": str(arquivo)}
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.agendamentos.exported", **document)))
 
@@ -119,16 +121,18 @@ def avaliar(
     context: typer.Context,
     arquivo: FileArgument,
     saida: Saida,
+    coluna: Annotated[list[str] | None, typer.Option("--coluna", metavar="TITULO=CAMPO")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Read every row of a spreadsheet with the rules, without a database, and write the fields to a file."""
     ctx = cli_context(context)
-    lida = wait_for(_read(julia_of(ctx.work()).appointments.leitura, arquivo.read_bytes(), arquivo.name))
+    chosen = colunas_ditas(coluna or ())
+    lida = wait_for(_read(julia_of(ctx.work()).appointments.leitura, arquivo.read_bytes(), arquivo.name, chosen))
     clock = SystemClock()
     began = clock.monotonic()
     shown = [dict(_predict(row)) for row in lida.linhas]
     seconds = max(clock.monotonic() - began, 1e-9)
-    saida.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in shown), encoding="utf-8")
+    write_private(saida, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in shown))
     document = {"linhas": len(shown), "saida": str(saida), "linhas_por_segundo": round(len(shown) / seconds)}
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.agendamentos.evaluated", **document)))
 
@@ -140,9 +144,8 @@ def ver(
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    row = ask(ctx, lambda julia: _one(julia, id))
-    document = agendamento_em_palavras(row, com_documentos=documentos)
-    shown = {name: value for name, value in document.items() if documentos or name not in PRIVATE}
+    row = ask(ctx, lambda julia: _seen(julia, "ver", _one(julia, id), documentos))
+    shown = agendamento_em_palavras(row, _visao(documentos))
     ctx.show(shown, as_json, lambda: _print_one(ctx, shown, documentos))
 
 
@@ -216,6 +219,8 @@ class _progress:  # noqa: N801 - a context manager, used as a word
 def _print(ctx: CliContext, document: dict[str, Any]) -> None:
     texts = ctx.texts()
     ctx.say(texts("cli.agendamentos.imported", **{name: document[name] for name in COUNTS}))
+    mapping = ", ".join(f"{titulo} → {nome_dito(campo)}" for titulo, campo in document["colunas"].items())
+    ctx.say(texts("cli.agendamentos.columns_read", colunas=mapping))
     problems = [("errors", each) for each in document["errors"]] + [("warnings", each) for each in document["warnings"]]
     for kind, each in problems[:MOST_LISTED]:
         ctx.say(_problem(texts, kind, each))
@@ -285,22 +290,56 @@ def _format_field(ctx: CliContext, column: str, value: object) -> str:
             return cell(ctx, column, value)
 
 
-async def _export(agendamentos: Agendamentos, saida: Path, documentos: bool) -> int:
-    pages, before, count = [em_csv([], com_documentos=documentos, header=True)], None, 0
+async def _import_file(
+    julia: Julia, content: bytes, name: str, colunas: Sequence[str], progress: Callable[[int, int], None]
+) -> Row:
+    importacao, by = julia.appointments.importacao, current_user()
+    row = await importacao.importar(content, name, by=by, colunas=colunas, progress=progress)
+    await julia.work.access.note(
+        actor=current_user(),
+        action="access.import",
+        subject="batuta agendamentos importar",
+        count=row["imported"],
+        importacao=row["id"],
+    )
+    return row
+
+
+def _visao(documentos: bool) -> Visao:
+    return Visao.INTEIRA if documentos else Visao.SEM_DADOS
+
+
+async def _seen(julia: Julia, command: str, reading: Awaitable[T], documentos: bool) -> T:
+    """Return the result of ``reading``, and record that it is shown with personal data."""
+    if not documentos:
+        return await reading
+    return await read_personal(julia, f"agendamentos {command}", reading, action="unmask")
+
+
+async def _export(julia: Julia, saida: Path, documentos: bool) -> int:
+    visao = _visao(documentos)
+    pages, before, count = [em_csv([], visao, header=True)], None, 0
     for _ in range(1_000_000):
-        rows = await agendamentos.lista(Filtro(antes_de=before), PAGE)
-        pages.append(em_csv(rows, com_documentos=documentos, header=False))
+        rows = await julia.appointments.agendamentos.lista(Filtro(antes_de=before), PAGE)
+        pages.append(em_csv(rows, visao, header=False))
         count += len(rows)
         if len(rows) < PAGE:
             break
         before = rows[-1]["id"]
-    saida.write_text("".join(pages), encoding="utf-8-sig", newline="")  # noqa: ASYNC240 - no other task runs in this loop
+    await julia.work.access.note(
+        actor=current_user(),
+        action="access.export",
+        subject="batuta agendamentos exportar",
+        count=count,
+        view=visao.name.lower(),
+    )
+    write_private(saida, "".join(pages), encoding="utf-8-sig")
     return count
 
 
-async def _read(leitura: LeitorDeArquivos, content: bytes, name: str) -> Lida:
+async def _read(leitura: LeitorDeArquivos, content: bytes, name: str, chosen: Mapping[str, str]) -> Lida:
     try:
-        return await leitura.ler(content, name)
+        return await leitura.ler(content, name, chosen)
     except Recusa as refused:
         raise recusada(refused) from None
 

@@ -1,16 +1,16 @@
 """``batuta chips`` and ``batuta chip``."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 
-from app.cli.shared import ask, word
+from app.cli.shared import DAY, ask, word
 from app.composition.julia import Julia
-from app.contexts.chips.jobs import last_digits
+from app.contexts.chips.relato import chip_em_palavras
 from app.contexts.chips.service import DecisaoDoChip, Fase, StatusDoChip, TipoDeChip
 from batuta.cli import REFUSED, CliContext, JsonFlag, cli_context, current_user
-from batuta.sql import Row
 
 # Prefixes of the text keys for the values of a chip's columns.
 WORDS = {"status": "chip", "tipo": "tipo_de_chip", "fase": "fase"}
@@ -18,9 +18,8 @@ WORDS = {"status": "chip", "tipo": "tipo_de_chip", "fase": "fase"}
 
 def chips(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    found = [
-        _chip_document(ctx, row) for row in ask(ctx, lambda julia: julia.chips.pool.list_chips(julia.work.database))
-    ]
+    rows = ask(ctx, lambda julia: julia.chips.pool.list_chips(julia.work.database))
+    found = [chip_em_palavras(row, ctx.work().zone) for row in rows]
     ctx.show({"chips": found}, as_json, lambda: _print_chips(ctx, found))
 
 
@@ -30,11 +29,13 @@ def chip(
     status: Annotated[StatusDoChip | None, typer.Option("--status")] = None,
     tipo: Annotated[TipoDeChip | None, typer.Option("--tipo")] = None,
     fase: Annotated[Fase | None, typer.Option("--fase")] = None,
+    em_uso_desde: Annotated[datetime | None, typer.Option("--em-uso-desde", formats=DAY)] = None,
     motivo: Annotated[str, typer.Option("--motivo")] = "",
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    what = DecisaoDoChip(status=status, tipo=tipo, fase=fase)
+    since = None if em_uso_desde is None else em_uso_desde.replace(tzinfo=ctx.work().zone)
+    what = DecisaoDoChip(status=status, tipo=tipo, fase=fase, em_uso_desde=since)
     if what == DecisaoDoChip() or not motivo.strip():
         ctx.say_wrong(ctx.texts()("cli.chip.what"))
         raise typer.Exit(REFUSED)
@@ -48,26 +49,6 @@ async def _decide(julia: Julia, instance: str, what: DecisaoDoChip, why: str) ->
     now = julia.work.clock.now()
     async with julia.work.database.transaction() as transaction:
         return await julia.chips.chips.decidir(transaction, instance, what, why, by=current_user(), now=now)
-
-
-def _chip_document(ctx: CliContext, row: Row) -> dict[str, Any]:
-    return {
-        "instance": row["instance_name"],
-        "telefone": last_digits(row["telefone"]),
-        "tipo": row["tipo"],
-        "status": row["status"],
-        "connected": row["evolution_connected"],
-        "trust": row["trust_score"],
-        "nivel": row["trust_level"],
-        "fase": row["fase_warmup"],
-        "pode": [word for word in ("prospectar", "followup", "responder") if row[f"pode_{word}"]],
-        "enviadas_hoje": row["msgs_enviadas_hoje"],
-        "recebidas_hoje": row["msgs_recebidas_hoje"],
-        "limite_hora": row["limite_hora"],
-        "limite_dia": row["limite_dia"],
-        "erros_24h": row["erros_ultimas_24h"],
-        "descansa_ate": None if row["cooldown_until"] is None else ctx.local(row["cooldown_until"]),
-    }
 
 
 def _print_chips(ctx: CliContext, found: Sequence[Mapping[str, Any]]) -> None:

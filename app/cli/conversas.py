@@ -1,14 +1,14 @@
 """``batuta conversas listar | ver | assumir | devolver | encerrar | pendencias | resolver | ler | duvidas | decidir``."""
 
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from app.cli.grupos.listas import Limite, Pular
-from app.cli.shared import ask, id_of, word
+from app.cli.shared import ask, id_of, read_personal, word
 from app.composition.julia import Julia
 from app.contexts.conversas.atendimento import Com, ConversaDesconhecida, Estagio, Mudada
 from app.contexts.conversas.duvidas import Decisao, Duvida, DuvidaDesconhecida
@@ -53,7 +53,8 @@ def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
 
     async def see(julia: Julia) -> dict[str, Any]:
-        vista = await julia.messages.atendimento.ver(await _conversation(julia, id))
+        reading = julia.messages.atendimento.ver(await _conversation(julia, id))
+        vista = await read_personal(julia, "conversas ver", reading)
         return vista_da_conversa_em_palavras(vista, julia.work.zone)
 
     document = ask(ctx, see)
@@ -170,7 +171,7 @@ def _in_words(leitura: Leitura) -> dict[str, Any]:
 
 def duvidas(context: typer.Context, limite: Limite = 20, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    found = [_doubt(ctx, each) for each in ask(ctx, lambda julia: julia.messages.duvidas.listar(limite=limite))]
+    found = [_doubt(ctx, each) for each in ask(ctx, lambda julia: _read_doubts(julia, limite))]
     ctx.show({"duvidas": found}, as_json, lambda: _show_doubts(ctx, found))
 
 
@@ -197,6 +198,14 @@ async def _decide(julia: Julia, id: str, decisao: Decisao, motivo: str) -> int:
     return await julia.messages.duvidas.decidir(whole, decisao, por=current_user(), motivo=motivo)
 
 
+async def _read_doubts(julia: Julia, limite: int) -> Sequence[Duvida]:
+    return await read_personal(julia, "conversas duvidas", julia.messages.duvidas.listar(limite=limite))
+
+
+async def _read_pending(julia: Julia, limite: int) -> Sequence[Pendencia]:
+    return await read_personal(julia, "conversas pendencias", julia.messages.pendencias.listar(limite=limite))
+
+
 def _doubt(ctx: CliContext, duvida: Duvida) -> dict[str, Any]:
     return {
         "id": duvida.id,
@@ -217,7 +226,7 @@ def _show_doubts(ctx: CliContext, found: list[dict[str, Any]]) -> None:
 
 def pendencias(context: typer.Context, limite: Limite = 20, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    found = [_pending(ctx, each) for each in ask(ctx, lambda julia: julia.messages.pendencias.listar(limite=limite))]
+    found = [_pending(ctx, each) for each in ask(ctx, lambda julia: _read_pending(julia, limite))]
     ctx.show({"pendencias": found}, as_json, lambda: _show_pending(ctx, found))
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.grupos.listas import Limite, Pular
-from app.cli.shared import DAY, MOMENT, ask, id_of, word
+from app.cli.shared import DAY, MOMENT, ask, id_of, print_rows, word
 from app.composition.julia import Julia
 from app.contexts.conversas.atendimento import ConversaDesconhecida, Estagio
 from app.contexts.followups.model import FollowupsMudados
@@ -34,7 +34,7 @@ def listar(
         lambda julia: julia.followups.followups.listar(estagio=estagio, devidos=devidos, limite=limite, pular=pular),
     )
     shown = [followup_em_palavras(row, ctx.work().zone) for row in rows]
-    ctx.show({"followups": shown}, as_json, lambda: _print_all(ctx, shown))
+    ctx.show({"followups": shown}, as_json, lambda: print_rows(ctx, "followups", COLUMNS, shown, _cell))
 
 
 def pausar(
@@ -78,16 +78,6 @@ def _cell(ctx: CliContext, name: str, value: Any) -> str:
     if name in INSTANTS:
         return ctx.moment(value)
     return word(ctx, WORDS[name], value) if name in WORDS else str(value)
-
-
-def _print_all(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
-    if not shown:
-        ctx.say(ctx.texts()("cli.followups.none"))
-        return
-    table = ctx.table("cli.followups.column_", COLUMNS)
-    for each in shown:
-        table.add_row(*(_cell(ctx, column, each[column]) for column in COLUMNS))
-    ctx.out.print(table)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"listar": listar, "pausar": pausar, "retomar": retomar}

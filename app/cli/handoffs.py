@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.grupos.listas import Limite, Pular
-from app.cli.shared import ask, cell, id_of, word
+from app.cli.shared import ask, cell, id_of, print_rows, word
 from app.composition.julia import Julia
 from app.contexts.handoffs.model import Decidido, HandoffDesconhecido, Status
 from app.contexts.handoffs.relato import (
@@ -47,7 +47,7 @@ def listar(
         ctx, lambda julia: julia.handoffs.handoffs.listar(status=status, todos=todos, limite=limite, pular=pular)
     )
     shown = [handoff_em_palavras(row, ctx.work().zone) for row in rows]
-    ctx.show({"handoffs": shown}, as_json, lambda: _print_all(ctx, shown))
+    ctx.show({"handoffs": shown}, as_json, lambda: print_rows(ctx, "handoffs", COLUMNS, shown, _cell))
 
 
 def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
@@ -104,16 +104,6 @@ def _decide(ctx: CliContext, act: Callable[[Julia], Awaitable[Decidido]], as_jso
     said = "repeated" if document["repetida"] else "decided"
     shown = {"id": document["id"], "status": word(ctx, "handoff", document["status"])}
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(f"cli.handoffs.{said}", **shown)))
-
-
-def _print_all(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
-    if not shown:
-        ctx.say(ctx.texts()("cli.handoffs.none"))
-        return
-    table = ctx.table("cli.handoffs.column_", COLUMNS)
-    for each in shown:
-        table.add_row(*(_cell(ctx, column, each[column]) for column in COLUMNS))
-    ctx.out.print(table)
 
 
 def _print(ctx: CliContext, document: dict[str, Any]) -> None:

@@ -1,15 +1,13 @@
 """``batuta lgpd exportar | apagar | pedidos``."""
 
 import json
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from app.cli.grupos.listas import Limite
-from app.cli.shared import Saida, ask, word
+from app.cli.shared import Saida, ask, word, write_private
 from app.contexts.lgpd.relato import pedido_em_palavras, recibo_em_palavras
 from batuta.cli import FAILED, CliContext, JsonFlag, cli_context, current_user
 
@@ -22,7 +20,7 @@ def exportar(
 ) -> None:
     ctx = cli_context(context)
     found = ask(ctx, lambda julia: julia.personal_data.lgpd.exportar(pessoa, por=current_user(), motivo=motivo))
-    _write_private(saida, json.dumps(found, ensure_ascii=False, indent=2) + "\n")
+    write_private(saida, json.dumps(found, ensure_ascii=False, indent=2) + "\n")
     tables: Any = found["tabelas"]
     counts = {name: len(rows) for name, rows in tables.items()}
     linhas, document = sum(counts.values()), {"pedido": found["pedido"], "saida": str(saida), "contagens": counts}
@@ -45,14 +43,6 @@ def pedidos(context: typer.Context, limite: Limite = 20, as_json: JsonFlag = Fal
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"exportar": exportar, "apagar": apagar, "pedidos": pedidos}
-
-
-def _write_private(file: Path, text: str) -> None:
-    """Write a file that only its owner can read, also if it existed with other permissions."""
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-        os.fchmod(descriptor, 0o600)
-        out.write(text)
 
 
 def _print_receipt(ctx: CliContext, document: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.grupos.listas import Limite, Pular
-from app.cli.shared import MOMENT, ask, id_of, word
+from app.cli.shared import MOMENT, ask, id_of, print_rows, word
 from app.composition.julia import Julia
 from app.contexts.estado_medico.model import Ciclo, Correcao, EstadoDesconhecido, Permissao
 from app.contexts.estado_medico.relato import INSTANTS, estado_em_palavras
@@ -57,7 +57,7 @@ def listar(
     ctx, filtro = cli_context(context), Filtro(permissao=permissao, ciclo=ciclo)
     rows = ask(ctx, lambda julia: julia.doctors.estados.listar(filtro, limite=limite, pular=pular))
     shown = [estado_em_palavras(row, ctx.work().zone) for row in rows]
-    ctx.show({"medicos": shown}, as_json, lambda: _print_all(ctx, shown))
+    ctx.show({"medicos": shown}, as_json, lambda: print_rows(ctx, "medicos", COLUMNS, shown, _cell))
 
 
 def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
@@ -114,16 +114,6 @@ def _cell(ctx: CliContext, name: str, value: Any) -> str:
     if name in INSTANTS:
         return ctx.moment(value)
     return word(ctx, WORDS[name], value) if name in WORDS else str(value)
-
-
-def _print_all(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
-    if not shown:
-        ctx.say(ctx.texts()("cli.medicos.none"))
-        return
-    table = ctx.table("cli.medicos.column_", COLUMNS)
-    for each in shown:
-        table.add_row(*(_cell(ctx, column, each[column]) for column in COLUMNS))
-    ctx.out.print(table)
 
 
 def _print(ctx: CliContext, document: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""``batuta configurar-webhook | duvidas | decidir | optout | remover | preencher-demo``."""
+"""``batuta configurar-webhook | duvidas | decidir | optout | remover``."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -22,16 +22,6 @@ class Decision(StrEnum):
 
     ENVIADA = "enviada"
     NAO_ENVIADA = "nao-enviada"
-
-
-def preencher_demo(
-    context: typer.Context,
-    medicos: Annotated[int, typer.Option("--medicos", min=1, max=10_000)] = 20,
-    as_json: JsonFlag = False,
-) -> None:
-    ctx = cli_context(context)
-    added = ask(ctx, lambda julia: julia.demo.fill(medicos, now=julia.work.clock.now()))
-    ctx.show(added, as_json, lambda: ctx.say(ctx.texts()("cli.preencher-demo.done", **added)))
 
 
 def configurar_webhook(context: typer.Context, instancia: str, as_json: JsonFlag = False) -> None:

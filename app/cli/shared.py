@@ -1,18 +1,18 @@
 """Helpers of Julia's commands: open the application, find ids, format states and dates, check output files."""
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 from uuid import UUID
 
 import typer
 
 from app.composition.julia import Julia, julia_of
 from batuta import BatutaError
-from batuta.cli import CliContext
+from batuta.cli import CliContext, current_user
 from batuta.errors import ConfigError
 from batuta.reasons import define
 from batuta.sql import full_id
@@ -31,6 +31,25 @@ T = TypeVar("T")
 def ask(ctx: CliContext, act: Callable[[Julia], Awaitable[T]]) -> T:
     """Open the application, run ``act`` to its end and close the application."""
     return ctx.ask(lambda work: act(julia_of(work)))
+
+
+async def read_personal(julia: Julia, command: str, reading: Awaitable[T], *, action: str = "read") -> T:
+    """Return the result of ``reading``, and record the access to personal data in the audit log."""
+    found = await reading
+    count = len(found) if isinstance(found, Sequence) else 1
+    if count:
+        await julia.work.access.note(
+            actor=current_user(), action=f"access.{action}", subject=f"batuta {command}", count=count
+        )
+    return found
+
+
+def write_private(file: Path, text: str, *, encoding: str = "utf-8") -> None:
+    """Write a file that only its owner can read, even if it existed before with other permissions."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding=encoding, newline="") as out:
+        os.fchmod(descriptor, 0o600)
+        out.write(text)
 
 
 async def id_of(julia: Julia, tables: Sequence[str], written: str, error: BatutaError) -> str:
@@ -82,3 +101,20 @@ def _require_folder(saida: Path) -> Path:
 
 Arquivo = Annotated[Path, typer.Argument(dir_okay=False, writable=True, callback=_require_folder)]
 Saida = Annotated[Path, typer.Option("--saida", dir_okay=False, writable=True, callback=_require_folder)]
+
+
+def print_rows(
+    ctx: CliContext,
+    group: str,
+    columns: Sequence[str],
+    shown: Sequence[Mapping[str, Any]],
+    formatted: Callable[[CliContext, str, Any], str],
+) -> None:
+    """Print rows as the table of a command group, or the group's sentence for an empty list."""
+    if not shown:
+        ctx.say(ctx.texts()(f"cli.{group}.none"))
+        return
+    table = ctx.table(f"cli.{group}.column_", columns)
+    for each in shown:
+        table.add_row(*(formatted(ctx, column, each[column]) for column in columns))
+    ctx.out.print(table)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.grupos.listas import Limite, Pular
-from app.cli.shared import DAY, ask, cell, id_of, word
+from app.cli.shared import DAY, ask, cell, id_of, print_rows, word
 from app.composition.julia import Julia
 from app.contexts.leitura_grupos.api import Periodo
 from app.contexts.plantoes.anuncios import Anuncio
@@ -95,7 +95,7 @@ def listar(
     ctx = cli_context(context)
     rows = ask(ctx, lambda julia: _list(julia, status, None if dia is None else dia.date(), medico, limite, pular))
     shown = [vaga_em_palavras(row, ctx.work().zone) for row in rows]
-    ctx.show({"vagas": shown}, as_json, lambda: _print_all(ctx, shown))
+    ctx.show({"vagas": shown}, as_json, lambda: print_rows(ctx, "vagas", COLUMNS, shown, cell))
 
 
 def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
@@ -232,16 +232,6 @@ def _change(ctx: CliContext, what: str, act: Callable[[Julia], Awaitable[Respost
     ctx.show(
         document, as_json, lambda: ctx.say(ctx.texts()(f"cli.vagas.done_{said}", id=document["id"], status=status))
     )
-
-
-def _print_all(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
-    if not shown:
-        ctx.say(ctx.texts()("cli.vagas.none"))
-        return
-    table = ctx.table("cli.vagas.column_", COLUMNS)
-    for each in shown:
-        table.add_row(*(cell(ctx, column, each[column]) for column in COLUMNS))
-    ctx.out.print(table)
 
 
 def _print(ctx: CliContext, document: dict[str, Any]) -> None:

@@ -1,1 +1,1 @@
-"""Builds Julia: one object graph per process."""
+"""Builds Julia's services: one object graph per process."""

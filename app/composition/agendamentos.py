@@ -1,5 +1,5 @@
-"""Builds the appointments: the import of files, the task that reads each row, and the loops that recover work of dead
-processes.
+"""Builds the services of the appointments: the import of files, the task that reads each row, and the loops that
+recover the work of dead processes.
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,11 @@
 """An ARQ worker that runs Julia's tasks, for ``arq app.workers.config.WorkerSettings`` and for the role ``arq``.
 
 In addition to ARQ's loop, it claims tasks and sends them to Redis, releases the leases of dead processes, resumes
-interrupted imports and prunes results. One such process is enough beside the api; several share the work.
+interrupted imports and prunes results. One such process is enough next to the api; several processes share the work.
 
-A shutdown has one deadline, BATUTA_DRAIN_SECONDS. Calls in progress may finish during its share CALLS_END. The
-remaining calls are cancelled, which leaves them in ARQ's queue for another worker, and their tasks are released.
+A shutdown has one deadline, BATUTA_DRAIN_SECONDS. Calls in progress may finish within the first part of that time
+(CALLS_END). The remaining calls are cancelled, which leaves them in ARQ's queue for another worker, and their tasks are
+released.
 """
 
 import asyncio
@@ -32,7 +33,9 @@ async def run_role(julia: Julia, stop: asyncio.Event) -> None:
     settings = julia.settings
     await require_redis(settings)
     made: Any = worker_settings(julia, speaks=False)
-    pool = await create_pool(redis_of(settings))
+    pool = await create_pool(
+        redis_of(settings), job_serializer=made.job_serializer, job_deserializer=made.job_deserializer
+    )
     worker = create_worker(made, redis_pool=pool, handle_signals=False)
     running, asked = asyncio.create_task(worker.async_run()), asyncio.create_task(stop.wait())
     grace = timedelta(seconds=settings.batuta_drain_seconds)
@@ -68,6 +71,8 @@ def worker_settings(julia: Julia, *, speaks: bool = True) -> type:
         (),
         {
             "functions": worker.functions,
+            "job_serializer": worker.job_serializer,
+            "job_deserializer": worker.job_deserializer,
             "redis_settings": redis_of(settings),
             "max_jobs": settings.arq_max_jobs,
             "job_timeout": settings.arq_job_timeout + CALL_MARGIN.total_seconds(),
@@ -83,7 +88,7 @@ def worker_settings(julia: Julia, *, speaks: bool = True) -> type:
 
 
 class Serving:
-    """Runs other loops beside ARQ's loop: the engine's loops, and the loop that resumes interrupted imports."""
+    """Runs other loops next to ARQ's own loop: the engine's loops, and the loop that resumes interrupted imports."""
 
     def __init__(self, julia: Julia, worker: ArqWorker, *, speaks: bool) -> None:
         self._speaks = speaks

@@ -1,4 +1,6 @@
-"""Builds the campaigns: the service for operators, and the start of each campaign by its job or by the worker."""
+"""Builds the services of the campaigns: the actions of operators, and the start of each campaign by its job or by the
+worker.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +35,7 @@ class Campaigns:
 
 
 def build_campaigns(work: Batuta, settings: Settings, messages: Messages) -> Campaigns:
-    """Build the campaigns. ``work`` must have the queue FILA_MENSAGENS."""
+    """Build the services of the campaigns. ``work`` must have the queue FILA_MENSAGENS."""
     queue, wake = work.queues[FILA_MENSAGENS.name], partial(work.wakeups.wake, FILA_MENSAGENS.name)
     inicio = Inicio(work.database, queue, rules_now(work, settings), messages.eventos, work.clock)
     held = partial(_find_held_types, work)
@@ -50,11 +52,16 @@ def add_campaigns(work: Batuta, campaigns: Campaigns) -> None:
     work.add_loop(campaigns.loop, STARTING)
 
 
-async def _find_held_types(work: Batuta) -> frozenset[str]:
-    """Return the types of campaign whose job is held by a switch. The loop must not start these campaigns either."""
+async def _find_held_types(work: Batuta) -> dict[str, str]:
+    """Return the types of campaign whose job is held by a switch, with the reason. The loop must not start these
+    campaigns either.
+    """
     controls, switches = await work.controls.read(), await work.switches.all()
     jobs, now = work.registry.timetable(controls), work.clock.now()
     is_bound = work.registry.profile(controls) == BOUND
-    held = {name for name, job in jobs.items() if find_holding_switch(job, switches, now) is not None}
     job_of = {tipo: f"processar_campanhas_{window if is_bound else 'agendadas'}" for tipo, window in WINDOW_OF.items()}
-    return frozenset(tipo for tipo, name in job_of.items() if name in held)
+    return {
+        tipo: why
+        for tipo, name in job_of.items()
+        if name in jobs and (why := find_holding_switch(jobs[name], switches, now)) is not None
+    }

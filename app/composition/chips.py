@@ -1,4 +1,4 @@
-"""Builds the chips: the pool, its health, and the jobs that synchronise it with the gateway."""
+"""Builds the services of the chips: the pool, its health, and the jobs that synchronise it with the gateway."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class ChipServices:
 
 
 def build_chips(work: Batuta, messages: Messages, line: WhatsApp | None) -> ChipServices:
-    """Build the chips. ``line`` is None if no gateway is configured."""
+    """Build the services of the chips. ``line`` is None if no gateway is configured."""
     dialect, ids, zone, clock = work.database.dialect, work.ids, work.zone, work.clock
     chips, pool = Chips(dialect, ids, messages.eventos), Pool(dialect, ids)
     return ChipServices(

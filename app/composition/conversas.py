@@ -1,4 +1,4 @@
-"""Builds the contexts that act on conversations: the register and the states of doctors, and the follow-ups."""
+"""Builds the services that act on conversations: the register of doctors, their states, and the follow-ups."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,7 +53,9 @@ class FollowUps:
 
 
 def add_followups(work: Batuta, messages: Messages, dicionario: Dicionario) -> FollowUps:
-    """Build the follow-ups and register their listener and health check. ``work`` must have the queue FILA_MENSAGENS."""
+    """Build the service of the follow-ups, and register its listener and health check. ``work`` must have the queue
+    FILA_MENSAGENS.
+    """
     followups = Followups(
         PartesDosFollowups(
             database=work.database,

@@ -1,4 +1,4 @@
-"""Builds the sending of messages: the sender, its limits, and the loop that resolves lost answers."""
+"""Builds the services that send messages: the sender, its limits, and the loop that resolves lost answers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,9 +17,11 @@ from app.contexts.envio.jobs import Contagem, MessageJobs
 from app.contexts.envio.registro import Registro
 from app.contexts.envio.remetente import CALL_WITHIN, Remetente, SenderParts
 from app.contexts.envio.saude import LIMITS, SaudeDaFila
+from app.contexts.envio.whatsapp import CanalWhatsApp
 from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.guardrails import LONGEST, LONGEST_ON_TELEGRAM
 from app.contexts.mensagens.limites import A_QUALQUER_HORA, HORARIO, Limites, limites
-from app.contexts.mensagens.regras import RegrasAgora
+from app.contexts.mensagens.regras import PAUSES, PAUSES_OF_TELEGRAM, RegrasAgora
 from app.contexts.mensagens.tipos import Tipo
 from app.integrations.evolution.client import EvolutionClient
 from app.integrations.evolution.http import Gateway
@@ -62,31 +64,39 @@ class Sending:
 def build_sending(
     work: Batuta, settings: Settings, messages: Messages, chips: Chips, line: WhatsApp | None, pace: Pace | None = None
 ) -> Sending:
-    """Build the sending. ``work`` has the queue FILA_MENSAGENS or gets it later. ``line`` is None if no gateway is
-    configured.
+    """Build the services that send messages. The queue FILA_MENSAGENS of ``work`` may be registered later. ``line`` is
+    None if no gateway is configured.
     """
-    pace, dialect, gateway = pace or Pace(), work.database.dialect, line or NoLine()
+    pace, dialect = pace or Pace(), work.database.dialect
     limites = pace.limites or limits(settings)
     registro = Registro(
         dialect, work.ids, messages.mensagens, messages.conversas, messages.eventos, work.rates, messages.resumos
     )
-    parts = SenderParts(
+    canal = CanalWhatsApp(
         database=work.database,
-        line=gateway,
+        line=line or NoLine(),
         registro=registro,
         emissores=Emissores(dialect, work.ids),
-        conversas=messages.conversas,
         bans=chips,
         circuits=work.circuits,
+        clock=work.clock,
+        since=lambda: work.opened_at,
+    )
+    parts = SenderParts(
+        database=work.database,
+        canal=canal,
+        registro=registro,
+        conversas=messages.conversas,
         rates=work.rates,
         limites=limites,
         rules=rules_now(work, settings, has_line=line is not None),
         clock=work.clock,
-        since=lambda: work.opened_at,
         call_within=pace.call_within,
     )
     again, audit = partial(work.wakeups.wake, FILA_MENSAGENS.name), AuditLog(dialect, work.ids)
-    reconciliador = Reconciliador(work.database, gateway, registro, audit, work.clock, work.events, again)
+    reconciliador = Reconciliador(
+        work.database, canal, FILA_MENSAGENS.name, registro, audit, work.clock, work.events, again
+    )
     send, rescue = partial(work.work_once, FILA_MENSAGENS.name), partial(work.rescue, FILA_MENSAGENS.name)
     contagem = Contagem()
     messages.ouvintes.registrar(list(Tipo), contagem)
@@ -120,7 +130,8 @@ def queue_health(work: Batuta) -> SaudeDaFila:
     )
 
 
-def rules_now(work: Batuta, settings: Settings, *, has_line: bool = True) -> RegrasAgora:
+def rules_now(work: Batuta, settings: Settings, *, has_line: bool = True, telegram: bool = False) -> RegrasAgora:
+    """Return the rules of sending on WhatsApp, or on Telegram."""
     return RegrasAgora(
         switches=work.switches,
         controls=work.controls,
@@ -128,8 +139,10 @@ def rules_now(work: Batuta, settings: Settings, *, has_line: bool = True) -> Reg
         clock=work.clock,
         zone=work.zone,
         is_production=settings.in_production,
-        is_simulated=is_simulated(settings),
+        is_simulated=is_simulated_telegram(settings) if telegram else is_simulated(settings),
         has_line=has_line,
+        longest=LONGEST_ON_TELEGRAM if telegram else LONGEST,
+        pauses=PAUSES_OF_TELEGRAM if telegram else PAUSES,
         allowlist=settings.send_allowlist,
         hours=hours(settings),
         triggers=trigger_rules(settings),
@@ -146,8 +159,13 @@ def limits(settings: Settings) -> Limites:
 
 
 def hours(settings: Settings) -> Window:
-    """Return the hours in which Julia may start a conversation: any hour if all recipients are synthetic."""
-    return A_QUALQUER_HORA if settings.is_demo and is_simulated(settings) else HORARIO
+    """Return the hours in which Julia may start a conversation. If all recipients are synthetic, any hour is allowed."""
+    return A_QUALQUER_HORA if is_demonstration(settings) else HORARIO
+
+
+def is_demonstration(settings: Settings) -> bool:
+    """Return whether a demonstration runs and all recipients are synthetic."""
+    return settings.is_demo and is_simulated(settings)
 
 
 def is_simulated(settings: Settings) -> bool:
@@ -158,6 +176,13 @@ def is_simulated(settings: Settings) -> bool:
     key = settings.evolution_api_key
     is_here = urlsplit(settings.evolution_api_url or "").hostname in ("127.0.0.1", "localhost", "::1")
     return not settings.in_production and is_here and (key is None or key.get_secret_value() == SIMULATED)
+
+
+def is_simulated_telegram(settings: Settings) -> bool:
+    """Return whether Telegram is the simulator."""
+    return (
+        not settings.in_production and settings.telegram_api_id is None and settings.telegram_simulador_url is not None
+    )
 
 
 def whatsapp(settings: Settings, clock: Clock) -> EvolutionClient | None:

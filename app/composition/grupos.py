@@ -1,5 +1,5 @@
-"""Builds the groups: the pipeline that reads vacancies from messages, the review by operators, the jobs and the health
-checks.
+"""Builds the services of the groups: the pipeline that reads vacancies from messages, the review by operators, the jobs
+and the health checks.
 """
 
 from collections.abc import Mapping
@@ -104,7 +104,11 @@ def add_groups(
     rules, fechamentos = LeitorPorRegras(dicionario, zone), Fechamentos(database, dicionario, ids, clock)
     vagas = Vagas(database, dicionario, limits, ids, zone, clock)
     reajustes = Reajustes(database, dicionario, fechamentos, vagas, zone, clock)
-    reads = leitor or (rules if llm is None else LeitorComLlm(rules, llm, dicionario, zone))
+    reads = leitor or (
+        rules
+        if llm is None
+        else LeitorComLlm(rules, llm, dicionario, zone, limits, com_pessoas=settings.llm_personal_data)
+    )
     reading = Leituras(database, dicionario, reads, fechamentos, reajustes, limits, clock)
     work.add_pipeline(esteira(reading, vagas, pace, pergunta_fora=asks_outside(settings)), look_every=pace.intervalo)
     queue = work.queues[Estagio.PENDENTE]
@@ -156,6 +160,7 @@ def limiares(settings: Settings) -> Limiares:
         classificacao=settings.grupos_limiar_classificacao,
         importacao=settings.grupos_limiar_importacao,
         revisao=settings.grupos_limiar_revisao,
+        leitura=settings.grupos_limiar_leitura,
     )
 
 

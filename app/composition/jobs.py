@@ -31,7 +31,7 @@ KEPT: Final = {
 }
 Profile: TypeAlias = Literal["continuo", "janelas"]
 PROFILES: Final[tuple[Profile, ...]] = ("continuo", "janelas")
-# Jobs whose result operators wait for. This many run concurrently, and they never wait for a batch job.
+# Live work: operators wait for the results of these jobs. This many run concurrently, and none waits for a batch job.
 RESERVED: Final = {"critico": 8}
 WINDOWS: Final = {
     "manha": Window(opens=time(10), lasts=timedelta(hours=2)),  # discovery, reativação
@@ -39,7 +39,7 @@ WINDOWS: Final = {
     "fim": Window(opens=time(17), lasts=timedelta(hours=2)),  # follow-ups, feedback
 }
 SAME: Final = "same"
-# Agreed with operators for every daily job, also for a job that runs twice a day.
+# The SLA that was agreed with operators for every daily job. It also applies to a job that runs twice a day.
 DAILY_SLA: Final = timedelta(hours=25)
 
 
@@ -166,8 +166,8 @@ def timetable(profile: Profile) -> list[dict[str, str]]:
 def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
     """Return the switches of a job that acts without an operator: pilot mode must be off and the job's flag on."""
     return (
-        SwitchRule(key="pilot_mode", hold_when=True, at_rest=settings.pilot_mode),
-        SwitchRule(key=flag, hold_when=False, at_rest=bool(getattr(settings, flag))),
+        SwitchRule(key="pilot_mode", hold_when=True, default=settings.pilot_mode),
+        SwitchRule(key=flag, hold_when=False, default=bool(getattr(settings, flag))),
     )
 
 
@@ -234,7 +234,7 @@ def add_jobs(work: Batuta, settings: Settings) -> None:
 
 
 def trigger_rules(settings: Settings) -> Mapping[str, Sequence[SwitchRule]]:
-    """Return the switches that hold the messages of automatic triggers, keyed by the trigger's own switch."""
+    """Return, for each automatic trigger, the switches that can hold its messages. The key is the trigger's own switch."""
     flags = sorted({entry.flag for entry in CATALOGUE if entry.flag is not None})
     return {flag: pilot_rules(settings, flag) for flag in flags} | {HANDOFFS.key: (HANDOFFS,)}
 
@@ -267,7 +267,7 @@ def _guard(work: Batuta, rules: Sequence[SwitchRule], handler: JobHandler) -> Jo
 
     async def ask_first(call: JobCall) -> Outcome:
         for rule in rules:
-            guard = SwitchGuard(switches=work.switches, key=rule.key, hold_when=rule.hold_when, at_rest=rule.at_rest)
+            guard = SwitchGuard(switches=work.switches, key=rule.key, hold_when=rule.hold_when, default=rule.default)
             if isinstance(hold := await guard.admit(work.clock.now()), Hold):
                 return Skipped(hold_reason(hold.reason))
         return await handler(call)

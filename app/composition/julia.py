@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,6 @@ from app.composition.agendamentos import Appointments, add_appointments
 from app.composition.campanhas import Campaigns, add_campaigns, build_campaigns
 from app.composition.chips import ChipServices, add_chips, build_chips
 from app.composition.conversas import Doctors, FollowUps, add_followups, build_doctors
-from app.composition.development.demo import Demo
 from app.composition.envio import Pace, Sending, add_sending, build_sending, limits, whatsapp
 from app.composition.gestao.diretrizes import Directives, add_directives
 from app.composition.gestao.equipe import Team, add_team
@@ -22,7 +22,9 @@ from app.composition.jobs import add_endpoints, add_jobs, upkeep_handlers
 from app.composition.llm import CIRCUIT, build_llm
 from app.composition.mensagens import Messages, build_messages
 from app.composition.plantoes import Answers, ExternalHandoffs, Shifts, add_answers, add_handoffs, add_shifts
+from app.composition.telegram.services import Telegram, add_telegram
 from app.contexts.mensagens.tipos import Tipo
+from app.contexts.telegram.porta import Telegram as Port
 from app.contexts.webhooks.api import Fato
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox, InboxWork
 from app.integrations.chatwoot import events as chatwoot
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from batuta.arq import ArqRelay
 
 APP = Path(__file__).parents[1]
-# Deliveries that one worker processes concurrently. With two, one busy group delayed the others.
+# Deliveries that one worker processes concurrently. With only two, deliveries of one busy group delayed all others.
 INBOX_AT_A_TIME = 10
 # Largest number of stored deliveries that a job processes first. An installation without a worker has no other process
 # for them.
@@ -62,6 +64,7 @@ class Julia:
     doctors: Doctors
     chips: ChipServices
     sending: Sending
+    telegram: Telegram
     campaigns: Campaigns
     groups: Groups
     group_contacts: GroupContacts
@@ -77,12 +80,13 @@ class Julia:
     quality: Quality
     personal_data: PersonalData
     inbox: Inbox
-    demo: Demo
     relay: "ArqRelay | None"  # None if tasks run on the engine's queue
 
 
-def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia:
-    """Build the graph, and register its queues, pipelines, loops, health checks and jobs with ``work``."""
+def compose(work: Batuta, settings: Settings, pace: Pace | None = None, port: Port | None = None) -> Julia:
+    """Build the graph, and register its queues, pipelines, loops, health checks and jobs with ``work``. ``port``
+    replaces the Telegram port that the settings select.
+    """
     add_guards(work, settings)
     messages, llm = build_messages(work, settings), build_llm(work, settings)
     work.health.add(messages.duvidas.check)
@@ -94,12 +98,13 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
     chips = build_chips(work, messages, line)
     sending = build_sending(work, settings, messages, chips.chips, line, pace)
     add_sending(work, sending)
-    team = add_team(work, settings, messages)
+    telegram = add_telegram(work, settings, messages, groups, sending, port)
+    team = add_team(work, settings, messages, telegram.saidas)
     inbox = add_inbox(work, messages, groups, chips, team)
     add_chips(work, chips)
     campaigns = build_campaigns(work, settings, messages)
     add_campaigns(work, campaigns)
-    shifts, handoffs = add_shifts(work, groups.dicionario), add_handoffs(work, settings, messages)
+    shifts, handoffs = add_shifts(work, groups.dicionario), add_handoffs(work, settings, messages, telegram.saidas)
     julia = Julia(
         settings=settings,
         work=work,
@@ -108,14 +113,15 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
         doctors=build_doctors(work),
         chips=chips,
         sending=sending,
+        telegram=telegram,
         campaigns=campaigns,
         groups=groups,
         group_contacts=build_group_contacts(work, groups.dicionario, line),
         shifts=shifts,
         handoffs=handoffs,
-        answers=add_answers(work, settings, messages, shifts, handoffs.handoffs),
+        answers=add_answers(work, settings, messages, shifts, handoffs.handoffs, telegram.saidas),
         followups=add_followups(work, messages, groups.dicionario),
-        triggers=add_triggers(work, settings, messages, shifts),
+        triggers=add_triggers(work, settings, messages, shifts, telegram.saidas),
         appointments=add_appointments(work, settings, llm),
         reports=add_reports(work, settings),
         directives=add_directives(work, settings, shifts.urgencias, team.avisos),
@@ -123,7 +129,6 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None) -> Julia
         quality=add_quality(work, settings, llm),
         personal_data=add_personal_data(work, messages, shifts.plantoes),
         inbox=inbox,
-        demo=Demo(work.database, work.zone),
         relay=add_relay(work, settings),
     )
     _add_listeners(julia)
@@ -151,13 +156,15 @@ def add_guards(work: Batuta, settings: Settings) -> None:
         work.limit(limit)
 
 
-def migrations() -> list[Migration]:
-    return read_migrations("app", APP / "schema")
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """Return Julia's migrations. Their files are read once per process."""
+    return tuple(read_migrations("app", APP / "schema"))
 
 
 def add_inbox(work: Batuta, messages: Messages, groups: Groups, chips: ChipServices, team: Team) -> Inbox:
-    """Register the queue of the deliveries of gateway and help desk. The api stores each delivery, and the worker
-    processes it.
+    """Register the queue of webhook deliveries. The api stores each delivery of the gateway or the help desk, and the
+    worker processes it.
     """
 
     def read(evento: str, payload: Json) -> Sequence[Fato]:

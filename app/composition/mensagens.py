@@ -1,4 +1,4 @@
-"""Builds messages and conversations, the records that all other parts of Julia use."""
+"""Builds the queue of messages and the record of conversations, which all other parts of Julia use."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,8 +56,8 @@ def build_messages(work: Batuta, settings: Settings) -> Messages:
 
 
 def journal(work: Batuta, settings: Settings, resumos: Resumos) -> Diario | None:
-    """Return the journal of opt-outs: the file OPTOUT_JOURNAL, otherwise a file beside a SQLite database, otherwise
-    None.
+    """Return the journal of opt-outs: the file OPTOUT_JOURNAL, otherwise a file next to the SQLite database. Return
+    None if there is neither.
     """
     named = settings.optout_journal
     if named is None and work.database.dialect != "sqlite":

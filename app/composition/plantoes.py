@@ -1,16 +1,18 @@
-"""Builds the actions on vacancies, the external hand-offs and the answers to doctors, with their jobs and health checks."""
+"""Builds the services of vacancies, external hand-offs and answers to doctors, with their jobs and health checks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from app.composition.envio import hours
+from app.composition.envio import hours, is_demonstration
 from app.composition.mensagens import Messages
 from app.contexts.handoffs.externos import TIPOS, Externos
 from app.contexts.handoffs.jobs import ProcessarHandoffs
 from app.contexts.handoffs.links import Links
+from app.contexts.handoffs.model import PRAZOS, PRAZOS_EM_MINUTOS
 from app.contexts.handoffs.service import Handoffs, PartesDoHandoff
 from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.saidas import Saidas
 from app.contexts.mensagens.tipos import Tipo
 from app.contexts.nomes.dicionario import Dicionario
 from app.contexts.plantoes.anuncios import Anuncios
@@ -65,8 +67,8 @@ class ExternalHandoffs:
         return {"processar-handoffs": self.jobs.processar_handoffs}
 
 
-def add_handoffs(work: Batuta, settings: Settings, messages: Messages) -> ExternalHandoffs:
-    """Build the external hand-offs. ``work`` must have the queue FILA_MENSAGENS."""
+def add_handoffs(work: Batuta, settings: Settings, messages: Messages, saidas: Saidas) -> ExternalHandoffs:
+    """Build the services of the external hand-offs. ``saidas`` chooses the channel of their messages."""
     handoffs = Handoffs(
         PartesDoHandoff(
             database=work.database,
@@ -74,7 +76,8 @@ def add_handoffs(work: Batuta, settings: Settings, messages: Messages) -> Extern
             clock=work.clock,
             zone=work.zone,
             hours=hours(settings),
-            fila=work.queues[FILA_MENSAGENS.name],
+            prazos=PRAZOS_EM_MINUTOS if is_demonstration(settings) else PRAZOS,
+            fila=saidas,
             mensagens=messages.mensagens,
             pendencias=messages.conversas.pendencias,
             estagios=messages.estagios,
@@ -105,13 +108,15 @@ class Answers:
         return {"processar-retomadas": self.retomadas.processar_retomadas}
 
 
-def add_answers(work: Batuta, settings: Settings, messages: Messages, shifts: Shifts, handoffs: Handoffs) -> Answers:
-    """Build the answers. ``work`` must have the queue FILA_MENSAGENS."""
+def add_answers(
+    work: Batuta, settings: Settings, messages: Messages, shifts: Shifts, handoffs: Handoffs, saidas: Saidas
+) -> Answers:
+    """Build the services that answer doctors. ``saidas`` chooses the channel of an answer."""
     respostas = Respostas(
         PartesDaResposta(
             dialect=work.database.dialect,
             ids=work.ids,
-            fila=work.queues[FILA_MENSAGENS.name],
+            fila=saidas,
             plantoes=shifts.plantoes,
             handoffs=handoffs,
             pendencias=messages.conversas.pendencias,

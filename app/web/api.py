@@ -20,7 +20,7 @@ from app.web.routes import (
     vagas,
     webhooks,
 )
-from app.web.routes.gestao import diretrizes, followups, gatilhos, lgpd, qualidade, relatorios
+from app.web.routes.gestao import chips, diretrizes, followups, gatilhos, lgpd, qualidade, relatorios, telegram
 from app.web.routes.handoffs import pagina, rotas
 from app.web.routes.health import health_router
 from batuta.web import create_api
@@ -45,6 +45,8 @@ def create_app(julia: Julia) -> FastAPI:
             vagas.router(julia.shifts, work.zone),
             rotas.router(julia.handoffs.handoffs, work.zone),
             pagina.router(julia.handoffs.handoffs),
+            chips.router(work, julia.chips),
+            telegram.router(work, julia.telegram.servico),
             medicos.router(julia.doctors.cadastro, julia.doctors.estados, work.zone),
             diretrizes.router(julia.directives.diretrizes, work.zone),
             lgpd.router(julia.personal_data.lgpd, work.zone),
@@ -54,7 +56,7 @@ def create_app(julia: Julia) -> FastAPI:
             agendamentos.router(work, julia.appointments.agendamentos, julia.appointments.importacao),
             webhooks.router(julia.inbox, settings),
         ],
-        larger_bodies={agendamentos.IMPORT: MOST_BYTES + 64 * 1024},
+        larger_bodies={agendamentos.IMPORT: MOST_BYTES + 64 * 1024, telegram.SEND_FILE: telegram.LARGEST_BODY},
         own_proof=[webhooks.EVOLUTION, webhooks.CHATWOOT, PATH],
-        readings=readings(julia.appointments.health.documento),
+        readings=readings(julia.appointments.health.documento, julia.telegram.health.documento),
     )

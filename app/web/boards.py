@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
-from app.composition.envio import hours
+from app.composition.envio import hours, is_demonstration
 from app.composition.julia import Julia
 from app.contexts.agendamentos.model import StatusDaLeitura as StatusDaLeitura
+from app.contexts.agendamentos.relato import arquivo_coberto
 from app.contexts.campanhas.model import StatusDaCampanha, ninguem_recebeu
 from app.contexts.envio.saude import LIMITS, MedidasDaFila
-from app.contexts.mensagens.limites import A_QUALQUER_HORA, Limites
+from app.contexts.mensagens.limites import Limites
 from app.contexts.relatorios.service import Relatorio
 from app.contexts.vagas.api import StatusDaVaga
 from batuta.extension import Board, Course, Figure, Tone
@@ -44,6 +45,8 @@ REPORT_TONES: Final[Mapping[str, Tone]] = {
     "recusado": Tone.DEGRADED,
     "incerto": Tone.DEGRADED,
 }
+# Last characters of an import's id, which tell two files apart: the name of a file may name a patient.
+SHOWN_ID = 8
 
 
 async def sending_board(julia: Julia) -> Board:
@@ -66,6 +69,21 @@ async def sending_board(julia: Julia) -> Board:
         ],
         columns=[f"quadro.coluna.{each}" for each in COLUMNS],
         courses=[_course(row) for row in await julia.campaigns.campanhas.todas(limit=MOST_CAMPAIGNS)],
+    )
+
+
+async def telegram_board(julia: Julia) -> Board:
+    contas = await julia.telegram.health.contas()
+    now = julia.work.clock.now()
+    waiting, problems = sum(each.na_fila for each in contas), sum(each.problem(now) is not None for each in contas)
+    return Board(
+        says="quadro.telegram.titulo",
+        figures=[
+            Figure(says="quadro.telegram.conectadas", value=sum(each.conectada for each in contas), of=len(contas)),
+            Figure(says="quadro.telegram.na_fila", value=waiting),
+            Figure(says="quadro.telegram.em_duvida", value=sum(each.em_duvida for each in contas)),
+            Figure(says="quadro.telegram.com_problema", value=problems, tone=_needs_person(problems)),
+        ],
     )
 
 
@@ -159,10 +177,10 @@ def _report(julia: Julia, relatorio: Relatorio) -> Course:
 
 
 def _sending_title(julia: Julia) -> str:
-    """Return the title of the sending board, which says whether Julia may start conversations now."""
-    window = hours(julia.settings)
-    if window == A_QUALQUER_HORA:
+    """Return the title of the board about sending. The title states whether Julia may start conversations now."""
+    if is_demonstration(julia.settings):
         return "quadro.titulo_demonstracao"
+    window = hours(julia.settings)
     return (
         "quadro.titulo" if window.is_open(julia.work.clock.now(), julia.work.zone) else "quadro.titulo_fora_do_horario"
     )
@@ -217,7 +235,7 @@ def _course(row: Row) -> Course:
 
 def _import(row: Row) -> Course:
     return Course(
-        name=row["arquivo"],
+        name=f"{arquivo_coberto(row['arquivo'])} {str(row['id'])[-SHOWN_ID:]}",
         state=f"estado.importacao.{row['status']}",
         tone=IMPORT_TONES[row["status"]],
         done=row["valid_rows"] + row["invalid_rows"] + row["skipped"],

@@ -6,23 +6,31 @@ from contextlib import contextmanager
 from fastapi import Request
 
 from batuta import BatutaError
-from batuta.web import Problem, texts_for
+from batuta.kernel import mask_text
+from batuta.web import Problem, Sentence, texts_for
+
+LONGEST_FACT = 500
 
 
 @contextmanager
 def as_problems(request: Request, refusals: Mapping[type[BatutaError], tuple[int, str]]) -> Iterator[None]:
     """Convert an error to a problem with the status and slug of the first class that matches the error.
 
-    The text of the problem receives the error's facts, and as ``why`` the error's sentence in the caller's language.
+    The error's facts fill the text of the problem. The fact ``why`` is the error's sentence in the caller's language.
     """
     try:
         yield
     except BatutaError as error:
         for kind, (status, slug) in refusals.items():
             if isinstance(error, kind):
-                facts = {**error.facts, "why": texts_for(request).error(error)}
+                masked = type(error)(**{name: _masked(fact) for name, fact in error.facts.items()})
+                facts = {**masked.facts, "why": Sentence(texts_for(request).error(masked))}
                 raise Problem(status, slug, **facts) from None  # type: ignore[arg-type]
         raise
+
+
+def _masked(fact: object) -> object:
+    return mask_text(fact, LONGEST_FACT) if isinstance(fact, str) else fact
 
 
 def caller_of(request: Request) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.grupos.listas import Limite, Pular
-from app.cli.shared import ask, id_of, word
+from app.cli.shared import ask, id_of, print_rows, word
 from app.composition.julia import Julia
 from app.contexts.qualidade.avaliacoes import BEST, LONGEST_CORRECTION, AvaliacaoDesconhecida
 from app.contexts.qualidade.notas import LISTAS, LLM, NOTAS, REGRAS
@@ -36,7 +36,7 @@ def listar(
         ctx, lambda julia: julia.quality.avaliacoes.listar(avaliador=wanted, ate=ate, limite=limite, pular=pular)
     )
     shown = [avaliacao_em_palavras(row, ctx.work().zone) for row in rows]
-    ctx.show({"avaliacoes": shown}, as_json, lambda: _print_all(ctx, shown))
+    ctx.show({"avaliacoes": shown}, as_json, lambda: print_rows(ctx, "qualidade", COLUMNS, shown, _cell))
 
 
 def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
@@ -84,16 +84,6 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 async def _id(julia: Julia, written: str) -> str:
     return await id_of(julia, ["avaliacoes_qualidade"], written, AvaliacaoDesconhecida(id=written))
-
-
-def _print_all(ctx: CliContext, shown: list[dict[str, Any]]) -> None:
-    if not shown:
-        ctx.say(ctx.texts()("cli.qualidade.none"))
-        return
-    table = ctx.table("cli.qualidade.column_", COLUMNS)
-    for each in shown:
-        table.add_row(*(_cell(ctx, column, each[column]) for column in COLUMNS))
-    ctx.out.print(table)
 
 
 def _print(ctx: CliContext, document: dict[str, Any]) -> None:

@@ -1,16 +1,17 @@
-"""``batuta grupos bloquear | liberar | bloqueados``: block authors who post no offers, and release them."""
+"""``batuta grupos bloquear | liberar | bloqueados``: block authors whose messages contain no offers, and release them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import typer
 
-from app.cli.shared import ask, id_of
+from app.cli.shared import ask, id_of, read_personal
 from app.composition.julia import Julia
 from app.contexts.grupos.autores import Autor, AutorInexistente
 from app.contexts.grupos.relato import autor_bloqueado, autor_em_palavras
 from app.contexts.vagas.revisao import VagaInexistente
 from batuta.cli import CliContext, JsonFlag, cli_context, current_user
+from batuta.sql import Row
 
 MOST: Final = 1_000
 
@@ -27,12 +28,16 @@ def liberar(context: typer.Context, autor: str, as_json: JsonFlag = False) -> No
 
 def bloqueados(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    rows = ask(ctx, lambda julia: julia.groups.autores.bloqueados(limite=MOST))
+    rows = ask(ctx, _read)
     autores = [autor_bloqueado(row, ctx.work().zone) for row in rows]
     ctx.show({"autores": autores}, as_json, lambda: _show_authors(ctx, autores))
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"bloquear": bloquear, "liberar": liberar, "bloqueados": bloqueados}
+
+
+async def _read(julia: Julia) -> Sequence[Row]:
+    return await read_personal(julia, "grupos bloqueados", julia.groups.autores.bloqueados(limite=MOST))
 
 
 async def _block(julia: Julia, vaga: str) -> Autor:

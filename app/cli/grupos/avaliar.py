@@ -8,10 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.shared import Saida
-from app.contexts.leitura_grupos.api import Vocabulario, ler
+from app.cli.shared import Saida, write_private
+from app.composition.julia import julia_of
+from app.contexts.esteira.ensaio import destino
+from app.contexts.leitura_grupos.api import heuristica, ler
 from app.contexts.leitura_grupos.documento import documento
-from app.contexts.nomes.canonicos import NomesErrados, examinados
+from app.contexts.leitura_grupos.leitor import SAO_PAULO
+from app.contexts.nomes.api import Nomes
+from app.contexts.nomes.canonicos import NomesErrados, examinados, nomes_conhecidos
+from app.contexts.vagas.api import Limiares
 from batuta.cli import REFUSED, CliContext, JsonFlag, cli_context
 
 _NEEDED = ("id", "texto", "enviado_em")
@@ -30,12 +35,13 @@ def avaliar(
 ) -> None:
     ctx = cli_context(context)
     try:
-        known = Vocabulario.padrao() if canonicos is None else Vocabulario.de(nomes_de(ctx, canonicos))
-        read = [_lida(ctx, row, known) for row in _rows(ctx, arquivo)]
+        known = nomes_conhecidos({} if canonicos is None else nomes_de(ctx, canonicos))
+        limits = julia_of(ctx.work()).groups.limiares
+        read = [_lida(ctx, row, known, limits) for row in _rows(ctx, arquivo)]
     except BadInput as wrong:
         ctx.say_wrong(str(wrong))
         raise typer.Exit(REFUSED) from wrong
-    saida.write_text("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in read), encoding="utf-8")
+    write_private(saida, "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in read))
     offers = [each for each in read if each["eh_oferta"]]
     counts = {
         "mensagens": len(read),
@@ -75,7 +81,8 @@ def _row(ctx: CliContext, number: int, line: str) -> Mapping[str, Any]:
     return row  # type: ignore[no-any-return]
 
 
-def _lida(ctx: CliContext, numbered: tuple[int, Mapping[str, Any]], known: Vocabulario) -> dict[str, Any]:
+def _lida(ctx: CliContext, numbered: tuple[int, Mapping[str, Any]], known: Nomes, limits: Limiares) -> dict[str, Any]:
+    """Return the reading of a message, and the decision of the pipeline about each vacancy on the day of the message."""
     number, row = numbered
     try:
         sent = datetime.fromisoformat(row["enviado_em"])
@@ -83,5 +90,10 @@ def _lida(ctx: CliContext, numbered: tuple[int, Mapping[str, Any]], known: Vocab
         sent = None
     if sent is None or sent.tzinfo is None:
         raise BadInput(ctx.texts()("cli.grupos.not_a_time", line=number))
-    read = ler(row["texto"], enviado_em=sent, grupo=row.get("grupo"), regiao=row.get("regiao"), vocabulario=known)
-    return {"id": row["id"], **documento(read)}
+    words, where = known.vocabulario, row.get("regiao")
+    read = ler(row["texto"], enviado_em=sent, grupo=row.get("grupo"), regiao=where, vocabulario=words)
+    nota = heuristica(row["texto"], vocabulario=words)
+    said, day = documento(read), sent.astimezone(SAO_PAULO).date()
+    for vaga, written in zip(read.vagas, said["vagas"], strict=True):
+        written["destino"] = destino(vaga, read, nota, nomes=known, regiao=where, hoje=day, limiares=limits)
+    return {"id": row["id"], **said}

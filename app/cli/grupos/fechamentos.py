@@ -5,12 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.shared import ask, cell, id_of, word
+from app.cli.shared import ask, cell, id_of, read_personal, word
 from app.composition.julia import Julia
 from app.contexts.grupos.recebidas import motivo_em_palavras
 from app.contexts.grupos.relato import aviso_em_palavras
 from app.contexts.vagas.fechamentos import Fechado, FechamentoInexistente, VagaDeOutro
 from batuta.cli import CliContext, JsonFlag, cli_context, current_user
+from batuta.sql import Row
 
 
 def fechamentos(
@@ -19,7 +20,7 @@ def fechamentos(
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    found = ask(ctx, lambda julia: julia.groups.fechamentos.pendentes(limite=limite))
+    found = ask(ctx, lambda julia: _read(julia, limite))
     avisos = [aviso_em_palavras(row, vagas, ctx.work().zone) for row, vagas in found]
     ctx.show({"avisos": avisos}, as_json, lambda: _print(ctx, avisos))
 
@@ -37,6 +38,10 @@ def manter(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
 
 
 COMMANDS: dict[str, Callable[..., None]] = {"fechamentos": fechamentos, "fechar": fechar, "manter": manter}
+
+
+async def _read(julia: Julia, limite: int) -> Sequence[tuple[Row, Sequence[Row]]]:
+    return await read_personal(julia, "grupos fechamentos", julia.groups.fechamentos.pendentes(limite=limite))
 
 
 async def _resolve(julia: Julia, id: str, vagas: Sequence[str]) -> Fechado:

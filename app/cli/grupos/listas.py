@@ -1,15 +1,17 @@
 """``batuta grupos mensagens | vagas``: messages of groups with their results, and open vacancies."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 
-from app.cli.shared import DAY, ask, cell, word
+from app.cli.shared import DAY, ask, cell, read_personal, word
+from app.composition.julia import Julia
 from app.contexts.grupos.recebidas import MotivoDoDescarte, mensagem_em_palavras, motivo_em_palavras
 from app.contexts.vagas.abertas import aberta_em_palavras
 from batuta.cli import CliContext, JsonFlag, cli_context
+from batuta.sql import Row
 
 Limite = Annotated[int, typer.Option("--limite", min=1, max=1000)]
 Pular = Annotated[int, typer.Option("--pular", min=0, max=1_000_000)]
@@ -27,7 +29,12 @@ def mensagens(
 ) -> None:
     ctx = cli_context(context)
     page = {"limite": limite, "pular": pular}
-    rows = ask(ctx, lambda julia: julia.groups.recebidas.lista(**page, descartadas=descartadas, motivo=motivo))
+
+    async def read(julia: Julia) -> Sequence[Row]:
+        reading = julia.groups.recebidas.lista(**page, descartadas=descartadas, motivo=motivo)
+        return await read_personal(julia, "grupos mensagens", reading)
+
+    rows = ask(ctx, read)
     shown = [mensagem_em_palavras(row, ctx.work().zone, com_texto=True) for row in rows]
     ctx.show({"mensagens": shown}, as_json, lambda: _print_messages(ctx, shown))
 
@@ -42,7 +49,13 @@ def vagas(
 ) -> None:
     ctx, day = cli_context(context), None if dia is None else dia.date()
     page = {"limite": limite, "pular": pular}
-    rows = ask(ctx, lambda julia: julia.groups.abertas.lista(**page, dia=day, fechadas=fechadas))
+
+    async def read(julia: Julia) -> Sequence[Row]:
+        return await read_personal(
+            julia, "grupos vagas", julia.groups.abertas.lista(**page, dia=day, fechadas=fechadas)
+        )
+
+    rows = ask(ctx, read)
     shown = [aberta_em_palavras(row, ctx.work().zone, com_contato=True) for row in rows]
     ctx.show({"vagas": shown}, as_json, lambda: _print_vacancies(ctx, shown, "no_closed" if fechadas else "no_open"))
 

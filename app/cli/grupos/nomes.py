@@ -1,4 +1,6 @@
-"""``batuta grupos carregar | nomes | esquecer``: load names, show which hospital has a name, and remove a wrong name."""
+"""``batuta grupos carregar | nomes | esquecer``: load names, show which hospital a name belongs to, and remove a wrong
+name.
+"""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.grupos.listas import Pular
-from app.cli.shared import DAY, ask, cell, id_of, word
+from app.cli.shared import DAY, ask, cell, id_of, read_personal, word
 from app.composition.julia import Julia
 from app.contexts.grupos.recebidas import campo_em_palavras, motivo_em_palavras
 from app.contexts.grupos.relato import CAMPOS, vaga_em_palavras
 from app.contexts.leitura_grupos.api import Periodo
 from app.contexts.nomes.correcoes import Correcao
-from app.contexts.vagas.revisao import Decidida, Revisao, VagaInexistente
+from app.contexts.vagas.revisao import Decidida, VagaInexistente
 from batuta.cli import CliContext, JsonFlag, cli_context, current_user
 from batuta.sql import Row
 
@@ -37,7 +37,7 @@ def revisao(
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    rows, waiting = ask(ctx, lambda julia: _page(julia.groups.revisao, status, limite, pular))
+    rows, waiting = ask(ctx, lambda julia: _page(julia, status, limite, pular))
     vagas = [vaga_em_palavras(row, ctx.work().zone) for row in rows]
     is_more = status is StatusDaVaga.AGUARDANDO_REVISAO and vagas and pular + len(vagas) < waiting
     document = {"aguardando": waiting, "vagas": vagas}
@@ -100,16 +100,20 @@ def rejeitar(
 COMMANDS: dict[str, Callable[..., None]] = {"revisao": revisao, "ver": ver, "aprovar": aprovar, "rejeitar": rejeitar}
 
 
-async def _page(review: Revisao, status: StatusDaVaga, limite: int, pular: int) -> tuple[Sequence[Row], int]:
-    return await review.pendentes(limite=limite, pular=pular, status=status.value), await review.quantas()
+async def _page(julia: Julia, status: StatusDaVaga, limite: int, pular: int) -> tuple[Sequence[Row], int]:
+    review = julia.groups.revisao
+    reading = review.pendentes(limite=limite, pular=pular, status=status.value)
+    return await read_personal(julia, "grupos revisao", reading), await review.quantas()
 
 
 async def _id(julia: Julia, written: str) -> str:
     return await id_of(julia, ("vagas_grupo", "vagas"), written, VagaInexistente(id=written))
 
 
-async def _see(julia: Julia, id: str) -> Any:
-    return await julia.groups.revisao.ver(await _id(julia, id))
+async def _see(julia: Julia, id: str) -> tuple[Row, Sequence[Row]]:
+    row, sources = await julia.groups.revisao.ver(await _id(julia, id))
+    await julia.work.access.note(actor=current_user(), action="access.read", subject="batuta grupos ver", count=1)
+    return row, sources
 
 
 async def _approve(julia: Julia, id: str, how: Correcao, notes: str | None) -> Decidida:

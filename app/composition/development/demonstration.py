@@ -1,7 +1,7 @@
 """The operators and the outside world of `make run`: doctors are registered, vacancies are created and announced, people
 write, a person takes over a conversation.
 
-The demonstration acts only through the API, the commands and the simulated WhatsApp, as people do. It inserts no rows.
+The demonstration acts only through the API, the commands and the simulated WhatsApp and Telegram, as people do. It inserts no rows.
 All people are fictitious.
 """
 
@@ -16,7 +16,14 @@ from zoneinfo import ZoneInfo
 
 import httpx2
 
-from app.composition.development.demo import CIDADES, FIRST_NUMBER, LISTENER, SENDER, planilha_de_demonstracao
+from app.composition.development.demo import (
+    CIDADES,
+    FIRST_NUMBER,
+    LISTENER,
+    MORE_SENDERS,
+    SENDER,
+    planilha_de_demonstracao,
+)
 from app.contexts.relatorios.periodos import DO_DIA, Periodo, parte_do_dia
 from batuta import Idle
 from batuta.kernel import Clock, Json
@@ -26,6 +33,8 @@ REASON: Final = "demonstração"
 HOSPITAL: Final = "Hospital Fictício"
 AREAS: Final = ("Pediatria", "Clínica médica", "Ortopedia")
 DOCTORS: Final = 30
+# Age of the simulated numbers, enough for the trust that first contacts need.
+IN_USE: Final = timedelta(days=60)
 # The trigger of first contacts asks the last doctors for their speciality.
 WITHOUT_AREA: Final = 2
 SWITCHES: Final = (
@@ -36,7 +45,7 @@ SWITCHES: Final = (
 )
 # The api starts at the same time.
 RETRY: Final = timedelta(seconds=2)
-EVERY: Final = timedelta(seconds=45)
+EVERY: Final = timedelta(seconds=30)
 SAID_FIRST: Final = (
     "Bom dia! Tem plantão de pediatria essa semana?",
     "Oi, quero falar com uma pessoa da equipe",
@@ -44,6 +53,10 @@ SAID_FIRST: Final = (
     "Consegue um plantão no sábado?",
     "Obrigada!",
 )
+# Julia's account on Telegram, and the doctors who have Telegram too.
+TELEGRAM_ACCOUNT: Final = "julia-telegram"
+TELEGRAM_NUMBER: Final = "5511900000999"
+ON_TELEGRAM: Final = (28, 29, 27)
 Act = Callable[[], Awaitable[None]]
 
 
@@ -55,14 +68,17 @@ class Step:
     rest: timedelta
 
 
-def run_command(*words: str) -> Awaitable[int]:
-    """Run a ``batuta`` command as an operator does, and return its exit code."""
+def run_command(*words: str, typed: str = "") -> Awaitable[int]:
+    """Run a ``batuta`` command as an operator does, and return its exit code. ``typed`` is its standard input."""
 
     async def run() -> int:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "batuta", *words, stdout=asyncio.subprocess.DEVNULL
+            *(sys.executable, "-m", "batuta", *words),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
         )
-        return await process.wait()
+        await process.communicate(typed.encode())
+        return process.returncode or 0
 
     return run()
 
@@ -76,6 +92,7 @@ class Demonstration:
         self,
         api: httpx2.AsyncClient,
         simulator: httpx2.AsyncClient,
+        telegram: httpx2.AsyncClient,
         clock: Clock,
         zone: ZoneInfo,
         command: Callable[..., Awaitable[int]] = run_command,
@@ -83,6 +100,7 @@ class Demonstration:
         self.wakeup = Wakeup()
         self._api = api
         self._simulator = simulator
+        self._telegram = telegram
         self._clock = clock
         self._zone = zone
         self._command = command
@@ -90,6 +108,8 @@ class Demonstration:
         self._new: list[str] = []  # the doctors whom this start registered; empty at a later start
         self._served: str | None = None  # the conversation that a person leads
         self._shift: str | None = None  # the reserved vacancy whose shift ends soon
+        self._account: int | None = None  # the user id of Julia's account on Telegram
+        self._people: list[int] = []  # the user ids of doctors on Telegram
         self._count = 0
         self._commands: list[asyncio.Future[int]] = []
         self._steps = self.script()
@@ -111,37 +131,50 @@ class Demonstration:
             each.cancel()
         await self._api.aclose()
         await self._simulator.aclose()
+        await self._telegram.aclose()
 
     def script(self) -> Iterator[Step]:
         """Return the actions: an opening of about two minutes, then a routine that repeats."""
         opening: Sequence[tuple[Act, float]] = (
             (self.switch, 0),
-            (self.register_doctors, 1),
+            (self.register_doctors, 0),
+            (self.register_chips, 1),
             (lambda: self.run_job("validar-telefones"), 1),
             (self.announce_new, 3),
             (self.reserve_short_shift, 2),
             (self.post_in_group, 3),
             (self.import_appointments, 4),
+            (self.add_telegram_account, 2),
             (self.write_first, 8),
+            (self.send_on_telegram, 2),
+            (self.write_on_telegram, 2),
             (self.announce_from_group, 8),
             (lambda: self.run_job("executar-discovery-autonomo"), 5),
             (self.start_campaign, 5),
             (self.write_first, 10),
-            (self.take_over, 10),
+            (self.announce_from_group, 2),
+            (self.take_over, 8),
             (self.report, 10),
             (self.write_first, 15),
             (self.hand_back, 20),
+            (self.remind, 0),
             (self.end_shifts, 2),
             (self.confirm_shift, 20),
         )
         routine: Sequence[Act] = (
             self.write_first,
-            self.post_in_group,
+            self.remind,
             self.announce_from_group,
+            self.post_in_group,
+            self.write_on_telegram,
             self.take_over,
+            self.remind,
             self.announce_new,
             self.write_first,
             self.hand_back,
+            self.remind,
+            self.send_on_telegram,
+            self.announce_from_group,
             self.reserve_short_shift,
             self.answer_pending,
             self.end_shifts,
@@ -157,21 +190,32 @@ class Demonstration:
         self._new = [str(each) for each in registered["novos"]]
         self._doctors = self._new or await self._known_doctors()
 
+    async def register_chips(self) -> None:
+        """Read the instances of the simulated gateway, and register each as a number that has been in use for months."""
+        await self.run_job("sincronizar-chips")
+        since = f"{self._now() - IN_USE:%Y-%m-%d}"
+        for instance in (SENDER, *MORE_SENDERS, LISTENER):
+            tipo = "listener" if instance == LISTENER else "julia"
+            await self._post(
+                f"/api/v1/chips/{instance}", status="active", tipo=tipo, fase="operacao", em_uso_desde=since, motivo=REASON,
+            )  # fmt: skip
+        await self.run_job("atualizar-trust-scores")
+
     async def switch(self) -> None:
-        """Set the switches by command. The next actions do not wait, because a command starts a process."""
+        """Set the switches by command. The next actions do not wait for the command, because it starts a process."""
         self._commands = [
             asyncio.ensure_future(self._command("switch", word, key, "--reason", REASON)) for word, key in SWITCHES
         ]
 
     async def announce_new(self) -> None:
-        """Create a vacancy of the next days, and offer it to the best doctors."""
+        """Create a vacancy for one of the next days, and offer it to the best doctors."""
         self._count += 1
         day = self._now() + timedelta(days=2 + self._count % 5)
         vaga = await self._create(AREAS[self._count % len(AREAS)], day, periodo="noturno", valor=1500)
         await self._post(f"/api/v1/vagas/{vaga}/anunciar", melhores=4)
 
     async def reserve_short_shift(self) -> None:
-        """Create two shifts that start now and last a minute: a doctor has the first, and the second expires."""
+        """Create two shifts that start now and last a minute. The first is reserved for a doctor; the second expires."""
         starts = self._now()
         hours = {"hora_inicio": f"{starts:%H:%M}", "hora_fim": f"{starts + timedelta(minutes=1):%H:%M}"}
         self._shift = await self._create(AREAS[0], starts, valor=900, **hours)
@@ -180,6 +224,10 @@ class Demonstration:
             doctor = self._doctors[-self._count % len(self._doctors)]
             await self._post(f"/api/v1/vagas/{self._shift}/reservar", medico=doctor)
         await self._create(AREAS[1], starts, valor=800, **hours)
+
+    async def remind(self) -> None:
+        """Run the job that reminds the authors of group vacancies. In a demonstration they are reminded after two minutes."""
+        await self.run_job("processar-handoffs")
 
     async def end_shifts(self) -> None:
         """Run the hourly job for shifts that have ended, without its buffer of two hours."""
@@ -197,7 +245,7 @@ class Demonstration:
         await self._say("grupos", instance=LISTENER, text=text)
 
     async def announce_from_group(self) -> None:
-        """Offer a vacancy of a group. A doctor who accepts it starts a hand-off to its author."""
+        """Offer a vacancy of a group. If a doctor accepts it, a hand-off to its poster begins."""
         found = await self._get("/api/v1/vagas?origem=grupo_whatsapp&status=aberta&limite=100")
         tomorrow = f"{self._now() + timedelta(days=1):%Y-%m-%d}"
         wanted = [each for each in found["vagas"] if each["data"] > tomorrow and each["especialidade"] in AREAS]
@@ -226,8 +274,29 @@ class Demonstration:
         text, number = SAID_FIRST[self._count % len(SAID_FIRST)], str(FIRST_NUMBER + 16 + self._count % 12)
         await self._say("mensagens", instance=SENDER, number=number, text=text)
 
+    async def add_telegram_account(self) -> None:
+        """Create an account at the simulated Telegram and import its session, as an operator does. Some doctors have
+        Telegram too.
+        """
+        self._people = [await self._meet(n) for n in ON_TELEGRAM]
+        account = await self._control("contas", nome="Julia", telefone=TELEGRAM_NUMBER)
+        self._account = int(account["id"])
+        login = self._command("telegram", "login", TELEGRAM_ACCOUNT, "--importar", typed=f"{account['sessao']}\n")
+        self._commands.append(asyncio.ensure_future(login))
+
+    async def write_on_telegram(self) -> None:
+        self._count += 1
+        text, person = SAID_FIRST[self._count % len(SAID_FIRST)], self._people[self._count % len(self._people)]
+        await self._control("mensagens", de=person, conta=self._account, texto=text)
+
+    async def send_on_telegram(self) -> None:
+        self._count += 1
+        doctor = str(FIRST_NUMBER + ON_TELEGRAM[self._count % len(ON_TELEGRAM)])
+        text = f"[DEMONSTRAÇÃO] Olá! Esta mensagem fictícia número {self._count} veio pelo Telegram."
+        await self._post("/api/v1/telegram/mensagens", quem=doctor, texto=text)
+
     async def take_over(self) -> None:
-        """Take over a conversation that waits for a person, else the most recent one."""
+        """Take over a conversation that waits for a person. If there is none, take over the most recent one."""
         found = (await self._get("/api/v1/conversas?limite=50"))["conversas"]
         free = [each for each in found if each["responsavel"] is None]
         waiting = [each for each in free if each["com"] == "human"]
@@ -254,7 +323,7 @@ class Demonstration:
         await self._post(f"/jobs/{endpoint}")
 
     async def _known_doctors(self) -> list[str]:
-        """Return the doctors of an earlier start to whom Julia wrote."""
+        """Return the doctors to whom Julia wrote during an earlier start."""
         found = await self._get(f"/api/v1/medicos?limite={DOCTORS}")
         return [str(each["medico"]) for each in found["medicos"]]
 
@@ -278,6 +347,15 @@ class Demonstration:
 
     async def _say(self, where: str, **body: Json) -> None:
         (await self._simulator.post(f"/controle/evolution/{where}", json=body)).raise_for_status()
+
+    async def _meet(self, n: int) -> int:
+        """Let a doctor join the simulated Telegram, and return the user id."""
+        return int(
+            (await self._control("pessoas", nome=f"Pessoa Fictícia {n:02d}", telefone=str(FIRST_NUMBER + n)))["id"]
+        )
+
+    async def _control(self, where: str, **body: Json) -> Any:
+        return (await self._telegram.post(f"/controle/telegram/{where}", json=body)).raise_for_status().json()
 
     async def _post(self, path: str, **body: Json) -> Any:
         return (await self._api.post(path, json=body)).raise_for_status().json()

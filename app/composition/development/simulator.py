@@ -1,8 +1,11 @@
-"""The simulator of external services as a role of `batuta up` in development, and its addresses."""
+"""The simulators of external services as roles of `batuta up` in development, and their addresses. Telegram has a process of
+its own.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
@@ -17,17 +20,21 @@ if TYPE_CHECKING:
     from app.composition.development.demonstration import Demonstration
 
 SIMULATED = "simulador"
-# The demonstration sends in minutes the messages of a day. The limits of each type of message still apply.
+# The demonstration sends the messages of a whole day within minutes. The limits of each type of message still apply.
 DEMO_LIMITS = {"RATE_LIMIT_PER_HOUR": "60", "RATE_LIMIT_PER_DAY": "500"}
 LOOP = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=2), max_failures=1000)
 
 
-def simulator(settings: Settings, begin: Callable[[], Awaitable[bool]]) -> Role:
-    """Return the role of the simulator. ``begin`` prepares the database for the demonstration, and returns whether the
-    demonstration may use it.
-    """
+def simulator(settings: Settings, may_play: Callable[[], Awaitable[bool]]) -> Role:
+    """Return the role of the simulator. ``may_play`` returns whether the demonstration may use the database."""
     where = ("127.0.0.1", settings.simulador_port, "SIMULADOR_PORT")
-    return Role("simulador", lambda stop: _simulate(settings, begin, where, stop), listens=where)
+    return Role("simulador", lambda stop: _simulate(settings, may_play, where, stop), listens=where)
+
+
+def telegram_simulator(settings: Settings) -> Role:
+    """Return the role of the simulated Telegram."""
+    where = ("127.0.0.1", settings.telegram_simulador_port, "TELEGRAM_SIMULADOR_PORT")
+    return Role("simulador_telegram", lambda stop: _simulate_telegram(settings, where, stop), listens=where)
 
 
 def simulator_settings(settings: Settings) -> Mapping[str, str]:
@@ -39,6 +46,8 @@ def simulator_settings(settings: Settings) -> Mapping[str, str]:
         "WEBHOOK_SECRET": SIMULATED,
         "SLACK_WEBHOOK_URL": f"{outside}/slack/alertas",
         "DEADMAN_URL": f"{outside}/ping/scheduler",
+        "TELEGRAM_SIMULADOR_URL": f"http://127.0.0.1:{settings.telegram_simulador_port}/telegram",
+        "TELEGRAM_SESSION_KEYS": SIMULATED,
         **(DEMO_LIMITS if settings.is_demo else {}),
     }
 
@@ -49,7 +58,7 @@ def with_environment(settings: Settings, added: Mapping[str, str]) -> Settings:
 
 
 async def _simulate(
-    settings: Settings, begin: Callable[[], Awaitable[bool]], where: tuple[str, int, str], stop: asyncio.Event
+    settings: Settings, may_play: Callable[[], Awaitable[bool]], where: tuple[str, int, str], stop: asyncio.Event
 ) -> None:
     # Imported only by this role, because FastAPI and the simulator would cost every other role memory.
     from batuta.web import serve
@@ -57,7 +66,7 @@ async def _simulate(
     from simulador.main import create_app, keeper
 
     listening = listen(*where)
-    is_shown = settings.is_demo and await begin()
+    is_shown = settings.is_demo and await may_play()
     secret = settings.webhook_secret.get_secret_value() if settings.webhook_secret else SIMULATED
     webhook: dict[str, Json] = {
         "enabled": True,
@@ -74,6 +83,22 @@ async def _simulate(
     await asyncio.gather(serve(app, listening, stop, grace), loops.run(stop, grace))
 
 
+async def _simulate_telegram(settings: Settings, where: tuple[str, int, str], stop: asyncio.Event) -> None:
+    from batuta.web import serve
+    from simulador.telegram import create_app
+
+    app = create_app(SystemClock(), journal=_telegram_journal(settings))
+    await serve(app, listen(*where), stop, timedelta(seconds=5))
+
+
+def _telegram_journal(settings: Settings) -> Path | None:
+    """Return a file next to the SQLite database, so that stored sessions still work after a restart. Return None for
+    any other database.
+    """
+    kind, _, file = settings.database_url.get_secret_value().partition(":///")
+    return Path(f"{file}.telegram") if kind == "sqlite" and file else None
+
+
 def _demonstration(settings: Settings, clock: Clock) -> "Demonstration":
     import httpx2
 
@@ -84,4 +109,6 @@ def _demonstration(settings: Settings, clock: Clock) -> "Demonstration":
     api = httpx2.AsyncClient(base_url=settings.api_url, headers=headers, trust_env=False, timeout=30)
     here = f"http://127.0.0.1:{settings.simulador_port}"
     control = httpx2.AsyncClient(base_url=here, trust_env=False, timeout=30)
-    return Demonstration(api, control, clock, ZoneInfo(settings.timezone))
+    there = f"http://127.0.0.1:{settings.telegram_simulador_port}"
+    telegram = httpx2.AsyncClient(base_url=there, trust_env=False, timeout=30)
+    return Demonstration(api, control, telegram, clock, ZoneInfo(settings.timezone))

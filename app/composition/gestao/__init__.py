@@ -1,1 +1,1 @@
-"""Builds the parts for managers: reports and directives."""
+"""Builds the services for managers: reports, directives, notices, triggers, quality, personal data."""

@@ -1,4 +1,4 @@
-"""Builds the directives: the source of the documents, the service, its jobs and its health check."""
+"""Builds the services of the directives: the source of the documents, their application, the jobs and the health check."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,7 +31,9 @@ class Directives:
 
 
 def add_directives(work: Batuta, settings: Settings, urgencias: Urgencias, avisos: AoAplicar) -> Directives:
-    """Register the directives. ``urgencias`` marks the vacancies of the briefing; ``avisos`` hears of new versions."""
+    """Register the directives. ``urgencias`` marks the vacancies of the briefing as urgent; ``avisos`` is called for
+    new versions.
+    """
     diretrizes = Diretrizes(work.database, work.ids, work.clock)
     diretrizes.ao_aplicar(avisos)
     work.health.add(diretrizes.check)

@@ -1,4 +1,4 @@
-"""Builds the notices to the team, and the component that copies conversations to the help desk."""
+"""Builds the services that notify the team and copy conversations to the help desk."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from app.contexts.equipe.avisos import AVISOS, Avisos, Canal
 from app.contexts.equipe.central import CIRCUIT, Central
 from app.contexts.equipe.espelho import FILA, Espelho
 from app.contexts.equipe.recados import Recados
-from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.saidas import Saidas
 from app.contexts.mensagens.tipos import Tipo
 from app.integrations.chatwoot.client import ChatwootClient
 from app.integrations.reports.webhooks import Poster
@@ -27,7 +27,7 @@ class Team:
     recados: Recados | None
 
 
-def add_team(work: Batuta, settings: Settings, messages: Messages) -> Team:
+def add_team(work: Batuta, settings: Settings, messages: Messages, saidas: Saidas) -> Team:
     """Register the notices to the team. SLACK_WEBHOOK_URL and ALERT_WEBHOOK_URL are their destinations."""
     avisos = Avisos(work.database, destinations(work, settings), work.clock)
     handler = avisos.handler()
@@ -38,7 +38,7 @@ def add_team(work: Batuta, settings: Settings, messages: Messages) -> Team:
     if central is None:
         return Team(avisos=avisos, espelho=None, recados=None)
     espelho = add_mirror(work, messages, central)
-    conversas, queue = messages.conversas, work.queues[FILA_MENSAGENS.name]
+    conversas, queue = messages.conversas, saidas
     recados = Recados(work.database.dialect, conversas, messages.atendimento, messages.estagios, queue)
     return Team(avisos=avisos, espelho=espelho, recados=recados)
 

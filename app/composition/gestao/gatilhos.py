@@ -1,4 +1,4 @@
-"""Builds the triggers that act without an operator, with their jobs, their listener and their health check."""
+"""Builds the services of the automatic triggers, with their jobs, their listener and their health check."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from app.contexts.gatilhos.contatos import Contatos
 from app.contexts.gatilhos.selecao import Seletor
 from app.contexts.gatilhos.service import Gatilhos, PartesDosGatilhos
 from app.contexts.mensagens.fila import FILA_MENSAGENS
+from app.contexts.mensagens.saidas import Saidas
 from app.contexts.mensagens.tipos import Tipo
 from app.settings import Settings
 from batuta import Batuta
@@ -27,8 +28,8 @@ class Triggers:
         return self.gatilhos.handlers
 
 
-def add_triggers(work: Batuta, settings: Settings, messages: Messages, shifts: Shifts) -> Triggers:
-    """Build the triggers. ``work`` must have the queue FILA_MENSAGENS."""
+def add_triggers(work: Batuta, settings: Settings, messages: Messages, shifts: Shifts, saidas: Saidas) -> Triggers:
+    """Build the services of the triggers. ``work`` must have the queue FILA_MENSAGENS."""
     queue = work.queues[FILA_MENSAGENS.name]
     gatilhos = Gatilhos(
         PartesDosGatilhos(
@@ -44,7 +45,7 @@ def add_triggers(work: Batuta, settings: Settings, messages: Messages, shifts: S
     )
     contatos = Contatos(
         queries=gatilhos.queries,
-        fila=queue,
+        fila=saidas,
         pendencias=messages.conversas.pendencias,
         eventos=messages.eventos,
     )

@@ -1,4 +1,4 @@
-"""Builds the export and the erasure of one person's data, and their health check."""
+"""Builds the services that export and erase the data of one person, and their health check."""
 
 from dataclasses import dataclass
 

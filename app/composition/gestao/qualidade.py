@@ -1,4 +1,6 @@
-"""Builds the quality of the service: alerts and their thresholds, evaluations of conversations, the guidance for the model."""
+"""Builds the services about quality: alerts and their thresholds, evaluations of conversations, the guidance for the
+model.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +32,7 @@ class Quality:
 
 
 def add_quality(work: Batuta, settings: Settings, llm: Consulta | None) -> Quality:
-    """Register the quality of the service. Without ``llm`` the rules evaluate conversations."""
+    """Register the alerts and the evaluations of conversations. Without ``llm`` the rules evaluate the conversations."""
     database, ids, clock = work.database, work.ids, work.clock
     guidance, quiet = Orientacoes(database, ids, clock), timedelta(hours=settings.qualidade_quieta_horas)
     asked = llm if settings.qualidade_model_enabled else None

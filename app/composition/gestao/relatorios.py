@@ -1,4 +1,4 @@
-"""Builds the reports: the service, its destinations, its jobs and its health check."""
+"""Builds the services of the reports: their figures, destinations, jobs and health check."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ class Reports:
 
 
 def add_reports(work: Batuta, settings: Settings) -> Reports:
-    """Register the reports. They are sent to SLACK_WEBHOOK_URL and ALERT_WEBHOOK_URL; if neither is set, they are only
-    stored.
+    """Register the services of the reports. Reports are sent to SLACK_WEBHOOK_URL and ALERT_WEBHOOK_URL; if neither is
+    set, they are only stored.
     """
     relatorios = Relatorios(work.database, destinations(work, settings), work.ids, work.clock)
     work.health.add(relatorios.check)

@@ -8,7 +8,7 @@ step done.
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
@@ -30,16 +30,14 @@ from app.contexts.mensagens.api import TIPOS, RegrasDeEnvio, Tipo
 from app.contexts.operacao.service import Eventos
 from batuta.kernel import Clock, mask_text
 from batuta.queues import NewItem
-from batuta.reasons import define, encode, reason_of_error
+from batuta.reasons import encode, reason_of_error
 from batuta.sql import AsJson, Database, Row, Transaction
-
-JOB_HELD = define("tarefa_suspensa", "the job is held")
 
 BATCH: Final = 500
 DUE_LIMIT: Final = 50
 WEEK: Final = timedelta(days=7)
 LONGEST_REASON: Final = 500
-Held: TypeAlias = Callable[[], Awaitable[Collection[str]]]
+Held: TypeAlias = Callable[[], Awaitable[Mapping[str, str]]]
 Rules: TypeAlias = Callable[[Any, str | None], Awaitable[RegrasDeEnvio]]
 
 
@@ -78,13 +76,13 @@ class Inicio:
         self._queries = start_queries(database.dialect)
 
     async def passar(self, held: Held | None = None) -> Resultado:
-        """Start the due campaigns that the rules permit to start, and conclude finished ones. Campaigns of the types in
-        ``held`` are skipped.
+        """Start the due campaigns that the rules permit to start, and conclude finished ones. ``held`` returns the types of
+        campaign that wait, each with the reason.
         """
         done = Resultado(recusadas={}, esperam={})
         now = self._clock.now()
         due = await self._database.all(self._queries.due, now=now, limit=DUE_LIMIT)
-        held_types = await held() if due and held is not None else ()
+        held_types = await held() if due and held is not None else {}
         for row in due:
             tipo = row["tipo_campanha"]
             why = await self.por_que_espera(tipo, held_types)
@@ -95,10 +93,10 @@ class Inicio:
         going = await self._database.one(self._queries.going)
         return done if going is None else replace(done, concluidas=await self._conclude())
 
-    async def por_que_espera(self, tipo: str, held_types: Collection[str]) -> str | None:
+    async def por_que_espera(self, tipo: str, held_types: Mapping[str, str]) -> str | None:
         """Return why a campaign of this type waits now, or None if it may start or continue."""
         if tipo in held_types:
-            return JOB_HELD()
+            return held_types[tipo]
         return espera(await self._rules(self._database, tipo), self._clock.now())
 
     async def conhecidos(self, ids: Sequence[str]) -> int:
@@ -131,7 +129,7 @@ class Inicio:
         return replace(done, iniciadas=done.iniciadas + began, enfileiradas=done.enfileiradas + queued)
 
     async def _begin(self, campanha: Devida) -> bool:
-        """Mark the campaign as started. Returns False if an operator stopped it meanwhile."""
+        """Mark the campaign as started. Returns False if an operator has stopped it."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             if not await transaction.run(self._queries.begin, id=campanha.id, now=now):

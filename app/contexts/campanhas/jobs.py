@@ -16,7 +16,7 @@ from batuta.kernel import Json
 from batuta.loops import Pace, Wakeup
 from batuta.reasons import code_of, define
 
-REFUSED = define("campanhas_recusadas", "refused: {ids}; `batuta campanhas ver` says why")
+REFUSED = define("campanhas_recusadas", "refused: {ids}; `batuta campanhas ver` shows the reasons")
 
 LOOK_EVERY: Final = timedelta(seconds=10)
 

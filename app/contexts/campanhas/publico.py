@@ -72,8 +72,8 @@ class Escolha:
 
 
 def ate(quem: Candidato, now: datetime, then: datetime) -> Candidato:
-    """Return the candidate as it will be at ``then``: a message of another campaign that is queued now counts as sent
-    by then.
+    """Return the facts as they will be at ``then``: a message of another campaign that is queued now counts as sent by
+    then.
     """
     return replace(quem, na_fila_de_outra=quem.na_fila_de_outra and then - now <= BETWEEN_CAMPAIGNS)
 
@@ -115,8 +115,8 @@ def escolher(
     ja_escolhidos: int,
     now: datetime,
 ) -> list[Escolha]:
-    """Decide about all candidates in a reproducible order. ``ja_escolhidos`` is the number of recipients that
-    an earlier, unfinished run has chosen.
+    """Choose the recipients among the candidates, in a reproducible order. ``ja_escolhidos`` is the number of
+    recipients that an earlier, unfinished run has chosen.
     """
     places, chosen = filtros.quantidade_alvo - ja_escolhidos, []
     for quem in sorted(candidatos, key=lambda each: _place(each, campanha_id if filtros.aleatorio else None)):

@@ -99,7 +99,7 @@ def candidato(row: Row) -> Candidato:
 
 
 def lists(**named: Any) -> dict[str, Any]:
-    """Return the lists for a statement, with an empty list for None. Another parameter of the statement states that
-    there is no restriction.
+    """Return the lists for a statement. None becomes an empty list; another parameter tells the statement that this
+    list does not restrict the result.
     """
     return {name: list(values or ()) for name, values in named.items()}

@@ -25,5 +25,5 @@ VALUES (:id, :chip_id, :from_status, :to_status, :reason, :triggered_by, :now);
 UPDATE chips
 SET tipo = :tipo, fase_warmup = :fase, pode_prospectar = pode_prospectar AND :sends, pode_followup = pode_followup AND :sends,
     pode_responder = pode_responder AND :sends, banned_at = CASE WHEN :is_banned THEN banned_at END,
-    ban_reason = CASE WHEN :is_banned THEN ban_reason END, updated_at = :now
+    ban_reason = CASE WHEN :is_banned THEN ban_reason END, warming_started_at = coalesce(:since, warming_started_at), updated_at = :now
 WHERE id = :id;

@@ -36,7 +36,10 @@ NUMBER_TAKEN = define("numero_repetido", "{instance} has the number of another c
 NO_ACTIVE_CHIP = define("sem_chip_ativo", "no chip is active: nothing could be sent")
 NO_LINE_SEEN = define("linhas_sem_resposta", "no connection could be checked ({why}): nothing was changed")
 DISCONNECTED = define("desconectados", "disconnected: {instances}")
-CHECK_AGAIN = define("desconectados_aguardando", "disconnected at this check, counted from the next one: {instances}")
+CHECK_AGAIN = define(
+    "desconectados_aguardando",
+    "disconnected at this check (counted only if still disconnected at the next one): {instances}",
+)
 NO_ANSWER_ABOUT = define("sem_resposta_de", "no answer about {instances}")
 
 SHOWN: Final = 10

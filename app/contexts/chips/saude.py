@@ -21,8 +21,8 @@ PROSPECTS, FOLLOWS_UP, ANSWERS = 60, 40, 20
 KEPT: Final = timedelta(seconds=30)
 GATEWAY_DOWN: Final = ("connectivity.evolution",)
 
-NOT_CONFIGURED = define("chips_sem_gateway", "no chips and no gateway: nothing is sent by WhatsApp here")
-NO_SENDER = define("chips_sem_emissor", "there is no chip that sends")
+NOT_CONFIGURED = define("chips_sem_gateway", "no chip and no gateway is configured: nothing is sent by WhatsApp")
+NO_SENDER = define("chips_sem_emissor", "no chip can send")
 NONE_AVAILABLE = define("chips_indisponiveis", "none of {total} chips is available")
 FEW_HEALTHY = define("chips_poucos_saudaveis", "fewer than 30 % of the chips are healthy")
 MANY_CIRCUITS_OPEN = define("chips_disjuntores_abertos", "more than half of the circuits are open")

@@ -17,7 +17,7 @@ from batuta import BatutaError
 from batuta.kernel import Ids, Json
 from batuta.sql import Dialect, Query, Transaction, load_queries
 
-BANS = {402: "402: shut out for a while", 403: "403: forbidden", 406: "406: shut out for good"}
+BANS = {402: "402: banned temporarily", 403: "403: forbidden", 406: "406: banned permanently"}
 LOGGED_OUT = 401
 IN_USE = frozenset({"warming", "ready", "active", "degraded", "cooldown", "recovery"})
 
@@ -34,6 +34,10 @@ class ChipQueries:
 
 class UnknownChip(BatutaError):
     sentence = "no chip has the instance {instance}: `batuta chips` lists all"
+
+
+class InicioNoFuturo(BatutaError):
+    sentence = "a chip cannot be in use since {day}, which is in the future: give the day of its first message"
 
 
 class StatusDoChip(StrEnum):
@@ -64,11 +68,16 @@ class Fase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisaoDoChip:
-    """An operator's changes to a chip. None leaves a value unchanged."""
+    """An operator's changes to a chip. None leaves a value unchanged.
+
+    ``em_uso_desde`` is the beginning of the day on which the number came into use, perhaps with another system. Trust
+    grows with this age.
+    """
 
     status: StatusDoChip | None = None
     tipo: TipoDeChip | None = None
     fase: Fase | None = None
+    em_uso_desde: datetime | None = None
 
 
 class Chips:
@@ -99,7 +108,7 @@ class Chips:
     async def cortar(
         self, transaction: Transaction, chip_id: str, status: str, code: int, *, by: str, now: datetime
     ) -> bool:
-        """Change a chip as the code requires with which WhatsApp closed its connection. Return whether the status
+        """Apply the consequence of the code with which WhatsApp closed the connection. Return whether the status
         changed.
         """
         if code in BANS:
@@ -133,6 +142,8 @@ class Chips:
         chip = await transaction.one(self._queries.chip, instance=instance)
         if chip is None:
             raise UnknownChip(instance=instance)
+        if (since := what.em_uso_desde) is not None and since > now:
+            raise InicioNoFuturo(day=f"{since:%Y-%m-%d}")
         after = {
             "status": str(what.status or chip["status"]),
             "tipo": str(what.tipo or chip["tipo"]),
@@ -145,11 +156,14 @@ class Chips:
             fase=after["fase"],
             sends=after["tipo"] == TipoDeChip.JULIA,
             is_banned=after["status"] == "banned",
+            since=since,
             now=now,
         )
         if after["status"] != chip["status"]:
             await self.mover(transaction, chip["id"], chip["status"], after["status"], why, by=by, now=now)
         props: dict[str, Json] = {"instance": instance, "por": by, "motivo": why, **after}
+        if since is not None:
+            props["em_uso_desde"] = f"{since:%Y-%m-%d}"
         await self._eventos.record(transaction, "chip_alterado", now=now, dedupe_key=None, source="ops", props=props)
         return after
 

@@ -40,7 +40,7 @@ class Conhecido:
 
 @dataclass(frozen=True, slots=True)
 class Nova:
-    """An instance that has no chip."""
+    """A gateway instance for which no chip is stored yet."""
 
     instance: Instancia
 
@@ -87,7 +87,7 @@ Mudanca: TypeAlias = Nova | Vista | Renomeada | Volta | Cortada | Sumida
 
 @dataclass(slots=True)
 class Plano:
-    """Changes to apply. ``doubts`` has contradictions that an operator must resolve; they change nothing."""
+    """Changes to apply. ``doubts`` lists contradictions that an operator must resolve; no chip changes because of them."""
 
     changes: list[Mudanca] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)

@@ -1,5 +1,5 @@
-"""Send requests to the gateway through its circuit breaker. Sends of messages are excluded, because the send protocol
-uses the breaker itself.
+"""Send requests to the gateway through its circuit breaker. Messages are not sent here, because the send protocol uses
+the breaker itself.
 """
 
 from collections.abc import Awaitable, Callable
@@ -38,8 +38,8 @@ class Disjuntor:
 
 
 def report_of(answer: object, call: str) -> EffectReport:
-    """Convert the result of a request to a report for the circuit. An unknown instance or group counts as a working
-    gateway.
+    """Convert the result of a request to a report for the circuit. The answer that an instance or group is unknown
+    counts as a success, because the gateway works.
     """
     if not isinstance(answer, Unavailable):
         return WORKED

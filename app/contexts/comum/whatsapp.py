@@ -155,8 +155,8 @@ class WhatsApp(Protocol):
         ...
 
     async def list_sent(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
-        """List the messages sent to this number since an instant, newest first. Used to find out whether an unknown
-        send succeeded.
+        """List the messages sent to this number since an instant, newest first. Used to find out whether a send without
+        an answer succeeded.
         """
         ...
 

@@ -64,6 +64,6 @@ class AoReceber(Protocol):
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
         """Act on an inbound message, in the transaction that records it. Called once per message.
 
-        Return a short name of the action for the sender (``reserva_pedida``, ``resposta``), or None if there was
-        none or only bookkeeping. If no listener acts, the message waits for a person of the team.
+        Return a short name of the action (``reserva_pedida``, ``resposta``). Return None if the sender of the message
+        would not notice the action. If every listener returns None, the message waits for a person of the team.
         """

@@ -142,7 +142,7 @@ class Estagios:
         return locked
 
     async def mover(self, transaction: Transaction, conversa_id: str, para: Estagio, *, now: datetime) -> bool:
-        """Set the stage. Return False if the conversation has ended, has this stage, or has the stage optout."""
+        """Set the stage. Return False if the conversation has ended, already has this stage, or is at the stage optout."""
         return bool(await transaction.run(self._queries.move, id=conversa_id, para=para.value, now=now))
 
     async def escalar(
@@ -206,8 +206,8 @@ class Estagios:
         await transaction.run(self._queries.note, id=conversa_id, **line, now=now)
 
     async def _call(self, transaction: Transaction, conversa_id: str, motivo: str, now: datetime) -> None:
-        """Ask the team for a person, because the conversation was escalated. Skip this if the doctor's open entry has
-        an urgent reason, because that entry has asked already.
+        """Ask the team for a person, because the conversation was escalated. Do nothing if the doctor's open entry in
+        the pending list already has an urgent reason, because the team was asked then.
         """
         row = await transaction.one(self._queries.need, id=conversa_id)
         assert row is not None
@@ -258,7 +258,7 @@ class Atendimento:
         limite: int,
         pular: int = 0,
     ) -> Sequence[Row]:
-        """List conversations, the most recently changed first. ``encerradas`` includes the ended ones."""
+        """List conversations, the most recently changed first. With ``encerradas``, the list includes ended ones."""
         return await self._database.all(
             self._queries.listed, com=com, estagio=estagio, encerradas=encerradas, limite=limite, pular=pular
         )
@@ -275,15 +275,14 @@ class Atendimento:
             )
 
     async def assumir(self, id: str, *, por: str, motivo: str) -> Mudada:
-        """Give the conversation to the person ``por``. From the commit on, the messages that Julia queued are held.
-
+        """Let the person ``por`` take over the conversation. After the commit, messages that Julia queued are held.
         Raises ConversaComPessoa if another person leads it.
         """
         async with self._database.transaction() as transaction:
             return await self.assumir_em(transaction, id, por=por, motivo=motivo)
 
     async def assumir_em(self, transaction: Transaction, id: str, *, por: str, motivo: str) -> Mudada:
-        """Give the conversation to the person ``por``, in the caller's transaction."""
+        """Let the person ``por`` take over the conversation, in the caller's transaction."""
         now, conversa = self._clock.now(), await self._estagios.travar(transaction, self._mensagens, id)
         if not await transaction.run(self._queries.take, id=id, por=por, now=now):
             if conversa["responsavel"] == por:
@@ -342,7 +341,7 @@ class Atendimento:
         return done
 
     async def contagem(self) -> Row:
-        """Return the number of open conversations that a person leads (``com_pessoa``), and of those that need a person
+        """Count the open conversations that a person leads (``com_pessoa``), and those that need a person and have none
         (``sem_responsavel``).
         """
         row = await self._database.one(self._queries.led)

@@ -1,4 +1,4 @@
-"""Calls for a person of the team, and changes of who leads a conversation.
+"""Requests for a person of the team to take care of a message, and changes of who leads a conversation.
 
 The listeners run in the transaction that opens the entry of the pending list, or that changes the conversation.
 """
@@ -12,7 +12,7 @@ from batuta.sql import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chamado:
-    """A call for a person. ``chave`` is the same for repeated calls about the same need."""
+    """A request for a person of the team. Repeated requests about the same need have the same ``chave``."""
 
     chave: str
     motivo: str  # a value of MotivoDaPendencia, or the reason of an escalation
@@ -22,17 +22,17 @@ class Chamado:
 
 class AoChamar(Protocol):
     async def chamada(self, transaction: Transaction, chamado: Chamado, *, now: datetime) -> None:
-        """React to a call for a person. Calls with the same ``chave`` may repeat."""
+        """Handle a request for a person. The same request may arrive twice, with the same ``chave``."""
 
 
 class AoMudar(Protocol):
     async def mudada(self, transaction: Transaction, conversa_id: str, *, now: datetime) -> None:
-        """React to a change of who leads the conversation, or to its end."""
+        """Handle a change of who leads the conversation, or its end."""
 
 
 class Chamados:
-    """The listeners of one process for calls and changes. The composition registers all of them before the process
-    starts.
+    """The listeners of one process for calls for a person, and for changes of who leads a conversation. The composition
+    registers all of them before the process starts.
     """
 
     def __init__(self) -> None:

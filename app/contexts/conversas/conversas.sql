@@ -55,7 +55,7 @@ SET message_count = message_count + 1, ultima_mensagem_em = :em, updated_at = :n
                  THEN 'respondeu' ELSE stage END
 WHERE id = :id;
 
--- write doctor_spoke: permit answers after an inbound message; an opt-out or a cooling-off period stays
+-- write doctor_spoke: permit answers after an inbound message; an opt-out and a rest stay unchanged
 INSERT INTO doctor_state (cliente_id, permission_state, last_inbound_at, updated_at) VALUES (:cliente_id, 'active', :em, :now)
 ON CONFLICT (cliente_id) DO UPDATE
 SET last_inbound_at = CASE WHEN doctor_state.last_inbound_at > excluded.last_inbound_at

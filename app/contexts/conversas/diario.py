@@ -1,4 +1,4 @@
-"""The journal of opt-outs and removals, a file beside the database.
+"""The journal of opt-outs and removals, a file outside the database.
 
 After a restore the journal supplies the requests made since the backup.
 
@@ -42,7 +42,9 @@ class Resumos:
         return digest(await self._id.settle(transaction, now=now), telefone)
 
     async def read(self, reading: Reading, telefone: str) -> str:
-        """Return the digest of a number, or an empty text if the database has no id and therefore no digest either."""
+        """Return the digest of a number, or an empty text if the database has no id. Without an id no digest was ever
+        stored.
+        """
         self._key = self._key or await self._id.read(reading)
         return "" if self._key is None else digest(self._key, telefone)
 

@@ -1,4 +1,4 @@
-"""Probable opt-outs: people who probably asked for no more messages. An operator decides.
+"""Probable opt-outs: people who probably asked for no more messages. An operator decides about each of them.
 
     a text is read as provavel ──▶ open: Julia sends nothing on its own initiative ──▶ parar: recorded as an opt-out
                                                                                   └──▶ seguir: messages are allowed again
@@ -31,7 +31,7 @@ class Decisao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duvida:
-    """A probable opt-out. ``texto`` and ``telefone`` are personal data, shown to operators and never logged."""
+    """A probable opt-out. ``texto`` and ``telefone`` are personal data, which operators see and no log contains."""
 
     id: str
     telefone: str
@@ -71,7 +71,7 @@ class DuvidasDeOptout:
         ]
 
     async def decidir(self, id: str, decisao: Decisao, *, por: str, motivo: str) -> int:
-        """Decide an open question, and return the number of queued messages that were cancelled.
+        """Store the decision on an open question, and return the number of queued messages that were cancelled.
 
         Raises DuvidaDesconhecida if the question is not open.
         """

@@ -41,12 +41,14 @@ class MotivoDaPendencia(StrEnum):
     CONFIRMAR_VAGA = "confirmar_vaga"  # a doctor took a vacancy of a group: its author has to confirm it
 
 
-# Reasons that need a person soon. An open entry takes such a reason over, and the team is notified again.
+# Reasons that need a person soon. If an open entry gets such a reason, the team is notified again.
 URGENTES: Final = (MotivoDaPendencia.PEDE_PESSOA, MotivoDaPendencia.OBJECAO_GRAVE)
 
 
 def chave_do_chamado(pendencia_id: str, *, urgente: bool) -> str:
-    """Return the key of the call for an entry of the pending list: one for the entry, one more if it becomes urgent."""
+    """Return the key of the call for a person about an entry of the pending list. An entry that becomes urgent gets a
+    second key, so that the team is called again.
+    """
     return f"pendencia:{pendencia_id}:urgente" if urgente else f"pendencia:{pendencia_id}"
 
 

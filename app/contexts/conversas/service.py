@@ -98,12 +98,31 @@ class Conversas:
         if not mensagem.feitos:
             await self._leave_to_person(transaction, fato, mensagem, now)
 
-    async def _identify(self, transaction: Transaction, fato: Recebida, now: datetime) -> MensagemRecebida:
-        """Find the person, the conversation and the meaning of an inbound message."""
+    async def historica(self, transaction: Transaction, fato: Recebida, *, now: datetime) -> None:
+        """Apply an opt-out of an old message, and link its author to the telephone number. Only an opt-out is recorded.
+        No listener is called, because an old message needs no answer.
+        """
+        await self.telefone_de(transaction, fato.de, now=now)
+        if not fato.texto or ler(fato.texto).opt_out is OptOut.NAO:
+            return
+        mensagem = await self._identify(transaction, fato, now, opens=False)
+        if await self._record_inbound(transaction, fato, mensagem):
+            await self._obey(transaction, fato, mensagem, now)
+
+    async def _identify(
+        self, transaction: Transaction, fato: Recebida, now: datetime, *, opens: bool = True
+    ) -> MensagemRecebida:
+        """Find the person, the conversation and the meaning of an inbound message. ``opens`` opens a conversation with a
+        known person who has none.
+        """
         telefone = await self.telefone_de(transaction, fato.de, now=now)
         person = None if telefone is None else await self._person(transaction, telefone)
         chip_id = await self._chip(transaction, fato.instance)
-        talk = None if person is None else await self._open_conversation(transaction, person["id"], chip_id, now)
+        talk = (
+            await self._open_conversation(transaction, person["id"], chip_id, now)
+            if opens and person is not None
+            else None
+        )
         return MensagemRecebida(
             message_id=fato.message_id,
             cliente_id=None if person is None else str(person["id"]),
@@ -142,7 +161,7 @@ class Conversas:
     async def _obey(
         self, transaction: Transaction, fato: Recebida, mensagem: MensagemRecebida, now: datetime
     ) -> str | None:
-        """Apply an opt-out, or record a probable one for an operator. Returns None if the message is neither."""
+        """Apply an opt-out, or record a probable one for an operator. Return None if the text is neither."""
         leitura, cliente_id, telefone = mensagem.leitura, mensagem.cliente_id, mensagem.telefone
         if telefone is None or leitura.opt_out is OptOut.NAO:
             return None
@@ -241,8 +260,8 @@ class Conversas:
         return str((await self._open_conversation(transaction, cliente_id, chip_id, now))["id"])
 
     async def telefone_de(self, transaction: Transaction, quem: Address, *, now: datetime) -> str | None:
-        """Return the number of an address, if known. If an event has a hidden address and its number, the number is
-        stored for later.
+        """Return the phone number of an address, if it is known. If an event contains both a hidden address and its
+        number, the number is stored for later.
         """
         if quem.lid is None:
             return quem.telefone
@@ -274,7 +293,9 @@ class Conversas:
     async def parar_numero(
         self, transaction: Transaction, telefone: str, *, origem: str, now: datetime
     ) -> tuple[str | None, int]:
-        """Opt out a number. Return its doctor, if there is one, and the number of queued messages that were cancelled."""
+        """Record the opt-out of a phone number. Return its doctor, if there is one, and how many queued messages were
+        cancelled.
+        """
         cliente_id = await self._doctor(transaction, telefone)
         return cliente_id, await self._stop(transaction, cliente_id, telefone, origem=origem, nome=None, now=now)
 
@@ -313,7 +334,9 @@ class Conversas:
         return True
 
     async def _note(self, transaction: Transaction, kind: Kind, telefone: str, now: datetime) -> None:
-        """Write the journal before the commit. An extra entry is harmless, but a restore would lose a missing one."""
+        """Write the journal entry before the commit. An entry without a commit is harmless; a commit without an entry
+        would be lost by a restore.
+        """
         if self._diario is None or await self._diario.note(transaction, kind, telefone, now=now):
             return
         await self._eventos.record(transaction, "optout_fora_do_diario", now=now, dedupe_key=None)

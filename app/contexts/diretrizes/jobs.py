@@ -14,8 +14,8 @@ from batuta.reasons import define, reason_of_error
 BRIEFING: Final = "briefing"
 PRIORITIES: Final = "vagas_prioritarias"
 NOT_TEXT = define("documento_ilegivel", "the document is not text in UTF-8: save it again as plain Markdown")
-NO_DOCUMENT = define("documento_ausente", "{onde} has no {documento}: `examples/briefing` shows how to write one")
-REJECTED = define("documento_invalido", "{documento} changed nothing: {motivo}; correct it, then run this job again")
+NO_DOCUMENT = define("documento_ausente", "{onde} has no document {documento}: `examples/briefing` has a model")
+REJECTED = define("documento_invalido", "{documento} was ignored: {motivo}; correct it, then run this job again")
 
 
 class Urgentes(Protocol):
@@ -31,7 +31,7 @@ class Urgentes(Protocol):
 
 class Urgencias(Protocol):
     async def marcar(self, itens: Sequence[Mapping[str, Any]]) -> Urgentes:
-        """Make exactly the vacancies urgent that the briefing names."""
+        """Mark as urgent exactly the vacancies that the briefing names."""
         ...
 
 
@@ -50,7 +50,9 @@ class DirectiveJobs:
         return {"sincronizar-briefing": self.sincronizar_briefing, "sync-templates": self.sincronizar_templates}
 
     async def sincronizar_briefing(self, call: JobCall) -> Outcome:
-        """Apply the newest briefing if it has changed, and make the vacancies urgent that the briefing in force names."""
+        """Apply the newest briefing if it has changed. Then mark as urgent the vacancies that the briefing in force
+        names.
+        """
         try:
             document = await self._fonte.briefing()
         except FonteIndisponivel as error:
@@ -63,7 +65,7 @@ class DirectiveJobs:
         return _outcome([result], await self._urgent())
 
     async def sincronizar_templates(self, call: JobCall) -> Outcome:
-        """Apply the newest template of each type of campaign, if it has changed. An invalid template does not prevent
+        """Apply the newest template of each type of campaign, if it has changed. An invalid template does not affect
         the others.
         """
         try:
@@ -81,7 +83,7 @@ class DirectiveJobs:
         return _outcome(results)
 
     async def _urgent(self) -> dict[str, Json]:
-        """Make the vacancies urgent that the briefing in force names, and return their figures."""
+        """Mark as urgent the vacancies that the briefing in force names, and return the counts."""
         if self._urgencias is None:
             return {}
         named = [row["conteudo"] for row in await self._diretrizes.ativas() if row["tipo"] == PRIORITIES]

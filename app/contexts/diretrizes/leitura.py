@@ -14,8 +14,8 @@ from batuta.kernel import Json
 from batuta.reasons import Reason, define
 
 LONGEST: Final = 64 * 1024
-NO_SECTION = define("documento_sem_secao", "no section is known: write one of the headings {secoes}, each after ##")
-REPEATED = define("documento_secao_repetida", "section {secao} occurs twice: join both")
+NO_SECTION = define("documento_sem_secao", "no known section: use at least one of the headings {secoes}, each after ##")
+REPEATED = define("documento_secao_repetida", "section {secao} occurs twice: merge the two")
 TOO_LONG = define("documento_longo", "the document has more than {most} characters: shorten it")
 EMPTY_SECTION = define("documento_secao_vazia", "section {secao} has no text: write it, or remove the heading")
 UNKNOWN_SECTION = define("aviso_secao", "section {secao} is unknown and was ignored")

@@ -1,7 +1,7 @@
 """Apply documents of operators as directives, in one transaction for each document.
 
-A document with an unchanged hash changes nothing. An invalid document is recorded and changes no directive. A section
-that a new version omits ends its directive. Every version remains stored.
+A document with an unchanged hash changes nothing. An invalid document is recorded and changes no directive. If a
+new version omits a section, the directive of this section ends. Every version remains stored.
 """
 
 import hashlib

@@ -5,7 +5,16 @@ SELECT message.tipo, message.conteudo, message.telefone_destino, message.metadat
        doctor.opt_out OR doctor.status IN ('optout', 'opt_out') AS "opt_out [BOOLEAN]", doctor.opted_out, doctor.deleted_at,
        state.permission_state, state.cooling_off_until, state.next_allowed_at, state.last_inbound_at,
        campaign.status AS campanha_status, campaign.tipo_campanha, message.chip_id,
-       CASE WHEN message.envio_hash IS NOT NULL THEN chip.instance_name END AS tentada_por,
+       CASE WHEN message.envio_hash IS NOT NULL THEN coalesce(chip.instance_name, message.conta_id) END AS tentada_por,
+       message.conta_id,
+       message.conta_id IS NOT NULL AND EXISTS (
+           SELECT 1 FROM fila_mensagens AS earlier
+           WHERE earlier.conta_id = message.conta_id AND earlier.cliente_id = message.cliente_id
+             AND (earlier.created_at, earlier.id) < (message.created_at, message.id)
+             AND (earlier.envio_estado IN ('intent', 'unknown')
+                  OR earlier.envio_estado IS NULL AND earlier.status IN ('pendente', 'processando')
+                     AND (earlier.tentativas > 0 OR coalesce(earlier.devida_em, earlier.created_at) <= :now)
+                     AND earlier.agendar_para <= :soon)) AS "atras_de_outra [BOOLEAN]",
        EXISTS (SELECT 1 FROM external_contacts AS other WHERE other.telefone IN (message.telefone_destino, :other_form)
                AND other.permission_state = 'opted_out')
            OR EXISTS (SELECT 1 FROM optouts_do_diario WHERE digest = :digest) AS "externo_parou [BOOLEAN]",
@@ -64,7 +73,7 @@ WHERE message.id = :id AND message.fence = :fence AND message.lease_until IS NOT
 -- write intend: store the intent; from here on the message counts as possibly sent until proved otherwise
 UPDATE fila_mensagens
 SET envio_estado = 'intent', envio_desde = :now, envio_hash = :hash, envio_reserva = :reserva, envio_buscas = 0, chip_id = :chip_id,
-    conversa_id = :conversa_id, updated_at = :now
+    conta_id = :conta_id, conversa_id = :conversa_id, updated_at = :now
 WHERE id = :id AND fence = :fence AND lease_until > :now AND envio_estado IS NULL AND NOT cancelamento_pedido;
 
 -- write park_unproven: park a message after a restore, because there is no proof whether it was sent; an operator
@@ -131,16 +140,18 @@ WHERE NOT reprocessado AND NOT EXISTS (SELECT 1 FROM fila_mensagens AS dead
 -- rescued first, so that a later rescue cannot release it after it was found
 SELECT message.id, message.fence, message.cliente_id, message.conversa_id, message.campanha_id, message.telefone_destino,
        message.conteudo, message.tipo, message.envio_estado, message.envio_desde, message.envio_hash, message.envio_reserva,
-       message.envio_buscas, message.chip_id, message.tentativas, message.max_tentativas, message.cancelamento_pedido,
-       message.metadata, chip.instance_name
+       message.envio_buscas, message.chip_id, message.conta_id, message.tentativas, message.max_tentativas,
+       message.cancelamento_pedido, message.metadata, message.created_at,
+       coalesce(chip.instance_name, message.conta_id) AS instance_name
 FROM fila_mensagens AS message LEFT JOIN chips AS chip ON chip.id = message.chip_id
-WHERE message.envio_estado IN ('intent', 'unknown') AND message.lease_until IS NULL
+WHERE message.fila = :fila AND message.envio_estado IN ('intent', 'unknown') AND message.lease_until IS NULL
 ORDER BY message.envio_buscas, message.envio_desde LIMIT :limit;
 
 -- read doubts: every message in doubt, for operators
 SELECT message.id, message.envio_estado, message.envio_desde, message.tipo, message.tentativas, message.outcome_reason_code,
-       chip.instance_name
+       coalesce(chip.instance_name, account.nome) AS instance_name
 FROM fila_mensagens AS message LEFT JOIN chips AS chip ON chip.id = message.chip_id
+LEFT JOIN telegram_contas AS account ON account.id = message.conta_id
 WHERE message.envio_estado IS NOT NULL ORDER BY message.envio_desde LIMIT :limit;
 
 -- write looked: record a search that ended without proof
@@ -168,8 +179,8 @@ ORDER BY witness.enviada_em DESC LIMIT 1;
 SELECT id FROM fila_mensagens WHERE provider_message_id = :message_id AND id <> :id;
 
 -- read message: one queued message
-SELECT id, fence, status, envio_estado, cliente_id, conversa_id, campanha_id, telefone_destino, conteudo, tipo, chip_id, metadata, envio_reserva,
-       tentativas
+SELECT id, fence, status, envio_estado, cliente_id, conversa_id, campanha_id, telefone_destino, conteudo, tipo, chip_id, conta_id, metadata,
+       envio_reserva, tentativas
 FROM fila_mensagens WHERE id = :id;
 
 -- read expired: due messages that may have waited too long

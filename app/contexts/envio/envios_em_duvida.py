@@ -1,21 +1,19 @@
-"""Resolve messages in doubt. The answer of the gateway was lost, so these messages may or may not have been sent.
+"""Resolve messages in doubt. The answer of the channel was lost, so these messages may or may not have been sent.
 
-in doubt ─▶ an echo or the gateway's message store has it ──▶ enviada
-         ─▶ after two minutes the instance is online and does
-            not have it, but has the message sent before it ─▶ pendente: it may be sent again
-         ─▶ no proof within half an hour ───────────────────▶ parked: an operator decides
+in doubt ─▶ an echo or the channel's search finds it ──▶ enviada
+         ─▶ the channel proves that it was not sent ────▶ pendente: it may be sent again
+         ─▶ no proof within half an hour ───────────────▶ parked: an operator decides
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from app.contexts.comum.whatsapp import Conexao, Unavailable, WhatsApp
+from app.contexts.envio.canal import BEFORE, Ausente, Canal, Incerta
 from app.contexts.envio.registro import FOUND_AGAIN, Achada, Duvida, Mensagem, Registro
-from app.contexts.envio.testemunho import BEFORE, remembers
-from app.contexts.mensagens.api import FILA_MENSAGENS, Desfecho, EnvioEstado, StatusDaMensagem
+from app.contexts.mensagens.api import Desfecho, EnvioEstado, StatusDaMensagem
 from batuta import Again, BatutaError, Idle
 from batuta.errors import StoreUnavailable
 from batuta.events import Events, ItemCrashed
@@ -24,39 +22,15 @@ from batuta.loops import Pace, Wakeup
 from batuta.reasons import define
 from batuta.sql import AuditLog, Database, Transaction, is_uuid
 
-# The echo and the gateway's message store may lag behind the send.
-PROOF_AFTER: Final = timedelta(minutes=2)
 GIVE_UP_AFTER: Final = timedelta(minutes=30)
 LOOK_EVERY: Final = timedelta(seconds=10)
 # A search that takes longer is stopped and repeated at the next tick, because other doubts wait behind it.
 ONE_WITHIN: Final = timedelta(minutes=1)
 BATCH: Final = 50
-FORGETS = define(
-    "gateway_esquece",
-    "the gateway has neither this message nor the one sent before it: it deletes messages and may have deleted this one",
-)
 SAID_BY_PERSON = define("dito_por_pessoa", "decided by an operator")
 CRASHED = define("busca_falhou", "{error} during the search")
-STOPPED = define("interrompida", "stopped")
+STOPPED = define("interrompida", "interrupted")
 NEVER_ARRIVED = define("nunca_chegou", "the message never reached the gateway")
-ECHO_PENDING = define("eco_pendente", "the confirmation of the send may still arrive")
-CHIP_GONE = define("chip_sumiu", "the chip of the message no longer exists")
-GATEWAY_AWAY = define("gateway_fora", "the gateway does not answer: {why}")
-LINE_DOWN = define(
-    "linha_fora", "the gateway does not have the message, but the instance is offline and the answer may be incomplete"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Ausente:
-    """Proof that the message was not sent."""
-
-
-@dataclass(frozen=True, slots=True)
-class Incerta:
-    """No proof yet whether the message was sent."""
-
-    why: str
 
 
 class NotInDoubt(BatutaError):
@@ -72,18 +46,21 @@ class Reconciliador:
     def __init__(
         self,
         database: Database,
-        line: WhatsApp,
+        canal: Canal,
+        fila: str,
         registro: Registro,
         audit: AuditLog,
         clock: Clock,
         events: Events,
         on_return: Callable[[], None] = lambda: None,
+        name: str = "reconciliador",
     ) -> None:
         """Build the loop. It calls ``on_return`` when a message may be sent again."""
-        self.name = "reconciliador"
+        self.name = name
         self.wakeup = Wakeup()
         self._database = database
-        self._line = line
+        self._canal = canal
+        self._fila = fila
         self._registro = registro
         self._audit = audit
         self._clock = clock
@@ -96,7 +73,16 @@ class Reconciliador:
 
     async def look(self) -> int:
         """Examine one batch of messages in doubt, and return how many of them were resolved."""
-        doubts = await self._registro.in_doubt(self._database, limit=BATCH)
+        by_sender: dict[str | None, list[Duvida]] = {}
+        for doubt in await self._registro.in_doubt(self._database, self._fila, limit=BATCH):
+            by_sender.setdefault(doubt.instance, []).append(doubt)
+        # At the same time, so that a chip or account that does not answer delays only its own messages.
+        searches = await asyncio.gather(*map(self._reconcile_all, by_sender.values()), return_exceptions=True)
+        if failed := [each for each in searches if isinstance(each, BaseException)]:
+            raise failed[0]
+        return sum(each for each in searches if isinstance(each, int))
+
+    async def _reconcile_all(self, doubts: Sequence[Duvida]) -> int:
         return sum([await self._reconcile_one(doubt) for doubt in doubts])
 
     async def decide(self, id: str, *, sent: bool, by: str) -> None:
@@ -119,9 +105,7 @@ class Reconciliador:
                 done = await self._registro.record_delivery(
                     transaction,
                     mensagem,
-                    f"decidida:{id}",
-                    mensagem.telefone,
-                    em=now,
+                    Achada(f"decidida:{id}", mensagem.telefone, now),
                     now=now,
                     reason=SAID_BY_PERSON(),
                 )
@@ -141,7 +125,7 @@ class Reconciliador:
             case Raised(error=StoreUnavailable() as away):
                 raise away  # every other doubt would fail too
             case Raised(error=error):
-                self._events.emit(ItemCrashed(FILA_MENSAGENS.name, doubt.mensagem.id, error))
+                self._events.emit(ItemCrashed(self._fila, doubt.mensagem.id, error))
                 why = CRASHED(error=name_of(error))
             case Late(error=why):
                 pass
@@ -153,16 +137,9 @@ class Reconciliador:
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             match found:
-                case Achada(message_id=message_id, jid=jid, em=em):
+                case Achada() as achada:
                     return await self._registro.record_delivery(
-                        transaction,
-                        doubt.mensagem,
-                        message_id,
-                        jid,
-                        em=em,
-                        now=now,
-                        reason=FOUND_AGAIN(),
-                        is_proof=True,
+                        transaction, doubt.mensagem, achada, now=now, reason=FOUND_AGAIN(), is_proof=True
                     )
                 case Ausente():
                     return await self._retry_or_end(transaction, doubt, now)
@@ -206,23 +183,4 @@ class Reconciliador:
         since = doubt.since - BEFORE
         if echo := await self._registro.echo(self._database, doubt.mensagem, doubt.hash, doubt.instance, since=since):
             return echo
-        if self._clock.now() - doubt.since < PROOF_AFTER:
-            return Incerta(ECHO_PENDING())
-        if doubt.instance is None:
-            return Incerta(CHIP_GONE())
-        return await self._ask_gateway(doubt, doubt.instance, since)
-
-    async def _ask_gateway(self, doubt: Duvida, instance: str, since: datetime) -> Achada | Ausente | Incerta:
-        sent = await self._line.list_sent(instance, doubt.mensagem.telefone, since=since)
-        if isinstance(sent, Unavailable):
-            return Incerta(GATEWAY_AWAY(why=sent.why))
-        for each in sent:
-            if each.conteudo_hash == doubt.hash and not await self._registro.is_taken(
-                self._database, doubt.mensagem, each.id
-            ):
-                return Achada(each.id, each.jid, each.em)
-        connection = await self._line.connection(instance)
-        if connection is not Conexao.OPEN:
-            return Incerta(LINE_DOWN())
-        is_proof = await remembers(self._database, self._registro, self._line, instance, doubt.since)
-        return Ausente() if is_proof else Incerta(FORGETS())
+        return await self._canal.look_up(doubt)

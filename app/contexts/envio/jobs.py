@@ -20,7 +20,7 @@ BATCH: Final = 500
 
 
 class Contagem:
-    """Counts the messages that this process sends or ends, as a listener of every type."""
+    """Listener for every type of message. It counts the messages that this process sends or ends."""
 
     def __init__(self) -> None:
         self.enviadas = 0

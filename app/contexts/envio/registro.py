@@ -27,9 +27,11 @@ from batuta.queues import LONGEST_ERROR, Lease
 from batuta.reasons import define, encode
 from batuta.sql import Dialect, Query, Reading, Row, Transaction, load_queries
 
-FOUND_AGAIN = define("achada", "found later")
+FOUND_AGAIN = define("achada", "the message was found later")
 
 WEEK = timedelta(days=7)
+# On Telegram a message waits for an earlier one in the same chat that is due within this time.
+IN_ORDER = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class Mensagem:
     tipo: str
     metadata: Mapping[str, Any]
     chip_id: str | None = None
+    conta_id: str | None = None  # the account of Telegram; None on WhatsApp
     reserva: str | None = None
 
 
@@ -141,13 +144,13 @@ class Registro:
         self._rates = rates
 
     async def alone(self, transaction: Transaction, cliente_id: str) -> None:
-        """Lock one doctor, so that decisions about two messages to the doctor run one after the other and the second
-        sees the first.
+        """Lock one doctor until the transaction ends, so that decisions about two messages to the same doctor run one
+        after the other.
         """
         await self._mensagens.travar(transaction, cliente_id)
 
     async def facts(self, reading: Reading, lease: Lease, hash: str, *, now: datetime) -> Fatos | None:
-        """Return the facts that decide about a message, or None if the lease is lost."""
+        """Return the facts from which the decision about a message is made, or None if the lease is lost."""
         inbound, telefone = lease.row["metadata"].get("inbound_message_id"), lease.row["telefone_destino"]
         row = await reading.one(
             self._queries.facts,
@@ -159,6 +162,7 @@ class Registro:
             chave=chave(telefone),
             digest=await self._resumos.read(reading, telefone),
             week_ago=now - WEEK,
+            soon=now + IN_ORDER,
             now=now,
         )
         return None if row is None else _facts(lease, row)
@@ -166,7 +170,7 @@ class Registro:
     async def intend(
         self, transaction: Transaction, lease: Lease, mensagem: Mensagem, hash: str, *, now: datetime
     ) -> bool:
-        """Store the intent to send. Returns False if the lease is lost, or an operator asked for the message to stop."""
+        """Store the intent to send. Returns False if the lease is lost, or if an operator stopped the message."""
         return bool(
             await transaction.run(
                 self._queries.intend,
@@ -175,6 +179,7 @@ class Registro:
                 hash=hash,
                 reserva=mensagem.reserva,
                 chip_id=mensagem.chip_id,
+                conta_id=mensagem.conta_id,
                 conversa_id=mensagem.conversa_id,
                 now=now,
             )
@@ -198,10 +203,8 @@ class Registro:
         self,
         transaction: Transaction,
         mensagem: Mensagem,
-        message_id: str,
-        jid: str,
+        achada: Achada,
         *,
-        em: datetime,
         now: datetime,
         bypass: str | None = None,
         reason: str | None = None,
@@ -217,8 +220,8 @@ class Registro:
             self._queries.left,
             id=mensagem.id,
             fence=mensagem.fence,
-            message_id=message_id,
-            em=em,
+            message_id=achada.message_id,
+            em=achada.em,
             outcome=outcome.value,
             reason=encode(bypass or reason, LONGEST_ERROR),
             is_proof=is_proof,
@@ -228,11 +231,11 @@ class Registro:
             return False
         if mensagem.reserva is not None:
             await self._rates.confirm(mensagem.reserva, within=transaction)
-        await self._conversas.saiu(transaction, _saida(mensagem, message_id, jid, em))
-        await self._count(transaction, mensagem, message_id, em, now)
+        await self._conversas.saiu(transaction, _saida(mensagem, achada))
+        await self._count(transaction, mensagem, achada.message_id, achada.em, now)
         if bypass is not None:
             await self._record_outcome(transaction, mensagem, "envio_com_bypass", outcome, now)
-        await self._mensagens.ouvintes.enviada(transaction, _ended(mensagem, outcome, em))
+        await self._mensagens.ouvintes.enviada(transaction, _ended(mensagem, outcome, achada.em))
         return True
 
     async def record_end(
@@ -263,8 +266,8 @@ class Registro:
         await self._mensagens.ouvintes.encerrada(transaction, _ended(mensagem, desfecho, now))
         return True
 
-    async def in_doubt(self, reading: Reading, *, limit: int) -> list[Duvida]:
-        return [_doubt(row) for row in await reading.all(self._queries.in_doubt, limit=limit)]
+    async def in_doubt(self, reading: Reading, fila: str, *, limit: int) -> list[Duvida]:
+        return [_doubt(row) for row in await reading.all(self._queries.in_doubt, fila=fila, limit=limit)]
 
     async def doubts(self, reading: Reading, *, limit: int) -> list[Row]:
         """List messages in doubt for operators, without phone numbers and texts."""
@@ -322,8 +325,8 @@ class Registro:
     async def echo(
         self, reading: Reading, mensagem: Mensagem, hash: str, instance: str | None, *, since: datetime
     ) -> Achada | None:
-        """Return the gateway's report that this chip sent this text to this number, unless the report belongs to
-        another queued message.
+        """Return the gateway's report that this chip sent this text to this number. A report that belongs to another
+        queued message does not count.
         """
         for echo in await self._conversas.ecos(reading, mensagem.telefone, hash, since=since):
             if echo.fila_id is None and echo.instance == instance:
@@ -333,7 +336,7 @@ class Registro:
     async def witness(self, reading: Reading, instance: str, *, before: datetime, since: datetime) -> Testemunha | None:
         """Return the last message that this chip sent.
 
-        A gateway that has lost it cannot prove that another message was not sent.
+        A gateway that no longer has this message cannot prove that another one was not sent.
         """
         row = await reading.one(self._queries.witness, instance=instance, before=before, since=since)
         return (
@@ -424,10 +427,10 @@ def _ended(mensagem: Mensagem, desfecho: Desfecho, em: datetime) -> MensagemEnce
     )
 
 
-def _saida(mensagem: Mensagem, message_id: str, jid: str, em: datetime) -> Saida:
+def _saida(mensagem: Mensagem, achada: Achada) -> Saida:
     return Saida(
-        message_id=message_id,
-        jid=jid,
+        message_id=achada.message_id,
+        jid=achada.jid,
         telefone=mensagem.telefone,
         cliente_id=mensagem.cliente_id,
         conversation_id=mensagem.conversa_id,
@@ -435,7 +438,7 @@ def _saida(mensagem: Mensagem, message_id: str, jid: str, em: datetime) -> Saida
         campaign_id=mensagem.campanha_id,
         texto=mensagem.texto,
         autor="humano" if mensagem.tipo == BY_PERSON else "julia",
-        em=em,
+        em=achada.em,
     )
 
 
@@ -455,6 +458,7 @@ def _facts(lease: Lease, row: Row) -> Fatos:
             tipo=row["tipo"],
             metadata=metadata,
             chip_id=row["chip_id"],
+            conta_id=row["conta_id"],
         ),
         pedido=PedidoDeEnvio(
             tipo=row["tipo"],
@@ -466,6 +470,7 @@ def _facts(lease: Lease, row: Row) -> Fatos:
             is_obsolete=row["sem_assunto"],
             vacancy_taken=row["vaga_ocupada"],
             followup_superseded=row["followup_superado"],
+            behind_another=row["atras_de_outra"],
             campaign_status=row["campanha_status"],
             same_words_at=row["mesmas_palavras_em"],
             proves_inbound=row["prova_entrada"],
@@ -511,6 +516,7 @@ def _message(row: Row) -> Mensagem:
         tipo=row["tipo"],
         metadata=row["metadata"] or {},
         chip_id=row["chip_id"],
+        conta_id=row["conta_id"],
         reserva=row["envio_reserva"],
     )
 

@@ -1,7 +1,7 @@
 """Keep sent messages, opt-outs and removals when an older backup replaces the database.
 
-If the replaced database can be read, its facts win. Otherwise opt-outs and removals come from the journal, and each
-queued message is searched for at the gateway before it is sent (``envio``).
+If the replaced database can be read, its facts take precedence. Otherwise opt-outs and removals come from the journal,
+and each queued message is searched for at the gateway before it is sent (``envio``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from batuta.sql import (
 
 _CHANGED = (
     "id", "status", "tentativas", "erro", "enviada_em", "finalizada_em", "outcome", "outcome_reason_code", "outcome_at", "chip_id",
-    "provider_message_id", "envio_estado", "envio_desde", "envio_hash", "cancelamento_pedido", "updated_at",
+    "conta_id", "provider_message_id", "envio_estado", "envio_desde", "envio_hash", "cancelamento_pedido", "updated_at",
 )  # fmt: skip
 
 
@@ -41,6 +41,7 @@ class RestoreQueries:
     doctors: Query
     campaigns: Query
     chips: Query
+    accounts: Query
     take_over: Query
     unmatched: Query
 
@@ -112,6 +113,7 @@ class Restauracao:
             "cliente_id": self._queries.doctors,
             "campanha_id": self._queries.campaigns,
             "chip_id": self._queries.chips,
+            "conta_id": self._queries.accounts,
         }
 
     async def _ids(self, new: Transaction, query: Query) -> set[object]:

@@ -1,7 +1,7 @@
 -- read messages: messages changed since an instant that have ended, are in progress or in doubt
 SELECT id, cliente_id, campanha_id, telefone_destino, conteudo, tipo, prioridade, status, agendar_para, metadata, tentativas,
        max_tentativas, erro, enviada_em, finalizada_em, outcome, outcome_reason_code, outcome_at, chip_id, provider_message_id,
-       envio_estado, envio_desde, envio_hash, cancelamento_pedido, created_at, updated_at, devida_em
+       envio_estado, envio_desde, envio_hash, cancelamento_pedido, created_at, updated_at, devida_em, fila, conta_id
 FROM fila_mensagens
 WHERE coalesce(updated_at, created_at) >= :since AND (status NOT IN ('pendente', 'processando') OR envio_estado IS NOT NULL);
 
@@ -31,10 +31,13 @@ SELECT id FROM campanhas;
 -- read chips: existing ids of chips
 SELECT id FROM chips;
 
+-- read accounts: existing ids of accounts of Telegram
+SELECT id FROM telegram_contas;
+
 -- write take_over: copy the state that a message has in the replaced database
 UPDATE fila_mensagens
 SET status = :status, tentativas = :tentativas, erro = :erro, enviada_em = :enviada_em, finalizada_em = :finalizada_em, outcome = :outcome,
-    outcome_reason_code = :outcome_reason_code, outcome_at = :outcome_at, chip_id = :chip_id, provider_message_id = :provider_message_id,
+    outcome_reason_code = :outcome_reason_code, outcome_at = :outcome_at, chip_id = :chip_id, conta_id = :conta_id, provider_message_id = :provider_message_id,
     envio_estado = :envio_estado, envio_desde = :envio_desde, envio_hash = :envio_hash, cancelamento_pedido = :cancelamento_pedido,
     updated_at = :updated_at, envio_reserva = NULL, lease_until = NULL, owner = NULL
 WHERE id = :id;

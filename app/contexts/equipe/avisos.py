@@ -48,8 +48,8 @@ LONGEST_DETAIL: Final = 500
 # Reason of the notice that the briefing changed.
 BRIEFING: Final = "briefing"
 
-NOT_NEEDED = define("aviso_desnecessario", "a person has the conversation, or the message was answered")
-NO_DESTINATION = define("aviso_sem_destino", "{destino} is not configured any more")
+NOT_NEEDED = define("aviso_desnecessario", "a person has taken over the conversation, or the message was answered")
+NO_DESTINATION = define("aviso_sem_destino", "{destino} is no longer configured")
 REFUSED = define("aviso_recusado", "{destino} did not accept the notice ({why}): check its address")
 UNCERTAIN = define(
     "aviso_incerto",
@@ -117,7 +117,7 @@ class Avisos:
         await self.fila.put(items, within=transaction)
 
     async def aplicado(self, transaction: Transaction, aplicado: Aplicado) -> None:
-        """Queue one notice for each destination, which states that the briefing changed."""
+        """Queue one notice that the briefing changed for each destination."""
         if aplicado.documento != BRIEFING or not aplicado.mudou or self.fila is None:
             return
         detail = f"{', '.join(aplicado.mudou)} (avisos: {len(aplicado.avisos)})"

@@ -1,4 +1,4 @@
-"""The help desk where people of the team answer doctors, as Julia needs it. Chatwoot is the implementation."""
+"""Interface to the help desk, in which people of the team answer doctors. Chatwoot implements it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class Central(Protocol):
 
     async def publicar(self, central_id: int, publicacao: Publicacao) -> Falha | None: ...
     async def etiquetar(self, central_id: int, mais: Sequence[str], menos: Sequence[str]) -> Falha | None:
-        """Add and remove labels. The other labels stay."""
+        """Add and remove labels. Other labels of the conversation are kept."""
         ...
 
     async def mudar(self, central_id: int, *, aberta: bool) -> Falha | None:

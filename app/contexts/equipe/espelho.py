@@ -101,13 +101,15 @@ class Espelho:
         await self._queue(transaction, conversa_id)
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Queue an inbound message of a conversation that a person leads. Returns None, because it answers nothing."""
+        """Queue an inbound message of a conversation that a person leads. Returns None, because the mirror answers no
+        message.
+        """
         if mensagem.com_pessoa and mensagem.conversa_id is not None:
             await self._queue(transaction, mensagem.conversa_id)
         return None
 
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Queue a message that a person sent. A message from the help desk is there already."""
+        """Queue a message that a person sent, unless the person wrote it in the help desk."""
         if mensagem.conversa_id is None:
             return
         if FROM_CENTRAL in mensagem.metadata:
@@ -125,7 +127,7 @@ class Espelho:
         return ItemHandler(handle=self.handle, timeout=TIMEOUT, retry=RETRY, retry_timeout=True)
 
     async def handle(self, lease: Lease) -> Outcome:
-        """Write to the help desk what a conversation has and the help desk lacks."""
+        """Compare one conversation with the help desk, and write the difference to the help desk."""
         talk = await self._database.one(self._queries.talk, id=lease.row["conversa_id"])
         if talk is None:
             return Done()

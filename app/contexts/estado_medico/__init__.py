@@ -1,3 +1,1 @@
-"""The state of each doctor: temperature, lifecycle, permission, objections. The rules that decide about a send read a
-part of it.
-"""
+"""The state of each doctor: temperature, lifecycle, permission, objections. The rules of sending read parts of it."""

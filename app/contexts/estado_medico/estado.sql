@@ -21,7 +21,7 @@ WHERE cliente_id = :cliente_id;
 UPDATE doctor_state SET active_objection = NULL, objection_resolved_at = :em, updated_at = :now
 WHERE cliente_id = :cliente_id AND active_objection IS NOT NULL;
 
--- write rest: begin a cooling-off period, or extend the present one; an opt-out stays an opt-out
+-- write rest: begin a rest, or extend the present one; an opt-out stays an opt-out
 UPDATE doctor_state
 SET cooling_off_until = CASE WHEN permission_state = 'cooling_off' AND (cooling_off_until IS NULL OR cooling_off_until > :ate)
                              THEN cooling_off_until ELSE :ate END,
@@ -45,7 +45,7 @@ SET temperature = CASE WHEN temperature > CAST(:quanto AS DOUBLE PRECISION) THEN
 WHERE cliente_id = :cliente_id AND permission_state <> 'opted_out' AND temperature > 0
   AND (last_decay_at IS NULL OR last_decay_at < :ate) AND (last_inbound_at IS NULL OR last_inbound_at <= :desde);
 
--- write end_rests: end cooling-off periods whose time has passed
+-- write end_rests: end rests whose time has passed
 UPDATE doctor_state
 SET permission_state = CASE WHEN last_inbound_at IS NULL THEN 'initial' ELSE 'active' END, cooling_off_until = NULL, updated_at = :now
 WHERE permission_state = 'cooling_off' AND cooling_off_until <= :now

@@ -59,7 +59,7 @@ class EstadoDesconhecido(BatutaError):
 
 class MedicoPediuParaParar(BatutaError):
     sentence = (
-        "doctor {id} asked for no more messages: a rest or a next contact cannot be set, only the doctor may return"
+        "doctor {id} asked for no more messages: no rest or next contact can be set; only the doctor may allow messages"
     )
 
 
@@ -72,7 +72,9 @@ class DataPassada(BatutaError):
 
 
 class Correcao(TypedDict, total=False):
-    """Fields that an operator corrects. An absent field stays as it is. None ends the rest or the agreed next contact."""
+    """Fields that an operator corrects. An absent field is unchanged. None ends the rest (a period without messages
+    from Julia), or cancels the agreed next contact.
+    """
 
     temperatura: float
     ciclo: Ciclo

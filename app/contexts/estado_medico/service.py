@@ -1,9 +1,11 @@
 """Writes the state of doctors when messages are sent and received, and lets operators see and correct it.
 
-    novo ──message sent──▶ prospecting ──inbound message──▶ engaged       90 days without one ──▶ churned ──inbound──▶ engaged
+    novo ──message sent──▶ prospecting ──inbound message──▶ engaged       90 days without one ──▶ churned ──inbound──▶
+engaged
 
 An inbound message raises the temperature, and each day without one lowers it. A grave objection begins a rest of seven
-days. An inbound message does not end the rest: it ends when its time has passed, or when an operator ends it.
+days, in which Julia sends nothing on its own initiative. An inbound message does not end the rest: it ends when its
+time has passed, or when an operator ends it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,14 +76,18 @@ class EstadoDosMedicos:
         self._eventos = Eventos(dialect, ids)
 
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Move a new doctor to the stage prospecting. The sending has already stored the contact and the permission."""
+        """Move a new doctor to the stage prospecting. The send protocol has already stored the contact and the
+        permission.
+        """
         await transaction.run(self._queries.contacted, cliente_id=mensagem.cliente_id, now=mensagem.em)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
         """Change nothing: a message that was not sent is not a contact."""
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Apply the effect of an inbound message on the doctor's state. Return None: this is only bookkeeping."""
+        """Apply the effect of an inbound message on the doctor's state. Return None, because this listener does not
+        answer messages.
+        """
         if mensagem.cliente_id is None:
             return None
         doctor, efeito = mensagem.cliente_id, efeito_de(mensagem.leitura, mensagem.texto)
@@ -100,9 +106,9 @@ class EstadoDosMedicos:
     async def descansar(
         self, transaction: Transaction, cliente_id: str, *, ate: datetime, origem: str, now: datetime
     ) -> bool:
-        """Begin a rest of the doctor until ``ate``, or extend it. Return False if the doctor opted out or has no state.
-
-        During the rest Julia sends nothing on its own initiative. ``origem`` names the cause, once for each event.
+        """Begin a rest for the doctor until ``ate``, or extend it. Return False if the doctor opted out or has no
+        state. During the rest Julia sends nothing on its own initiative. ``origem`` names the cause; each cause is recorded
+        as one event.
         """
         if not await transaction.run(self._queries.rest, cliente_id=cliente_id, ate=ate, now=now):
             return False
@@ -151,9 +157,8 @@ class Estados:
         )
 
     async def corrigir(self, cliente_id: str, correcao: Correcao, *, por: str, motivo: str) -> Row:
-        """Store the correction of an operator with its reason, and return the new state.
-
-        A corrected temperature falls again from now on. The end of a rest permits messages again.
+        """Store the correction of an operator with its reason, and return the new state. A corrected temperature falls
+        with time from now on. The end of a rest permits messages again.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:

@@ -48,7 +48,7 @@ TENTATIVAS: Final = 3
 
 
 class Impedimento(StrEnum):
-    """Reasons against a follow-up now. The first that applies is used."""
+    """Reasons that prevent a follow-up now, in order of precedence. The first that applies is used."""
 
     COM_PESSOA = "com_pessoa"
     PAUSADA = "pausada"

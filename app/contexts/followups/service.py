@@ -41,7 +41,7 @@ JULIA: Final = "julia"
 NO_ANSWER: Final = "nao_respondeu"
 EXPIRED: Final = "pausa_expirada"
 WEEK: Final = timedelta(days=7)
-# A follow-up that waits this long after it became due is reported.
+# A follow-up that was due this long ago is reported.
 LATE: Final = timedelta(days=7)
 # Expired pauses that one transaction ends, and transactions of one run.
 PAGE, MOST_PAGES = 200, 1000
@@ -83,7 +83,8 @@ class Followups:
         self._queries = load_queries(FollowupQueries, file, parts.database.dialect)
 
     async def processar_followups(self, call: JobCall) -> Outcome:
-        """Queue the follow-ups that are due, the longest without a message first, at most 50 in each stage.
+        """Queue the follow-ups that are due, at most 50 in each stage. Conversations with the oldest last message come
+        first.
 
         The result counts queued messages by type, and conversations that wait for the next run.
         """
@@ -105,8 +106,8 @@ class Followups:
         return Done(items=count, result={"reativadas": count})
 
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Move the conversation to the next stage, unless the doctor answered in the meantime. The third follow-up begins
-        the pause.
+        """Move the conversation to the next stage, unless the doctor answered in the meantime. The third follow-up
+        starts the pause.
         """
         etapa, id = POR_TIPO[mensagem.tipo], mensagem.conversa_id
         if id is None or not await self._estagios.avancar(
@@ -127,14 +128,13 @@ class Followups:
             await self._estagios.pausar(transaction, id, until, por=JULIA, motivo=NO_ANSWER, now=mensagem.em)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Change nothing: the stage stays, and the next run of the job decides again."""
+        """Change nothing. The conversation keeps its stage, and the next run of the job decides again."""
 
     async def listar(
         self, *, estagio: Estagio | None = None, devidos: bool = False, limite: int, pular: int = 0
     ) -> Sequence[Row]:
-        """List conversations that wait for a follow-up or are paused after the last one, by stage and then by age.
-
-        ``devidos`` lists only those for which the next run queues a follow-up.
+        """List conversations that wait for a follow-up or are paused after the last one, by stage and then by age. With
+        ``devidos``, list only those for which the next run queues a follow-up.
         """
         found: list[Row] = []
         for each in ESTAGIOS if estagio is None else [estagio]:
@@ -185,7 +185,7 @@ class Followups:
         return Check(name="followups", section=JOBS_AND_WORKERS, ask=self.ask)
 
     async def _late(self, why: Impedimento | None) -> tuple[int, datetime | None]:
-        """Count the follow-ups that were due a week ago and are held up by this reason, and return the earliest instant
+        """Count the follow-ups that were due a week ago and that this reason prevents, and return the earliest instant
         at which one was due.
         """
         now = self._clock.now()
@@ -233,7 +233,7 @@ class Followups:
         impedimento: Impedimento | None = None,
     ) -> list[Row]:
         """Read the conversations of one stage whose last message is older than ``antes``. With a reason, read only
-        those that have this reason against a follow-up.
+        those whose follow-up this reason prevents.
         """
         etapa = POR_ESTAGIO.get(estagio)
         return await reading.all(

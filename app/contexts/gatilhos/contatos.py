@@ -1,4 +1,4 @@
-"""Listens to the messages of the triggers: whether they are sent, and how doctors answer them.
+"""Records whether the messages of the triggers are sent, and how doctors answer them.
 
     sent, or not to be sent ──▶ recorded on the contact
     speciality in the answer to a first contact ──▶ stored on the doctor; thanks
@@ -81,7 +81,7 @@ class Contatos:
         )
 
     async def _learn(self, transaction: Transaction, mensagem: MensagemRecebida, now: datetime) -> str | None:
-        """Store the speciality that the doctor names. Return None if the answer names none clearly."""
+        """Store the speciality that the doctor names. Return None if the answer does not clearly name one."""
         said = especialidade_dita(mensagem.texto)
         if said is None or not await transaction.run(
             self.queries.learn, cliente_id=mensagem.cliente_id, especialidade=said

@@ -9,12 +9,12 @@ from typing import Final
 from app.contexts.mensagens.api import Tipo
 from batuta.sql import Row
 
-# Days before a shift in which its vacancy is offered.
+# A vacancy is offered during this many days before its shift.
 OFFER_AHEAD: Final = timedelta(days=20)
 DOCTORS_PER_VACANCY: Final = 5
 # A doctor without any message for this long is asked whether offers are still wanted.
 SILENT_FOR: Final = timedelta(days=60)
-# A shift is asked about within this time after an operator confirmed it.
+# A doctor is asked about a shift within this time after an operator confirmed the shift.
 ASK_WITHIN: Final = timedelta(days=2)
 # How often a message that was never sent is queued again, and the pause between two of these attempts.
 ATTEMPTS: Final = 3
@@ -34,8 +34,8 @@ class Gatilho(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regra:
-    """The limits of a trigger. ``chave`` is the switch that must be on. ``limite`` is the maximum number of doctors of
-    one run, or of vacancies for offers; ``cada`` is the number of messages for each.
+    """The limits of a trigger. ``chave`` is the switch that must be on. ``limite`` is the maximum number of doctors per
+    run or, for offers, of vacancies. ``cada`` is the number of messages for each of them.
     """
 
     tipo: Tipo
@@ -55,17 +55,16 @@ REGRAS: Final[Mapping[Gatilho, Regra]] = {
 class SemSelecao(StrEnum):
     """Reasons why a run of a trigger selects no doctor."""
 
-    SEM_CANDIDATOS = "sem_candidatos"  # nothing fits the trigger
-    TODOS_IMPEDIDOS = "todos_impedidos"  # each candidate has a reason against a message
+    SEM_CANDIDATOS = "sem_candidatos"  # no doctor or vacancy meets the criteria of the trigger
+    TODOS_IMPEDIDOS = "todos_impedidos"  # a reason prevents a message to each candidate
     FILA_CHEIA = "fila_cheia"  # enough messages of this trigger are still queued
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selecao:
-    """The result of one selection. ``escolhidos`` has a row for each doctor, or for each vacancy of an offer.
-
-    ``aptos`` counts the candidates without a reason against a message. ``impedidos`` counts the others by reason, and
-    ``exemplos`` has some of their ids.
+    """The result of one selection. ``escolhidos`` has a row for each doctor, or for each vacancy of an offer. ``aptos``
+    counts the candidates who may receive a message. ``impedidos`` counts the others by reason, and ``exemplos`` has
+    some of their ids.
     """
 
     escolhidos: tuple[Row, ...] = ()
@@ -93,7 +92,7 @@ class Selecao:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfertaSimulada:
-    """A vacancy with the doctors to whom the next run would offer it, and the reasons against the others."""
+    """A vacancy, the doctors to whom the next run would offer it, and the reasons that prevent an offer to the others."""
 
     vaga_id: str
     medicos: tuple[str, ...]
@@ -112,7 +111,7 @@ class Simulacao:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situacao:
-    """A trigger with the switch that holds it, and the figures of its messages in the last seven days."""
+    """A trigger with the switch that currently stops it, if any, and the figures of its messages in the last seven days."""
 
     gatilho: Gatilho
     suspenso_por: str | None

@@ -1,8 +1,8 @@
 """Selects doctors or vacancies for a trigger with one statement, which also counts the candidates it leaves out.
 
-The statement decides about every candidate: the first reason against a message, or none. Of the candidates without a
-reason it returns as many as fit, fewer while earlier messages of the trigger are queued. Of the others it returns
-some for each reason, with their number.
+For each candidate the statement finds the first reason that prevents a message, if any. It returns the selected
+candidates, fewer while earlier messages of the trigger are still queued. For each reason it also returns the number
+of excluded candidates and some of their ids.
 """
 
 from collections import defaultdict

@@ -35,7 +35,9 @@
 {inicio}
     SELECT doctor.id, doctor.telefone, doctor.primeiro_nome, vaga.id AS vaga_id, hospital.nome AS hospital, vaga.data, vaga.realizada_em AS ordem,
            CASE {impedimentos}
-                WHEN EXISTS (SELECT 1 FROM gatilhos_contatos AS earlier WHERE earlier.vaga_id = vaga.id) THEN 'ja_contatado'
+                WHEN EXISTS (SELECT 1 FROM gatilhos_contatos AS earlier JOIN vagas AS same ON same.id = earlier.vaga_id
+                             WHERE earlier.vaga_id = vaga.id OR earlier.cliente_id = doctor.id
+                             AND same.hospital_id = vaga.hospital_id AND same.data = vaga.data) THEN 'ja_contatado'
                 WHEN EXISTS (SELECT 1 FROM vagas AS other WHERE other.cliente_id = doctor.id AND other.status = 'realizada'
                              AND other.deleted_at IS NULL AND other.realizada_em > :asked_since AND other.id <> vaga.id
                              AND (other.realizada_em < vaga.realizada_em OR other.realizada_em = vaga.realizada_em AND other.id < vaga.id)

@@ -103,8 +103,8 @@ class Gatilhos:
         return await self._write_to_doctors(Gatilho.DISCOVERY)
 
     async def executar_reativacao_autonoma(self, call: JobCall) -> Outcome:
-        """Ask at most 20 doctors who have exchanged no message for 60 days whether they want offers. Each such period
-        leads to one question.
+        """Ask at most 20 doctors with whom no message was exchanged for 60 days whether they want offers. A doctor is
+        asked once per such silence.
         """
         return await self._write_to_doctors(Gatilho.REATIVACAO)
 
@@ -141,14 +141,16 @@ class Gatilhos:
         return Done(items=len(offered), result=result)
 
     async def listar(self) -> list[Situacao]:
-        """Return every trigger with the switch that holds it and its figures of the last seven days."""
+        """Return every trigger, with the switch that currently stops it, if any, and its figures of the last seven days."""
         database, since = self._parts.database, self._parts.clock.now() - WEEK
         messages = {row["chave"]: row for row in await database.all(self.queries.messages, since=since)}
         answers = await database.all(self.queries.answers, since=since)
         return [await self._situation(each, messages.get(REGRAS[each].chave), answers) for each in Gatilho]
 
     async def simular(self, gatilho: Gatilho) -> Simulacao:
-        """Return what the next run would select, with the reasons against the others. Nothing is written."""
+        """Return the selection that the next run would make, with the reasons that exclude the other candidates.
+        Nothing is written.
+        """
         database, now = self._parts.database, self._parts.clock.now()
         selected = await self._parts.seletor.selecionar(database, gatilho, exemplos=EXAMPLES, now=now)
         return Simulacao(

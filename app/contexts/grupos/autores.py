@@ -1,4 +1,4 @@
-"""Authors that an operator blocks, because they post only noise, and may release again."""
+"""Block authors whose messages contain no offers, and release them again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,7 +52,9 @@ class Autores:
         return await self._database.all(self._queries.blocked, limite=limite, pular=pular)
 
     async def bloquear(self, vaga: str, *, por: str) -> Autor:
-        """Block the author of a vacancy under all addresses. Imported vacancies, and those of other authors, stay."""
+        """Block the author of a vacancy under all addresses. Imported vacancies, and vacancies of other authors, are
+        not changed.
+        """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             row = await transaction.one(self._queries.author, vaga=vaga)

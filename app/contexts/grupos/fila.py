@@ -44,7 +44,7 @@ def da_mensagem(mensagem_id: str) -> NewItem:
     return NewItem(values={"mensagem_id": mensagem_id}, key=f"m:{mensagem_id}")
 
 
-# The key of a row that reads a message of the past again begins like this.
+# Prefix of the key of a row that reads a message of the past again.
 RELEITURA = "r:"
 
 

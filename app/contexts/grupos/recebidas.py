@@ -44,7 +44,9 @@ class ReceivedMessageQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hoje:
-    """Counts since midnight. ``avisos`` counts the notices of taken vacancies in review, of any day."""
+    """Counts of messages since midnight. ``avisos`` counts all closing notices that wait for review, including those of
+    earlier days.
+    """
 
     recebidas: int
     descartadas: int

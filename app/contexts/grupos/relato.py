@@ -31,6 +31,9 @@ def vaga_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, fontes: Seque
         "grupo": row["grupo_nome"],
         "enviada_em": row["timestamp_msg"].astimezone(zone).isoformat(),
         "texto": row["texto"],
+        "inexplicado": [
+            {"trecho": each, "palavra": row["texto"][slice(*each)]} for each in spans.get("inexplicado", ())
+        ],
         "campos": {name: {"valor": said[name], "trecho": spans.get(name)} for name in CAMPOS},
         "hospital": row["hospital_nome"],
         "hospital_score": row["hospital_match_score"],

@@ -1,4 +1,4 @@
-"""Listeners of external hand-offs: the messages that were sent to the poster, and the poster's replies."""
+"""Listeners of external hand-offs: for messages sent to the poster, and for the poster's replies."""
 
 from datetime import datetime
 from typing import Final
@@ -28,11 +28,11 @@ class Externos:
             await self._handoffs.lembrado(transaction, mensagem.id, em=mensagem.em)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Ask a person to act if the poster cannot be asked, or the doctor cannot be informed."""
+        """Ask a person to act if the poster cannot be asked or reminded, or the doctor cannot be informed."""
         id = mensagem.metadata.get(HANDOFF)
         if not isinstance(id, str) or mensagem.desfecho is Desfecho.DEDUPED:
             return
-        if mensagem.tipo == Tipo.HANDOFF.value:
+        if mensagem.tipo in ASKS:
             doctor = await self._handoffs.medico_a_espera(transaction, id)
             motivo = MotivoDaPendencia.CONFIRMAR_VAGA
         elif mensagem.tipo == Tipo.CONFIRMACAO.value:
@@ -43,10 +43,9 @@ class Externos:
             await self._handoffs.pedir_pessoa(transaction, doctor, motivo, message_id=mensagem.id, em=mensagem.em)
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Decide the hand-off about which a poster replies. A person reads a reply that does not decide it.
+        """Decide the hand-off about which a poster replies. A person reads a reply that is not clear.
 
-        The reply decides only if the last message to that person asked about a hand-off, and only one hand-off is
-        open.
+        The reply decides the hand-off only if the last message to the poster asked about one, and if only one is open.
         """
         if mensagem.feitos or mensagem.com_pessoa or mensagem.cliente_id is None or mensagem.telefone is None:
             return None

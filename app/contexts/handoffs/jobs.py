@@ -1,14 +1,14 @@
 """The job of hand-offs: remind posters inside the sending hours, and end hand-offs whose time limit has passed.
 
-Each hand-off is decided in a transaction of its own that checks its state again, so that two concurrent runs remind
-and end it once.
+Each hand-off is handled in its own transaction, which checks the state again, so that two concurrent runs remind and
+end it once.
 """
 
 from datetime import datetime, timedelta
 from typing import Final
 
 from app.contexts.comum.saude import report_count
-from app.contexts.handoffs.model import Status, Via, lembrete_devido
+from app.contexts.handoffs.model import Prazos, Status, Via, lembrete_devido
 from app.contexts.handoffs.service import Handoffs
 from batuta import Done, Outcome, Partial
 from batuta.health import JOBS_AND_WORKERS, Check, Report, Severity
@@ -63,7 +63,7 @@ class ProcessarHandoffs:
             return "encerrados" if await self._end(id, Status.NOT_CONFIRMED, Via.VAGA, VACANCY_REASON) else None
         if now >= row["reserved_until"]:
             return "expirados" if await self._end(id, Status.EXPIRED, Via.PRAZO, EXPIRED_REASON) else None
-        number = None if row["contatado_em"] is None else _due(row, now)
+        number = None if row["contatado_em"] is None else _due(row, now, self._handoffs.parts.prazos)
         if number is None or not self._is_open(now):
             return None
         if not is_on:
@@ -80,9 +80,13 @@ class ProcessarHandoffs:
         return parts.hours.next_open(now, parts.zone) == now
 
 
-def _due(row: Row, now: datetime) -> int | None:
+def _due(row: Row, now: datetime, prazos: Prazos) -> int | None:
     return lembrete_devido(
-        now, contatado_em=row["contatado_em"], ultimo_em=row["last_followup_at"], pedido=row["lembrete_pedido"]
+        now,
+        contatado_em=row["contatado_em"],
+        ultimo_em=row["last_followup_at"],
+        pedido=row["lembrete_pedido"],
+        prazos=prazos,
     )
 
 

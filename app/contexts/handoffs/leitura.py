@@ -28,7 +28,7 @@ _YES: Final = re.compile(
 
 
 def confirma(texto: str) -> bool | None:
-    """Return whether a reply confirms the doctor, or None if the reply does not decide it."""
+    """Return whether a reply confirms the doctor, or None if the reply is not clear."""
     plain = _fold(texto)
     if _OPEN.search(plain):
         return None

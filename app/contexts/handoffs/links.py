@@ -1,4 +1,5 @@
-"""Signed confirmation links. A link names one hand-off, decides once, and is valid until the time limit of the hand-off.
+"""Signed confirmation links. A link belongs to one hand-off, can be used for one decision, and is valid until the time
+limit of the hand-off.
 
 The token has the id of the hand-off, its own id (jti) and its expiry, followed by an HMAC with the secret key.
 """

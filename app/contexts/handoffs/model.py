@@ -17,12 +17,26 @@ from batuta.jobs import Window
 from batuta.reasons import define
 
 # While the switch is off, an acceptance opens no hand-off and reminders wait. Expiry does not depend on it.
-SWITCH: Final = SwitchRule(key="external_handoff.enabled", hold_when=False, at_rest=False)
-EXPIRES_AFTER: Final = timedelta(hours=48)
-# Age of the first message at which each reminder is due.
+SWITCH: Final = SwitchRule(key="external_handoff.enabled", hold_when=False, default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Prazos:
+    """How long after the first message each reminder is due, and the time limit of a hand-off."""
+
+    lembretes: tuple[timedelta, ...]
+    limite: timedelta
+
+    @property
+    def entre_lembretes(self) -> timedelta:
+        """The shortest time between two messages to the poster, so that a late reminder is not followed by the next one."""
+        return self.lembretes[0]
+
+
 REMINDERS: Final = (timedelta(hours=2), timedelta(hours=24), timedelta(hours=36))
-# Shortest time between two messages to the poster, so that a late reminder is not followed by the next one.
-BETWEEN_REMINDERS: Final = REMINDERS[0]
+PRAZOS: Final = Prazos(REMINDERS, timedelta(hours=48))
+# For a demonstration to fictitious people: a minute for each hour.
+PRAZOS_EM_MINUTOS: Final = Prazos(tuple(each / 60 for each in REMINDERS), PRAZOS.limite / 60)
 
 
 class HandoffDesconhecido(BatutaError):
@@ -63,7 +77,7 @@ class Via(StrEnum):
 
 
 class Impedimento(StrEnum):
-    """Reason for which a hand-off is not opened."""
+    """Reasons for which a hand-off cannot be opened."""
 
     DESLIGADO = "desligado"
     SEM_VAGA = "sem_vaga"
@@ -80,8 +94,8 @@ PORQUE: Final = {
     Impedimento.VAGA_OCUPADA: define("handoff_vaga_ocupada", "the vacancy no longer needs a doctor"),
     Impedimento.SEM_MEDICO: define("handoff_sem_medico", "the doctor does not exist"),
     Impedimento.SEM_CONTATO: define("handoff_sem_contato", "Julia cannot write to the person who posted the vacancy"),
-    Impedimento.SEM_TEMPO: define("handoff_sem_tempo", "the shift begins before that person can be asked"),
-    Impedimento.REPETIDO: define("handoff_repetido", "that person was already asked about this doctor"),
+    Impedimento.SEM_TEMPO: define("handoff_sem_tempo", "the shift begins before the poster can be asked"),
+    Impedimento.REPETIDO: define("handoff_repetido", "the poster was already asked about this doctor"),
 }
 
 
@@ -105,20 +119,23 @@ class Decidido:
     mudou: bool
 
 
-def prazo(now: datetime, inicio: datetime, hours: Window, zone: ZoneInfo) -> datetime | None:
-    """Return the time limit of a hand-off, or None if the shift begins before the poster can be asked.
+def prazo(
+    now: datetime, inicio: datetime, hours: Window, zone: ZoneInfo, limite: timedelta = PRAZOS.limite
+) -> datetime | None:
+    """Return the deadline of a hand-off, or None if the shift begins before the poster can be asked.
 
-    The 48 hours begin when the sending hours are open, and end at the latest when the shift begins.
+    The deadline is ``limite`` after the sending hours next open, or the start of the shift if that is earlier.
     """
     asked = hours.next_open(now, zone)
-    return min(asked + EXPIRES_AFTER, inicio) if asked < inicio else None
+    return min(asked + limite, inicio) if asked < inicio else None
 
 
-def lembrete_devido(now: datetime, *, contatado_em: datetime, ultimo_em: datetime | None, pedido: int) -> int | None:
-    """Return the number of the reminder that is due, or None. ``pedido`` is the highest number queued so far.
-
-    A missed reminder is not sent later: only the latest number is due.
+def lembrete_devido(
+    now: datetime, *, contatado_em: datetime, ultimo_em: datetime | None, pedido: int, prazos: Prazos = PRAZOS
+) -> int | None:
+    """Return the number of the reminder that is due, or None. ``pedido`` is the highest number queued so far. A missed
+    reminder is skipped: only the latest one can be due.
     """
-    number = sum(now - contatado_em >= age for age in REMINDERS)
-    is_soon = now - (ultimo_em or contatado_em) < BETWEEN_REMINDERS
+    number = sum(now - contatado_em >= age for age in prazos.lembretes)
+    is_soon = now - (ultimo_em or contatado_em) < prazos.entre_lembretes
     return None if number <= pedido or is_soon else number

@@ -29,6 +29,7 @@ from app.contexts.handoffs.model import (
     HandoffNaoAbre,
     Impedimento,
     LinkRecusado,
+    Prazos,
     Status,
     Via,
     prazo,
@@ -85,13 +86,16 @@ class HandoffQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartesDoHandoff:
-    """Services that hand-offs need. ``hours`` are the sending hours. ``links`` is None without SECRET_KEY or PUBLIC_URL."""
+    """Services that hand-offs need. ``hours`` are the sending hours. ``links`` is None if SECRET_KEY or PUBLIC_URL is
+    not set.
+    """
 
     database: Database
     ids: Ids
     clock: Clock
     zone: ZoneInfo
     hours: Window
+    prazos: Prazos
     fila: Fila
     mensagens: Mensagens
     pendencias: Pendencias
@@ -124,7 +128,9 @@ class Handoffs:
         return not isinstance(judge_switch(SWITCH, switches.get(SWITCH.key), self.parts.clock.now()), Hold)
 
     async def abrir(self, vaga_id: str, cliente_id: str, *, por: str, motivo: str) -> Aberto:
-        """Open a hand-off for an operator, and tell the doctor. Raises HandoffNaoAbre if it cannot be opened."""
+        """Open a hand-off for an operator, and send the doctor a message about it. Raises HandoffNaoAbre if it cannot
+        be opened.
+        """
         async with self.parts.database.transaction() as transaction:
             opened = await self._open(transaction, vaga_id, cliente_id, None, por=por, motivo=motivo, gatilho=None)
             if isinstance(opened, Impedimento):
@@ -157,15 +163,15 @@ class Handoffs:
         return await self._decide(id, Status.NOT_CONFIRMED, por=por, motivo=motivo)
 
     async def ver_por_link(self, token: str) -> VistaDoHandoff:
-        """Return the hand-off of a link. Raises LinkRecusado for a link that is not valid or was used."""
+        """Return the hand-off of a confirmation link. Raises LinkRecusado for an invalid or used link."""
         proof = self._prove(token)
         if await self.parts.database.one(self.queries.was_used, jti=proof.jti) is not None:
             raise LinkRecusado
         return await self.ver(proof.handoff_id)
 
     async def decidir_por_link(self, token: str, *, confirma: bool) -> Decidido:
-        """Decide a hand-off with a link, which is then used. Raises LinkRecusado for a link that is not valid or was
-        used.
+        """Decide a hand-off with a confirmation link. A link can be used once. Raises LinkRecusado for an invalid or
+        used link.
         """
         proof, status = self._prove(token), Status.CONFIRMED if confirma else Status.NOT_CONFIRMED
         async with self.parts.database.transaction() as transaction:
@@ -179,10 +185,8 @@ class Handoffs:
     async def decidir_em(
         self, transaction: Transaction, id: str, status: Status, *, via: Via, por: str, motivo: str
     ) -> Decidido:
-        """End a hand-off, in the transaction of the caller. An ended hand-off stays as it is.
-
-        The vacancy changes only if it waits for this confirmation. If it does not, a confirmation cannot be fulfilled,
-        and the hand-off ends as not confirmed.
+        """End a hand-off, in the transaction of the caller. An ended hand-off does not change. The vacancy changes only
+        if it waits for this confirmation; otherwise even a confirmation ends the hand-off as not confirmed.
         """
         now = self.parts.clock.now()
         people = await transaction.one(self.queries.people, id=id)
@@ -253,7 +257,7 @@ class Handoffs:
         return [str(row["id"]) for row in rows]
 
     async def ultima(self, transaction: Transaction, cliente_id: str) -> str | None:
-        """Return the type of the last message to a person, not counting answers."""
+        """Return the type of the last message to a person. Answers are ignored."""
         row = await transaction.one(self.queries.last, cliente_id=cliente_id)
         return None if row is None else str(row["tipo"])
 
@@ -320,7 +324,9 @@ class Handoffs:
         if await transaction.one(self.queries.asked, vaga_id=vaga_id, cliente_id=cliente_id) is not None:
             return Impedimento.REPETIDO
         vaga = await self._vacancy(transaction, vaga_id)
-        ate = prazo(now, turno_de(vaga, self.parts.zone).inicio, self.parts.hours, self.parts.zone)
+        ate = prazo(
+            now, turno_de(vaga, self.parts.zone).inicio, self.parts.hours, self.parts.zone, self.parts.prazos.limite
+        )
         if ate is None:
             return Impedimento.SEM_TEMPO
         poster = await self._poster(transaction, vaga, now)

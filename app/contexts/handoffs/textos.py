@@ -44,12 +44,12 @@ INDISPONIVEL: Final = (
 
 
 def ao_medico(status: Status, via: Via) -> str:
-    """Return the message that tells the doctor about the end of a hand-off."""
+    """Return the message that informs the doctor of the end of a hand-off."""
     if via is Via.VAGA:
         return INDISPONIVEL
     return {Status.CONFIRMED: CONFIRMADO, Status.NOT_CONFIRMED: NAO_CONFIRMADO}.get(status, VENCIDO)
 
 
 def quando(at: datetime) -> str:
-    """Say a local instant: "12/03 às 11h", "12/03 às 11h30"."""
+    """Format a local instant for a message: "12/03 às 11h", "12/03 às 11h30"."""
     return f"{at:%d/%m} às {at.hour}h" + (f"{at:%M}" if at.minute else "")

@@ -4,6 +4,7 @@ person.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from app.contexts.lgpd.dados_pessoais import TABELAS, Dados, De, Tabela
 from app.contexts.lgpd.mencoes import LAST_DIGITS
@@ -26,8 +27,9 @@ class Comando:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextoLivre:
-    """One column of free text. ``achar`` and ``ocupados`` return texts with the last digits of a number, in free rows
-    and in rows in use; ``trocar`` overwrites a text of free rows.
+    """Statements for one column of free text. ``achar`` and ``ocupados`` select the texts that contain the last digits
+    of a phone number: ``achar`` in rows that may be changed now, ``ocupados`` in rows that are in use. ``trocar``
+    overwrites such a text in the rows that may be changed.
     """
 
     tabela: str
@@ -37,12 +39,14 @@ class TextoLivre:
     trocar: Query
 
 
-def comandos(dialect: Dialect) -> list[Comando]:
-    return [_comando(tabela, dados, dialect) for tabela in TABELAS for dados in tabela.dados]
+@cache
+def comandos(dialect: Dialect) -> tuple[Comando, ...]:
+    return tuple(_comando(tabela, dados, dialect) for tabela in TABELAS for dados in tabela.dados)
 
 
-def textos_livres(dialect: Dialect) -> list[TextoLivre]:
-    return [_livre(tabela, column, dialect) for tabela in TABELAS for column in tabela.livres.split()]
+@cache
+def textos_livres(dialect: Dialect) -> tuple[TextoLivre, ...]:
+    return tuple(_livre(tabela, column, dialect) for tabela in TABELAS for column in tabela.livres.split())
 
 
 def valores(query: Query, alvo: Alvo, **others: object) -> Mapping[str, object]:

@@ -3,9 +3,9 @@
 ``TABELAS`` names every text, JSON and binary column of the database. A test compares it with the real schema of both
 databases, so a new column without a declaration fails. Three kinds of columns exist:
 
-- columns of a ``Dados``: data of the person whose rows it finds; exported, and erased with the row or overwritten
-- ``livres``: free text of others, in which the person's number is replaced
-- ``outras``: codes, hashes, names of operators and data of no person
+- columns of a ``Dados``: data in the person's own rows; it is exported, and erased with the row or overwritten
+- ``livres``: free text in rows of other people, in which only the person's number is replaced
+- ``outras``: codes, hashes, names of operators and data that concerns no person
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,9 @@ class De(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dados:
-    """Data of one person in one table. A row belongs to the person if one column of ``de`` matches and ``se`` holds."""
+    """Data of one person in one table. A row belongs to the person if one column of ``de`` matches and the condition
+    ``se`` is true.
+    """
 
     de: Mapping[str, De]
     apagar: Mapping[str, str] | None = None  # column to SQL value; None deletes the row, an empty mapping keeps it
@@ -61,7 +63,7 @@ class Tabela:
 
     @property
     def declaradas(self) -> set[str]:
-        """The columns with a declaration."""
+        """The names of all declared columns."""
         own = {column for each in self.dados for column in (*each.de, *each.colunas)}
         return own | {*self.livres.split(), *self.outras.split()}
 
@@ -89,7 +91,7 @@ CONVERSAS: Final = (
         ),
     )),
     Tabela("doctor_state", dados=(
-        # Holds the opt-out until the end.
+        # Erased last, because this row contains the opt-out.
         Dados(de=MEDICO, por_ultimo=True, mostra="permission_state cooling_off_until temperature temperature_trend temperature_band"
               " risk_tolerance last_inbound_at last_outbound_at next_allowed_at active_objection objection_severity"
               " objection_detected_at pending_action current_intent lifecycle_stage last_touch_method"),
@@ -115,7 +117,8 @@ CONVERSAS: Final = (
             mostra="tipo autor_tipo delivery_status provider_message_id classe opt_out created_at",
         ),
     )),
-    Tabela("fila_mensagens", "chave envio_estado outcome_reason_code owner", livres="conteudo erro", ocupada=TEXTO_EM_USO, dados=(
+    Tabela("fila_mensagens", "fila conta_id chave envio_estado outcome_reason_code owner", livres="conteudo erro",
+           ocupada=TEXTO_EM_USO, dados=(
         Dados(
             de={"cliente_id": De.MEDICO, "telefone_destino": De.QUEM},
             apagar={"telefone_destino": SEM_TELEFONE, "conteudo": REMOVIDO, "metadata": NADA, "envio_hash": VAZIO},
@@ -164,6 +167,23 @@ CONVERSAS: Final = (
         # The request itself empties this column when it is complete.
         Dados(de={"alvo": De.CONTEM}, apagar={}, mostra="id created_at concluido_em", se="alvo IS NOT NULL"),
     )),
+)
+
+TELEGRAM: Final = (
+    Tabela("telegram_contas", "id nome telefone estado marca erro"),
+    Tabela("telegram_sessoes", "conta_id cifrada dono"),
+    Tabela("telegram_esperas", "conta_id metodo motivo"),
+    Tabela("telegram_entidades", "conta_id chave", dados=(
+        Dados(de={"quem": De.QUEM, "telefone": De.QUEM}, por_ultimo=True, mostra="nome username visto_em"),
+    )),
+    Tabela("telegram_entrada", "conta_id chave chat chat_nome origem status owner", livres="texto erro",
+           ocupada="lease_until IS NOT NULL", dados=(
+        Dados(de={"quem": De.QUEM, "autor_telefone": De.QUEM}, mostra="texto autor_nome midia em created_at",
+              ocupada="status IN ('pendente', 'processando')"),
+    )),
+    Tabela("telegram_arquivos", dados=(Dados(de=MEDICO, mostra="nome mime conteudo created_at"),)),
+    Tabela("telegram_historico", "conta_id chave status owner", livres="destino erro"),
+    Tabela("telegram_acoes", "conta_id chave acao chat destino pedida_por status owner", livres="texto erro"),
 )
 
 GRUPOS_E_VAGAS: Final = (
@@ -233,7 +253,8 @@ AGENDAMENTOS: Final = (
     )),
     # A stored file is read until its last row is an appointment, and deleted then.
     Tabela("importacao_arquivos", dados=(Dados(de={"conteudo": De.TODOS}, ocupada="TRUE"),)),
-    Tabela("importacoes", "sha256 status errors warnings created_by", livres="arquivo"),
+    Tabela("importacoes", "sha256 status errors warnings created_by escolhidas colunas", livres="arquivo"),
+    Tabela("colunas_de_planilhas", "forma colunas created_by"),
     Tabela("carros", "nome"),
 )
 
@@ -273,7 +294,8 @@ MOTOR: Final = (
     Tabela("worker_heartbeats", "worker_id worker_name status loops_status host version"),
     Tabela("circuits", "circuit_name state", livres="last_error"),
     Tabela("circuit_transitions", "circuit_name from_state to_state", livres="reason"),
-    Tabela("api_tokens", "id name secret_hash scopes created_by"),
+    Tabela("api_tokens", "id name secret_hash scopes networks created_by"),
+    Tabela("ended_sessions", "session"),
     Tabela("app_settings", "name setting"),
     # The key of a limit has the id of a doctor, not the number; it expires within a day.
     Tabela("rate_tokens", "rate_key"),
@@ -285,4 +307,4 @@ MOTOR: Final = (
 )
 # fmt: on
 
-TABELAS: Final = (*CONVERSAS, *GRUPOS_E_VAGAS, *AGENDAMENTOS, *GESTAO, *MOTOR)
+TABELAS: Final = (*CONVERSAS, *TELEGRAM, *GRUPOS_E_VAGAS, *AGENDAMENTOS, *GESTAO, *MOTOR)

@@ -1,4 +1,6 @@
-"""Find one person by a phone number or an id: all numbers, addresses and ids under which tables know the person."""
+"""Find one person by a phone number or an id, with all numbers, addresses and ids that the tables contain for the
+person.
+"""
 
 import re
 import unicodedata
@@ -21,7 +23,7 @@ _APAGADO: Final = SEM_TELEFONE.strip("'")
 
 
 class PessoaDesconhecida(BatutaError):
-    """Raised if no table has the person. The text does not repeat the number, which may be a person's."""
+    """Raised if no table has data of the person. The text does not repeat the number, which may be a person's."""
 
     sentence = (
         "no data of this person: write the number with country code and area code, as in 5511900000001, or the id of a"
@@ -37,8 +39,8 @@ class NumeroDeVarias(BatutaError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alvo:
-    """The identifiers of one person. ``chaves`` are the numbers without the ninth digit, ``lids`` hidden addresses,
-    ``nomes`` first names that tell the person from others with the same number.
+    """The identifiers of one person. ``chaves`` are the numbers without the ninth digit; ``lids`` are the hidden
+    addresses. ``nomes`` are first names that distinguish the person from others with the same number.
     """
 
     chaves: tuple[str, ...] = ()
@@ -51,7 +53,7 @@ class Alvo:
     agendamentos: tuple[str, ...] = ()
     tarefas: tuple[str, ...] = ()
     nomes: tuple[str, ...] = ()
-    escritos: tuple[str, ...] = ()  # names as tables have them
+    escritos: tuple[str, ...] = ()  # the names as they are spelled in the tables
 
     @property
     def quem(self) -> list[str]:
@@ -113,8 +115,8 @@ class Pessoas:
     async def achar(self, escrito: str) -> Alvo:
         """Return the identifiers of a person. ``escrito`` is a phone number, an id or the beginning of an id.
 
-        A person without any row has identifiers too, so the caller counts the rows. Raises NumeroDeVarias if the
-        number belongs to people with different names.
+        The result is not empty even if no table has data of the person, so the caller must count the rows. Raises
+        NumeroDeVarias if the number belongs to people with different names.
         """
         telefone = telefone_escrito(escrito)
         kind, id = ("telefone", "") if telefone else await self._kind(escrito)
@@ -136,7 +138,7 @@ class Pessoas:
                     return await self._complete(reading, Alvo(chaves=(chave(telefone or ""),)), None)
 
     async def completar(self, alvo: Alvo) -> Alvo:
-        """Return the stored identifiers together with those that the rows of the person have received since."""
+        """Return the stored identifiers, and those that the rows of the person have received since."""
         async with self._database.snapshot() as reading:
             whole = alvo.join(await self._close(reading, alvo))
             visits = await reading.all(self._queries.appointments, quem=AsJson(whole.quem), cpfs=AsJson([]))
@@ -145,7 +147,9 @@ class Pessoas:
         return whole.join(_visits([row for row in visits if _first(row["nome_paciente"]) in names]))
 
     async def _kind(self, escrito: str) -> tuple[str, str]:
-        """Find the table of an id. Ids of one instant begin alike, so a beginning may match in several tables."""
+        """Find the table of an id. Ids that were created at the same instant begin with the same characters, so a
+        beginning may match in several tables.
+        """
         found = [
             (table, id)
             for table in ("clientes", "contatos_grupo", "appointments")
@@ -158,7 +162,9 @@ class Pessoas:
         return found[0]
 
     async def _complete(self, reading: Reading, known: Alvo, nome: str | None) -> Alvo:
-        """Add the other identifiers of a number. ``nome`` is the name of the chosen person, or None if any name counts."""
+        """Add the other identifiers of a number. ``nome`` is the name of the chosen person, or None if people of every
+        name are meant.
+        """
         whole = await self._close(reading, known)
         doctors = await reading.all(self._queries.doctors, quem=AsJson(whole.quem))
         cpfs = [form for row in doctors if row["cpf"] for form in _cpf_forms(row["cpf"])]
@@ -171,7 +177,9 @@ class Pessoas:
         return whole.join(_visits(visits)).join(Alvo(nomes=tuple(filter(None, map(_first, names)))))
 
     async def _patient(self, reading: Reading, id: str) -> Alvo:
-        """Return the appointments of one patient, and the number's other data if no other person has the number."""
+        """Return the identifiers of one patient's appointments and, if no other person has the number, of all data of
+        the number.
+        """
         row = await reading.one(self._queries.appointment, id=id)
         assert row is not None
         numbers = () if row["telefone"] is None else (chave(row["telefone"]),)

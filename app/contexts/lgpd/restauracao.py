@@ -24,9 +24,8 @@ class RestoreQueries:
 
 
 class RestauracaoLgpd:
-    """Applied after a restore: copies the LGPD requests of the replaced database, and reopens the erasures of people whose
-    data is in the backup again.
-
+    """Applied after a restore: copies the LGPD requests of the replaced database, and reopens the erasures of people
+    whose data is in the backup again.
 
     ``limpar_historico`` continues the reopened erasures. Until then the person is opted out.
     """

@@ -59,7 +59,9 @@ class RequestQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recibo:
-    """The result of an erasure. ``contagens`` counts erased rows by table; ``restam`` rows that are in use now."""
+    """The result of an erasure. ``contagens`` counts erased rows by table; ``restam`` counts rows that remain because
+    they are in use.
+    """
 
     pedido: str
     completo: bool
@@ -157,7 +159,7 @@ class Lgpd:
 
     @property
     def check(self) -> Check:
-        """Warns about erasures that are not complete after a day: a message in doubt needs an operator."""
+        """Warn about erasures that are not complete after a day, because a message in doubt then needs an operator."""
         return Check(name="lgpd", section=QUEUES, ask=self.ask)
 
     async def _find(self, escrito: str) -> Alvo:
@@ -181,7 +183,7 @@ class Lgpd:
     async def _pass(
         self, id: str, alvo: Alvo, counts: Counter[str], por: str
     ) -> tuple[Counter[str], dict[str, int], Alvo]:
-        """Erase in one transaction, count afterwards, and store both."""
+        """Erase rows in one transaction, count the remaining rows afterwards, and store both results."""
         now = self._parts.clock.now()
         async with self._database.snapshot() as reading:
             mentions = await self._mentions(reading, alvo)
@@ -244,8 +246,8 @@ class Lgpd:
     async def _mentions(
         self, reading: Reading, alvo: Alvo, *, in_use: bool = False
     ) -> dict[str, list[tuple[str, str | AsJson]]]:
-        """Return the free texts with a number of the person, by column: the text as stored, and without the number.
-        ``in_use`` returns those of rows that are in use now instead.
+        """Return, by column, the free texts that contain a number of the person, each as stored and with the number
+        replaced. With ``in_use``, return instead the texts of rows that are in use now.
         """
         found: dict[str, list[tuple[str, str | AsJson]]] = {}
         if not alvo.chaves:

@@ -1,7 +1,7 @@
 """Query a language model through its circuit breaker and rate limit, within a daily budget.
 
-``uma_vez`` queries once per key and stores the answer for all callers. ``responder`` queries for one caller and
-stores only the cost.
+``uma_vez`` queries the model once per key and stores the answer for all callers. ``responder`` queries it for one
+caller and stores only the cost.
 """
 
 import secrets

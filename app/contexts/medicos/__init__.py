@@ -1,1 +1,1 @@
-"""Doctors: whether their phones can receive messages."""
+"""Doctors: their registration, and whether their phones can receive messages."""

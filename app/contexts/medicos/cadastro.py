@@ -1,7 +1,7 @@
 """Register doctors, from the API or from a CSV file.
 
-A number that is registered already is unchanged. The job `validar_telefones` checks the phones afterwards. Whether a
-person may receive messages is decided when a message is sent, so a person who opted out is safe here.
+The record of a number that is already registered does not change. The job `validar_telefones` checks the phones later.
+The registration does not check opt-outs, because every send does.
 """
 
 import csv
@@ -89,9 +89,8 @@ class Cadastro:
 
 
 def ler_csv(content: bytes) -> tuple[list[NovoMedico], list[Recusada]]:
-    """Return the doctors of a CSV file, in UTF-8 or CP1252 with commas or semicolons, and the rejected lines.
-
-    Raises ColunasFaltando if the first line has no column for the phone.
+    """Parse a CSV file in UTF-8 or CP1252, with commas or semicolons. Return its doctors and the rejected lines. Raises
+    ColunasFaltando if the first line names no column for the phone.
     """
     try:
         text = content.decode("utf-8-sig")

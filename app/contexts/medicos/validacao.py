@@ -5,8 +5,8 @@
         └── no answer ──────┘
               (the claim of a dead process expires)
 
-Each look-up costs the asking chip some reputation. Look-ups are therefore few at a time, by day, through one chip,
-and stop during a pause.
+Each look-up costs the asking chip some reputation. Therefore few phones are looked up at a time, only by day and
+through one chip, and none during a pause.
 """
 
 from collections.abc import Sequence
@@ -187,7 +187,9 @@ class Validacao:
 
 
 def _counts(words: Sequence[str], lost: int) -> dict[str, Json]:
-    """Return the counts for the job's result. ``lost`` counts the phones whose lease expired before the answer."""
+    """Return the counts for the job's result. ``lost`` counts the phones whose lease expired before the gateway
+    answered.
+    """
     return {
         "processados": len(words),
         "validados": words.count("validado"),

@@ -1,9 +1,9 @@
-"""Interface of messages for other contexts: the queue, the types, the outcomes, the listeners, the limits, the rules
-of sending, and the reasons against a message.
+"""Interface of messages for other contexts: the queue, the types, the outcomes, the listeners, the limits, the rules of
+sending, and the reasons that prevent a message.
 """
 
 from app.contexts.mensagens.desfecho import Desfecho
-from app.contexts.mensagens.fila import FILA_MENSAGENS, EnvioEstado, StatusDaMensagem
+from app.contexts.mensagens.fila import FILA_MENSAGENS, EnvioEstado, StatusDaMensagem, na_conta
 from app.contexts.mensagens.guardrails import (
     BETWEEN_CAMPAIGNS,
     BY_PERSON,
@@ -64,5 +64,6 @@ __all__ = [
     "Trato",
     "decide",
     "gatilho_de",
+    "na_conta",
     "open_time",
 ]

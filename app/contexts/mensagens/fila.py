@@ -1,4 +1,4 @@
-"""``fila_mensagens`` as a queue, and the states of its rows.
+"""``fila_mensagens`` as the queues of both channels, and the states of its rows.
 
     pendente ──claim──▶ processando ──▶ enviada | bloqueada | erro | cancelada
         ▲                    │
@@ -9,9 +9,11 @@ handed to the gateway and cleared when the result is certain. While it is set, n
 of its status. A worker that dies during a send therefore leaves a doubt, never a second message.
 """
 
+from dataclasses import replace
 from enum import StrEnum
+from typing import Final
 
-from batuta.queues import QueueTable
+from batuta.queues import NewItem, QueueTable
 
 
 class StatusDaMensagem(StrEnum):
@@ -48,4 +50,18 @@ FILA_MENSAGENS = QueueTable(
     key="chave",
     cancel_requested="cancelamento_pedido",
     doubt="envio_estado",
+    queue="fila",
 )
+# The queue of messages on Telegram, in the same table. One message of an account is sent at a time, so that an account
+# that hangs holds one place only.
+TELEGRAM_SAIDA: Final = "telegram_saida"
+# Every attempt on Telegram has the same random_id, so a retry cannot send a message twice.
+TRIES_ON_TELEGRAM: Final = 8
+FILA_TELEGRAM = replace(
+    FILA_MENSAGENS, group="conta_id", ready_index="telegram_saida_ready", crash_cap=TRIES_ON_TELEGRAM
+)
+
+
+def na_conta(item: NewItem, conta: str) -> NewItem:
+    """Return a message as a row of the Telegram queue, to be sent by this account."""
+    return replace(item, values={**item.values, "conta_id": conta, "max_tentativas": TRIES_ON_TELEGRAM})

@@ -1,14 +1,15 @@
 """Decide whether a message may be sent now.
 
-The decision is made in the transaction that stores the intent to send, so that it is still valid when the message is sent.
+The decision is made in the transaction that stores the intent to send, so that it is still valid when the message is
+sent.
 
-The rules in order; the first that objects decides:
+The rules are checked in this order, and the first that objects determines the result:
 
     unknown type ▸ invalid number or text ▸ no gateway here ▸ allowlist outside production ▸ cancellation requested ▸
-    its vacancy is taken ▸ its conversation changed ▸ its campaign is paused or ended ▸ sending is paused ▸ same text
-    sent ▸ opted out ▸ a person of the team has the conversation ▸ too old ▸ trigger off ▸ opt-out in doubt ▸ quiet
-    hours ▸ campaign windows ▸ cooling off ▸ not before ▸ contact cap ▸ campaigns off ▸ safe mode ▸ another campaign
-    lately
+    its vacancy is taken ▸ its conversation changed ▸ its campaign is paused or ended ▸ an earlier message in the same
+    chat is not sent yet ▸ sending is paused ▸ same text sent ▸ opted out ▸ a person of the team has the conversation ▸
+    too old ▸ trigger off ▸ opt-out in doubt ▸ quiet hours ▸ campaign windows ▸ cooling off ▸ not before ▸ contact cap ▸
+    campaigns off ▸ safe mode ▸ another campaign lately
 
 A message that only has to wait is postponed; a message that can never be sent is ended. An answer to an inbound
 message passes fewer rules, but it must name that message. It counts as an answer for 30 minutes after that message.
@@ -46,32 +47,37 @@ ASK_AGAIN: Final = timedelta(seconds=15)
 # Interval at which a message that waits for an operator is checked again. It may wait for a decision about a probable
 # opt-out, for the switch of its trigger, or for a conversation that a person has.
 ASK_ABOUT_DECISION: Final = timedelta(minutes=10)
+# How long a message waits for an earlier one in the same chat before it is checked again.
+IN_TURN: Final = timedelta(seconds=1)
 # The call begins at most this long after the decision, so the hours must stay open for at least this long.
 LEAVES_WITHIN: Final = timedelta(seconds=2)
 # Type of a message that a person of the team wrote.
 BY_PERSON: Final = Tipo.MANUAL.value
 # The longest text that WhatsApp accepts in one message.
 LONGEST: Final = 65_536
+# The longest text that Telegram accepts in one message.
+LONGEST_ON_TELEGRAM: Final = 4_096
 UNKNOWN_TYPE = define("tipo_desconhecido", "no rule exists for messages of type {tipo}")
 INVALID_NUMBER = define("numero_invalido", "the number is not a valid phone number")
 INVALID_TEXT = define("texto_invalido", "the text is empty, or longer than {longest} characters")
-NOT_ALLOWLISTED = define("fora_da_allowlist", "outside production only numbers in SEND_ALLOWLIST get messages")
-STOP_REQUESTED = define("parada_pedida", "an operator stopped the message")
-NO_SUBJECT = define("sem_assunto", "the message is no longer about a current fact")
+NOT_ALLOWLISTED = define("fora_da_allowlist", "outside production, only numbers in SEND_ALLOWLIST receive messages")
+STOP_REQUESTED = define("parada_pedida", "an operator cancelled the message")
+NO_SUBJECT = define("sem_assunto", "the reason for the message no longer applies")
 VACANCY_TAKEN = define("vaga_ocupada", "the offered vacancy is no longer open")
 FOLLOWUP_SUPERSEDED = define(
     "followup_superado", "the conversation changed, or its follow-ups were paused, after the follow-up was queued"
 )
+BEHIND_ANOTHER = define("atras_de_outra", "an earlier message in the same chat is sent first")
 CAMPAIGN_PAUSED = define("campanha_pausada", "the campaign is paused")
 SAME_TEXT_SENT = define("texto_repetido", "the same text was sent to this doctor shortly before")
 OPTED_OUT = define("opt_out", "the doctor asked to receive no messages")
 PROBABLE_OPT_OUT = define("provavel_opt_out", "the doctor probably asked to receive no messages; an operator decides")
 WITH_PERSON = define("com_pessoa", "a person of the team has taken over the conversation")
-TRIGGER_OFF = define("gatilho_desligado", "the switch {switch} holds the messages of this automatic trigger")
+TRIGGER_OFF = define("gatilho_desligado", "the switch {switch} holds back the messages of this automatic trigger")
 EXPIRED = define("vencida", "the message waited too long to be useful")
 QUIET_HOURS = define("fora_do_horario", "outside the sending hours")
 OUTSIDE_WINDOW = define("fora_da_janela", "outside the campaign's window")
-COOLING_OFF = define("em_descanso", "the doctor is in a cooling-off period")
+COOLING_OFF = define("em_descanso", "the doctor is in a rest period")
 NEXT_CONTACT_LATER = define("contato_marcado", "the next contact is scheduled for later")
 CONTACT_CAP = define("contatos_na_semana", "the limit is {count} messages in seven days")
 OTHER_CAMPAIGN = define("outra_campanha", "another campaign reached the doctor in the last three days")
@@ -111,6 +117,7 @@ class PedidoDeEnvio:
     vacancy_taken: bool = False  # the vacancy that it offers is no longer open
     # The conversation has left the stage of the follow-up, has a newer message, or its follow-ups are paused.
     followup_superseded: bool = False
+    behind_another: bool = False  # an earlier message in the same chat is due or being sent
     campaign_status: str | None = None  # None without a campaign
     same_words_at: datetime | None = None  # when the same text was sent to this doctor, or may have been
     proves_inbound: bool = False  # whether it names an existing message of the doctor
@@ -131,6 +138,7 @@ class RegrasDeEnvio:
     zone: ZoneInfo
     is_production: bool
     is_simulated: bool
+    longest: int = LONGEST  # the longest text that the channel accepts
     has_line: bool = True  # False if this process has no gateway configured; another process may have one
     allowlist: Collection[str] = ()
     paused: Hold | None = None  # pause of all sending by operators
@@ -177,7 +185,7 @@ def decide(pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: da
         return Bloqueia(Desfecho.FAILED_VALIDATION, UNKNOWN_TYPE(tipo=pedido.tipo))
     tipo = kind(pedido, medico, regras, now)
     objections = (
-        _sendable(pedido),
+        _sendable(pedido, regras.longest),
         _line(regras, now),
         _receiver(pedido, regras),
         _check_request(pedido, now),
@@ -211,14 +219,14 @@ def _answers_night(pedido: PedidoDeEnvio, regras: RegrasDeEnvio, now: datetime) 
     return pedido.proves_inbound and came is not None and now < regras.hours.next_open(came, regras.zone) + MORNING
 
 
-def _sendable(pedido: PedidoDeEnvio) -> Bloqueia | None:
+def _sendable(pedido: PedidoDeEnvio, longest: int) -> Bloqueia | None:
     """Return why the number or the text cannot be sent, or None. The check comes before the send, because a refusal by
     the gateway would count against the chip.
     """
     if telefone_de(pedido.telefone) != pedido.telefone:
         return Bloqueia(Desfecho.FAILED_VALIDATION, INVALID_NUMBER())
-    if not pedido.texto.strip() or len(pedido.texto) > LONGEST:
-        return Bloqueia(Desfecho.FAILED_VALIDATION, INVALID_TEXT(longest=LONGEST))
+    if not pedido.texto.strip() or len(pedido.texto) > longest:
+        return Bloqueia(Desfecho.FAILED_VALIDATION, INVALID_TEXT(longest=longest))
     return None
 
 
@@ -245,6 +253,8 @@ def _check_request(pedido: PedidoDeEnvio, now: datetime) -> Adia | Bloqueia | No
         return Bloqueia(Desfecho.FAILED_EXPIRED, FOLLOWUP_SUPERSEDED(), cancels=True)
     if pedido.campaign_status == "pausada":
         return Adia(now + ASK_AGAIN, CAMPAIGN_PAUSED())
+    if pedido.behind_another:
+        return Adia(now + IN_TURN, BEHIND_ANOTHER())
     return None
 
 
@@ -255,8 +265,8 @@ def _check_repetition(pedido: PedidoDeEnvio, tipo: TipoDeMensagem, now: datetime
 
 
 def _check_optout(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, now: datetime) -> Bloqueia | None:
-    """Block messages after an opt-out. An answer within minutes is allowed; the answer to a message of the night is
-    not.
+    """Block messages after an opt-out. An answer within minutes of the doctor's message is allowed; a later answer, to
+    a message that arrived at night, is not.
     """
     answers_day = tipo is TipoDeMensagem.RESPOSTA and pedido.after_hours_at is None
     is_live = answers_day and _answers_live(pedido, medico, now)
@@ -298,7 +308,9 @@ def _timely(pedido: PedidoDeEnvio, regras: RegrasDeEnvio, now: datetime) -> Bloq
 
 
 def _check_doubt(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> Adia | None:
-    """Hold Julia's messages until the operator decides. A message that a person writes is sent."""
+    """Hold Julia's messages until an operator decides about the probable opt-out. A message that a person writes is
+    sent.
+    """
     if not medico.opt_out_in_doubt or pedido.bypass or pedido.tipo == BY_PERSON:
         return None
     return Adia(now + ASK_ABOUT_DECISION, PROBABLE_OPT_OUT())
@@ -335,7 +347,7 @@ def _check_campaigns(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> Bl
 
 
 def open_time(since: datetime, until: datetime, hours: Window, zone: ZoneInfo) -> timedelta:
-    """Return how much of the time between two instants was within the hours. Only the last 14 days count."""
+    """Return how much of the time between two instants was within ``hours``. Only the last 14 days count."""
     spent, at = timedelta(0), max(since, until - timedelta(days=14))
     while at < until:
         at = hours.next_open(at, zone)

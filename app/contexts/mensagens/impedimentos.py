@@ -1,4 +1,4 @@
-"""Reasons against a message to a doctor on Julia's initiative, as branches of an SQL ``CASE``.
+"""Reasons that prevent a message on Julia's initiative to a doctor, as branches of an SQL ``CASE``.
 
 A statement that selects doctors names ``clientes`` as ``doctor`` and ``doctor_state`` as ``state``, and inserts
 ``IMPEDIMENTOS`` after ``CASE``. It binds :now, :week_ago, :contatos, and :automatico, which is true if no person names

@@ -1,7 +1,7 @@
 """Rate limits and sending hours of messages.
 
-A message on Julia's initiative passes every limit: the total, its type, the doctor, the phone, and the hours.
-Answers to inbound messages and system notices pass only the limit of their type, and are sent at any hour.
+A message on Julia's initiative must pass every limit: the total, its type, the doctor, the phone, and the hours.
+Answers to inbound messages and system notices must pass only the limit of their type, and are sent at any hour.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """Listeners for sent and ended messages, called in the transaction that settles the message.
 
-A stage, a counter or a flag that depends on a message changes here, never when the message is queued. A listener
-that raises undoes the settlement: a sent message then stays in doubt until the listener works. Each call is about
-one outcome. A message that an operator retries after its end may still be sent, so ``enviada`` may follow
+A stage, a counter or a flag that depends on a message changes here, never when the message is queued. If a listener
+raises an error, the settlement is undone; a sent message then stays in doubt until the listener works. Each call is
+about one outcome. A message that an operator retries after its end may still be sent, so ``enviada`` may follow
 ``encerrada``.
 """
 
@@ -31,10 +31,10 @@ class MensagemEncerrada:
 
 class AoEnviar(Protocol):
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Called when the message was sent."""
+        """React to a message that was sent."""
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Called when the message will not be sent: a rule blocks it, it was cancelled, it failed, or it expired."""
+        """React to a message that will not be sent: a rule blocks it, it was cancelled, it failed, or it expired."""
 
 
 class Ouvintes:

@@ -5,16 +5,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
-from app.contexts.mensagens.fila import FILA_MENSAGENS
-from app.contexts.mensagens.guardrails import RegrasDeEnvio
+from app.contexts.mensagens.fila import FILA_MENSAGENS, TELEGRAM_SAIDA
+from app.contexts.mensagens.guardrails import LONGEST, RegrasDeEnvio
 from app.contexts.mensagens.limites import HORARIO
 from batuta.guards import Hold, Switch, SwitchRule, judge_switch
 from batuta.jobs import Controls, Window
 from batuta.kernel import Clock
 
-CAMPAIGNS: Final = SwitchRule(key="campaigns.enabled", hold_when=False, at_rest=True)
-SAFE_MODE: Final = SwitchRule(key="safe_mode", hold_when=True, at_rest=False)
-PAUSES: Final = (SwitchRule(key="pause.all"), SwitchRule(key=f"pause.queue.{FILA_MENSAGENS.name}"))
+CAMPAIGNS: Final = SwitchRule(key="campaigns.enabled", hold_when=False, default=True)
+SAFE_MODE: Final = SwitchRule(key="safe_mode", hold_when=True, default=False)
+PAUSE_ALL: Final = SwitchRule(key="pause.all")
+PAUSES: Final = (PAUSE_ALL, SwitchRule(key=f"pause.queue.{FILA_MENSAGENS.name}"))
+PAUSES_OF_TELEGRAM: Final = (PAUSE_ALL, SwitchRule(key=f"pause.queue.{TELEGRAM_SAIDA}"))
 # The timetable whose windows apply to campaigns and to messages of triggers, and the window of each kind.
 BOUND: Final = "janelas"
 WINDOW_OF: Final[Mapping[str, str]] = {
@@ -42,9 +44,10 @@ class ScheduleRegistry(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegrasAgora:
-    """Reads the rules in the caller's transaction. They hold until the transaction ends.
+    """Reads the rules in the caller's transaction. They stay valid until the transaction ends.
 
-    ``triggers`` has the switches that hold each automatic trigger, keyed by the trigger's own switch.
+    ``triggers`` has, for each automatic trigger, the rules of the switches that can stop it. Its keys are the triggers'
+    own switches.
     """
 
     switches: Switches
@@ -55,6 +58,8 @@ class RegrasAgora:
     is_production: bool
     is_simulated: bool
     has_line: bool = True
+    longest: int = LONGEST
+    pauses: Sequence[SwitchRule] = PAUSES
     allowlist: Collection[str] = ()
     hours: Window = HORARIO
     triggers: Mapping[str, Sequence[SwitchRule]] = field(default_factory=dict)
@@ -69,9 +74,10 @@ class RegrasAgora:
             is_production=self.is_production,
             is_simulated=self.is_simulated,
             has_line=self.has_line,
+            longest=self.longest,
             allowlist=self.allowlist,
             hours=self.hours,
-            paused=next((hold for rule in PAUSES if (hold := self._hold(rule, switches)) is not None), None),
+            paused=next((hold for rule in self.pauses if (hold := self._hold(rule, switches)) is not None), None),
             campaigns=self._hold(CAMPAIGNS, switches),
             safe_mode=self._hold(SAFE_MODE, switches),
             trigger_off=None if gatilho is None else self._trigger_off(gatilho, switches),
@@ -79,7 +85,9 @@ class RegrasAgora:
         )
 
     def _trigger_off(self, gatilho: str, switches: Mapping[str, Switch]) -> str | None:
-        """Return the switch that holds a trigger. An unknown trigger is held."""
+        """Return the switch that currently stops a trigger, or None if the trigger may send. An unknown trigger may not
+        send.
+        """
         if (rules := self.triggers.get(gatilho)) is None:
             return gatilho
         return next((rule.key for rule in rules if self._hold(rule, switches) is not None), None)

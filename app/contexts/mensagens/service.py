@@ -14,7 +14,7 @@ from batuta.reasons import define, encode, prefix_of
 from batuta.sql import Dialect, Query, Transaction, load_queries
 
 CAMPAIGN_CANCELLED = define("campanha_cancelada", "the campaign was cancelled")
-CANCELLED_BY_PERSON = define("cancelada_na_devolucao", "the person who had the conversation cancelled the message")
+CANCELLED_BY_PERSON = define("cancelada_na_devolucao", "the person who led the conversation cancelled the message")
 
 
 class NaDevolucao(StrEnum):
@@ -47,8 +47,8 @@ class Mensagens:
     async def travar(self, transaction: Transaction, cliente_id: str) -> None:
         """Serialise the decisions about one doctor until the transaction ends.
 
-        A transaction that forbids messages to the doctor calls this first. After its commit no message that was
-        decided before is sent, unless its intent is already stored.
+        A transaction that forbids messages to the doctor calls this first. After its commit, a message whose send was
+        decided earlier is sent only if its intent is already stored.
         """
         await transaction.one(self._queries.alone, cliente_id=cliente_id)
 
@@ -80,7 +80,7 @@ class Mensagens:
         return len(cancelled)
 
     async def soltar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
-        """Release the messages that waited because their campaign was paused: they become due."""
+        """Release the messages that waited because their campaign was paused. They become due immediately."""
         released = await transaction.run(
             self._queries.release_campaign, campanha_id=campanha_id, paused=prefix_of(CAMPAIGN_PAUSED), now=now
         )
@@ -88,10 +88,9 @@ class Mensagens:
         return released
 
     async def devolver(self, transaction: Transaction, cliente_id: str, decisao: NaDevolucao, *, now: datetime) -> int:
-        """Continue or cancel Julia's queued messages to a doctor, as the team member decided when handing the
-        conversation back or ending it.
-
-        Call it in the transaction that changes the conversation. Return how many messages continue or are cancelled.
+        """Continue or cancel Julia's queued messages to a doctor, according to the decision of the person who returns
+        or ends the conversation. Call it in the transaction that changes the conversation. Return how many messages
+        continue or are cancelled.
         """
         match decisao:
             case NaDevolucao.CONTINUAR:

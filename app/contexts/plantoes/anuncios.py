@@ -1,8 +1,8 @@
 """Offer a vacancy to doctors, with one message for each and at most one offer per doctor.
 
-The offers, their messages and the new state are written in one transaction, so a process that dies has offered
-nothing. The queue sends each message later. Before the send, every rule that may hold or block the message is
-checked again, and the message is cancelled if the vacancy has been taken.
+The offers, their messages and the new state are written in one transaction, so a process that dies before the commit
+has offered nothing. The queue sends each message later. Before the send, every rule that may hold or block the message
+is checked again, and the message is cancelled if the vacancy has been taken.
 """
 
 from collections.abc import Callable, Mapping, Sequence

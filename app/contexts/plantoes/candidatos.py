@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -35,7 +36,7 @@ _MIUDAS: Final = frozenset(
 
 
 class Impedimento(StrEnum):
-    """Reasons against offering a vacancy to a doctor. The first that applies is used."""
+    """Reasons that prevent an offer of the vacancy to a doctor, in order of precedence."""
 
     DESCONHECIDO = "desconhecido"
     CADASTRO_REMOVIDO = "cadastro_removido"
@@ -107,7 +108,7 @@ class Candidatos:
         )
 
     async def examinar(self, reading: Reading, vaga: Row, clientes: Sequence[str]) -> dict[str, Candidato]:
-        """Return these doctors by id, each with the reason against an offer, if any. An unknown id is omitted."""
+        """Return these doctors by id, each with the reason that prevents an offer, if any. An unknown id is omitted."""
         rows = await self._consider(reading, vaga, (), (), clientes, len(clientes))
         return {each.cliente_id: each for each in map(_candidato, rows)}
 
@@ -147,10 +148,8 @@ def formas_da_especialidade(names: Nomes, vaga: Row) -> set[str]:
 def eh_a_mesma(
     escrita: str, procuradas: Collection[str], canonica: Callable[[str], str | None] = lambda _: None
 ) -> bool:
-    """Return whether a doctor's speciality is the wanted one, also as part of a list such as 'UTI / Cardiologia'.
-
-    ``procuradas`` has the search forms of the wanted speciality. ``canonica`` returns the vocabulary's name for a
-    text.
+    """Return whether a doctor has the wanted speciality, possibly as part of a list such as 'UTI / Cardiologia'.
+    ``procuradas`` has the search forms of the wanted speciality. ``canonica`` returns the vocabulary's name for a text.
     """
     parts = (escrita, *_SEPARATES.split(escrita))
     return any(form in procuradas for part in parts for form in (chave(part), chave(canonica(part) or "")) if form)
@@ -162,6 +161,7 @@ def eh_parte(escrita: str, procuradas: Iterable[str]) -> bool:
     return bool(said) and any(words and (said <= words or words <= said) for words in map(_words, procuradas))
 
 
+@cache
 def candidate_queries(dialect: Dialect) -> CandidateQueries:
     text = (
         (Path(__file__).parent / "candidatos.sql").read_text(encoding="utf-8").replace("{impedimentos}", IMPEDIMENTOS)

@@ -7,7 +7,7 @@ SELECT vaga.id, vaga.hospital_id, vaga.especialidade_id, especialidade.nome AS e
 FROM vagas AS vaga JOIN especialidades AS especialidade ON especialidade.id = vaga.especialidade_id
 WHERE vaga.id = :id AND vaga.deleted_at IS NULL;
 
--- read consider: doctors with their score and the first reason against an offer. Without given ids: the best of all who
+-- read consider: doctors with their score and the first reason that prevents an offer. Without given ids: the best of all who
 -- fit, and one doctor for each reason; quantos counts the doctors with the same reason
 SELECT id, telefone, primeiro_nome, impedimento, pontos, quantos FROM (
 SELECT considered.*, count(*) OVER (PARTITION BY impedimento) AS quantos,

@@ -49,7 +49,7 @@ class ConfirmationQueries:
 
 @dataclass(frozen=True, slots=True)
 class Passo:
-    """A change that is due at an instant. ``vence`` returns that instant for a shift."""
+    """A change of state that becomes due at some instant. ``vence`` returns this instant for a shift."""
 
     de: tuple[StatusDaVaga, ...]
     para: StatusDaVaga

@@ -10,7 +10,7 @@ NEAR = 60.0
 
 
 def achar_hospital(nova: NovaVaga, names: Nomes) -> str:
-    """Return the id of the hospital. Raises HospitalDesconhecido or, with similar names, HospitalParecido; raises
+    """Return the id of the hospital. Raises HospitalDesconhecido, HospitalParecido if similar names exist, or
     HospitalDeVarios with the cities to choose from.
     """
     found = achar(nova.hospital, nova.cidade, nova.uf, None, names)

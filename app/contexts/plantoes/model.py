@@ -41,11 +41,11 @@ class HospitalDeVarios(BatutaError):
 
 
 class HospitalSemOfertas(BatutaError):
-    sentence = "hospital {hospital} is blocked, its vacancies are not offered: choose another hospital"
+    sentence = "hospital {hospital} is blocked, and its vacancies are not offered: choose another hospital"
 
 
 class CampoDaVagaRecusado(BatutaError):
-    sentence = "{campo} has an invalid value, it must be {espera}: correct it and try again"
+    sentence = "{campo} has an invalid value; it must be {espera}: correct it and try again"
 
 
 class VagaRepetida(BatutaError):
@@ -56,9 +56,7 @@ class VagaRepetida(BatutaError):
 
 
 class VagaOcupada(BatutaError):
-    sentence = (
-        "vacancy {id} is already taken, its status is {status}: `batuta vagas listar --status aberta` lists open ones"
-    )
+    sentence = "vacancy {id} is already taken (status: {status}): `batuta vagas listar --status aberta` lists open ones"
 
 
 class VagaNaoPode(BatutaError):
@@ -128,7 +126,7 @@ class Feita:
 
 @dataclass(frozen=True, slots=True)
 class Repetida:
-    """The vacancy already had the requested state; nothing was written."""
+    """Nothing was written, because the vacancy already had the requested state."""
 
     id: str
     status: StatusDaVaga
@@ -136,7 +134,7 @@ class Repetida:
 
 @dataclass(frozen=True, slots=True)
 class Ocupada:
-    """Another doctor has or had the vacancy."""
+    """The change was refused, because another doctor has the vacancy or had it."""
 
     id: str
     status: StatusDaVaga
@@ -155,7 +153,7 @@ Resposta: TypeAlias = Feita | Repetida | Ocupada | Impedida
 
 
 def exigir(resposta: Resposta) -> Feita | Repetida:
-    """Return the result if the vacancy has the requested state. Raises VagaOcupada or VagaNaoPode otherwise."""
+    """Return the result if the vacancy has the requested state; otherwise raise VagaOcupada or VagaNaoPode."""
     match resposta:
         case Feita() | Repetida():
             return resposta
@@ -188,7 +186,7 @@ def decidir_anuncio(vaga: Situacao) -> Decisao:
 
 
 def decidir_reserva(vaga: Situacao, *, quer: str) -> Decisao:
-    """Decide a reservation. ``quer`` is the doctor who wants the vacancy."""
+    """Decide whether the vacancy can be reserved. ``quer`` is the doctor who wants it."""
     if vaga.status is StatusDaVaga.RESERVADA and vaga.cliente_id == quer:
         return Repetida(vaga.id, vaga.status)
     return _ocupada(vaga) or StatusDaVaga.RESERVADA
@@ -207,7 +205,9 @@ def decidir_realizada(vaga: Situacao) -> Decisao:
 
 
 def decidir_cancelamento(vaga: Situacao, *, motivo: MotivoDaCancelada) -> Decisao:
-    """Decide a cancellation. A reserved vacancy must be released first, so that its doctor is informed."""
+    """Decide whether the vacancy can be cancelled. A reserved vacancy must be released first, so that its doctor is
+    informed.
+    """
     before = () if motivo in DE_PLANTAO_RESERVADO else PROCURA
     return _depois_do_plantao(vaga, StatusDaVaga.CANCELADA, (*before, StatusDaVaga.PENDENTE_CONFIRMACAO))
 

@@ -1,7 +1,7 @@
 """Create, list, reserve, release and end vacancies.
 
-A method that changes a vacancy locks it, decides, and writes state, history and event in one transaction. A lost
-race is a result (``model.Resposta``), not an error.
+A method that changes a vacancy locks it, checks whether the change is permitted, and writes state, history and event in
+one transaction. A lost race is a result (``model.Resposta``), not an error.
 """
 
 from collections.abc import Callable, Sequence
@@ -137,7 +137,7 @@ class Plantoes:
             )
 
     async def contagem(self) -> dict[StatusDaVaga, int]:
-        """Count the vacancies that are open or ended from today on, reserved, or pending confirmation."""
+        """Count the vacancies by state: those of today and later, and all that are reserved or pending confirmation."""
         today = self._clock.now().astimezone(self._zone).date()
         rows = await self._database.all(self._queries.counts, hoje=today)
         return {StatusDaVaga(row["status"]): int(row["items"]) for row in rows}

@@ -31,7 +31,7 @@ class SuggestionQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VagasAbertas:
-    """Open vacancies at one moment, the soonest first."""
+    """The open vacancies at one moment, the earliest shift first."""
 
     vagas: Sequence[Row]
     nomes: Nomes
@@ -59,7 +59,7 @@ class Sugestoes:
     async def para(
         self, reading: Reading, abertas: VagasAbertas, cliente_id: str, especialidade: str | None
     ) -> Row | None:
-        """Return the soonest vacancy that may be offered to the doctor, or None."""
+        """Return the vacancy with the earliest shift that may be offered to the doctor, or None."""
         fitting = abertas.da_especialidade(especialidade) if especialidade else []
         if not fitting:
             return None

@@ -24,7 +24,7 @@ def oferta(nome: str | None, vaga: Row | Mapping[str, Any]) -> str:
 
 
 def fatos_da_vaga(vaga: Row | Mapping[str, Any]) -> str:
-    """List hospital, speciality, day, period and value of a vacancy, one line each."""
+    """List hospital, speciality, day, period and price of a vacancy, one line each."""
     return FATOS.format(
         hospital=_lugar(vaga),
         especialidade=vaga["especialidade"],

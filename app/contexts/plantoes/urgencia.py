@@ -1,6 +1,6 @@
-"""Vacancies that the briefing names are urgent: those of a hospital on a day, while they need a doctor.
+"""Marks vacancies as urgent: those whose hospital and day the briefing names, as long as they need a doctor.
 
-The briefing in force decides alone. A vacancy that it no longer names stops being urgent, and a vacancy that is created
+Only the briefing in force counts. A vacancy that it no longer names stops being urgent, and a vacancy that is created
 later becomes urgent at the next run.
 """
 
@@ -18,7 +18,7 @@ from batuta.reasons import Reason, define
 from batuta.sql import AsJson, AuditLog, Database, Query, load_queries
 
 BRIEFING: Final = "briefing"
-# A day without a year is the nearest one that is not older than this.
+# A day without a year is the first such day that is not further in the past than this.
 PAST: Final = timedelta(days=60)
 UNKNOWN_PLACE = define("aviso_hospital", "hospital '{hospital}' is unknown or ambiguous: write its registered name")
 UNKNOWN_DAY = define("aviso_dia", "'{dia}' is not a day: write it as 12/03 or 12/03/2026")
@@ -50,7 +50,7 @@ class Urgencias:
         self._queries = load_queries(UrgencyQueries, Path(__file__).parent / "urgencia.sql", database.dialect)
 
     async def marcar(self, itens: Sequence[Mapping[str, Any]]) -> Urgentes:
-        """Make exactly the open vacancies urgent that ``itens`` name with ``hospital`` and ``data``."""
+        """Mark as urgent exactly the open vacancies whose ``hospital`` and ``data`` are named in ``itens``."""
         now, names = self._clock.now(), await self._dicionario.nomes()
         wanted, warnings = _read(itens, names, now.astimezone(self._zone).date())
         async with self._database.transaction() as transaction:

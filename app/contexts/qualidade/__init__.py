@@ -1,3 +1,3 @@
-"""Quality of the service to doctors: alerts about measured figures, evaluations of conversations, and the guidance for
-the model that follows from the evaluations.
+"""Quality of the service that doctors receive: alerts about measured figures, evaluations of conversations, and the
+guidance for the model that is made from them.
 """

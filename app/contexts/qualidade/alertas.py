@@ -21,12 +21,12 @@ from batuta.sql import Database, Query, Reading, Row, load_queries
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 WEEK: Final = 7 * DAY
 ANSWERS_OF: Final = timedelta(minutes=30)
-# An answer to a message older than this counts as a new contact.
+# A message to a doctor this long after the doctor's last message is a new contact, not an answer.
 ANSWERED_WITHIN: Final = timedelta(hours=2)
 # The worker needs this long for an answer; a younger message is not yet without one.
 SETTLED: Final = timedelta(minutes=5)
 MOST_ANSWERS, MOST_PLACES = 500, 10
-# Smallest counts from which a share or a mean says something.
+# Smallest counts for which a share or a mean is meaningful.
 CONVERSAS, RESPOSTAS, AVALIADAS, CHAMADAS, OFERTAS = 5, 3, 5, 5, 10
 # A figure this many times its threshold is critical.
 PICO_CRITICO, LENTO_CRITICO = 1.5, 2
@@ -59,8 +59,8 @@ class Hospital:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Medidas:
-    """The figures of the rules. ``segundos`` is the mean time to an answer; ``esperam`` counts messages without one.
-    A mean is None if nothing was counted.
+    """The figures of the rules. ``segundos`` is the mean time to an answer; ``esperam`` counts messages without an
+    answer. A mean is None if nothing was counted.
     """
 
     conversas: int = 0
@@ -274,7 +274,7 @@ def _mean(value: float | Decimal | None) -> float | None:
 
 
 async def _only(reading: Reading, query: Query, **values: object) -> Row:
-    """Read the one row of a query that counts."""
+    """Return the only row of a query that returns counts."""
     row = await reading.one(query, **values)
     assert row is not None
     return row

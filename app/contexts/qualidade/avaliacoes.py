@@ -56,7 +56,7 @@ OUT_OF_TIME = define("avaliacoes_sem_tempo", "the time limit was reached; the ne
 REMAINING = define(
     "avaliacoes_restantes", "{count} conversations remain: `batuta run avaliar_conversas_pendentes` continues"
 )
-UNREADABLE = define("avaliacoes_ilegiveis", "{count} answers of the model could not be read; they changed nothing")
+UNREADABLE = define("avaliacoes_ilegiveis", "{count} answers of the model could not be read and were ignored")
 ILEGIVEL: Final = "ilegivel"
 
 
@@ -65,7 +65,7 @@ class AvaliacaoDesconhecida(BatutaError):
 
 
 class AvaliacaoMudou(BatutaError):
-    sentence = "another person corrected evaluation {id} meanwhile: `batuta qualidade ver {id}` shows the correction"
+    sentence = "another person has just corrected evaluation {id}: `batuta qualidade ver {id}` shows the correction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,8 @@ class Avaliacoes:
         ids: Ids,
         clock: Clock,
     ) -> None:
-        """Build the service. ``llm`` None means that the rules evaluate. ``quieta_apos`` is the time after the last message
-        at which an open conversation counts as quiet.
+        """Build the service. Without ``llm`` the rules evaluate the conversations. ``quieta_apos`` is the time after
+        the last message at which an open conversation counts as quiet.
         """
         self._database = database
         self._orientacoes = orientacoes
@@ -141,7 +141,9 @@ class Avaliacoes:
         return row
 
     async def corrigir(self, id: str, nota: int, *, por: str, motivo: str) -> Row:
-        """Store the score of a person with its reason, masked. A later correction replaces an earlier one."""
+        """Store the score that a person gives, with the reason. Personal data in the reason is masked. A later
+        correction replaces an earlier one.
+        """
         before, now = await self.ver(id), self._clock.now()
         reason = sem_nomes(motivo, [before["primeiro_nome"], before["sobrenome"]])[:LONGEST_CORRECTION]
         async with self._database.transaction() as transaction:

@@ -44,7 +44,9 @@ COM_ORIENTACAO: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notas:
-    """Scores from 1 to 10 and short sentences. A score is None if the rules cannot judge it."""
+    """The evaluation of a conversation: scores from 1 to 10, with short comments. A score is None if the rules
+    cannot determine it.
+    """
 
     geral: int
     naturalidade: int | None = None
@@ -111,7 +113,7 @@ def _author(mensagem: Row | Mapping[str, Any], who: Mapping[str, str]) -> str:
 
 
 def _lines(said: Sequence[Json]) -> list[str]:
-    """Return at most five sentences, each on one line, short and without numbers of people."""
+    """Return at most five sentences, each short, on one line and without phone numbers."""
     lines = (" ".join(mask_text(each, LONGEST_LINE).split()) for each in said[:MOST_LINES])
     return [each for each in lines if each]
 

@@ -1,6 +1,6 @@
 """The guidance for the model: a text that condenses evaluations and the corrections of people, with all its versions.
 
-The text is made by rules from stored sentences, so that it contains nothing that no evaluation says. Without evaluations, or
+The text is made by rules from stored sentences, so that it contains only what evaluations say. Without evaluations, or
 with unchanged ones, the version in force remains.
 """
 
@@ -38,7 +38,9 @@ class Condensada:
 
 
 def condensar(avaliacoes: Sequence[Row | Mapping[str, Any]]) -> Condensada | None:
-    """Condense evaluations, newest first: corrections of people, then the most frequent sentences. None if there is none."""
+    """Condense evaluations, newest first: corrections of people, then the most frequent sentences. Return None without
+    evaluations.
+    """
     corrected = [each for each in avaliacoes if each["nota_corrigida"] is not None and each["correcao"]]
     good = [each for each in avaliacoes if each["nota"] >= GOOD]
     bad = [each for each in avaliacoes if each["nota"] <= BAD]
@@ -91,7 +93,9 @@ class Orientacoes:
         return await self._database.all(self._queries.versions, nome=NOME, limite=MOST_VERSIONS)
 
     async def atualizar_prompt_feedback(self, call: JobCall) -> Outcome:
-        """Write the next version of the guidance if the evaluations give another text than the version in force."""
+        """Write the next version of the guidance if the evaluations result in a text that differs from the version in
+        force.
+        """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             rows = await transaction.all(self._queries.evaluated, since=now - RECENT, limite=MOST_EVALUATIONS)

@@ -42,7 +42,7 @@ class Periodo:
 
     @property
     def dia_inteiro(self) -> datetime:
-        """The midnight at which the day of the period starts."""
+        """The start of the local day of the period."""
         return self.inicio.replace(hour=0)
 
     def ultimo_dia(self, zone: ZoneInfo) -> date:

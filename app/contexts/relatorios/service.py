@@ -1,4 +1,4 @@
-"""Count a period, store its report once, and send it to each destination at most once.
+"""Count the figures of a period, store its report once, and send the report to each destination at most once.
 
 no row ──▶ enviando ──▶ enviado
                │ ├────▶ recusado: the next run sends it
@@ -24,7 +24,7 @@ SISTEMA: Final = "sistema"
 DESTINOS: Final = ("slack", "webhook")
 MOST_HIGHLIGHTS: Final = 5
 ABANDONED: Final = timedelta(minutes=5)
-# A refused report is sent again by the runs of this time; afterwards its figures are old.
+# A refused report is sent again by later runs within this time; after that its figures are old.
 RETRY_FOR: Final = timedelta(hours=24)
 LONGEST_ERROR: Final = 500
 
@@ -85,7 +85,7 @@ class Relatorios:
             return await self._count(reading, periodo)
 
     async def fazer(self, periodo: Periodo, *, por: str) -> Relatorio:
-        """Return the report of the period. The first call counts and stores it; later calls return it unchanged."""
+        """Return the report of the period. The first call computes and stores it; later calls return it unchanged."""
         wanted = {"tipo": periodo.tipo.value, "inicio": periodo.inicio}
         if (row := await self._database.one(self._queries.of_period, **wanted)) is not None:
             return _relatorio(row)
@@ -100,8 +100,8 @@ class Relatorios:
         return _relatorio(row)
 
     async def entregar(self, relatorio: Relatorio, *, de_novo: bool = False) -> Relatorio:
-        """Send the report to every destination that has not received it. ``de_novo`` also repeats deliveries that
-        arrived or whose result is unknown, for a person who asks for it.
+        """Send the report to every destination that has not received it. ``de_novo``, which a person requests, also
+        repeats deliveries that arrived or whose result is unknown.
         """
         for destino in self.destinos:
             await self._deliver(destino, relatorio, de_novo)
@@ -152,7 +152,9 @@ class Relatorios:
         return Check(name="relatorios", section=JOBS_AND_WORKERS, ask=self.ask)
 
     async def _deliver(self, destino: Destino, relatorio: Relatorio, de_novo: bool) -> None:
-        """Send the report to one destination, unless it has it. The intent is stored before the request."""
+        """Send the report to one destination, unless the destination already has it. The intent is stored before the
+        request.
+        """
         now, key = self._clock.now(), {"id": relatorio.id, "destino": destino.nome}
         claimed = await self._database.run(
             self._queries.claim, **key, de_novo=de_novo, now=now, abandonado=now - ABANDONED
@@ -194,7 +196,7 @@ class Relatorios:
 
 
 def taxa_de_resposta(figuras: Mapping[str, Any]) -> float | None:
-    """Return the share of the contacted doctors who wrote after the message, in percent. None if none was contacted."""
+    """Return the percentage of the contacted doctors who wrote after the message, or None if no doctor was contacted."""
     contacted = figuras["medicos_contatados"]
     return None if not contacted else round(100 * figuras["medicos_que_responderam"] / contacted, 1)
 

@@ -1,1 +1,3 @@
-"""Answers to inbound messages: one for each class, an acknowledgement outside the sending hours, the answer of the morning."""
+"""Answers to inbound messages: an answer for each class, an acknowledgement outside the sending hours, and an answer in
+the morning.
+"""

@@ -33,6 +33,8 @@ _BEYOND: Final = re.compile(
     r"|almoco|jantar|pacientes|atendimentos|equipe|outr[oa]s?|mais|negociar?|aumentar?|melhorar?|trocar?|transporte"
     r"|alojamento|dormir|documentos?|crm|rqe|experiencia)\b|\bquando\b.*\b(paga|recebe)"
 )
+# An acceptance with one of these words depends on something: "aceito se for até as 7", "aceito, mas só até as 13h".
+_CONDITION: Final = re.compile(r"\b(?:se|mas|porem|desde que|contanto que|dependendo|depende|caso|talvez)\b")
 _IDENTITY: Final = re.compile(
     r"\b(robo|bot|robot|chatbot|ia|maquina|inteligencia artificial|automatic[oa])\b"
     r"|\b(quem e voce|voce e (uma )?(pessoa|gente|real))\b"
@@ -42,9 +44,8 @@ _IDENTITY: Final = re.compile(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fatos:
     """Stored facts about a doctor who wrote. ``oferta`` is the vacancy of the last message that Julia or a person sent.
-
-    ``abertas`` counts offers that the doctor can still accept. ``reserva`` is the doctor's next reserved vacancy,
-    ``a_confirmar`` the vacancy of a group that waits for the confirmation of its author.
+    ``abertas`` counts offers that the doctor can still accept. ``reserva`` is the doctor's next reserved vacancy.
+    ``a_confirmar`` is the vacancy of a group whose poster has to confirm the doctor.
     """
 
     nome: str | None = None
@@ -57,7 +58,7 @@ class Fatos:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reacao:
-    """Julia's answer and its effects. ``motivo`` opens an entry of the pending list."""
+    """Julia's answer and its effects. If ``motivo`` is set, an entry of the pending list is opened for this reason."""
 
     texto: str
     motivo: MotivoDaPendencia | None = None
@@ -80,7 +81,7 @@ def decidir(leitura: Leitura, texto: str, fatos: Fatos) -> Reacao | Reservar | N
     if leitura.classe in (Classe.OBJECAO, Classe.PERGUNTA, Classe.OUTRO) and _IDENTITY.search(plain):
         return _say(textos.IDENTIDADE, fatos)
     match leitura.classe:
-        case Classe.ACEITE if leitura.confianca < SURE:
+        case Classe.ACEITE if leitura.confianca < SURE or _CONDITION.search(plain):
             return _say(textos.ACEITE_INCERTO, fatos, motivo=MotivoDaPendencia.ACEITE_INCERTO)
         case Classe.ACEITE:
             return _accept(fatos)
@@ -117,7 +118,9 @@ def reservada(resposta: Resposta, vaga: Vaga, fatos: Fatos) -> Reacao:
 
 
 def a_confirmar(vaga: Vaga, fatos: Fatos, *, ate: datetime) -> Reacao:
-    """Return the answer that says that the author of the vacancy has to confirm it until ``ate``, in local time."""
+    """Return the answer which tells the doctor that the poster must still confirm the vacancy, by the local time
+    ``ate``.
+    """
     said = _say(textos.A_CONFIRMAR, fatos, vaga, estagio=Estagio.NEGOCIANDO)
     return replace(said, texto=f"{said.texto} {textos.PRAZO.format(ate=quando(ate))}")
 
@@ -136,7 +139,7 @@ def recebimento(classe: Classe, fatos: Fatos) -> str:
 
 
 def _accept(fatos: Fatos) -> Reacao | Reservar:
-    """Reserve only if the last message was an offer and no other offer is open; otherwise a person decides."""
+    """Reserve the vacancy only if the last message was an offer and no other offer is open; otherwise a person decides."""
     if fatos.oferta is not None and fatos.oferta_aberta and fatos.abertas == 1:
         return Reservar(fatos.oferta)
     if fatos.a_confirmar is not None and not fatos.abertas:

@@ -1,8 +1,8 @@
 """The job of the morning: answer the messages that came outside the sending hours.
 
 Each conversation gets one answer to all its messages. The answer is queued, and its messages are marked, in one
-transaction: a process that dies before the commit has done nothing, and one that dies after it is not repeated. The
-messages count as processed when the answer is sent.
+transaction: if the process dies before the commit, nothing was done; if it dies after the commit, nothing is repeated.
+The messages count as processed when the answer is sent.
 """
 
 from datetime import datetime, timedelta
@@ -22,11 +22,12 @@ from batuta.kernel import Clock, Json
 from batuta.reasons import define
 from batuta.sql import Database, Row, Transaction
 
-CLOSED = define("retomadas_fora_do_horario", "messages of the night are answered inside the sending hours")
+CLOSED = define("retomadas_fora_do_horario", "messages that arrive outside the sending hours are answered within them")
 OUT_OF_TIME = define("retomadas_sem_tempo", "the time limit was reached; the next run continues")
 REMOVED: Final = "[removido]"
 MARGIN: Final = timedelta(seconds=10)
-# A message of the night that no run of the job has answered this long after it came, weekends included.
+# Messages from outside the sending hours are reported if no run of the job answered them within this time, weekends
+# included.
 LATE: Final = timedelta(hours=72)
 
 

@@ -38,7 +38,7 @@ from batuta.sql import Dialect, Query, Row, Transaction, load_queries
 
 JULIA: Final = "julia"
 ACKNOWLEDGE_EVERY: Final = timedelta(hours=6)
-# An answer that is given later than this counts as one only if the message is recorded as a message of the night.
+# A later answer counts as an answer only if the inbound message is recorded as one from outside the sending hours.
 LIVE: Final = timedelta(minutes=30)
 ANSWERED: Final = "respondida"
 SENT: Final = "sucesso"
@@ -134,8 +134,8 @@ class Respostas:
     async def reservar(self, transaction: Transaction, came: Recebida, vaga: Vaga, fatos: Fatos) -> Reacao:
         """Try to reserve the vacancy for the doctor and return the answer that states the result.
 
-        The person who posted a vacancy of a group confirms it first. If that person cannot be asked, the vacancy is
-        reserved and a person of the team asks.
+        If the vacancy comes from a group, the person who posted it must confirm it first. If Julia cannot ask the
+        poster, the vacancy is reserved and a person of the team asks.
         """
         motivo = f"aceite:{came.message_id}"
         if vaga["origem"] == FROM_GROUP:
@@ -150,7 +150,7 @@ class Respostas:
         return reservada(result, vaga, fatos)
 
     async def fatos(self, transaction: Transaction, cliente_id: str, now: datetime) -> Fatos:
-        """Read the facts that decide the answer to a doctor."""
+        """Read the facts on which the answer to a doctor depends."""
         doctor = await transaction.one(self.queries.doctor, cliente_id=cliente_id)
         last = await transaction.one(self.queries.last, cliente_id=cliente_id)
         offered = None if last is None else last["vaga_id"]
@@ -168,7 +168,7 @@ class Respostas:
         )
 
     async def aplicar(self, transaction: Transaction, came: Recebida, reacao: Reacao, now: datetime) -> None:
-        """Write the effects of a reaction: entry for a person, stage."""
+        """Write the effects of a reaction: the entry of the pending list and the stage of the conversation."""
         if reacao.motivo is not None:
             await self.pedir_pessoa(transaction, came, reacao.motivo, now)
         if reacao.estagio is not None:
@@ -190,7 +190,9 @@ class Respostas:
         )
 
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Record that the answer of the morning was sent. If the conversation needs a person, record that too."""
+        """Record that the answer to messages from outside the sending hours was sent, and escalate the
+        conversation if it needs a person.
+        """
         if mensagem.tipo == Tipo.RETOMADA.value:
             await transaction.run(self.queries.settle, retomada_id=mensagem.id, resultado=SENT, now=mensagem.em)
         await self._escalate(transaction, mensagem)
@@ -312,9 +314,8 @@ class Respostas:
         return id
 
     async def _escalate(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Hand the conversation to the team after the acknowledgement of the request was sent or has ended.
-
-        Earlier, the hand-over would hold the acknowledgement itself.
+        """Hand the conversation to the team when the acknowledgement of the request was sent or has ended. An earlier
+        hand-over would hold the acknowledgement itself.
         """
         if mensagem.metadata.get(ESCALATES) and mensagem.conversa_id is not None:
             motivo = MotivoDaPendencia.PEDE_PESSOA.value

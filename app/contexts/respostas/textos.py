@@ -86,7 +86,9 @@ def abertura(opens: datetime, today: date) -> str:
 
 
 def quando_veio(came: date, today: date) -> str:
-    """Say when a message came. A Monday never says "ontem", because the last answers were given on Friday."""
+    """Say when a message arrived. On Mondays the text names the weekday instead of "ontem": Julia answers the messages
+    of the whole weekend then.
+    """
     match (today - came).days:
         case 0:
             return "de hoje"

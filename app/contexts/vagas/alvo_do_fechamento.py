@@ -110,14 +110,17 @@ def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[VagaAberta], autor: str |
 def _citada(
     fechamento: Fechamento, alvos: Sequence[Alvo], answered: Sequence[VagaAberta], autor: str | None
 ) -> DecisaoDoFechamento:
-    """Close the vacancies of the quoted offer that fit the notice. If the match is ambiguous, an operator decides."""
+    """Close the vacancies of the quoted offer that fit the notice, if its author wrote the notice. Otherwise, or if the
+    match is ambiguous, an operator decides.
+    """
     meant = _ids(each for each in answered if any(alvo.fits(each) for alvo in alvos))
     everything = _ids(answered)[:MOST]
     if not meant:
         return DecisaoDoFechamento(duvida=everything, motivo="diz_outra_coisa")
     if len(meant) > 1 and not fechamento.todas and not any(each.is_whole for each in alvos):
         return DecisaoDoFechamento(duvida=meant[:MOST], motivo="varias_vagas")
-    if not fechamento.firme and not any(_is_own(each, autor) for each in answered):
+    # Any member of a group can quote an offer, so only its author closes it.
+    if not any(_is_own(each, autor) for each in answered):
         return DecisaoDoFechamento(duvida=meant[:MOST], motivo="dito_por_outro")
     return DecisaoDoFechamento(fecha=meant, como="citada")
 

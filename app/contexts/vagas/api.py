@@ -5,7 +5,7 @@ thresholds.
 from app.contexts.vagas.alvo_do_fechamento import NADA
 from app.contexts.vagas.chaves import Chaves
 from app.contexts.vagas.fechamentos import Fechamentos
-from app.contexts.vagas.importacao import PERIODO_ID
+from app.contexts.vagas.importacao import PERIODO_ID, Candidata, DecisaoDaImportacao, julgar
 from app.contexts.vagas.limiares import Limiares, alcanca
 from app.contexts.vagas.reajustes import Reajustado, Reajustes
 from app.contexts.vagas.revisao import VagaInexistente
@@ -18,7 +18,9 @@ __all__ = [
     "NADA",
     "PERIODO_ID",
     "PROCURA",
+    "Candidata",
     "Chaves",
+    "DecisaoDaImportacao",
     "Fechamentos",
     "Limiares",
     "Reajustado",
@@ -29,4 +31,5 @@ __all__ = [
     "Vagas",
     "alcanca",
     "chave_de",
+    "julgar",
 ]

@@ -51,9 +51,8 @@ class Chaves:
     async def recusada(
         self, transaction: Transaction, vaga: Row | Mapping[str, Any], now: datetime, *, mesmo_texto: bool
     ) -> None:
-        """Free the key of a rejected vacancy, and send the next duplicate from another author to review.
-
-        ``mesmo_texto`` allows a duplicate with the same text. It is False if the text itself was wrong.
+        """Release the key of a rejected vacancy, and send the next duplicate from another author to review.
+        ``mesmo_texto`` allows a duplicate with the same text; it is False if the text itself was wrong.
         """
         id, hash = str(vaga["id"]), vaga["hash_dedup"]
         await self.soltar(transaction, id, hash)
@@ -65,7 +64,7 @@ class Chaves:
         await self._take_key(transaction, heir["id"], heir["hash_dedup"], now)
 
     async def do_autor(self, transaction: Transaction, autor: str, now: datetime) -> None:
-        """Free the keys of all vacancies that were rejected at ``now`` because their author was blocked."""
+        """Release the keys of all vacancies that were rejected at ``now`` because their author was blocked."""
         for row in await transaction.all(self._queries.refused, autor=autor, now=now):
             await self.recusada(transaction, row, now, mesmo_texto=True)
 

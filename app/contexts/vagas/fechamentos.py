@@ -23,7 +23,7 @@ from batuta.queues import Writes
 from batuta.reasons import define
 from batuta.sql import AsJson, AuditLog, Database, Query, Row, Transaction, load_queries
 
-EARLIER_UNREAD = define("anterior_nao_lida", "an earlier message of the group is not read yet")
+EARLIER_UNREAD = define("anterior_nao_lida", "an earlier message of the same group has not been read yet")
 
 SOON: Final = timedelta(seconds=30)
 # Unread messages older than this do not delay a notice.
@@ -39,9 +39,7 @@ class FechamentoInexistente(BatutaError):
 
 
 class FechamentoDecidido(BatutaError):
-    sentence = (
-        "notice {id} is already decided, its status is {status}: `batuta grupos fechamentos` lists those in review"
-    )
+    sentence = "notice {id} is already decided (status: {status}): `batuta grupos fechamentos` lists those in review"
 
 
 class VagaDeOutro(BatutaError):

@@ -1,5 +1,5 @@
-"""Decide whether an extracted vacancy is imported, reviewed or discarded. A weighted score, two thresholds and fixed
-exclusions decide.
+"""Decide whether an extracted vacancy is imported, reviewed or discarded. The decision uses a weighted score, two
+thresholds and fixed exclusions.
 """
 
 from dataclasses import dataclass, field
@@ -15,6 +15,7 @@ PLAUSIVEL: Final = (100, 10_000)
 LONGE_DIAS: Final = 90
 # A hospital match below this score always goes to review.
 CERTO: Final = 0.7
+LEITURA_INCERTA: Final = "leitura_incerta"
 PERIODO_ID: Final = {
     Periodo.DIURNO: 1,
     Periodo.TARDE: 2,
@@ -33,7 +34,10 @@ class DecisaoDaImportacao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidata:
-    """An extracted vacancy after the normalisation of its names. Scores are from 0 to 1, or None for a missing field."""
+    """An extracted vacancy after the normalisation of its names. Scores are from 0 to 1, or None for a missing field.
+
+    ``leitura`` is the probability that the vacancy was read correctly, or None if its reading has none.
+    """
 
     hospital: float | None
     especialidade: float | None
@@ -42,6 +46,7 @@ class Candidata:
     periodo: bool
     valor: float | None
     valor_tipo: str | None
+    leitura: float | None = None
     bloqueado: bool = False
 
 
@@ -67,7 +72,7 @@ def score_de(vaga: Candidata) -> float:
 
 def julgar(vaga: Candidata, hoje: date, limiares: Limiares) -> Parecer:
     """Decide about an extracted vacancy. A vacancy of a past day or of a blocked hospital is discarded, an incomplete
-    vacancy goes to review, and for any other the score decides.
+    vacancy and an uncertain reading go to review, and for any other vacancy the score determines the result.
 
     ``hoje`` is the day in São Paulo.
     """
@@ -83,6 +88,10 @@ def julgar(vaga: Candidata, hoje: date, limiares: Limiares) -> Parecer:
     warnings = ("data_distante",) if vaga.data is not None and (vaga.data - hoje).days > LONGE_DIAS else ()
     if not alcanca(vaga.hospital or 0.0, CERTO) and alcanca(score, limiares.revisao):
         return Parecer(decisao=DecisaoDaImportacao.REVISAR, score=score, motivo="hospital_incerto", avisos=warnings)
+    if alcanca(score, limiares.importacao) and not alcanca(
+        1.0 if vaga.leitura is None else vaga.leitura, limiares.leitura
+    ):
+        return Parecer(decisao=DecisaoDaImportacao.REVISAR, score=score, motivo=LEITURA_INCERTA, avisos=warnings)
     if alcanca(score, limiares.importacao):
         return Parecer(
             decisao=DecisaoDaImportacao.IMPORTAR, score=score, motivo=",".join(warnings) or None, avisos=warnings

@@ -8,13 +8,16 @@ _QUASE = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limiares:
-    """Thresholds of the pipeline. A message whose heuristic score reaches ``alta`` is an offer without classification."""
+    """Thresholds of the pipeline. A message whose heuristic score reaches ``alta`` counts as an offer without being
+    classified. ``leitura`` is the minimum probability that a vacancy was read correctly for its import.
+    """
 
     heuristica: float = 0.3
     alta: float = 0.8
     classificacao: float = 0.7
     importacao: float = 0.85
     revisao: float = 0.70
+    leitura: float = 0.93
 
 
 def alcanca(score: float, limiar: float) -> bool:

@@ -118,7 +118,7 @@ def reajuste(
         return None
     if not (simple := _is_simple(marks, words)) and not responde and not _OF_OFFERS.search(words):
         return None
-    has_exception = _EXCEPT.search(words) is not None  # the names may be exceptions to the correction
+    has_exception = _EXCEPT.search(words) is not None  # the named vacancies may be exceptions
     return Reajuste(
         valor=float(plain[0].reais),
         trecho=marks.texto.trecho(plain[0].inicio, plain[0].fim),

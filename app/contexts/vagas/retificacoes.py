@@ -63,7 +63,7 @@ def mesmo_autor(vaga: Row | Mapping[str, Any], principal: Row | Mapping[str, Any
 
 
 def mudancas(dita: Row | Mapping[str, Any], antes: Row | Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that have a new value. A field that the new message omits keeps its value."""
+    """Return the changed fields with their new values. A field that the new message omits keeps its value."""
     return {name: dita[name] for name in CAMPOS if dita[name] is not None and dita[name] != antes[name]}
 
 

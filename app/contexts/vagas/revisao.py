@@ -1,4 +1,4 @@
-"""Review of extracted vacancies: an operator sees the source text and approves, corrects or rejects.
+"""Review of extracted vacancies: an operator sees the source text and approves, corrects or rejects the vacancy.
 
 The name of a corrected hospital is stored as an alias, so that the next message with that name needs no review.
 """
@@ -27,7 +27,7 @@ class VagaInexistente(BatutaError):
 
 
 class VagaDecidida(BatutaError):
-    sentence = "vacancy {id} is already decided, its status is {status}: `batuta grupos revisao` lists those in review"
+    sentence = "vacancy {id} is already decided (status: {status}): `batuta grupos revisao` lists those in review"
 
 
 class VagaIncompleta(BatutaError):

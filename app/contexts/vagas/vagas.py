@@ -252,6 +252,7 @@ def candidata(vaga: Row) -> Candidata:
         periodo=vaga["periodo_id"] is not None,
         valor=vaga["valor"],
         valor_tipo=vaga["valor_tipo"],
+        leitura=vaga["confianca_geral"],
         bloqueado=vaga["bloqueado"],
     )
 

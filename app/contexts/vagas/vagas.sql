@@ -2,7 +2,7 @@
 SELECT vaga.id, vaga.mensagem_id, vaga.grupo_origem_id, vaga.contato_responsavel_id, vaga.hospital_raw, vaga.especialidade_raw,
        vaga.periodo_raw, vaga.cidade, vaga.estado, vaga.data, vaga.hora_inicio, vaga.hora_fim, vaga.valor, vaga.valor_tipo,
        vaga.forma_pagamento_raw, vaga.contato_nome, vaga.contato_whatsapp, vaga.hospital_id, vaga.especialidade_id, vaga.periodo_id,
-       vaga.hospital_match_score, vaga.especialidade_match_score, vaga.confianca_data, vaga.hash_dedup, vaga.status,
+       vaga.hospital_match_score, vaga.especialidade_match_score, vaga.confianca_data, vaga.confianca_geral, vaga.hash_dedup, vaga.status,
        vaga.vaga_importada_id, chave.vaga_grupo_id AS dona, grupo.regiao, grupo.tipo AS grupo_tipo, contato.nome AS autor_nome, contato.telefone AS autor_telefone,
        EXISTS (SELECT 1 FROM hospitais_bloqueados AS block WHERE block.hospital_id = vaga.hospital_id AND block.status = 'bloqueado')
            AS "bloqueado [BOOLEAN]",
@@ -17,7 +17,7 @@ WHERE vaga.id IN (SELECT value FROM json_each(:ids));
 SELECT vaga.id, vaga.mensagem_id, vaga.grupo_origem_id, vaga.contato_responsavel_id, vaga.hospital_raw, vaga.especialidade_raw,
        vaga.periodo_raw, vaga.cidade, vaga.estado, vaga.data, vaga.hora_inicio, vaga.hora_fim, vaga.valor, vaga.valor_tipo,
        vaga.forma_pagamento_raw, vaga.contato_nome, vaga.contato_whatsapp, vaga.hospital_id, vaga.especialidade_id, vaga.periodo_id,
-       vaga.hospital_match_score, vaga.especialidade_match_score, vaga.confianca_data, vaga.hash_dedup, vaga.status,
+       vaga.hospital_match_score, vaga.especialidade_match_score, vaga.confianca_data, vaga.confianca_geral, vaga.hash_dedup, vaga.status,
        vaga.vaga_importada_id, chave.vaga_grupo_id AS dona, grupo.regiao, grupo.tipo AS grupo_tipo, contato.nome AS autor_nome, contato.telefone AS autor_telefone,
        EXISTS (SELECT 1 FROM hospitais_bloqueados AS block WHERE block.hospital_id = vaga.hospital_id AND block.status = 'bloqueado')
            AS bloqueado,

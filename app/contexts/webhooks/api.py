@@ -104,7 +104,7 @@ Fato: TypeAlias = Recebida | DeGrupo | Eco | Recibo | Ligacao | EscritaNaCentral
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entregue:
-    """One delivery of a webhook. ``chave`` is the same for a repeated delivery."""
+    """One delivery of a webhook. A repeated delivery has the same ``chave``."""
 
     canal: str
     chave: str

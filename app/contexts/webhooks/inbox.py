@@ -71,7 +71,7 @@ class Inbox:
         self._store = store
 
     async def keep(self, delivery: Entregue) -> bool:
-        """Store a delivery, which is on disk when the call returns. Returns False for a repeated delivery."""
+        """Store a delivery. It is on disk when the call returns. Returns False for a repeated delivery."""
         values: dict[str, object] = {
             "canal": delivery.canal,
             "instance_name": delivery.instance,

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import httpx2
 
 from app.contexts.equipe.central import Falha, Ficha, Publicacao
+from app.integrations.http import open_client
 from batuta.errors import DeadlineExceeded
 from batuta.guards import Effect, EffectReport, effect_of_status
 from batuta.kernel import Clock, Json, loads, with_timeout
@@ -102,7 +103,7 @@ class ChatwootClient:
         return _nothing(await self._call("POST", f"/conversations/{central_id}/toggle_status", body))
 
     async def _contact(self, ficha: Ficha) -> tuple[int, str] | Falha:
-        """Return the contact of a doctor and its address in the inbox."""
+        """Return the contact of a doctor, and the contact's address in the inbox."""
         identifier = f"julia:{ficha.cliente_id}"
         found = await self._call("GET", f"/contacts/search?q={quote(identifier, safe='')}")
         if isinstance(found, Falha):
@@ -158,7 +159,7 @@ class ChatwootClient:
     def _open(self) -> httpx2.AsyncClient:
         if self._client is None:
             timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
-            self._client = httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=timeout)
+            self._client = open_client(timeout)
         return self._client
 
 

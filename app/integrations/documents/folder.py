@@ -41,7 +41,9 @@ class MarkdownFolder:
         return self._read(folder / names[-1]) if names else None
 
     def _read(self, file: Path) -> Documento | None:
-        """Return the file, or None if it does not exist. More than MOST_BYTES are not read, so such a file is invalid."""
+        """Return the file as a document, or None if it does not exist. At most MOST_BYTES are read; a longer file is
+        invalid.
+        """
         try:
             with file.open("rb") as opened:
                 read = opened.read(MOST_BYTES)

@@ -19,6 +19,7 @@ import httpx2
 from app.contexts.diretrizes.service import Documento, FonteIndisponivel
 from app.integrations.documents.folder import MOST_BYTES, TIPOS
 from app.integrations.documents.service_account import ServiceAccount
+from app.integrations.http import open_client
 from batuta.errors import DeadlineExceeded
 from batuta.kernel import Clock, loads, with_timeout
 
@@ -143,7 +144,7 @@ class GoogleDocs:
     ) -> tuple[int, bytes]:
         timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
         async with (
-            httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=timeout) as client,
+            open_client(timeout) as client,
             client.stream(method, url, headers=dict(headers), data=form) as response,
         ):
             read = bytearray()

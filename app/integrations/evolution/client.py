@@ -43,7 +43,7 @@ class Webhook:
 
     @property
     def misses(self) -> frozenset[str]:
-        """Events that Julia needs and the webhook does not deliver. A webhook without a list of events delivers all."""
+        """Events that Julia needs but the webhook does not deliver. A webhook without a list of events delivers all."""
         return frozenset(EVENTS) - self.events if self.events else frozenset()
 
 
@@ -179,4 +179,4 @@ class EvolutionClient:
 
 
 def _strange_answer(call: str) -> Unavailable:
-    return Unavailable(f"{call} answered what this program does not understand: check the gateway's version (2.3.7)")
+    return Unavailable(f"the answer to {call} has an unknown format: check the gateway's version (2.3.7)")

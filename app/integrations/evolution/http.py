@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import httpx2
 
+from app.integrations.http import open_client
 from batuta.errors import DeadlineExceeded
 from batuta.kernel import Clock, Json, with_timeout
 
@@ -79,7 +80,7 @@ class Gateway:
             # applies.
             timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
             limits = httpx2.Limits(max_connections=50, max_keepalive_connections=10)
-            self._client = httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=timeout, limits=limits)
+            self._client = open_client(timeout, limits)
         return self._client
 
 

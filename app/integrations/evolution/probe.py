@@ -2,6 +2,7 @@
 
 import httpx2
 
+from app.integrations.http import open_client
 from batuta.health import Part, State
 
 
@@ -9,7 +10,7 @@ async def answers(base_url: str | None) -> Part:
     if base_url is None:
         return Part(State.UNKNOWN)
     try:
-        async with httpx2.AsyncClient(timeout=2.0) as client:
+        async with open_client(httpx2.Timeout(2.0)) as client:
             answer = await client.get(f"{base_url.rstrip('/')}/")
     except httpx2.HTTPError as error:
         return Part(State.ERROR, f"{base_url}: {type(error).__name__}")

@@ -3,7 +3,6 @@ retry.
 """
 
 import json
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -12,6 +11,7 @@ from typing import Any, Final
 import httpx2
 
 from app.contexts.llm.service import Calou, Respondeu, Resposta
+from app.integrations.http import open_client
 from batuta.errors import DeadlineExceeded
 from batuta.guards import Effect, EffectReport, effect_of_status
 from batuta.kernel import Clock, Json, with_timeout
@@ -32,7 +32,6 @@ class ChatClient:
         # connection and one call at a time.
         self._lines: list[httpx2.AsyncClient] = []
         self._free: list[httpx2.AsyncClient] = []
-        self._trust: ssl.SSLContext | None = None  # loading the certificates is slow, so all clients share them
 
     def __repr__(self) -> str:
         return f"ChatClient({self._url!r}, {self._model!r})"  # never contains the key
@@ -93,8 +92,7 @@ class ChatClient:
         # No timeout per read, because an answer in small pieces would never reach it. The deadline around the call
         # applies.
         timeout = httpx2.Timeout(None, connect=5.0, pool=5.0)
-        self._trust = self._trust or httpx2.create_ssl_context(trust_env=False)
-        return httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=timeout, verify=self._trust)
+        return open_client(timeout)
 
 
 def _answer(read: bytes) -> Resposta:
@@ -104,7 +102,7 @@ def _answer(read: bytes) -> Resposta:
             tokens = usage if isinstance(usage, Mapping) else {}
             return Respondeu(_document(content), _count(tokens, "prompt_tokens"), _count(tokens, "completion_tokens"))
         case _:
-            return Calou(EffectReport(Effect.BROKE, "it answered something else"))
+            return Calou(EffectReport(Effect.BROKE, "the answer has an unknown format"))
 
 
 def _document(content: str) -> Json:

@@ -1,7 +1,7 @@
 """Deliver a report with one POST request, without redirects and without retry.
 
-The delivery separates a report that did not arrive from one that may have arrived: only the first may be sent again
-without a person.
+The result distinguishes a report that did not arrive from one that may have arrived: only the former may be sent again
+without a person's decision.
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ import httpx2
 from app.contexts.comum.entrega import Entrega, Entregue, Incerto, Recusado
 from app.contexts.relatorios.relato import relatorio_em_palavras, texto_do_relatorio
 from app.contexts.relatorios.service import Relatorio
+from app.integrations.http import open_client
 from batuta.errors import DeadlineExceeded
 from batuta.extension import Texts
 from batuta.kernel import Clock, Json, with_timeout
@@ -48,7 +49,7 @@ class Poster:
     async def _post(self, body: Mapping[str, Json]) -> int:
         timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
         async with (
-            httpx2.AsyncClient(follow_redirects=False, trust_env=False, timeout=timeout) as client,
+            open_client(timeout) as client,
             client.stream("POST", self.url, json=body) as response,
         ):
             return response.status_code

@@ -11,7 +11,7 @@ from batuta.extension import Texts
 @dataclass(frozen=True, slots=True)
 class SlackNotices:
     """Sends the notice as text to an incoming webhook of Slack, which cannot recognise a repetition. ``pagina`` is the
-    address of the dashboard.
+    address of the page.
     """
 
     poster: Poster

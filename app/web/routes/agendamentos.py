@@ -7,7 +7,7 @@ from datetime import date
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, File, Path, Query, Request, UploadFile
+from fastapi import APIRouter, File, Form, Path, Query, Request, UploadFile
 from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.convertors import Convertor, register_url_convertor
@@ -24,13 +24,21 @@ from app.contexts.agendamentos.model import (
 )
 from app.contexts.agendamentos.planilha.celulas import DDDS
 from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, LONGEST_TEXT, Situacao
-from app.contexts.agendamentos.relato import agendamento_em_palavras, em_csv, job_do_agendamento, job_em_palavras
+from app.contexts.agendamentos.relato import (
+    Visao,
+    agendamento_em_palavras,
+    arquivo_coberto,
+    em_csv,
+    job_do_agendamento,
+    job_em_palavras,
+)
 from app.contexts.agendamentos.service import CEP, Agendamentos, Filtro
 from app.web.refusals import as_problems, caller_of
 from batuta import Batuta
 from batuta.extension import Texts
 from batuta.reasons import Reason
-from batuta.web import AuthoriseFirst, Problem, Scope, require, texts_for
+from batuta.sql import Row
+from batuta.web import AuthoriseFirst, Problem, Scope, disclose, note_access, require, sees_personal_data, texts_for
 
 PREFIX = "/api/v1"
 IMPORT = f"{PREFIX}/appointments/import"
@@ -162,14 +170,14 @@ def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> 
         """Create an appointment. Its address and documents are read in the background."""
         with as_problems(request, REFUSALS):
             row = await agendamentos.criar(novo.given_fields(), by=caller_of(request))
-        return agendamento_em_palavras(row, com_documentos=False)
+        return agendamento_em_palavras(row, await visao_of(request, 1))
 
     @routes.patch("/appointments/{id:agendamento}", operation_id="change_appointment", responses=ANSWERS | REPEATED)
     async def change(request: Request, id: Id, mudanca: Mudanca) -> dict[str, Any]:
         """Change fields of an appointment. A changed address or document is read again."""
         with as_problems(request, REFUSALS):
             row = await agendamentos.alterar(str(id), mudanca.given_fields(), by=caller_of(request))
-        return agendamento_em_palavras(row, com_documentos=False)
+        return agendamento_em_palavras(row, await visao_of(request, 1))
 
     @routes.post("/appointments/reprocess", operation_id="reprocess_appointments")
     async def reprocess(request: Request, quais: Reprocesso | None = None) -> dict[str, Any]:
@@ -204,19 +212,29 @@ def _add_importing(routes: APIRouter, importacao: Importacao) -> None:
         responses={422: {"description": "the file cannot be imported"}},
     )
     async def import_(
-        request: Request, file: Annotated[UploadFile, File(description=".xlsx or .csv")]
+        request: Request,
+        file: Annotated[UploadFile, File(description=".xlsx or .csv")],
+        colunas: Annotated[
+            list[str] | None,
+            Form(description="TITLE=FIELD for columns with unknown titles, as in DIA DA CONSULTA=data"),
+        ] = None,
     ) -> dict[str, Any]:
-        """Import a spreadsheet. When the call answers, every valid row is stored with its task."""
+        """Import a spreadsheet. When the call answers, every valid row is stored with its task.
+
+        Columns with uncertain titles are refused with a proposal; send the file again with ``colunas``.
+        """
         content = await file.read()
         with as_problems(request, REFUSALS):
-            row = await importacao.importar(content, file.filename or "", by=caller_of(request))
-        return with_reasons(resultado(row), texts_for(request))
+            row = await importacao.importar(content, file.filename or "", by=caller_of(request), colunas=colunas or ())
+        await note_access(request, "import", count=row["imported"], importacao=row["id"])
+        return _import_document(request, row)
 
     @routes.get("/appointments/imports", operation_id="list_imports")
     async def imports(request: Request, limite: Annotated[int, Query(ge=1, le=100)] = 20) -> dict[str, Any]:
         """List imports, newest first."""
-        texts = texts_for(request)
-        return {"imports": [with_reasons(resultado(row), texts) for row in await importacao.recentes(limite)]}
+        rows = await importacao.recentes(limite)
+        await disclose(request, len(rows))
+        return {"imports": [_import_document(request, row) for row in rows]}
 
     @routes.get(
         "/appointments/imports/{id}",
@@ -228,7 +246,8 @@ def _add_importing(routes: APIRouter, importacao: Importacao) -> None:
         row = await importacao.encontrada(str(id))
         if row is None:
             raise Problem(404, "import_unknown", id=str(id))
-        return with_reasons(resultado(row), texts_for(request))
+        await disclose(request, 1)
+        return _import_document(request, row)
 
 
 def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
@@ -246,7 +265,7 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
         limite: Annotated[int, Query(ge=1, le=PAGE)] = 50,
     ) -> dict[str, Any]:
         """List appointments, newest first. ``proxima`` is the value of ``antes_de`` for the next page."""
-        seen = may_see(request, documentos)
+        require_documents(request, documentos)
         filtro = Filtro(
             leitura=normalization_status,
             situacao=status,
@@ -257,15 +276,28 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
             antes_de=None if antes_de is None else str(antes_de),
         )
         rows = await agendamentos.lista(filtro, limite)
-        shown = [agendamento_em_palavras(row, com_documentos=seen) for row in rows]
+        visao = await visao_of(request, len(rows), documentos=documentos)
+        shown = [agendamento_em_palavras(row, visao) for row in rows]
         return {"appointments": shown, "proxima": shown[-1]["id"] if len(shown) == limite else None}
 
     @routes.get("/appointments/stats", operation_id="appointment_stats")
     async def stats() -> dict[str, Any]:
-        """Count appointments by the state of their reading."""
+        """Count the appointments by the state of their normalisation."""
         counts = await agendamentos.contagem()
         return {"normalization_status": counts, "total": sum(counts.values())}
 
+    _add_export(routes, agendamentos)
+
+    @routes.get("/appointments/{id:agendamento}", operation_id="show_appointment", responses=ANSWERS)
+    async def show(request: Request, id: Id, documentos: Documents = False) -> dict[str, Any]:
+        """Show an appointment. Personal data needs the scope pii, and documents also ``documentos``."""
+        require_documents(request, documentos)
+        with as_problems(request, REFUSALS):
+            row = await agendamentos.um(str(id))
+        return agendamento_em_palavras(row, await visao_of(request, 1, documentos=documentos))
+
+
+def _add_export(routes: APIRouter, agendamentos: Agendamentos) -> None:
     @routes.get(
         "/appointments/export",
         operation_id="export_appointments",
@@ -277,36 +309,52 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
     async def export(
         request: Request, normalization_status: StatusDaLeitura | None = None, documentos: Documents = False
     ) -> Paged:
-        seen = may_see(request, documentos)
-        stream = _csv(agendamentos, normalization_status, com_documentos=seen)
+        """Export appointments as CSV. Personal data needs the scope pii, and documents also ``documentos``."""
+        require_documents(request, documentos)
+        visao = _visao(request, documentos)
+        counts = await agendamentos.contagem()
+        count = sum(counts.values()) if normalization_status is None else counts.get(normalization_status, 0)
+        await note_access(request, "export", count=count, view=visao.name.lower())
+        stream = _csv(agendamentos, normalization_status, visao)
         headers = {"Content-Disposition": 'attachment; filename="agendamentos.csv"'}
         return Paged(stream, media_type="text/csv; charset=utf-8", headers=headers)
 
-    @routes.get("/appointments/{id:agendamento}", operation_id="show_appointment", responses=ANSWERS)
-    async def show(request: Request, id: Id, documentos: Documents = False) -> dict[str, Any]:
-        seen = may_see(request, documentos)
-        with as_problems(request, REFUSALS):
-            return agendamento_em_palavras(await agendamentos.um(str(id)), com_documentos=seen)
 
-
-async def _csv(
-    agendamentos: Agendamentos, leitura: StatusDaLeitura | None, *, com_documentos: bool
-) -> AsyncIterator[bytes]:
+async def _csv(agendamentos: Agendamentos, leitura: StatusDaLeitura | None, visao: Visao) -> AsyncIterator[bytes]:
     before: str | None = None
-    yield b"\xef\xbb\xbf" + em_csv([], com_documentos=com_documentos, header=True).encode()
+    yield b"\xef\xbb\xbf" + em_csv([], visao, header=True).encode()
     for _ in range(1_000_000):
         rows = await agendamentos.lista(Filtro(leitura=leitura, antes_de=before), PAGE)
         if rows:
             before = rows[-1]["id"]
-            yield em_csv(rows, com_documentos=com_documentos, header=False).encode()
+            yield em_csv(rows, visao, header=False).encode()
         if len(rows) < PAGE:
             break
 
 
-def may_see(request: Request, asked: bool) -> bool:
+def require_documents(request: Request, asked: bool) -> None:
+    """Raise a 403 problem before any work if documents are requested without the scope pii."""
     if asked:
         require(request.state.caller, Scope.PII)
-    return asked
+
+
+async def visao_of(request: Request, count: int, *, documentos: bool = False) -> Visao:
+    """Return what the caller may see of ``count`` appointments, and record the access."""
+    await disclose(request, count, unmasked=documentos)
+    return _visao(request, documentos)
+
+
+def _visao(request: Request, documentos: bool) -> Visao:
+    if not sees_personal_data(request):
+        return Visao.SEM_DADOS
+    return Visao.INTEIRA if documentos else Visao.SEM_DOCUMENTOS
+
+
+def _import_document(request: Request, row: Row) -> dict[str, Any]:
+    document = with_reasons(resultado(row), texts_for(request))
+    if not sees_personal_data(request):
+        document["filename"] = arquivo_coberto(document["filename"])
+    return document
 
 
 def with_reasons(document: dict[str, Any], texts: Texts) -> dict[str, Any]:

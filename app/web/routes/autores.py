@@ -10,7 +10,7 @@ from app.contexts.grupos.autores import Autores, AutorInexistente, SemAutor
 from app.contexts.grupos.relato import autor_bloqueado, autor_em_palavras
 from app.contexts.vagas.revisao import VagaInexistente
 from app.web.refusals import as_problems, caller_of
-from batuta.web import AuthoriseFirst, Scope, needs
+from batuta.web import AuthoriseFirst, Scope, disclose, needs
 
 REFUSALS = {
     VagaInexistente: (404, "vaga_unknown"),
@@ -24,10 +24,13 @@ def router(autores: Autores, zone: ZoneInfo) -> APIRouter:
 
     @routes.get("/autores", operation_id="list_autores", openapi_extra=needs(Scope.PII))
     async def blocked(
-        limite: Annotated[int, Query(ge=1, le=200)] = 50, pular: Annotated[int, Query(ge=0, le=1_000_000)] = 0
+        request: Request,
+        limite: Annotated[int, Query(ge=1, le=200)] = 50,
+        pular: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     ) -> dict[str, Any]:
         """List blocked authors, latest block first."""
         rows = await autores.bloqueados(limite=limite, pular=pular)
+        await disclose(request, len(rows))
         return {"autores": [autor_bloqueado(row, zone) for row in rows]}
 
     @routes.post(

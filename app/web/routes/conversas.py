@@ -28,7 +28,7 @@ from app.contexts.mensagens.service import NaDevolucao
 from app.web.refusals import as_problems, caller_of
 from app.web.routes.grupos import NAME
 from app.web.routes.listas_de_grupos import Limit, Skip
-from batuta.web import AuthoriseFirst, Scope, needs
+from batuta.web import AuthoriseFirst, Scope, disclose, needs
 
 ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such conversation"},
@@ -78,7 +78,9 @@ def _conversations(messages: Messages, zone: ZoneInfo) -> APIRouter:
     async def show(request: Request, id: UUID) -> dict[str, Any]:
         """Show one conversation with its last messages, its queued messages and its history."""
         with as_problems(request, REFUSALS):
-            return vista_da_conversa_em_palavras(await care.ver(str(id)), zone)
+            vista = await care.ver(str(id))
+        await disclose(request, 1)
+        return vista_da_conversa_em_palavras(vista, zone)
 
     @routes.post("/{id}/assumir", operation_id="take_conversa", responses=ANSWERS)
     async def take(request: Request, id: UUID, porque: Porque) -> dict[str, Any]:
@@ -107,9 +109,10 @@ def _pending(messages: Messages, zone: ZoneInfo) -> APIRouter:
     pending = messages.pendencias
 
     @routes.get("", operation_id="list_pendencias", openapi_extra=needs(Scope.PII))
-    async def waiting(limite: Limit = 50) -> dict[str, Any]:
+    async def waiting(request: Request, limite: Limit = 50) -> dict[str, Any]:
         """List the inbound messages that wait for a person, oldest first, with the text of the first message."""
         found = await pending.listar(limite=limite)
+        await disclose(request, len(found))
         shown = [pendencia_em_palavras(each, zone) for each in found]
         return {"abertas": await pending.quantas(), "pendencias": shown}
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.contexts.grupos.relato import aviso_em_palavras
 from app.contexts.vagas.fechamentos import Fechado, FechamentoDecidido, FechamentoInexistente, Fechamentos, VagaDeOutro
 from app.web.refusals import as_problems, caller_of
-from batuta.web import AuthoriseFirst, Scope, needs
+from batuta.web import AuthoriseFirst, Scope, disclose, needs
 
 ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such notice"},
@@ -38,12 +38,14 @@ def router(fechamentos: Fechamentos, zone: ZoneInfo) -> APIRouter:
 
     @routes.get("", operation_id="list_fechamentos", openapi_extra=needs(Scope.PII))
     async def waiting(
+        request: Request,
         status: Literal["aguardando_revisao", "fechada", "mantida"] = "aguardando_revisao",
         limite: Annotated[int, Query(ge=1, le=200)] = 50,
         pular: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     ) -> dict[str, Any]:
         """List notices, oldest first, with the text and the vacancies that each may mean."""
         found = await fechamentos.pendentes(limite=limite, pular=pular, status=status)
+        await disclose(request, len(found))
         return {"avisos": [aviso_em_palavras(row, vagas, zone) for row, vagas in found]}
 
     @routes.post("/{id}/fechar", operation_id="close_fechamento", responses=ANSWERS)

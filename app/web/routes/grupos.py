@@ -22,7 +22,7 @@ from app.contexts.vagas.revisao import (
     VagaPassada,
 )
 from app.web.refusals import as_problems, caller_of
-from batuta.web import WRITABLE, AuthoriseFirst, Scope, needs
+from batuta.web import WRITABLE, AuthoriseFirst, Scope, disclose, needs
 
 NAME = r"^[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
 HOUR = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
@@ -35,7 +35,7 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 class Aprovacao(BaseModel):
-    """Corrections of the reading. A missing field stays as read."""
+    """Corrections of the reading. An absent field keeps the value that was read."""
 
     model_config = ConfigDict(extra="forbid")
     hospital: Word | None = None
@@ -71,6 +71,7 @@ def router(revisao: Revisao, zone: ZoneInfo) -> APIRouter:
 
     @routes.get("", operation_id="list_revisao", openapi_extra=needs(Scope.PII))
     async def waiting(
+        request: Request,
         status: Literal[
             "aguardando_revisao", "importada", "rejeitada", "descartada", "duplicada"
         ] = "aguardando_revisao",
@@ -79,6 +80,7 @@ def router(revisao: Revisao, zone: ZoneInfo) -> APIRouter:
     ) -> dict[str, Any]:
         """List vacancies, oldest first, each with its source text and the position of each field in that text."""
         rows = await revisao.pendentes(limite=limite, pular=pular, status=status)
+        await disclose(request, len(rows))
         return {"aguardando": await revisao.quantas(), "vagas": [vaga_em_palavras(row, zone) for row in rows]}
 
     @routes.get("/{id}", operation_id="show_revisao", responses={404: ANSWERS[404]}, openapi_extra=needs(Scope.PII))
@@ -86,6 +88,7 @@ def router(revisao: Revisao, zone: ZoneInfo) -> APIRouter:
         """Show one vacancy with every message about it."""
         with as_problems(request, REFUSALS):
             row, sources = await revisao.ver(str(id))
+        await disclose(request, 1)
         return vaga_em_palavras(row, zone, sources)
 
     @routes.post("/{id}/aprovar", operation_id="approve_revisao", responses=ANSWERS)
@@ -100,6 +103,7 @@ def router(revisao: Revisao, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/rejeitar", operation_id="reject_revisao", responses=ANSWERS)
     async def reject(request: Request, id: UUID, porque: Rejeicao) -> dict[str, Any]:
+        """Reject a vacancy. The reason is recorded."""
         with as_problems(request, REFUSALS):
             return _decision_document(await revisao.rejeitar(str(id), porque.motivo, por=caller_of(request)))
 

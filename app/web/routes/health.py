@@ -6,13 +6,13 @@ from fastapi import APIRouter, Request
 
 from app.contexts.mensagens.limites import HORARIO, Limites
 from batuta.jobs import Window
-from batuta.web import state_of
+from batuta.web import AuthoriseFirst, state_of
 
 DIAS = ("segunda-feira", "terça-feira", "quarta-feira", "quinta-feira", "sexta-feira", "sábado", "domingo")
 
 
 def health_router(limites: Limites, hours: Window = HORARIO) -> APIRouter:
-    router = APIRouter(tags=["health"])
+    router = APIRouter(tags=["health"], route_class=AuthoriseFirst)
 
     @router.get("/health/rate-limit", operation_id="health_rate_limit")
     async def rate_limit(request: Request) -> dict[str, Any]:

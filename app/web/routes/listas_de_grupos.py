@@ -10,7 +10,7 @@ from pydantic import BeforeValidator
 
 from app.contexts.grupos.recebidas import MotivoDoDescarte, Recebidas, mensagem_em_palavras, motivo_em_palavras
 from app.contexts.vagas.abertas import Abertas, aberta_em_palavras
-from batuta.web import AuthoriseFirst, Scope, require, texts_for
+from batuta.web import AuthoriseFirst, Scope, disclose, require, texts_for
 
 Limit = Annotated[int, Query(ge=1, le=200)]
 Skip = Annotated[int, Query(ge=0, le=1_000_000)]
@@ -39,9 +39,11 @@ def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
         pular: Skip = 0,
     ) -> dict[str, Any]:
         """List messages, newest first, with the last stage, the score, and the reason for which each was discarded."""
-        may_see(request, texto)
+        require_pii(request, texto)
         texts = texts_for(request)
         rows = await recebidas.lista(limite=limite, pular=pular, descartadas=descartadas, motivo=motivo)
+        if texto:
+            await disclose(request, len(rows), unmasked=True)
         shown = [mensagem_em_palavras(row, zone, com_texto=texto) for row in rows]
         said = [{**each, "motivo_em_palavras": motivo_em_palavras(texts, each["motivo"])} for each in shown]
         return {"descartadas_por_motivo": await recebidas.motivos(), "mensagens": said}
@@ -59,14 +61,16 @@ def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
 
         ``vaga_id`` is the id that a notice closes; ``revisao_id`` is the id in /grupos/revisao.
         """
-        may_see(request, contato)
+        require_pii(request, contato)
         rows = await abertas.lista(limite=limite, pular=pular, dia=dia, fechadas=fechadas)
+        if contato:
+            await disclose(request, len(rows), unmasked=True)
         shown = [aberta_em_palavras(row, zone, com_contato=contato) for row in rows]
         return {"abertas": await abertas.quantas(), "vagas": shown}
 
     return routes
 
 
-def may_see(request: Request, asked: bool) -> None:
+def require_pii(request: Request, asked: bool) -> None:
     if asked:
         require(request.state.caller, Scope.PII)

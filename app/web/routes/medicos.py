@@ -55,7 +55,9 @@ class Medicos(BaseModel):
 
 
 class CorrecaoPedida(BaseModel):
-    """A correction. An absent field stays as it is; null ends the rest or the agreed next contact."""
+    """A correction. An absent field is unchanged; null ends the rest (a period without messages from Julia) or cancels
+    the agreed next contact.
+    """
 
     model_config = ConfigDict(extra="forbid")
     motivo: Word

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.contexts.nomes.ensino import Ensino, NomeDesconhecido, NomeDeVarios
 from app.web.refusals import as_problems, caller_of
 from app.web.routes.grupos import NAME
-from batuta.web import AuthoriseFirst, Scope, needs
+from batuta.web import AuthoriseFirst, Scope, disclose, needs
 
 
 class Esquecimento(BaseModel):
@@ -25,9 +25,11 @@ def router(ensino: Ensino) -> APIRouter:
     routes = APIRouter(prefix="/grupos/nomes", tags=["grupos"], route_class=AuthoriseFirst)
 
     @routes.get("", operation_id="list_nomes", openapi_extra=needs(Scope.PII))
-    async def owners(nome: Annotated[str, Query(max_length=200, pattern=NAME)]) -> dict[str, Any]:
+    async def owners(request: Request, nome: Annotated[str, Query(max_length=200, pattern=NAME)]) -> dict[str, Any]:
         """List the hospitals and specialities that have this name, and the origin of the name."""
-        return {"nomes": [asdict(each) for each in await ensino.de_quem(nome)]}
+        found = await ensino.de_quem(nome)
+        await disclose(request, len(found))
+        return {"nomes": [asdict(each) for each in found]}
 
     @routes.post(
         "/esquecer",
@@ -38,8 +40,8 @@ def router(ensino: Ensino) -> APIRouter:
         },
     )
     async def forget(request: Request, what: Esquecimento) -> dict[str, Any]:
-        """Remove a name from a hospital or speciality. All processes stop using it within five seconds; stored
-        vacancies stay.
+        """Remove a name from a hospital or speciality. All processes stop using it within five seconds. Stored
+        vacancies do not change.
         """
         id = None if what.id is None else str(what.id)
         with as_problems(request, {NomeDesconhecido: (404, "nome_unknown"), NomeDeVarios: (409, "nome_of_several")}):

@@ -41,6 +41,7 @@ from app.contexts.plantoes.relato import (
 )
 from app.contexts.plantoes.service import Filtro
 from app.contexts.vagas.api import StatusDaVaga
+from app.web.personal import personal
 from app.web.refusals import as_problems, caller_of
 from app.web.routes.agendamentos import require_number
 from app.web.routes.grupos import Hour, Word
@@ -171,7 +172,8 @@ def _add_reading(routes: APIRouter, shifts: Shifts, zone: ZoneInfo) -> None:
     async def show(request: Request, id: UUID) -> dict[str, Any]:
         """Show one vacancy with its history, its offers and the interested doctors."""
         with as_problems(request, REFUSALS):
-            return vista_em_palavras(await shifts.plantoes.ver(str(id)), zone)
+            document = vista_em_palavras(await shifts.plantoes.ver(str(id)), zone)
+        return await personal(request, document, "motivo")
 
     @routes.get("/{id}/candidatos", operation_id="list_vaga_candidates", responses={404: ANSWERS[404]})
     async def candidates(request: Request, id: UUID, limite: Limit = 20) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from app.integrations.evolution.events import delivery_of
 from app.integrations.evolution.secret import is_proved
 from app.settings import Settings
 from batuta.kernel import Json, loads, mask_text
-from batuta.web import Problem, is_local, state_of
+from batuta.web import AuthoriseFirst, Problem, is_local, state_of
 
 EVOLUTION = "/webhook/evolution"
 CHATWOOT = "/webhook/chatwoot"
@@ -59,7 +59,7 @@ DESK_BODY: dict[str, Any] = {
 
 
 def router(inbox: Inbox, settings: Settings) -> APIRouter:
-    routes = APIRouter(tags=["webhooks"])
+    routes = APIRouter(tags=["webhooks"], route_class=AuthoriseFirst)
 
     @routes.post(EVOLUTION, operation_id="receive_evolution", responses=ANSWERS, openapi_extra=BODY)
     async def evolution(request: Request) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def router(inbox: Inbox, settings: Settings) -> APIRouter:
 
 def _require_proof(request: Request, settings: Settings) -> None:
     if settings.webhook_secret is None:
-        if not settings.in_production and is_local(request):
+        if settings.in_development and is_local(request):
             return
         # 503, not 4xx: the gateway retries for a while, so that no delivery is lost while an operator sets the secret.
         raise Problem(503, "webhook_closed", headers={"Retry-After": "60"})

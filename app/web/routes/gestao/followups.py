@@ -40,7 +40,9 @@ def router(followups: Followups, zone: ZoneInfo) -> APIRouter:
         limite: Limit = 50,
         pular: Skip = 0,
     ) -> dict[str, Any]:
-        """List conversations without an answer, by stage and then by age, each with the reason against a follow-up."""
+        """List conversations without an answer, by stage and then by age, each with the reason that prevents a
+        follow-up, if any.
+        """
         rows = await followups.listar(estagio=estagio, devidos=devidos, limite=limite, pular=pular)
         return {"followups": [followup_em_palavras(row, zone) for row in rows]}
 

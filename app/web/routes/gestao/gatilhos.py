@@ -1,4 +1,6 @@
-"""``/api/v1/gatilhos``: the triggers that act without an operator, and what the next run of each would select."""
+"""``/api/v1/gatilhos``: the triggers that act without an operator, and the doctors whom the next run of each would
+select.
+"""
 
 from typing import Any
 
@@ -15,12 +17,16 @@ def router(gatilhos: Gatilhos) -> APIRouter:
 
     @routes.get("", operation_id="list_gatilhos")
     async def everything() -> dict[str, Any]:
-        """List the triggers, each with the switch that holds it and its figures of the last seven days."""
+        """List the triggers, each with the switch that currently stops it, if any, and its figures of the last seven
+        days.
+        """
         return {"gatilhos": [gatilho_em_palavras(each) for each in await gatilhos.listar()]}
 
     @routes.get("/{nome}/simular", operation_id="simulate_gatilho")
     async def simulate(nome: Gatilho) -> dict[str, Any]:
-        """Show the doctors whom the next run would select, as ids, and the reasons against the others. Sends nothing."""
+        """Show the ids of the doctors whom the next run would select, and the reasons that exclude the others. Sends
+        nothing.
+        """
         return simulacao_em_palavras(await gatilhos.simular(nome))
 
     return routes

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.contexts.lgpd.pessoa import NumeroDeVarias, PessoaDesconhecida
 from app.contexts.lgpd.relato import pedido_em_palavras, recibo_em_palavras
 from app.contexts.lgpd.service import LONGEST_MOTIVO, Lgpd, PedidoDesconhecido
+from app.web.personal import personal
 from app.web.refusals import as_problems, caller_of
 from app.web.routes.grupos import NAME
 from app.web.routes.listas_de_grupos import Limit
@@ -53,14 +54,16 @@ def router(lgpd: Lgpd, zone: ZoneInfo) -> APIRouter:
             return recibo_em_palavras(await lgpd.apagar(pedido.pessoa, por=caller_of(request), motivo=pedido.motivo))
 
     @routes.get("/pedidos", operation_id="list_lgpd_requests")
-    async def requests(limite: Limit = 50) -> dict[str, Any]:
+    async def requests(request: Request, limite: Limit = 50) -> dict[str, Any]:
         """List requests, newest first, without data of a person."""
-        return {"pedidos": [pedido_em_palavras(row, zone) for row in await lgpd.pedidos(limite=limite)]}
+        shown = [pedido_em_palavras(row, zone) for row in await lgpd.pedidos(limite=limite)]
+        return {"pedidos": await personal(request, shown, "motivo", count=len(shown))}
 
     @routes.get("/pedidos/{id}", operation_id="show_lgpd_request", responses={404: {"description": "no such request"}})
     async def show(request: Request, id: UUID) -> dict[str, Any]:
         """Show one request with its receipt."""
         with as_problems(request, REFUSALS):
-            return pedido_em_palavras(await lgpd.pedido(str(id)), zone)
+            document = pedido_em_palavras(await lgpd.pedido(str(id)), zone)
+        return await personal(request, document, "motivo")
 
     return routes

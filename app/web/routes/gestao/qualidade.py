@@ -9,7 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.composition.gestao.qualidade import Quality
 from app.contexts.qualidade.avaliacoes import BEST, LONGEST_CORRECTION, AvaliacaoDesconhecida, AvaliacaoMudou
+from app.contexts.qualidade.notas import LISTAS
 from app.contexts.qualidade.relato import avaliacao_em_palavras, orientacao_em_palavras
+from app.web.personal import personal
 from app.web.refusals import as_problems, caller_of
 from app.web.routes.grupos import NAME
 from app.web.routes.listas_de_grupos import Limit, Skip
@@ -18,11 +20,13 @@ from batuta.web import AuthoriseFirst
 
 PREFIX = "/api/v1/qualidade"
 UNKNOWN: dict[int | str, dict[str, Any]] = {404: {"description": "no such evaluation"}}
-CHANGED: dict[int | str, dict[str, Any]] = {409: {"description": "another person corrected it meanwhile"}}
+CHANGED: dict[int | str, dict[str, Any]] = {409: {"description": "another person has just corrected it"}}
 REFUSALS: dict[type[BatutaError], tuple[int, str]] = {
     AvaliacaoDesconhecida: (404, "evaluation_unknown"),
     AvaliacaoMudou: (409, "evaluation_changed"),
 }
+# Evaluations and the guidance that is made from them may quote a conversation.
+PERSONAL = (*LISTAS, "correcao", "conteudo")
 Nota = Annotated[int, Field(ge=1, le=BEST)]
 
 
@@ -38,6 +42,7 @@ def router(quality: Quality, zone: ZoneInfo) -> APIRouter:
 
     @routes.get("", operation_id="list_avaliacoes")
     async def everything(
+        request: Request,
         avaliador: Literal["regras", "modelo"] | None = None,
         ate: Annotated[Nota, Query(description="only evaluations with at most this score")] = BEST,
         limite: Limit = 20,
@@ -45,18 +50,21 @@ def router(quality: Quality, zone: ZoneInfo) -> APIRouter:
     ) -> dict[str, Any]:
         """List the evaluations of conversations, newest first."""
         rows = await evaluations.listar(avaliador=avaliador, ate=ate, limite=limite, pular=pular)
-        return {"avaliacoes": [avaliacao_em_palavras(row, zone) for row in rows]}
+        shown = [avaliacao_em_palavras(row, zone) for row in rows]
+        return {"avaliacoes": await personal(request, shown, *PERSONAL, count=len(rows))}
 
     @routes.get("/orientacao", operation_id="show_orientacao")
-    async def guidance() -> dict[str, Any]:
+    async def guidance(request: Request) -> dict[str, Any]:
         """Show every version of the guidance for the model, newest first; the first one is in force."""
-        return {"versoes": [orientacao_em_palavras(row, zone) for row in await quality.orientacoes.versoes()]}
+        shown = [orientacao_em_palavras(row, zone) for row in await quality.orientacoes.versoes()]
+        return {"versoes": await personal(request, shown, *PERSONAL, count=len(shown))}
 
     @routes.get("/{id}", operation_id="show_avaliacao", responses=UNKNOWN)
     async def show(request: Request, id: UUID) -> dict[str, Any]:
         """Show one evaluation."""
         with as_problems(request, REFUSALS):
-            return avaliacao_em_palavras(await evaluations.ver(str(id)), zone)
+            document = avaliacao_em_palavras(await evaluations.ver(str(id)), zone)
+        return await personal(request, document, *PERSONAL)
 
     @routes.post("/{id}/corrigir", operation_id="correct_avaliacao", responses=UNKNOWN | CHANGED)
     async def correct(request: Request, id: UUID, correcao: Correcao) -> dict[str, Any]:
@@ -64,6 +72,6 @@ def router(quality: Quality, zone: ZoneInfo) -> APIRouter:
         with as_problems(request, REFUSALS):
             por = caller_of(request)
             row = await evaluations.corrigir(str(id), correcao.nota, por=por, motivo=correcao.motivo)
-            return avaliacao_em_palavras(row, zone)
+        return await personal(request, avaliacao_em_palavras(row, zone), *PERSONAL)
 
     return routes

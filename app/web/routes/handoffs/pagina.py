@@ -1,4 +1,4 @@
-"""``/handoffs/confirmar``: the page of a confirmation link. GET shows the vacancy, POST decides.
+"""``/handoffs/confirmar``: the page of a confirmation link. GET shows the vacancy; POST stores the decision.
 
 The signed token is the proof, so the page needs no sign-in. GET changes nothing, because messengers load links to show
 a preview. The page has no personal data. The log of requests has only the path, never the token.
@@ -17,6 +17,7 @@ from app.contexts.handoffs.links import PATH
 from app.contexts.handoffs.model import ABERTOS, LinkRecusado, Status
 from app.contexts.handoffs.service import Handoffs
 from app.contexts.plantoes.api import fatos_da_vaga
+from batuta.web import AuthoriseFirst
 
 CONFIRMAR, RECUSAR = "confirmar", "recusar"
 MOST_FIELDS: Final = 5
@@ -53,7 +54,7 @@ RECUSADO: Final = (
 
 
 def router(handoffs: Handoffs) -> APIRouter:
-    routes = APIRouter(tags=["handoffs"], include_in_schema=False)
+    routes = APIRouter(tags=["handoffs"], include_in_schema=False, route_class=AuthoriseFirst)
 
     @routes.get(PATH)
     async def show(token: str = Query(default="", max_length=500)) -> HTMLResponse:

@@ -15,6 +15,7 @@ from app.contexts.handoffs.relato import (
     vista_do_handoff_em_palavras,
 )
 from app.contexts.handoffs.service import Handoffs
+from app.web.personal import personal
 from app.web.refusals import as_problems, caller_of
 from app.web.routes.conversas import Motivo
 from app.web.routes.listas_de_grupos import Limit, Skip
@@ -24,6 +25,7 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such hand-off"},
     409: {"description": "the hand-off has ended with another decision, or cannot be opened"},
 }
+PERSONAL = ("telefone", "motivo")
 REFUSALS = {
     HandoffDesconhecido: (404, "handoff_unknown"),
     HandoffEncerrado: (409, "handoff_refused"),
@@ -48,6 +50,7 @@ def router(handoffs: Handoffs, zone: ZoneInfo) -> APIRouter:
 
     @routes.get("", operation_id="list_handoffs")
     async def everything(
+        request: Request,
         status: Status | None = None,
         todos: Annotated[bool, Query(description="include ended hand-offs")] = False,
         limite: Limit = 50,
@@ -55,13 +58,15 @@ def router(handoffs: Handoffs, zone: ZoneInfo) -> APIRouter:
     ) -> dict[str, Any]:
         """List hand-offs, the most recent first."""
         rows = await handoffs.listar(status=status, todos=todos, limite=limite, pular=pular)
-        return {"handoffs": [handoff_em_palavras(row, zone) for row in rows]}
+        shown = [handoff_em_palavras(row, zone) for row in rows]
+        return {"handoffs": await personal(request, shown, *PERSONAL, count=len(rows))}
 
     @routes.get("/{id}", operation_id="show_handoff", responses={404: ANSWERS[404]})
     async def show(request: Request, id: UUID) -> dict[str, Any]:
         """Show one hand-off with its history."""
         with as_problems(request, REFUSALS):
-            return vista_do_handoff_em_palavras(await handoffs.ver(str(id)), zone)
+            document = vista_do_handoff_em_palavras(await handoffs.ver(str(id)), zone)
+        return await personal(request, document, *PERSONAL)
 
     @routes.post(
         "", status_code=201, operation_id="open_handoff", responses={409: ANSWERS[409]}, openapi_extra=needs(Scope.SEND)

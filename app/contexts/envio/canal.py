@@ -1,0 +1,138 @@
+"""Interface between the send protocol and a channel, such as WhatsApp.
+
+The protocol (``remetente``, ``envios_em_duvida``) decides whether a message may be sent, stores the intent to send it,
+and records the result. A channel chooses a sender, makes the call, and searches for messages that may have been sent.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Protocol, TypeAlias
+
+from app.contexts.envio.registro import Achada, Duvida, Fatos, Mensagem
+from app.contexts.mensagens.api import Desfecho, TipoDeMensagem
+from batuta import Snooze
+from batuta.guards import Limit
+from batuta.reasons import define
+from batuta.sql import Database, Restored, Transaction, blind_restores
+
+# A message that has waited this long, or is older than this process, may have been sent before the database was
+# restored from a backup. The sender searches for it first.
+OLDER_THAN_A_COPY: Final = timedelta(minutes=5)
+# After a restore without the replaced database, the sender searches for new messages too: their text may have been sent
+# in rows that are lost. A week, because the same text is not sent twice in a week.
+LOOKED_FOR_AFTER_RESTORE: Final = timedelta(days=7)
+# The clocks of the channel and of this machine may differ, and the channel's times may have whole seconds.
+BEFORE: Final = timedelta(seconds=90)
+ECHO_PENDING = define("eco_pendente", "the confirmation of the send may still arrive")
+
+
+@dataclass(frozen=True, slots=True)
+class Enviada:
+    """The channel accepted the message. ``jid`` is the address of the recipient."""
+
+    message_id: str
+    jid: str
+
+
+@dataclass(frozen=True, slots=True)
+class NaoEnviada:
+    """The message provably was not sent. It is retried, and fails after the last attempt."""
+
+    desfecho: Desfecho
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suspensa:
+    """The message provably was not sent, for a reason outside the message. It waits, and the attempt is not counted."""
+
+    until: datetime | timedelta
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recusada:
+    """The channel can never send the message."""
+
+    desfecho: Desfecho
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Duvidosa:
+    """The message may or may not have been sent."""
+
+    why: str
+
+
+Resposta: TypeAlias = Enviada | NaoEnviada | Suspensa | Recusada | Duvidosa
+
+
+@dataclass(frozen=True, slots=True)
+class Lembrada:
+    """The message was sent before; ``mensagem`` names the sender that sent it."""
+
+    mensagem: Mensagem
+    achada: Achada
+
+
+@dataclass(frozen=True, slots=True)
+class SemProva:
+    """After a restore, nothing proves whether the message was sent before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ausente:
+    """Proof that the message was not sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incerta:
+    """No proof yet whether the message was sent."""
+
+    why: str
+
+
+class Remessa(Protocol):
+    """One attempt by a chosen sender, admitted by its circuit breakers. Either ``send`` or ``give_back`` is called."""
+
+    @property
+    def limits(self) -> Sequence[Limit]:
+        """The rate limits of the sender."""
+        ...
+
+    async def still_may(self, transaction: Transaction, *, now: datetime) -> bool:
+        """Return whether the sender may still send, read in the transaction that stores the intent."""
+        ...
+
+    def assign(self, mensagem: Mensagem) -> Mensagem:
+        """Return a copy of the message that names this sender."""
+        ...
+
+    async def send(self, mensagem: Mensagem) -> Resposta: ...
+
+    async def give_back(self) -> None:
+        """Release the admission, because no call is made."""
+
+
+class Canal(Protocol):
+    async def prepare(
+        self, fatos: Fatos, tipo: TipoDeMensagem, hash: str
+    ) -> Remessa | Lembrada | SemProva | Recusada | Snooze:
+        """Choose the sender of a message. A message that may have been sent before a restore is searched for first."""
+        ...
+
+    async def look_up(self, doubt: Duvida) -> Achada | Ausente | Incerta:
+        """Search for a message in doubt. Called only if no echo proves that it was sent."""
+        ...
+
+
+async def blind_since(database: Database, created_at: datetime, now: datetime) -> Restored | None:
+    """Return the earliest restore that lost the record of sent messages and may concern a message created at
+    ``created_at``, or None.
+    """
+    for restored in await blind_restores(database):
+        if created_at < restored.restored_at or now < restored.restored_at + LOOKED_FOR_AFTER_RESTORE:
+            return restored
+    return None

@@ -1,0 +1,1 @@
+"""Telegram through Telethon (MTProto). Only the Telegram worker and `batuta telegram login` import this package."""

@@ -1,0 +1,28 @@
+"""Personal data in the answers of Julia's routes: masked for callers without the scope pii, recorded for the others."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar
+
+from fastapi import Request
+
+from app.contexts.agendamentos.documento.mascara import COVERED
+from batuta.web import disclose
+
+T = TypeVar("T")
+
+
+async def personal(request: Request, document: T, *names: str, count: int = 1) -> T:
+    """Return the document with the fields ``names`` masked at every depth, unless the caller may see them.
+
+    If the caller may see them, the access to ``count`` records is written to the audit log.
+    """
+    return document if await disclose(request, count) else cover(document, names)
+
+
+def cover(document: Any, names: Collection[str]) -> Any:
+    if isinstance(document, Mapping):
+        return {
+            name: COVERED if name in names and value else value if name in names else cover(value, names)
+            for name, value in document.items()
+        }
+    return [cover(each, names) for each in document] if isinstance(document, list) else document
