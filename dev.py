@@ -28,8 +28,8 @@ PEERS = ROOT / ".venv-peers"
 
 # The parts of `test`: a name, the selection of pytest, and the number of concurrent tests per core. A test mostly waits
 # for a database, a browser or a process, so more tests than cores run at the same time. Calm faults have a tight limit
-# in real time: they run last, one per core, and nothing else runs then. `check` runs at the same time as the first
-# part.
+# in real time and use a small part of a core each: they run last, and nothing else runs then. `check` runs at the same
+# time as the first part.
 TEST_PHASES = (
     ("tests", ["-m", "not calm"], 3),
     ("calm faults", ["tests/faults", "-m", "calm"], 1),
@@ -41,7 +41,9 @@ WORDS = {
     "check": "format, lint, types, import contracts, documents; --fix corrects what it can",
     "bench": "measure store, scheduler and queue, next to raw drivers and other queues; --quick for a first impression",
     "faults": "the long fault runs, about an hour, or some of their files; --write updates the figures in docs/faults.md",
+    "leitura": "score the readers of messages and spreadsheets on labelled data, each author left out in turn",
     "demo": "a working day of Julia in about a minute, with a kill and a verdict; two numbers play only these hours",
+    "audit": "check the locked packages against --advisories FILE, list their licences, write an SBOM",
     "wheel": "build the wheel of the library into dist/",
     "setup": "create the environment and stop",
     "lock": "resolve the dependencies again and rewrite both lock files",
@@ -62,7 +64,7 @@ def main(arguments: list[str]) -> int:
         )
     os.chdir(ROOT)
     words = {"run": run, "test": test, "check": check, "bench": bench, "faults": faults, "demo": demo}
-    return (words | {"wheel": wheel, "setup": setup, "lock": lock})[word](rest)
+    return (words | {"leitura": leitura, "audit": audit, "wheel": wheel, "setup": setup, "lock": lock})[word](rest)
 
 
 def usage() -> str:
@@ -72,6 +74,7 @@ def usage() -> str:
 
 def run(rest: list[str]) -> int:
     ensure(RUN_LOCK)
+    os.environ.setdefault("APP_ENV", "development")
     os.environ.setdefault("DEMO", "1")  # a demonstration in an empty database
     become("-m", "batuta", "up", *rest)
     return 1
@@ -185,9 +188,19 @@ def faults(rest: list[str]) -> int:
     return call("-m", "tests.faults", *rest)
 
 
+def leitura(rest: list[str]) -> int:
+    ensure(DEV_LOCK)
+    return max(call("-m", "tests.julia.leitura_grupos.medir", *rest), call("-m", "tests.julia.agendamentos.medir"))
+
+
 def demo(rest: list[str]) -> int:
     ensure(RUN_LOCK)
     return call("-m", "scripts.demo", *rest)
+
+
+def audit(rest: list[str]) -> int:
+    ensure(DEV_LOCK)
+    return call("-m", "scripts.audit", *rest)
 
 
 def wheel(rest: list[str]) -> int:
@@ -267,7 +280,7 @@ def make_environment(lock_file: Path) -> None:
     site_packages = next((VENV / "lib").glob("python3*/site-packages"))
     (site_packages / "batuta-checkout.pth").write_text(f"{ROOT / 'src'}\n{ROOT}\n")
     script = VENV / "bin" / "batuta"
-    script.write_text(f"#!{PYTHON}\nimport sys\nfrom batuta.cli import main\nsys.exit(main())\n")
+    script.write_text(f"#!{PYTHON}\nimport sys\nfrom batuta.__main__ import main\nsys.exit(main())\n")
     script.chmod(0o755)
 
 

@@ -2,6 +2,7 @@
 that shares no code with the scheduler, and the rest from the rows.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ async def _read(work: Batuta, sql: str) -> list[dict[str, Any]]:
 
 
 def _schedule(evidence: Evidence) -> Iterator[str]:
-    """Every fire of the day has one row, and no row lacks its fire."""
+    """Yield the broken promises of the schedule: every fire of the day has one row, and every row has its fire."""
     begins, ends = evidence.starts, evidence.ends
     fires = Counter(
         (entry.name, fire)
@@ -91,14 +92,18 @@ def _schedule(evidence: Evidence) -> Iterator[str]:
 
 
 def _messages(evidence: Evidence) -> Iterator[str]:
-    """Each message was sent at most once, at a permitted time, to a person who wants it; and the rows are true."""
-    by_id = {row["provider_message_id"]: row for row in evidence.messages if row["provider_message_id"]}
+    """Yield the broken promises of the messages: each is sent at most once, at a permitted time, not after an opt-out,
+    and its row agrees with the receipt.
+    """
+    by_id = {
+        without_account(row["provider_message_id"]): row for row in evidence.messages if row["provider_message_id"]
+    }
     sent: Counter[str] = Counter()
     for receipt in evidence.receipts:
         at = datetime.fromisoformat(receipt.at).astimezone(evidence.zone)
         row = by_id.get(receipt.id)
         if row is None:
-            yield f"a message was sent at {at:%H:%M} that no row knows"
+            yield f"the message sent at {at:%H:%M} has no row"
             continue
         sent[row["id"]] += 1
         is_answer = TIPOS[Tipo(row["tipo"])].responde
@@ -116,6 +121,11 @@ def _messages(evidence: Evidence) -> Iterator[str]:
             yield f"message {row['id']} is still in doubt"
         if (row["status"] == "enviada") != (sent[row["id"]] > 0):
             yield f"message {row['id']} is {row['status']} and was sent {sent[row['id']]} times"
+
+
+def without_account(message_id: str) -> str:
+    """Return the id of a message without the account of Telegram, which the receipts of the simulator do not name."""
+    return re.sub(r"^tg:[0-9a-f-]{36}:", "tg:", message_id)
 
 
 def _vacancies(evidence: Evidence) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """``python3 dev.py demo``: one working day in São Paulo in about a minute, and a verdict.
 
-Julia runs as a process of her own (``office``), beside the simulator of WhatsApp and Slack, on a clock that jumps from
-minute to minute. The demonstration acts as the world does: through webhooks, the API and commands. In the afternoon the
-process is killed in the middle of a send. At the end an independent check compares the simulator's receipts, the
+Julia runs in its own process (``office``), next to the simulators of WhatsApp, Telegram and Slack, on a clock that jumps
+from minute to minute. The demonstration acts as the outside world does: through webhooks, the API and commands. In the morning the
+process is killed in the middle of a send. At the end an independent check compares the receipts of the simulator, the
 schedule and the rows; the exit code is 1 if a promise is broken. All people are fictitious, and nothing leaves the machine.
 """
 
@@ -27,6 +27,7 @@ import httpx2
 from starlette.applications import Starlette
 
 from app.composition.development.demo import LISTENER, SENDER
+from app.composition.development.demonstration import IN_USE
 from app.composition.development.simulator import SIMULATED
 from app.composition.julia import APP
 from app.integrations.evolution.client import EVENTS, SECRET_HEADER
@@ -42,6 +43,10 @@ from scripts.day_judge import judge_day
 from scripts.office import PLAN, Plan, run
 from simulador.comportamento import Comportamento
 from simulador.main import create_app
+from simulador.telegram import create_app as create_telegram
+from simulador.telegram_mundo import Mundo
+from simulador.telegram_mundo import Receipt as TelegramReceipt
+from simulador.vida import Receipt
 
 ZONE = ZoneInfo("America/Sao_Paulo")
 MINUTE = timedelta(minutes=1)
@@ -51,7 +56,8 @@ ANSWERS_WITHIN = 30.0  # seconds of real time
 GROUP = "120363000000000001@g.us"
 SPECIALITY = "Pediatria"
 PEOPLE = 14
-OPTS_OUT, ASKS_FOR_A_PERSON, HAS_A_SHIFT = 5, 3, 13
+OPTS_OUT, ASKS_FOR_A_PERSON, HAS_A_SHIFT, ON_TELEGRAM = 5, 3, 13, 10
+TELEGRAM_QUESTION = "Oi! Tem plantão de pediatria essa semana?"
 
 
 @dataclass
@@ -61,6 +67,7 @@ class World:
     plan: Plan
     clock: JumpClock
     app: Starlette
+    telegram: Mundo
     api: httpx2.AsyncClient
     control: httpx2.AsyncClient
     process: SpawnProcess | None = None
@@ -74,14 +81,16 @@ class World:
         self.process.start()
         theirs.close()
 
-    async def order(self, *, works: bool) -> None:
-        """Set the clock of Julia's process; with ``works``, wait until it has done all work that is due."""
+    async def order(self, *, works: bool, on_telegram: bool = False) -> None:
+        """Set the clock of Julia's process; with ``works``, wait until it has done all work that is due. With
+        ``on_telegram``, the Telegram accounts are connected meanwhile.
+        """
         assert self.pipe is not None
-        self.pipe.send((self.clock.now(), works))
+        self.pipe.send((self.clock.now(), works, on_telegram))
         await asyncio.to_thread(self.pipe.recv)
 
     async def kill_in_a_send(self) -> bool:
-        """Let Julia work and kill her process after the gateway took a message and before it answers. Return False if
+        """Let Julia work, and kill its process after the gateway took a message and before it answers. Return False if
         no message was due.
         """
         assert self.pipe is not None
@@ -89,7 +98,7 @@ class World:
         receipts = self.app.state.evolution.vida.receipts
         before = len(receipts)
         await self.control.patch("/controle/evolution/", json={"slow_seconds": 5})
-        self.pipe.send((self.clock.now(), True))
+        self.pipe.send((self.clock.now(), True, False))
         answer = asyncio.create_task(asyncio.to_thread(self.pipe.recv))
         while len(receipts) == before and not answer.done():  # noqa: ASYNC110 - the simulator has no event for it
             await asyncio.sleep(0.005)
@@ -102,14 +111,15 @@ class World:
         await self.control.delete("/controle/evolution/")
         return is_sending
 
-    async def command(self, *words: str) -> None:
-        """Run a ``batuta`` command as an operator does, on the clock of the demonstration."""
+    async def command(self, *words: str, typed: str = "") -> None:
+        """Run a ``batuta`` command as an operator does, on the clock of the demonstration. ``typed`` is its input."""
         plan = replace(self.plan, starts=self.clock.now().isoformat())
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "batuta", "--app", "scripts.office:work", *words,
-            env={**os.environ, PLAN: json.dumps(plan.encode())}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env={**os.environ, PLAN: json.dumps(plan.encode())},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
-        said, _ = await process.communicate()
+        said, _ = await process.communicate(typed.encode())
         if process.returncode:
             raise RuntimeError(f"batuta {' '.join(words)}: {said.decode()}")
 
@@ -135,8 +145,14 @@ class World:
 
 @asynccontextmanager
 async def world_of(folder: str, starts: datetime) -> AsyncIterator[World]:
-    listening, port, stop = listen("127.0.0.1", 0), _free_port(), asyncio.Event()
-    plan = Plan(folder=folder, port=port, simulador=listening.getsockname()[1], starts=starts.isoformat())
+    listening, beside, port, stop = listen("127.0.0.1", 0), listen("127.0.0.1", 0), _free_port(), asyncio.Event()
+    plan = Plan(
+        folder=folder,
+        port=port,
+        simulador=listening.getsockname()[1],
+        telegram=beside.getsockname()[1],
+        starts=starts.isoformat(),
+    )
     clock = JumpClock(starts)
     inside, outside = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{plan.simulador}"
     webhook: Mapping[str, Json] = {
@@ -146,12 +162,13 @@ async def world_of(folder: str, starts: datetime) -> AsyncIterator[World]:
         "events": list(EVENTS),
     }
     app = create_app(clock, at_rest=Comportamento(), webhook=webhook, instances=[LISTENER])
-    serving = asyncio.create_task(serve(app, listening, stop, GRACE))
+    telegram = create_telegram(clock)
+    serving = asyncio.gather(serve(app, listening, stop, GRACE), serve(telegram, beside, stop, GRACE))
     async with (
         httpx2.AsyncClient(base_url=inside, trust_env=False, timeout=ANSWERS_WITHIN) as api,
         httpx2.AsyncClient(base_url=outside, trust_env=False, timeout=ANSWERS_WITHIN) as control,
     ):
-        world = World(plan, clock, app, api, control)
+        world = World(plan, clock, app, telegram.state.telegram.mundo, api, control)
         try:
             yield world
         finally:
@@ -212,6 +229,7 @@ class Day:
             ((10, 30), self.take_over),
             ((11, 30), self.hand_back),
             ((11, 35), self.post_in_group),
+            ((13, 30), self.talk_on_telegram),
             ((14, 40), lambda: self.writes(8, "Aceito!")),
             ((15, 0), lambda: self.operate("pause", "all", "--reason", "demonstração")),
             ((15, 30), lambda: self.operate("resume", "all", "--reason", "demonstração")),
@@ -244,10 +262,13 @@ class Day:
         self.names = {each["telefone"]: f"{each['primeiro_nome']} {each['sobrenome']}" for each in medicos}
         self.say("doctors", count=len(self.doctors))
         await self.world.request("/jobs/sincronizar-chips")
+        since = f"{self.starts - IN_USE:%Y-%m-%d}"
         for instance, tipo in ((SENDER, "julia"), (LISTENER, "listener")):
-            await self.operate(
-                "chip", instance, "--status", "active", "--tipo", tipo, "--fase", "operacao", "--motivo", "demonstração",
+            await self.world.request(
+                f"/api/v1/chips/{instance}", status="active", tipo=tipo, fase="operacao", em_uso_desde=since,
+                motivo="demonstração",
             )  # fmt: skip
+        self.say("chips", count=2)
         await self.operate("switch", "on", "external_handoff.enabled", "--reason", "demonstração")
 
     async def create(self, name: str, day: int, periodo: str, **more: Json) -> None:
@@ -259,7 +280,9 @@ class Day:
         self.say("created", day=self.texts.day(self.starts + timedelta(days=day)), periodo=made["periodo"])
 
     async def create_shifts_of_today(self) -> None:
-        """A shift of this morning with a doctor, which is confirmed in the afternoon, and one without a doctor, which expires."""
+        """Create two shifts of this morning: one with a doctor, which is confirmed in the afternoon, and one without,
+        which expires.
+        """
         await self.create("hoje", 0, "diurno", hora_inicio="07:00", hora_fim="13:00", valor=900)
         doctor = list(self.doctors)[HAS_A_SHIFT]
         await self.world.request(f"/api/v1/vagas/{self.vagas['hoje']}/reservar", medico=doctor)
@@ -288,6 +311,24 @@ class Day:
         )
         answer.raise_for_status()
         self.say("received", name=self.names[number], text=text)
+
+    async def talk_on_telegram(self) -> None:
+        """Add an account by command, and let a doctor write on Telegram. Julia answers, and an operator writes too."""
+        world, mundo, number = self.world, self.world.telegram, number_of(ON_TELEGRAM)
+        person = mundo.add_person(self.names[number], telefone=number)
+        account = mundo.add_person("Julia", telefone="5511900000999")
+        words = ("telegram", "login", "julia-telegram", "--importar")
+        await world.command(*words, typed=f"{mundo.open_session(account)}\n")
+        self.say("command", command=" ".join(("batuta", *words)))
+        await world.order(works=True, on_telegram=True)
+        mundo.says(person, account, TELEGRAM_QUESTION)
+        self.say("telegram_received", name=self.names[number], text=TELEGRAM_QUESTION)
+        await world.request("/api/v1/telegram/mensagens", quem=number, texto="[DEMONSTRAÇÃO] Olá pelo Telegram!")
+        await world.order(works=True, on_telegram=True)
+        for receipt in mundo.receipts:
+            self.say("telegram_sent", name=self.names[number], text=receipt.texto.splitlines()[0][:90])
+        await world.request("/api/v1/telegram/contas/julia-telegram/pausar")
+        self.say("telegram_paused")
 
     async def post_in_group(self) -> None:
         day = f"{self.starts + timedelta(days=4):%d/%m}"
@@ -337,7 +378,7 @@ class Day:
                 self.poster, self.names[receipt.number] = receipt.number, self.texts("demo.poster")
             self.say("sent", name=self.names[receipt.number], text=first[:90])
         self.receipts = len(evolution.vida.receipts)
-        notes = (await self.world.control.get("/recebidos")).json()["slack"]
+        notes = self.world.app.state.slack.recebidos.all()
         for note in notes[self.notes :]:
             self.say("slack", text=str(note["payload"]["text"]).splitlines()[0])
         self.notes = len(notes)
@@ -349,13 +390,13 @@ async def main(first: int = 0, last: int = 24) -> int:
     midnight = _working_day(SystemClock().now().astimezone(ZONE))
     starts, ends = midnight + timedelta(hours=first), midnight + timedelta(hours=last)
     texts = Texts(language_here(os.environ), [APP / "texts"])
-    with tempfile.TemporaryDirectory(prefix="batuta-demo-") as folder:
+    with tempfile.TemporaryDirectory(prefix="batuta-demo-", dir=_memory()) as folder:
         async with world_of(folder, starts) as world:
             day = Day(world, starts, ends, texts)
             print(texts("demo.begins", day=texts.day(starts)), flush=True)
             world.begin()
             await day.play()
-            receipts = list(world.app.state.evolution.vida.receipts)
+            receipts = [*world.app.state.evolution.vida.receipts, *map(telegram_receipt, world.telegram.receipts)]
         print()
         wrong, facts = await judge_day(world.plan, (starts, ends), receipts, number_of(OPTS_OUT))
         print("\n".join(texts(f"demo.fact.{key}", **values) for key, values in facts))
@@ -364,8 +405,17 @@ async def main(first: int = 0, last: int = 24) -> int:
     return 1 if wrong else 0
 
 
+def telegram_receipt(receipt: TelegramReceipt) -> Receipt:
+    """Return a receipt of Telegram in the form of the gateway's."""
+    chat = receipt.chat
+    return Receipt(
+        n=receipt.n, at=receipt.at, id=f"tg:{chat}:{receipt.id}", instance="telegram", number=chat, jid=chat,
+        text=receipt.texto, answer="answered",
+    )  # fmt: skip
+
+
 def _working_day(now: datetime) -> datetime:
-    """Return the beginning of the next day that is a working day, and not a Monday: all windows are open then."""
+    """Return the start of the next working day that is not a Monday. On such a day all windows are open."""
     days = next(n for n in range(1, 8) if (now + timedelta(days=n)).weekday() in (1, 2, 3))
     return (now + timedelta(days=days)).replace(hour=0, minute=0, second=0, microsecond=0)
 
@@ -373,6 +423,14 @@ def _working_day(now: datetime) -> datetime:
 def number_of(n: int) -> str:
     """Return the phone of a fictitious doctor; these numbers are not assigned."""
     return f"55119000{1000 + n:05d}"
+
+
+def _memory() -> str | None:
+    """Return a folder in memory if the machine has one: a killed process loses nothing there, and a commit waits for no
+    disk.
+    """
+    folder = "/dev/shm"  # noqa: S108 - the folder inside it has a random name
+    return folder if os.access(folder, os.W_OK) else None
 
 
 def _free_port() -> int:

@@ -46,8 +46,8 @@ class Plano:
     """Settings of a rehearsal. Times are seconds of its clock. With ``api=0`` no process receives the gateway's
     webhooks.
 
-    ``most`` is the only limit apart from the chips' own, as messages in ``per``; None means the limits of the
-    product.
+    ``most`` messages in ``per`` is the only limit apart from the chips' own; if ``most`` is None, the limits of the
+    product apply.
     """
 
     url: str
@@ -103,7 +103,7 @@ def plano_of(encoded: Mapping[str, Any]) -> Plano:
 
 
 def office(plano: Plano) -> Batuta:
-    """Build Julia on the plan's clock and return the engine."""
+    """Build Julia with the clock of the plan, and return its engine."""
     work = build(plano.settings, clock=FastClock.from_text(plano.clock), pace=plano.pace).work
     work.queue_lease = timedelta(seconds=plano.lease)
     looks = timedelta(seconds=plano.looks_every)

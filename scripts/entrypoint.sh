@@ -3,16 +3,25 @@
 set -eu
 
 refuse() {
-    printf '%s: set RUN_MODE to one of api, scheduler, worker, telegram, all.\n' "$1" >&2
+    roles='api, scheduler, worker, telegram, all'
+    if [ "${BATUTA_LANG:-}" = en ]; then
+        printf '%s: set RUN_MODE to one of %s.\n' "$1" "$roles" >&2
+    else
+        printf '%s: defina RUN_MODE como um de %s.\n' "$2" "$roles" >&2
+    fi
     exit 2
 }
 
 case "${RUN_MODE:-}" in
     api | scheduler | worker | telegram) role=$RUN_MODE ;;
     all) role=up ;;
-    '') refuse 'RUN_MODE is not set' ;;
-    *) refuse "RUN_MODE cannot be '$RUN_MODE'" ;;
+    '') refuse 'RUN_MODE is not set' 'RUN_MODE não está definido' ;;
+    *) refuse "RUN_MODE cannot be '$RUN_MODE'" "RUN_MODE não pode ser '$RUN_MODE'" ;;
 esac
+
+# A process that an operator deploys is closed unless the operator says otherwise.
+APP_ENV=${APP_ENV:-production}
+export APP_ENV
 
 # exec, so that signals for an orderly end reach the role instead of a shell.
 if command -v batuta >/dev/null 2>&1; then

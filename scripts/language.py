@@ -82,7 +82,10 @@ RULES = (
         r"(?<!\bthere\s)\b(?:is|are|was|were) no\b(?! longer\b| \w+ than\b)",
         "say what it is, or use 'is not a'; 'there is no' and 'no longer' are fine",
     ),
-    rule(r"\b(?:he|him|his|himself)\b", "it, its; they, their for people; or repeat the noun"),
+    rule(r"\b(?:he|him|his|himself|she|her|hers|herself)\b", "it, its; they, their for people; or repeat the noun"),
+    rule(r"\bfor ever\b", "permanently; without a limit; never again", "docstring", "comment", "text", "document"),
+    rule(r"\balso if\b", "even if"),
+    rule(r"\breasons? against\b", "reason that prevents, excludes or forbids"),
     rule(r"\bgoes on\b", "continues"),
     rule(r"\ball the same\b", "still; anyway; or delete it"),
     rule(r"\bnext to nothing\b", "state the cost, or 'little'"),
@@ -96,7 +99,8 @@ RULES = (
 
 # A fast search before a file is parsed: a file without a match has no hit.
 SUSPECT = re.compile(
-    r"(?i:whom?ever|(?:some|no)body|told|anew|besides|\b(?:is|are|was|were)\W+no\b|\b(?:he|him|his|himself)\b|goes\W+on"
+    r"(?i:whom?ever|(?:some|no)body|told|anew|besides|\b(?:is|are|was|were)\W+no\b|\b(?:he|him|his|himself|she|hers?|herself)\b"
+    r"|for\W+ever|also\W+if|reasons?\W+against|goes\W+on"
     r"|all\W+the\W+same|next\W+to\W+nothing|not\W+without|one['’]s|test\W+(?:what|those)\b)"
     r"|What|Those|That\W+which|Where\W+nothing"
 )
@@ -195,7 +199,7 @@ def _hits(prose: Prose) -> Iterator[Hit]:
 
 
 def _without_code(text: str) -> str:
-    """Replace code between backticks by underscores, so that lines keep their number."""
+    """Replace code between backticks with underscores, so that lines keep their number."""
     return re.sub(r"(`+)(?!`)(.+?)\1", lambda match: re.sub(r"\S", "_", match[0]), text, flags=re.DOTALL)
 
 

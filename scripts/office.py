@@ -1,6 +1,7 @@
 """Julia in one process on a clock that jumps: the API on loopback, the scheduled jobs and the queues.
 
-The demonstration drives it through a pipe: an instant moves the clock and does all work that is due. The module is
+The demonstration drives it through a pipe: an instant moves the clock and does all work that is due. The Telegram accounts
+are connected only during a step that asks for it, because a connection would end with every jump of the clock. The module is
 also an application for commands: ``python -m batuta --app scripts.office:work …`` with the plan in DEMO_PLAN.
 """
 
@@ -18,6 +19,7 @@ from pydantic import SecretStr
 
 from app.composition.development.simulator import SIMULATED
 from app.composition.julia import julia_of
+from app.contexts.telegram.conexoes import Conexoes
 from app.main import build
 from app.settings import Settings
 from app.web.api import create_app
@@ -38,16 +40,20 @@ class Plan:
     folder: str
     port: int
     simulador: int
+    telegram: int
     starts: str
 
     @property
     def settings(self) -> Settings:
         outside = f"http://127.0.0.1:{self.simulador}"
         return Settings(
+            app_env="development",
             database_url=SecretStr(f"sqlite:///{self.folder}/demo.db"),
             evolution_api_url=f"{outside}/evolution",
             evolution_api_key=SecretStr(SIMULATED),
             webhook_secret=SecretStr(SIMULATED),
+            telegram_simulador_url=f"http://127.0.0.1:{self.telegram}/telegram",
+            telegram_session_keys=SecretStr(SIMULATED),
             secret_key=SecretStr(SIMULATED * 4),
             public_url=f"http://127.0.0.1:{self.port}",
             slack_webhook_url=SecretStr(f"{outside}/slack/equipe"),
@@ -56,6 +62,7 @@ class Plan:
             oferta_automatica_enabled=True,
             port=self.port,
             log_format="json",
+            log_level="WARNING",
             optout_journal=str(Path(self.folder) / "optouts"),
         )
 
@@ -89,10 +96,20 @@ async def _run(plan: Plan, pipe: Connection) -> None:
     async with work, Simulation(work, clock) as simulation:
         serving = asyncio.create_task(serve(create_app(julia_of(work)), listen("127.0.0.1", plan.port), stop, GRACE))
         while (order := await asyncio.to_thread(pipe.recv)) is not None:
-            instant, works = order
+            instant, works, on_telegram = order
             clock.jump_to(instant)
+            if on_telegram:
+                await connect_accounts(julia_of(work).telegram.conexoes)
             if works:
                 await simulation.settle()
+            if on_telegram:
+                await julia_of(work).telegram.conexoes.drain(GRACE)
             pipe.send(clock.now())
         stop.set()
         await serving
+
+
+async def connect_accounts(conexoes: Conexoes) -> None:
+    """Connect the active Telegram accounts, and store the updates that arrived since the last connection."""
+    await conexoes.tick()
+    await conexoes.finish_steps()

@@ -4,8 +4,12 @@ docs/queue-sql.md.
 ``python -m scripts.reference [--check]``
 """
 
+import ast
+import inspect
+import os
 import sys
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +42,7 @@ ENGINE_ONLY = "examples.shop:work"
 
 
 def main(arguments: list[str]) -> int:
+    os.environ["APP_ENV"] = "development"  # its roles are documented too
     documents = {FILE: document(), timetable.FILE: timetable.document(), queue_sql.FILE: queue_sql.document()}
     if "--check" in arguments:
         stale = [
@@ -60,7 +65,7 @@ def _settings() -> Iterator[str]:
     yield "A setting is an environment variable or a line of `.env` in the working folder; the first has precedence. `NAME_FILE`"
     yield "names a file that contains the value of `NAME`. An empty value means unset. An unknown `BATUTA_*` name is an error.\n"
     engine = EngineSettings.model_fields
-    yield from _settings_of("Engine", engine)
+    yield from _settings_of("Engine", engine, _meanings(EngineSettings))
     yield from _settings_of(
         "Julia",
         {
@@ -68,17 +73,31 @@ def _settings() -> Iterator[str]:
             for name, field in Settings.model_fields.items()
             if name not in engine or field.default != engine[name].default
         },
+        _meanings(Settings),
     )
 
 
-def _settings_of(title: str, settings: Mapping[str, FieldInfo]) -> Iterator[str]:
+def _settings_of(title: str, settings: Mapping[str, FieldInfo], meanings: Mapping[str, str]) -> Iterator[str]:
     yield f"### {title}: settings\n"
     yield "| name | default | meaning |\n|---|---|---|"
     for name, field in settings.items():
         default = field.default.get_secret_value() if hasattr(field.default, "get_secret_value") else field.default
         shown = "—" if field.default_factory is not None or default in (None, (), "") else f"`{default}`"
-        yield f"| `{name.upper()}` | {shown} | {field.description} |"
+        yield f"| `{name.upper()}` | {shown} | {meanings[name]} |"
     yield ""
+
+
+def _meanings(kind: type) -> dict[str, str]:
+    """Return the text below each setting of a class and of its bases."""
+    found: dict[str, str] = {}
+    for each in reversed([each for each in kind.__mro__ if issubclass(each, EngineSettings)]):
+        (declared,) = ast.parse(inspect.getsource(each)).body
+        assert isinstance(declared, ast.ClassDef)
+        for field, text in pairwise(declared.body):
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(meaning))):
+                    found[name] = inspect.cleandoc(meaning)
+    return found
 
 
 def _commands() -> Iterator[str]:
@@ -117,7 +136,8 @@ def _exit_codes() -> Iterator[str]:
 
 def _http() -> Iterator[str]:
     yield "\n## HTTP\n"
-    yield "GET needs the scope `read`, all other methods `operate`; `/health` and `/health/ready` are open. Errors are"
+    yield "GET needs the scope `read`, all other methods `operate`, unless the OpenAPI document names another; `/health` and"
+    yield "`/health/ready` are open. Without the scope `pii`, names, contacts, addresses and texts are masked. Errors are"
     yield "`application/problem+json`. The OpenAPI document is at `/openapi.json`, a page for people at `/docs`.\n"
     engine = _operations(create_api(load_app(ENGINE_ONLY), load_settings(EngineSettings, {})))
     julia = _operations(create_app(build(load_settings(Settings, {}))))

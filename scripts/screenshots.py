@@ -105,7 +105,11 @@ async def draw_shop(browser: Browser, folder: Path) -> None:
 
 async def draw_julia(browser: Browser, folder: Path) -> None:
     files = {"DATABASE_URL": f"sqlite:///{folder}/julia.db", "OPTOUT_JOURNAL": f"{folder}/journal"}
-    process = start("up", folder=ROOT, env={"PORT": "8772", "SIMULADOR_PORT": "8773", "DEMO": "1", **files})
+    process = start(
+        "up",
+        folder=ROOT,
+        env={"PORT": "8772", "SIMULADOR_PORT": "8773", "TELEGRAM_SIMULADOR_PORT": "8774", "DEMO": "1", **files},
+    )
     try:
         await wait_until_ready(8772)
         await asyncio.sleep(DEMONSTRATION.total_seconds())

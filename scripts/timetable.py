@@ -1,7 +1,7 @@
 """Write docs/jobs-schedule.md from the catalogue: categories, the day as a timeline, and a comparison of the profiles."""
 
 from collections.abc import Collection, Iterator
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 from app.composition.jobs import PROFILES, WINDOWS, Profile
@@ -50,19 +50,19 @@ def _overview(timetables: dict[Profile, list[Job]]) -> Iterator[str]:
 
 def _cells(jobs: Collection[Job]) -> str:
     per_day = sum(fires_per_week(job.cron, job.zone) for job in jobs) / 7
-    return f"{len(jobs)} | {per_day:.1f}"
+    return f"{len(jobs)} | {_decimal(per_day)}"
 
 
 def _windows() -> Iterator[str]:
     yield "\n## Janelas de campanhas (perfil `janelas`)\n"
     yield "| janela | abre | dura | dias |\n|---|---|---|---|"
     for name, window in WINDOWS.items():
-        yield f"| {name} | {window.opens:%H:%M} | {window.lasts} | seg–sex |"
+        yield f"| {name} | {window.opens:%H:%M} | {window.lasts / timedelta(hours=1):g} h | seg–sex |"
     yield "\nFora delas nenhuma campanha começa. `batuta windows set manha 11:00` altera uma janela, com efeito em até um segundo."
 
 
 def _timeline(profile: Profile, jobs: Collection[Job]) -> Iterator[str]:
-    yield f"\n## Uma segunda-feira no perfil `{profile}`\n\n```"
+    yield f"\n## Uma segunda-feira no perfil `{profile}`\n\n```text"
     of_day = day_of(jobs, MONDAY, next(iter(jobs)).zone)
     times: dict[str, int] = {}
     for fire in of_day:
@@ -89,9 +89,16 @@ def _comparison(found: Comparison) -> Iterator[str]:
     yield _row("**todas as tarefas agendadas**", found.all)
     yield "\n| hora | continuo | janelas |\n|---|---:|---:|"
     for change in found.per_hour:
-        yield f"| {change.job}h | {change.before:.1f} | {change.after:.1f} |"
+        yield f"| {change.job}h | {_decimal(change.before)} | {_decimal(change.after)} |"
 
 
 def _row(name: str, change: Change) -> str:
-    difference = f"{-100 * change.reduction:+.1f} %" if change.before else "novo"
-    return f"| {name} | {change.before:.1f} | {change.after:.1f} | {difference} |"
+    difference = (
+        f"{'-' if change.reduction > 0 else '+'}{_decimal(abs(100 * change.reduction))} %" if change.before else "nova"
+    )
+    return f"| {name} | {_decimal(change.before)} | {_decimal(change.after)} | {difference} |"
+
+
+def _decimal(number: float) -> str:
+    """Format a number with one decimal as in Portuguese: 2.880,0."""
+    return f"{number:,.1f}".translate(str.maketrans(",.", ".,"))

@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PORT", str(free_port()))
-    for name in ("DATABASE_URL", "APP_ENV", "API_TOKEN", "BATUTA_LANG"):
+    for name in ("DATABASE_URL", "API_TOKEN", "BATUTA_LANG"):
         monkeypatch.delenv(name, raising=False)
     # An earlier test may have imported a program with another database.
     _forget()

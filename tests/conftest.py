@@ -1,4 +1,5 @@
 import asyncio
+import functools
 import gc
 import itertools
 import os
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+import httpcore2
 import pytest
 from hypothesis import settings
 
@@ -28,13 +30,17 @@ from tests.pooler import TransactionPooler, through
 from tests.servers import REQUIRED, Postgres, in_memory, postgres_server, redis_server
 
 pytest_plugins = ["tests.command", "tests.leaks"]
-# System settings of the test run: programs without their own settings take this zone and language.
-os.environ.update({"TZ": "America/Sao_Paulo", "LANG": "pt_BR.UTF-8"})
+# System settings of the test run: programs without their own settings take this zone, language and mode.
+os.environ.update({"TZ": "America/Sao_Paulo", "LANG": "pt_BR.UTF-8", "APP_ENV": "development"})
+# The servers of the tests have no certificate, and asking for encryption first doubles the time of a connection.
+os.environ["PGSSLMODE"] = "disable"
 # The same examples in every run, so that a failure comes from the change; `--hypothesis-profile explore` searches new
 # ones.
 settings.register_profile("steady", derandomize=True)
 settings.register_profile("explore", max_examples=2_000)
 settings.load_profile("steady")
+# All HTTP clients share the certificates of the machine: each would take 20 ms to load them.
+vars(httpcore2)["default_ssl_context"] = functools.cache(httpcore2.default_ssl_context)
 HERE = Path(__file__).parent
 JULIA, FAULTS = HERE / "julia", HERE / "faults"
 # Modules whose statements also run through a transaction pooler.
@@ -237,9 +243,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exclude the modules and tests from garbage collection: each full collection would visit a million objects."""
+    """Exclude the modules and tests from garbage collection: each full collection would visit a million objects.
+
+    Each test creates and drops thousands of objects, so a collection is rare. Before this point there is none.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -266,6 +277,7 @@ def pytest_configure() -> None:
     commits wait for no disk: tests kill processes but never cut the power. The long fault runs stay on disk, for
     their figures.
     """
+    gc.disable()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.get("FAULTS") != "long" and (memory := in_memory()):

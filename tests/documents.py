@@ -29,7 +29,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE_NAME = re.compile(r"`([\w./-]+\.(?:py|toml|sql))`[^`]*:\s*\Z")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 RUN = ("sh", "console", "python")
-SERVES = ("batuta up", "make run")
+SERVES = ("batuta up", "APP_ENV=development batuta up", "make run")
 ADDRESS = "127.0.0.1:8000"
 SHELL_SIGNS = frozenset("|&;<>$`*~\\\n")
 # Parts of an output that differ between runs.
@@ -172,7 +172,9 @@ class Session:
     def _serve(self, command: str) -> None:
         where = ROOT if command.startswith("make") else Path.cwd()
         with (self.folder / "serving.log").open("ab") as log:
-            process = subprocess.Popen(shlex.split(command), cwd=where, stdout=log, stderr=log, start_new_session=True)
+            process = subprocess.Popen(
+                ["env", *shlex.split(command)], cwd=where, stdout=log, stderr=log, start_new_session=True
+            )
         self._serving.append(process)
         ready = f"http://127.0.0.1:{self.port}/health/ready?strict=1"
         waiting = ["curl", "-sf", "--retry", "120", "--retry-all-errors", "--retry-delay", "1", ready]

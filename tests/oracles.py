@@ -1,6 +1,7 @@
 """Independent reference answers: slow, plain, and without a line shared with the code they check."""
 
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from zoneinfo import ZoneInfo
 
 MINUTE = timedelta(minutes=1)
@@ -49,7 +50,8 @@ def matches(text: str, wall: datetime) -> bool:
     return by_date or by_weekday if restricted else by_date and by_weekday
 
 
-def values(field: str, low: int, high: int) -> set[int]:
+@cache
+def values(field: str, low: int, high: int) -> frozenset[int]:
     found: set[int] = set()
     for part in field.split(","):
         span, _, step = part.partition("/")
@@ -57,4 +59,4 @@ def values(field: str, low: int, high: int) -> set[int]:
         begin = low if first == "*" else int(first)
         end = high if first == "*" or (step and not last) else int(last or first)
         found |= set(range(begin, end + 1, int(step or 1)))
-    return found
+    return frozenset(found)

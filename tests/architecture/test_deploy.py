@@ -14,7 +14,7 @@ from batuta.cli.roles import longest_stop
 from batuta.config import EngineSettings, load_settings
 from batuta.processes.restarts import EXIT_CONFIG
 from batuta.processes.tree import KILLING
-from batuta.supervise.shutdown import MARGIN
+from batuta.supervise.shutdown import EXIT_MARGIN
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "deploy" / "batuta.service"
@@ -42,7 +42,7 @@ def test_systemd_restarts_the_service_except_after_a_configuration_error(service
 
 def test_systemd_kills_no_process_within_its_grace_period(service: configparser.SectionProxy) -> None:
     """The parent kills a child after the child's longest stop, reads its last lines, and ends within a margin."""
-    parent = longest_stop(load_settings(EngineSettings, {})) + KILLING + MARGIN
+    parent = longest_stop(load_settings(EngineSettings, {})) + KILLING + EXIT_MARGIN
     assert service["KillMode"] == "mixed"
     assert int(service["TimeoutStopSec"]) >= parent.total_seconds()
 

@@ -1,6 +1,7 @@
 """Generated documents match the code, links resolve, and records have their parts."""
 
 import re
+import tomllib
 from inspect import signature
 from pathlib import Path
 
@@ -232,6 +233,15 @@ def test_index_of_documents_links_to_every_document() -> None:
     assert existing - linked == {"README.md"}
 
 
+def test_table_of_contexts_has_the_order_of_the_import_contract() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    [layers] = [each["layers"] for each in contracts if each.get("containers") == ["app.contexts"]]
+    section = (ROOT / "app/README.md").read_text(encoding="utf-8").partition("### Contexts")[2].partition("### ")[0]
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == re.findall(r"\w+", " ".join(layers))
+
+
 @pytest.mark.parametrize(("english", "portuguese"), [("operations.md", "operacao.md"), ("operate.md", "operar.md")])
 def test_both_languages_of_a_manual_name_the_same_commands_and_settings(english: str, portuguese: str) -> None:
     def words(name: str) -> set[str]:
@@ -240,7 +250,9 @@ def test_both_languages_of_a_manual_name_the_same_commands_and_settings(english:
 
     def in_english(command: str) -> str:
         placeholders = {"NOME": "NAME", "ARQUIVO": "FILE", "INSTANCIA": "INSTANCE", "ANTIGA": "OLD", "NOVA": "NEW"}
-        return re.sub(rf"\b({'|'.join(placeholders)})\b", lambda found: placeholders[found[0]], command)
+        values = {"--status erro": "--status error", "--status ativo": "--status active", "--scope ler": "--scope read"}
+        known = placeholders | values
+        return re.sub(rf"(?<!\w)({'|'.join(known)})\b", lambda found: known[found[0]], command)
 
     only_portuguese = {"BATUTA_LANG=pt-BR", "batuta --lang pt-BR …"}
     assert len(words(english)) > 15
@@ -257,3 +269,27 @@ def test_log_lines_that_the_manuals_quote_exist() -> None:
     constant = {part.strip(" ;:") for line in quoted for part in re.split(r"…|\bworker\b|\d+ s|\(.*?\)", line)} - {""}
     assert len(constant) > 5
     assert [part for part in constant if part not in source] == []
+
+
+# Words with which a document says that the program lacks something.
+LACK = re.compile(
+    r"[^.|\n]*\b(?:not (?:there|implemented|available|supported|possible|built) yet|no \w+ yet|(?:is|are) not implemented"
+    r"|ainda não (?:existe|há)|não (?:é|foi|está) implementad[oa])\b",
+    re.IGNORECASE,
+)
+# The glossaries and this line define states; they name no feature.
+DEFINITIONS = ("docs/gloss", "`False`: the handler is not implemented")
+
+
+def test_documents_deny_only_what_the_program_lacks() -> None:
+    folders = (ROOT, ROOT / "app", ROOT / "docs", ROOT / "docs" / "howto")
+    said = {
+        f"{file.relative_to(ROOT)}: {found[0].strip()}"
+        for folder in folders
+        for file in folder.glob("*.md")
+        for found in LACK.finditer(file.read_text(encoding="utf-8"))
+    }
+    assert {each for each in said if not any(words in each.lower() for words in map(str.lower, DEFINITIONS))} == set()
+    work = build(load_settings(Settings, {})).work
+    finished = [name for name, job in work.registry.timetable(Controls()).items() if job.finished]
+    assert f"All {len(finished)} jobs" in (ROOT / "app" / "README.md").read_text(encoding="utf-8")

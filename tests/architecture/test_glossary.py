@@ -52,6 +52,7 @@ NO_STATES = {
     "doctor_state.temperature_trend",
     "especialidades_alias.origem",
     "external_handoffs.decidido_via",
+    "fila_mensagens.fila",
     "gatilhos_contatos.avaliacao",
     "gatilhos_contatos.gatilho",
     "hospitais_alias.origem",
@@ -63,6 +64,8 @@ NO_STATES = {
     "optouts_provaveis.decisao",
     "relatorios.tipo",
     "relatorios_envios.destino",
+    "telegram_acoes.acao",
+    "telegram_entrada.origem",
     "vagas.origem",
     "vagas.valor_tipo",
     "vagas_grupo.valor_tipo",
@@ -88,7 +91,7 @@ def machines() -> tuple[Machine, ...]:
 def _machine(section: str) -> Machine:
     title, _, rest = section.partition("\n")
     intro = rest.partition("\n|")[0]
-    defined, _, words = intro.partition("Words: ")
+    defined, _, words = intro.partition("Operators read the texts ")
     key = re.search(r"`([^`]+)`", words)
     return Machine(
         title,
@@ -188,3 +191,15 @@ def test_terms_are_in_alphabetical_order(title: str) -> None:
 
 def _without_accents(text: str) -> str:
     return text.translate(str.maketrans("áàâãéêíóôõúçü", "aaaaeeioooucu"))
+
+
+def test_operators_glossary_uses_the_terms_and_states_of_the_glossary() -> None:
+    ours, theirs = FILE.read_text(encoding="utf-8"), FILE.with_name("glossario.md").read_text(encoding="utf-8")
+    pairs = set(re.findall(r"^\| ([^|]+) \| ([^|]+) \|", ours.split("\n## Julia\n")[0], re.MULTILINE))
+    terms = re.findall(r"^\| ([^|]+) \| ([^|]+) \|", theirs.split("\n## Situações\n")[0], re.MULTILINE)[2:]
+    assert len(terms) > 40
+    assert [(english, portuguese) for portuguese, english in terms if (english, portuguese) not in pairs] == []
+    states = re.findall(r"^\| [^|]+ \| ([^|]+) \|", theirs.split("\n## Situações\n")[1], re.MULTILINE)[2:]
+    known = {words for machine in machines() for words in machine.states.values()}
+    known |= set(tomllib.loads(TEXTS[0].read_text(encoding="utf-8"))["item_state"].values())
+    assert [word for row in states for word in row.split(", ") if word not in known] == []

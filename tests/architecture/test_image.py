@@ -21,7 +21,6 @@ ROOT = Path(__file__).resolve().parents[2]
 ENTRYPOINT = ROOT / "scripts" / "entrypoint.sh"
 IMAGE = "batuta"
 RUN_MODES = ("api", "scheduler", "worker", "telegram", "all")
-NOT_THERE_YET = {"telegram"}
 ARQ = {"arq", "redis"}
 SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|KEY|HASH|CREDENTIALS")
 REQUIRED_VARIABLE = re.compile(r"\$\{\w+:\?.+\}")
@@ -30,9 +29,12 @@ REQUIRED_VARIABLE = re.compile(r"\$\{\w+:\?.+\}")
 # The entry point
 
 
-def enter(path: Path, run_mode: str | None, *arguments: str) -> subprocess.CompletedProcess[str]:
+def enter(
+    path: Path, run_mode: str | None, *arguments: str, language: str | None = None
+) -> subprocess.CompletedProcess[str]:
     """Start the entry point with ``path`` as its whole PATH."""
-    env = {"PATH": str(path)} | ({} if run_mode is None else {"RUN_MODE": run_mode})
+    given = {"PATH": str(path), "RUN_MODE": run_mode, "BATUTA_LANG": language}
+    env = {name: value for name, value in given.items() if value is not None}
     return subprocess.run([ENTRYPOINT, *arguments], env=env, capture_output=True, text=True, check=False, timeout=30)
 
 
@@ -53,10 +55,11 @@ def test_entry_point_is_a_shell_script_that_parses() -> None:
 @pytest.mark.parametrize("run_mode", [None, "", "migrate", "API", "api worker", "up"])
 def test_missing_or_unknown_run_mode_is_refused_with_the_list(tmp_path: Path, run_mode: str | None) -> None:
     put_command(tmp_path, "batuta")
-    done = enter(tmp_path, run_mode)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert len(done.stderr.splitlines()) == 1
-    assert done.stderr.endswith(f"one of {', '.join(RUN_MODES)}.\n")
+    for language, words in ((None, "defina RUN_MODE como um de"), ("en", "set RUN_MODE to one of")):
+        done = enter(tmp_path, run_mode, language=language)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert len(done.stderr.splitlines()) == 1
+        assert done.stderr.endswith(f"{words} {', '.join(RUN_MODES)}.\n")
 
 
 @pytest.mark.parametrize("run_mode", RUN_MODES)
@@ -130,7 +133,9 @@ def test_image_installs_the_pinned_packages_by_their_hashes() -> None:
 
 
 def test_image_fetches_only_its_base() -> None:
-    assert {base.split()[0] for base in arguments_of("FROM")} == {"python:3.11-slim"}
+    assert {base.split()[0] for base in arguments_of("FROM")} == {"${PYTHON_IMAGE}"}
+    (default,) = arguments_of("ARG")
+    assert re.fullmatch(r"PYTHON_IMAGE=python:3\.11\.\d+-slim-bookworm", default)
     addresses = re.findall(r"\w+://[^/'\"\s]+", (ROOT / "Dockerfile").read_text())
     assert addresses == ["http://127.0.0.1:$PORT"]
     assert "index-url" not in (ROOT / "Dockerfile").read_text()
@@ -247,9 +252,8 @@ def test_service_waits_only_for_services_that_start_with_it() -> None:
             assert set(services()[name].get("profiles", [])) <= set(service.get("profiles", []))
 
 
-def test_services_of_later_roles_do_not_start() -> None:
-    assert {name for name, service in services().items() if service.get("profiles") == ["next"]} == NOT_THERE_YET
-    assert {name for name, service in services().items() if service.get("profiles")} == NOT_THERE_YET | ARQ
+def test_only_services_of_arq_need_a_profile() -> None:
+    assert {name for name, service in services().items() if service.get("profiles")} == ARQ
 
 
 def test_arq_profile_has_three_workers_and_a_redis() -> None:
@@ -266,12 +270,40 @@ def test_arq_profile_has_three_workers_and_a_redis() -> None:
 
 
 def test_databases_have_health_checks_and_keep_their_data() -> None:
-    assert services()["postgres"]["image"] == "postgres:17"
-    assert services()["redis"]["image"] == "redis:7"
+    assert services()["postgres"]["image"] == "postgres:17.2-bookworm"
+    assert services()["redis"]["image"] == "redis:7.4.1-bookworm"
     for name in ("postgres", "redis"):
         [volume] = services()[name]["volumes"]
         assert volume.partition(":")[0] in compose()["volumes"]
-        assert services()[name]["healthcheck"]["test"][0] == "CMD"
+        assert services()[name]["healthcheck"]["test"][0] in ("CMD", "CMD-SHELL")
+
+
+def test_redis_of_compose_starts_only_with_a_password(tmp_path: Path) -> None:
+    shell, _, script = services()["redis"]["command"]
+    script = (
+        script.replace("$$", "$")
+        .replace("/tmp/redis.conf", f"{tmp_path}/redis.conf")
+        .replace("exec redis-server", "echo")
+    )
+
+    def start(**environment: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run([shell, "-c", script], env=environment, capture_output=True, text=True, check=False)
+
+    refused = start()
+    assert refused.returncode != 0
+    assert "set REDIS_PASSWORD in .env" in refused.stderr
+    assert start(REDIS_PASSWORD="a b'c").returncode == 0
+    assert (tmp_path / "redis.conf").read_text().splitlines() == ['requirepass "a b\'c"', "appendonly yes"]
+    assert (tmp_path / "redis.conf").stat().st_mode & 0o077 == 0
+
+
+def test_every_service_is_read_only_and_has_no_capability() -> None:
+    for name, service in services().items():
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert name in ours() or service["user"] in ("postgres", "redis"), name
+        assert re.search(r":\d+\.\d+|^batuta$", service["image"]), name
 
 
 def test_ports_are_published_on_this_machine_only() -> None:
@@ -283,7 +315,7 @@ def test_ports_are_published_on_this_machine_only() -> None:
 def test_compose_file_contains_no_secret() -> None:
     for name, service in services().items():
         for setting, value in service.get("environment", {}).items():
-            if SECRET.search(setting):
+            if SECRET.search(setting) and value != f"${{{setting}:-}}":
                 assert REQUIRED_VARIABLE.fullmatch(value), f"{setting} of {name}"
             password = re.search(r"://[^/@:]*:(.+)@", str(value))
             assert password is None or REQUIRED_VARIABLE.fullmatch(password[1]), f"{setting} of {name}"
@@ -301,4 +333,4 @@ def test_own_services_require_the_api_token() -> None:
 def test_every_process_of_the_procfile_is_a_known_role() -> None:
     lines = [line for line in (ROOT / "Procfile").read_text().splitlines() if line and not line.startswith("#")]
     commands = [re.fullmatch(r"\w+: RUN_MODE=(\w+) scripts/entrypoint\.sh", line) for line in lines]
-    assert [command and command[1] for command in commands] == ["api", "scheduler", "worker"]
+    assert [command and command[1] for command in commands] == ["api", "scheduler", "worker", "telegram"]

@@ -20,6 +20,12 @@ LOADED_LATE = {
     ("app/main.py", "app.composition.arq"),  # ARQ and Redis
     ("app/composition/julia.py", "app.integrations.redis.arq"),  # ARQ and Redis
     ("app/composition/development/simulator.py", "app.composition.development.demonstration"),  # only in development
+    ("app/composition/telegram/port.py", "app.integrations.telegram.simulado"),  # only in development
+    ("app/composition/telegram/port.py", "app.integrations.telegram.cifra"),  # cryptography
+    ("app/composition/telegram/port.py", "app.integrations.telethon.linha"),  # Telethon
+    ("app/composition/telegram/port.py", "app.integrations.telethon.cliente"),  # Telethon
+    ("app/composition/telegram/port.py", "app.integrations.telethon.login"),  # Telethon
+    ("app/composition/telegram/port.py", "app.integrations.telegram.login"),  # only in development
 }
 # A class whose constructor takes one of these is a service.
 PARTS = {"parts", "database", "dialect", "dicionario", "queue", "fila", "clock"}
@@ -98,7 +104,7 @@ def test_statements_semaphores_and_locks_are_created_once() -> None:
 
 
 def test_roles_without_a_web_server_load_no_web_framework_and_no_redis_client(tmp_path: Path) -> None:
-    heavy = ("fastapi", "uvicorn", "jinja2", "prometheus_client", "arq", "redis")
+    heavy = ("fastapi", "uvicorn", "jinja2", "prometheus_client", "arq", "redis", "telethon", "cryptography")
     program = f"import sys, batuta.cli, app.main; app.main.work; print([m for m in {heavy} if m in sys.modules])"
     env = {"PATH": os.environ["PATH"], "DATABASE_URL": f"sqlite:///{tmp_path}/julia.db"}
     done = subprocess.run(

@@ -28,22 +28,22 @@ BROAD_CATCHES = {
     "stores/sqlite/connection.py": {"attempt"},  # the writing thread must outlive any statement
 }
 # Functions whose `while` may wait: the supervisor's, threads that empty an inbox, those that one run needs until its
-# end to keep its lease, write its result or repeat its delivery while nothing was sent, and clocks and steps of a
-# simulation.
+# end to keep its lease, write its result or repeat its delivery while nothing was sent, a bounded wait for updates, and
+# clocks and steps of a simulation.
 WHILES = {
     "kernel/waiting.py": {"insist"},
     "kernel/leases.py": {"renew_until_cancelled"},
     "cli/output.py": {"_write_lines"},
     "dispatch/runner.py": {"finish"},
     "targets/http.py": {"deliver"},
-    "queue/worker.py": {"_finish", "_finish_suspect", "_settle_all"},
+    "queue/worker.py": {"_finish", "_finish_isolated", "_settle_all"},
     "stores/sql/queue/tasks.py": {"_find_alive"},
-    "testing/contracts/queue.py": {"test_two_thousand_items_pass_through"},
     "supervise/retention.py": {"prune_all"},
     "supervise/supervisor.py": {"_keep"},
     "stores/sqlite/writer.py": {"perform", "_close", "_work", "_perform_waiting"},
     "stores/sqlite/readers.py": {"_work"},
     "testing/clock.py": {"advance", "sleep"},
+    "app/integrations/telethon/linha.py": {"receive"},
     "testing/loops.py": {"wait_for"},
     "testing/simulation.py": {"run_until", "settle"},
 }

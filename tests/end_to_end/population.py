@@ -19,7 +19,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.composition.development.demo import LISTENER, SENDER
 from app.composition.jobs import Profile
 from app.composition.julia import Julia
-from app.contexts.chips.service import DecisaoDoChip, Fase, StatusDoChip, TipoDeChip
 from app.contexts.handoffs.model import SWITCH as HANDOFFS
 from app.contexts.mensagens.regras import SAFE_MODE
 from app.integrations.evolution.client import EVENTS, SECRET_HEADER
@@ -34,7 +33,6 @@ from batuta.web.api import serve
 from simulador.comportamento import Comportamento
 from simulador.evolution import KEY
 from simulador.main import create_app as create_world
-from tests.julia.tables import write
 
 GRACE = timedelta(seconds=2)
 BRIEFING = Path(__file__).parents[2] / "examples" / "briefing"
@@ -150,12 +148,12 @@ class Office:
 
 
 @asynccontextmanager
-async def office_of(folder: Path, profile: Profile, zone: str, starts: datetime) -> AsyncIterator[Office]:
+async def office_of(database_url: str, profile: Profile, zone: str, starts: datetime) -> AsyncIterator[Office]:
     clock, stop = JumpClock(starts), asyncio.Event()
     inside, outside = listen("127.0.0.1", 0), listen("127.0.0.1", 0)
     port, url = inside.getsockname()[1], f"http://127.0.0.1:{outside.getsockname()[1]}"
     settings = Settings(
-        database_url=SecretStr(f"sqlite:///{folder}/weeks.db"),
+        database_url=SecretStr(database_url),
         timezone=zone,
         schedule_profile=profile,
         evolution_api_url=f"{url}/evolution",
@@ -242,8 +240,16 @@ class Population:
         await self.office.request(rests, motivo="teste", descanso_ate=f"{until:%Y-%m-%dT%H:%M:%S%z}")
         self.forbidden.append((phones[0], self.office.clock.now(), until.astimezone(UTC)))
         await self.office.request("/jobs/sincronizar-chips")
-        for instance, tipo in ((SENDER, TipoDeChip.JULIA), (LISTENER, TipoDeChip.LISTENER)):
-            await _put_into_service(self.office, instance, tipo)
+        since = f"{self.local - timedelta(days=90):%Y-%m-%d}"
+        for instance, tipo in ((SENDER, "julia"), (LISTENER, "listener")):
+            await self.office.request(
+                f"/api/v1/chips/{instance}",
+                status="active",
+                tipo=tipo,
+                fase="operacao",
+                em_uso_desde=since,
+                motivo="teste",
+            )
 
     async def act(self) -> None:
         """Do what people do at this hour. The caller calls it once for every hour of the day."""
@@ -359,13 +365,3 @@ class Population:
             **more,
         )
         return str(made["id"])
-
-
-async def _put_into_service(office: Office, instance: str, tipo: TipoDeChip) -> None:
-    """Make an instance a chip with months of use, which Julia trusts."""
-    database, now = office.julia.work.database, office.clock.now()
-    what = DecisaoDoChip(status=StatusDoChip.ACTIVE, tipo=tipo, fase=Fase.OPERACAO)
-    async with database.transaction() as transaction:
-        await office.julia.chips.chips.decidir(transaction, instance, what, "teste", by="teste", now=now)
-    used = "UPDATE chips SET warming_started_at = :since, created_at = :since WHERE instance_name = :instance"
-    await write(database, used, since=now - timedelta(days=90), instance=instance)

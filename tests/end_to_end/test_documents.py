@@ -4,6 +4,7 @@
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,16 +29,25 @@ NOT_RUN = {
     "docs/conversas.md": "tests/end_to_end/test_operators_manual.py runs its commands",
     "docs/deploy.md#Backups": "needs root, or containers of yours",
     "docs/deploy.md#systemd": "needs root and systemd",
-    "docs/grupos.md": "tests/julia/webhooks/test_api.py runs the call; the Python lines are a fragment",
+    "docs/grupos.md": "tests/end_to_end/test_operators_manual.py runs its commands, tests/julia/webhooks/test_api.py its call",
     "docs/lgpd.md": "tests/end_to_end/test_operators_manual.py runs its commands",
     "docs/operacao.md": "tests/end_to_end/test_operators_manual.py runs its commands",
     "docs/operations.md": "tests/end_to_end/test_operators_manual.py runs its commands",
+    "docs/queue-sql.md": "scripts/queue_sql.py writes the statements from the code, and a test compares them",
     "docs/tutorial.md#1. Install": "installs from a package index",
 }
+# Languages of drawings and listings: a test checks that they contain no command.
+DRAWINGS = ("mermaid", "text")
+COMMAND = re.compile(r"^\s*(?:\$ |batuta |make |pip |python3? |await |import |from \S+ import )", re.MULTILINE)
 # Documents about this repository: their commands run in it, on their own database.
 IN_THE_REPOSITORY = ("app/README.md",)
+IN_PORTUGUESE = ("docs/operar.md",)
 DOCUMENTS = sorted(
-    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "app/README.md", *(ROOT / "docs").rglob("*.md")]
+    [
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "app/README.md")),
+        *(ROOT / name for name in ("bench/RESULTS.md", "tests/README.md")),
+        *(ROOT / "docs").rglob("*.md"),
+    ]
 )
 
 
@@ -52,7 +62,7 @@ def to_run(document: Path) -> list[Block]:
 
 @contextmanager
 def open_session(folder: Path, document: str = "") -> Iterator[Session]:
-    """A session in English and UTC, with the command on its path and an empty working folder."""
+    """A session in the language of the document and UTC, with the command on its path and an empty working folder."""
     session = Session(folder)
     here = document in IN_THE_REPOSITORY
     with pytest.MonkeyPatch.context() as patch:
@@ -62,17 +72,19 @@ def open_session(folder: Path, document: str = "") -> Iterator[Session]:
             "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
             "PORT": str(session.port),
             "LANG": "en_US.UTF-8",
-            "BATUTA_LANG": "en",
+            "BATUTA_LANG": "pt-BR" if document in IN_PORTUGUESE else "en",
             "TZ": "UTC",
+            "APP_ENV": "development",
             "COLUMNS": "120",
             "LOGNAME": "ana",
             # The plugins of this repository's environment take seconds to load.
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "PYTEST_PLUGINS": "anyio.pytest_plugin",
             "SIMULADOR_PORT": str(free_port()),
+            "TELEGRAM_SIMULADOR_PORT": str(free_port()),
         }.items():
             patch.setenv(name, value)
-        for name in ("DATABASE_URL", "APP_ENV", "API_TOKEN"):
+        for name in ("DATABASE_URL", "API_TOKEN"):
             patch.delenv(name, raising=False)
         if here:
             patch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
@@ -108,10 +120,17 @@ def test_code_of_a_document_runs_as_shown(document: Path, tmp_path: Path) -> Non
                 assert block.language not in RUN, f"{block.heading}: name the file of this program in the line above it"
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_block_that_does_not_run_is_a_drawing_or_a_listed_exception(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    assert sum(line.lstrip().startswith("```") for line in text.splitlines()) == 2 * len(blocks(document)), "indented"
+    for block in to_run(document):
+        runs = block.language in RUN or block.file is not None
+        assert runs or (block.language in DRAWINGS and not COMMAND.search(block.text)), f"{block.heading}: {block.text}"
+
+
 def test_listed_exceptions_exist() -> None:
-    found = [
-        (name_of(document), block) for document in DOCUMENTS for block in blocks(document) if block.language in RUN
-    ]
+    found = [(name_of(document), block) for document in DOCUMENTS for block in blocks(document)]
     existing = {each for name, block in found for each in (name, f"{name}#{block.heading}")}
     assert NOT_RUN.keys() - existing == set()
 

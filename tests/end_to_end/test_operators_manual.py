@@ -1,15 +1,17 @@
 """Every command, call and query of the operations manuals works on a database with synthetic rows."""
 
 import asyncio
+import io
 import os
 import re
 import shlex
 import shutil
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import httpx2
@@ -25,7 +27,10 @@ from batuta.kernel.clock import SystemClock
 from batuta.processes.address import listen
 from batuta.web.api import serve
 from simulador.main import create_app as create_simulator
+from simulador.telegram import create_app as create_telegram
+from simulador.telegram_mundo import LOGIN_CODE
 from tests.command import Command
+from tests.julia.filled import fill_office
 from tests.julia.grupos.bancada import bancada
 from tests.julia.tables import one, rows, write
 from tests.servers import free_port
@@ -37,15 +42,19 @@ MANUALS = (
     "docs/grupos.md",
     "docs/agendamentos.md",
     "docs/conversas.md",
+    "docs/gatilhos.md",
     "docs/lgpd.md",
+    "docs/medicos.md",
+    "docs/vagas.md",
 )
+PORTUGUESE = "docs/operacao.md"
 # Processes that run until a signal ends them: tests/faults starts them. Here only their options are checked.
 PROCESSES = {"api", "scheduler", "worker", "up"}
 # Run by other tests, or on a machine of the operator.
 ELSEWHERE = {
     "batuta configurar-webhook INSTANCE": "test_whatsapp_commands.py runs it with a gateway",
     "batuta configurar-webhook INSTANCIA": "the same command in the Portuguese manual",
-    "batuta queue list central_fila": "needs Chatwoot; tests/julia/equipe mirrors conversations to it",
+    "batuta queue show central_fila": "needs Chatwoot; tests/julia/equipe mirrors conversations to it",
     "batuta queue retry central_fila ID": "needs Chatwoot; tests/julia/equipe mirrors conversations to it",
     "batuta vagas realizada ID": "needs a shift that has ended; tests/julia/plantoes confirms one",
     "SELECT pg_terminate_backend(pid)": "needs the pid of a transaction",
@@ -175,6 +184,9 @@ _DEAD_NOTICE = """
     INSERT INTO avisos_equipe (id, chave, destino, motivo, status, available_at, created_at, finished_at)
     VALUES (:id, 'slack:x', 'slack', 'sem_resposta', 'erro', :now, :now, :now)
 """
+_ACCOUNT = """
+    INSERT INTO telegram_contas (id, nome, created_at, updated_at) VALUES (:id, 'julia-telegram', :now, :now)
+"""
 _ORPHAN_TASK = """
     INSERT INTO tasks (id, queue, name, args, available_at, created_at) VALUES (:id, 'antiga', 'sumiu', '{}', :now, :now)
 """
@@ -193,6 +205,14 @@ def manual(prefix: str) -> list[str]:
     return [each for each in dict.fromkeys(found) if each.startswith(f"{prefix} ")]
 
 
+def language_of(command: str) -> str:
+    """Return the language of the manual with this command. Values of options have words in each language."""
+    is_shared = any(
+        command in code((ROOT / name).read_text(encoding="utf-8")) for name in MANUALS if name != PORTUGUESE
+    )
+    return "en" if is_shared else "pt-BR"
+
+
 def longest(table: Mapping[str, object], command: str) -> list[str]:
     """Keys that begin the command, the longest first."""
     return sorted((key for key in table if command.startswith(key)), key=len, reverse=True)
@@ -205,6 +225,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
     (folder / "agenda.csv").write_text(AGENDA, encoding="utf-8")
     (folder / "mensagens.jsonl").write_text(MESSAGE, encoding="utf-8")
     (folder / "medicos.csv").write_text("telefone;nome\n11 90000-9001;Pessoa Fictícia\n", encoding="utf-8")
+    (folder / "escala.pdf").write_bytes(b"%PDF-1.7 synthetic")
     (folder / "textos.txt").write_text("me deixa em paz\n", encoding="utf-8")
     shown = re.search(r"```json\n(.*?)```", (ROOT / "docs/grupos.md").read_text(encoding="utf-8"), re.DOTALL)
     assert shown is not None
@@ -212,9 +233,10 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("DATABASE_URL", "sqlite:///julia.db")
-        for words in (["preencher-demo"], ["agendamentos", "importar", "agenda.csv"]):
+        for words in (["migrate"], ["agendamentos", "importar", "agenda.csv"]):
             app.main._julia.cache_clear()
             assert main(["--app", "app.main:work", *words]) == 0
+        asyncio.run(fill_office("sqlite:///julia.db"))
         app.main._julia.cache_clear()
         yield folder, asyncio.run(_fill(f"sqlite:///{folder}/julia.db"))
 
@@ -244,6 +266,7 @@ async def _fill(url: str) -> dict[str, str]:
         await write(database, _HANDOFF, id=HANDOFF, now=now, until=now + timedelta(days=2), message=PARKED)
         for table, column in (("vagas_historico", "vaga_id"), ("external_handoffs_historico", "handoff_id")):
             await write(database, _FIRST_LINE.format(table=table, column=column), id=HANDOFF, now=now)
+        await write(database, _ACCOUNT, id=str(UUID(int=12)), now=now)
         await write(database, _ORPHAN_TASK, id=str(UUID(int=3)), now=now)
         found = {
             "review": "SELECT id FROM vagas_grupo WHERE status = 'aguardando_revisao'",
@@ -290,21 +313,18 @@ def call(batuta: Command, words: list[str]) -> tuple[int, str, str]:
 
 
 @contextmanager
-def api_for(words: list[str]) -> Iterator[None]:
-    """`batuta run` calls the api at PORT: serve it in a thread for that command only."""
-    if words[0] != "run":
-        yield
-        return
-    listening = listen("127.0.0.1", int(os.environ["PORT"]))
+def served(port: int, make: Callable[[], AbstractAsyncContextManager[Any]]) -> Iterator[None]:
+    """Serve an application in a thread while a command runs."""
+    listening = listen("127.0.0.1", port)
     stopping: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
     ready = threading.Event()
 
     async def run() -> None:
         stop = asyncio.Event()
-        async with build(Settings(database_url="sqlite:///julia.db")).work as work:
+        async with make() as application:
             stopping.append((asyncio.get_running_loop(), stop))
             ready.set()
-            await serve(create_app(julia_of(work)), listening, stop, timedelta(seconds=1))
+            await serve(application, listening, stop, timedelta(seconds=1))
 
     thread = threading.Thread(target=lambda: asyncio.run(run()))
     thread.start()
@@ -317,10 +337,44 @@ def api_for(words: list[str]) -> Iterator[None]:
         thread.join()
 
 
+@contextmanager
+def api_for(words: list[str]) -> Iterator[None]:
+    """`batuta run` calls the api at PORT: serve it for that command only."""
+
+    @asynccontextmanager
+    async def api() -> AsyncIterator[Any]:
+        async with build(Settings(database_url="sqlite:///julia.db")).work as work:
+            yield create_app(julia_of(work))
+
+    with served(int(os.environ["PORT"]), api) if words[0] == "run" else nullcontext():
+        yield
+
+
+@contextmanager
+def telegram_for(words: list[str], patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """`batuta telegram login` asks the simulated Telegram: serve it with an account, and type what the command asks for."""
+    if words[:2] != ["telegram", "login"]:
+        yield
+        return
+    app, port = create_telegram(SystemClock()), free_port()
+    mundo = app.state.telegram.mundo
+    usuario = mundo.add_person("Conta Fictícia", telefone="5511900000999")
+    typed = mundo.open_session(usuario) if "--importar" in words else f"+5511900000999\n{LOGIN_CODE}"
+    patch.setenv("TELEGRAM_SIMULADOR_URL", f"http://127.0.0.1:{port}/telegram")
+    patch.setenv("TELEGRAM_SESSION_KEYS", "synthetic key")
+    patch.setenv("APP_ENV", "development")
+    patch.setattr("sys.stdin", io.StringIO(f"{typed}\n"))
+    with served(port, lambda: nullcontext(app)):
+        yield
+
+
 @pytest.mark.parametrize("command", manual("batuta"))
-def test_command_of_the_manual_works(command: str, ids: dict[str, str], batuta: Command) -> None:
+def test_command_of_the_manual_works(
+    command: str, ids: dict[str, str], batuta: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BATUTA_LANG", language_of(command))
     words = words_of(command, ids)
-    if words[0] in PROCESSES:
+    if words[0] in PROCESSES or words == ["telegram"]:
         words = [words[0], "--help"]
     if command in ELSEWHERE:
         pytest.skip(ELSEWHERE[command])
@@ -328,7 +382,7 @@ def test_command_of_the_manual_works(command: str, ids: dict[str, str], batuta: 
         for before in FIRST[name]:
             done, _, wrong = call(batuta, words_of(before, ids))
             assert done == 0, wrong
-    with api_for(words):
+    with api_for(words), telegram_for(words, monkeypatch):
         done, said, wrong = call(batuta, words)
     assert done in CODES.get(words[0], {0}), said + wrong
     assert "Traceback" not in said + wrong

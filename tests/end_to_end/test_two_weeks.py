@@ -3,16 +3,18 @@
 Every fire of every job happens once, the figures of each job match the rows, and the gateway's own record shows no
 message that a rule forbids.
 
-``FAULTS=long`` simulates two weeks, minute by minute. The short form simulates the three days around the clock change.
-Its jobs that fire every minute, every few minutes or some minutes after each hour fire every six hours. Its clock jumps
-over minutes without a fire. It leaves out the profile continuo in São Paulo and half of the doctors. Second follow-ups
-need the long form. No form reaches the end of the pause after the third follow-up, which comes after 82 days.
+``FAULTS=long`` simulates two weeks, each profile in each zone on each database. Its jobs that fire every minute or every
+five minutes fire every ten minutes; all other jobs keep their schedule. The short form simulates the three days around
+the clock change. Its jobs that fire every minute, every few minutes or some minutes after each hour fire every six hours.
+It leaves out the profile continuo in São Paulo, half of the doctors, and a database where the other one runs the case.
+The clock jumps over minutes without a fire. `make demo` plays a day of the profile janelas with every minute.
+Second follow-ups need the long form. No form reaches the end of the pause after the third follow-up, which comes after
+82 days.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -21,15 +23,16 @@ import pytest
 from app.composition import jobs
 from app.composition.jobs import SAME, Entry, Profile
 from tests.end_to_end.population import EVERY_NUMBER, Office, Population, office_of
-from tests.faults.figures import LONG
+from tests.faults.figures import LONG, Figures, kind
 from tests.faults.harness import logged
 from tests.judges.evidence import Receipt, Rules, Status, Target
-from tests.judges.scheduler import judge
+from tests.judges.scheduler import Verdict, judge
 from tests.julia.tables import one, rows
 from tests.oracles import cron_fires
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 STATUS: dict[str, Status] = {"ok": "success", "partial": "success", "skipped": "skipped", "error": "error"}
+PEOPLE = 40 if LONG else 20
 ANSWERS = ("resposta", "recebimento", "retomada")
 
 
@@ -40,6 +43,9 @@ class Case:
     profile: Profile
     place: str
     monday: datetime
+
+    def __str__(self) -> str:
+        return f"{self.profile}-{self.place}"
 
     @property
     def zone(self) -> ZoneInfo:
@@ -68,8 +74,12 @@ CASES = [
     Case("continuo", "America/New_York", AUTUMN),
     Case("janelas", "America/New_York", SPRING),
     Case("janelas", "America/Sao_Paulo", AUTUMN),
-    *([Case("continuo", "America/Sao_Paulo", AUTUMN)] if LONG else []),
+    Case("continuo", "America/Sao_Paulo", AUTUMN),
 ]
+BOTH = ["sqlite", "postgres"]
+# The database of each case of the short form.
+SHORT = [(CASES[0], "sqlite"), (CASES[0], "postgres"), (CASES[1], "postgres"), (CASES[2], "sqlite")]
+RUNS = [(case, kind) for case in CASES for kind in BOTH] if LONG else SHORT
 CANARY = "(SELECT id FROM grupos_whatsapp WHERE tipo = 'canario')"
 # Jobs, a figure in their results, and the number of rows that the sum of the figure over all runs must have.
 FIGURES = (
@@ -115,14 +125,16 @@ FIGURES = (
 
 
 @pytest.mark.timeout(6 * 3600 if LONG else 300)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.profile}-{case.place}")
+@pytest.mark.parametrize(("case", "empty_url"), RUNS, indirect=["empty_url"], ids=str)
 async def test_every_fire_happens_once_and_figures_match_the_rows(
-    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: Case, empty_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not LONG:
-        monkeypatch.setattr(jobs, "CATALOGUE", tuple(map(_thin, jobs.CATALOGUE)))
-    async with office_of(tmp_path, case.profile, case.place, case.starts) as office:
-        people = Population(office, count=40 if LONG else 20)
+    monkeypatch.setattr(jobs, "CATALOGUE", tuple(map(_thin, jobs.CATALOGUE)))
+    figures = Figures(
+        "T47", kind(empty_url), f"two weeks of the timetable {case.profile} in {case.place}, with {PEOPLE} doctors"
+    )
+    async with office_of(empty_url, case.profile, case.place, case.starts) as office:
+        people = Population(office, count=PEOPLE)
         await people.settle_in()
         await office.settle()
         targets = list(case.expected())
@@ -130,19 +142,22 @@ async def test_every_fire_happens_once_and_figures_match_the_rows(
             await office.step(instant)
             if instant.minute == 0:
                 await people.act()
-        await _judge_fires(office, targets)
+        verdict = await _judge_fires(office, targets)
         await _compare_figures(office)
-        await _judge_messages(office, people)
+        sent = await _judge_messages(office, people)
         await _judge_reservations(office)
+        figures.record(verdict, f"{len(FIGURES)} figures of jobs match the rows; {sent}")
 
 
 def _thin(entry: Entry) -> Entry:
-    """Let a job that fires all day fire every six hours, except at the full hour."""
+    """Let a job that fires all day fire every six hours, except at the full hour; in the long form, every ten minutes."""
 
     def thin(schedule: str | None) -> str | None:
         if schedule is None or schedule == SAME:
             return schedule
         minute, hours, *days = schedule.split()
+        if LONG:
+            return " ".join(["*/10" if minute in ("*", "*/5") else minute, hours, *days])
         if minute.startswith("*") and hours != "*":
             return " ".join(["0", f"{hours}/6", *days])
         return schedule if minute == "0" or hours != "*" else " ".join(["0", "*/6", *days])
@@ -151,13 +166,9 @@ def _thin(entry: Entry) -> Entry:
 
 
 def _instants(case: Case, targets: list[Target]) -> list[datetime]:
-    """Return every minute. The short form has only the minutes with a fire, and every tenth minute of the sending
-    hours.
-    """
+    """Return the minutes with a fire, and every tenth minute of the sending hours."""
     count = int((case.ends - case.starts) / MINUTE)
     every = [case.starts + n * MINUTE for n in range(1, count + 1)]
-    if LONG:
-        return every
     fires = {target.at for target in targets}
     return [at for at in every if at in fires or (at.minute % 10 == 0 and _is_open(at, case.zone))]
 
@@ -167,15 +178,16 @@ def _is_open(at: datetime, zone: ZoneInfo) -> bool:
     return local.weekday() < 5 and 8 <= local.hour < 20
 
 
-async def _judge_fires(office: Office, targets: list[Target]) -> None:
+async def _judge_fires(office: Office, targets: list[Target]) -> Verdict:
     """Compare the expected fires, the calls that the endpoints recorded, and the rows."""
     scheduled = "SELECT * FROM job_executions WHERE trigger <> 'manual'"
     found = await rows(office.julia.work.database, scheduled)
     log = [logged(row) for row in found]
     names = {row.id: row.job for row in log}
     paths = {entry.name: entry.path.partition("?")[0] for entry in jobs.CATALOGUE}
-    calls = [call for call in office.recorder.calls if call.key in names]
-    assert len(calls) == len(office.recorder.calls)
+    # The scheduler repeats a call that the API refuses with 503 because its database does not answer. No job began.
+    calls = [call for call in office.recorder.calls if call.answer["status"] != 503]
+    assert [call for call in calls if call.key not in names] == []
     assert [call for call in calls if paths[names[call.key]] != call.path] == []
     receipts = [
         Receipt(names[call.key], call.key, None, 1, call.start, call.end, STATUS[call.answer["status"]])
@@ -185,7 +197,7 @@ async def _judge_fires(office: Office, targets: list[Target]) -> None:
     assert verdict.ok, str(verdict)
     assert (verdict.served, verdict.missed, verdict.unexplained) == (len(targets), 0, 0), verdict.summary()
     assert sorted((row.job, row.scheduled_for) for row in log) == sorted((each.job, each.at) for each in targets)
-    print(verdict.summary())
+    return verdict
 
 
 async def _compare_figures(office: Office) -> None:
@@ -218,7 +230,7 @@ def _figure(row: dict[str, Any], name: str) -> int:
             return int(result.get(name, 0))
 
 
-async def _judge_messages(office: Office, people: Population) -> None:
+async def _judge_messages(office: Office, people: Population) -> str:
     """Judge by the gateway's record. The rows only say which of these messages are answers."""
     found = await rows(
         office.julia.work.database,
@@ -244,7 +256,7 @@ async def _judge_messages(office: Office, people: Population) -> None:
     assert wrong == [], (
         "a message was sent after an opt-out, in a rest or a pause, or while a person leads the conversation"
     )
-    print(f"{len(receipts)} messages, {len(ours)} on our initiative, {len(people.forbidden)} times forbidden")
+    return f"{len(receipts)} messages, {len(ours)} of them on our initiative, {len(people.forbidden)} times forbidden"
 
 
 async def _judge_reservations(office: Office) -> None:

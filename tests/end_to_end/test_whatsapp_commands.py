@@ -1,4 +1,4 @@
-"""``batuta doctor``, ``configurar-webhook`` and ``preencher-demo``, beside a simulated gateway."""
+"""``batuta doctor`` and ``configurar-webhook``, beside a simulated gateway."""
 
 import asyncio
 import json
@@ -91,7 +91,8 @@ def test_doctor_beside_a_running_system_checks_the_gateway_that_it_uses(
     """The terminal has no settings of the simulator."""
     for name in ("EVOLUTION_API_URL", "EVOLUTION_API_KEY", "WEBHOOK_SECRET"):
         monkeypatch.delenv(name)
-    monkeypatch.setenv("SIMULADOR_PORT", gateway.rpartition(":")[2])
+    for name in ("SIMULADOR_PORT", "TELEGRAM_SIMULADOR_PORT"):
+        monkeypatch.setenv(name, gateway.rpartition(":")[2])
     batuta(*JULIA, "migrate")
     assert "evolution: not configured" in run_doctor(batuta)
     forget_julia()
@@ -166,27 +167,6 @@ def test_set_webhook_without_a_gateway_names_the_missing_setting(
     code, _, wrong = batuta(*JULIA, "configurar-webhook", SENDER)
     assert code == 2
     assert "EVOLUTION_API_URL" in wrong
-
-
-def test_seed_demo_fills_once_with_fictitious_people(gateway: str, batuta: Command) -> None:
-    code, said, _ = batuta(*JULIA, "preencher-demo", "--medicos", "30", "--json")
-    assert (code, json.loads(said)) == (0, {"medicos": 30, "chips": 2, "campanhas": 2})
-    assert json.loads(batuta(*JULIA, "preencher-demo", "--medicos", "30", "--json")[1]) == {
-        "medicos": 0,
-        "chips": 0,
-        "campanhas": 0,
-    }
-    code, said, _ = batuta(*JULIA, "preencher-demo", "--medicos", "40")
-    assert "10 doctors" in said
-
-
-def test_production_refuses_the_demonstration(folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"APP_ENV": "production", "API_TOKEN": "x" * 32, "DATABASE_URL": "sqlite:///julia.db"}.items():
-        monkeypatch.setenv(name, value)
-    code, _, wrong = batuta(*JULIA, "preencher-demo")
-    assert code == 2
-    assert "preencher-demo" in wrong
-    assert not (folder / "julia.db").exists()
 
 
 def test_inbox_is_a_queue_like_any_other_on_the_command_line(gateway: str, batuta: Command) -> None:

@@ -185,7 +185,7 @@ class Plant:
         )
         if not late:
             return "none begun"
-        return f"begun {late[len(late) // 2]:.2f} s after the instant, p99 {late[len(late) * 99 // 100]:.2f} s, of the machine"
+        return f"begun {late[len(late) // 2]:.2f} s after the instant, p99 {late[len(late) * 99 // 100]:.2f} s, in real time"
 
     def targets(self, until: datetime, downs: Collection[Down] = ()) -> list[Target]:
         return [

@@ -3,8 +3,9 @@
 import asyncio
 import os
 import signal
+import statistics
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing.context import ForkServerProcess
@@ -29,6 +30,13 @@ class Exit:
     at: float
 
 
+def notes_in(folder: Path, *words: str) -> list[list[str]]:
+    """Return the notes of a process that begin with these words."""
+    file = folder / "notes"
+    lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
+    return [line for line in lines if line[: len(words)] == list(words)]
+
+
 @dataclass
 class GuardedWorker:
     plan: Plan
@@ -50,9 +58,7 @@ class GuardedWorker:
             await asyncio.sleep(0.02)
 
     def notes(self, *words: str) -> list[list[str]]:
-        file = Path(self.plan.folder) / "notes"
-        lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
-        return [line for line in lines if line[: len(words)] == list(words)]
+        return notes_in(Path(self.plan.folder), *words)
 
     def at(self, *words: str) -> float:
         """When the first such note was written."""
@@ -106,3 +112,22 @@ async def guarded_worker(plan: Plan, *, rate: float = 1.0, kept: bool = True) ->
                 assert made.worker.pid is not None
                 os.kill(made.worker.pid, signal.SIGKILL)
                 made.worker.join()
+
+
+def require_flat(notes: Sequence[Sequence[str]], most: int = 5) -> str:
+    """Compare the last third of the censuses of a process with the third before it, and return both in words. ``most``
+    is how many descriptors, tasks and threads more the last third may have.
+    """
+    censuses = [[int(word) for word in each[1:5]] for each in notes]
+    third = len(censuses) // 3
+    early, late = censuses[third : 2 * third] or censuses, censuses[2 * third :]
+    before, after = ([statistics.median(column) for column in zip(*rows, strict=True)] for rows in (early, late))
+    names = ("rss", "fds", "tasks", "threads")
+    was, became = dict(zip(names, before, strict=True)), dict(zip(names, after, strict=True))
+    assert became["rss"] <= was["rss"] * 1.1 + 8 * 1024 * 1024
+    for each in ("fds", "tasks", "threads"):
+        assert became[each] <= was[each] + most, each
+    return (
+        f"rss {was['rss'] / 1e6:.0f} → {became['rss'] / 1e6:.0f} MB, fds {was['fds']:.0f} → {became['fds']:.0f}, "
+        f"tasks {was['tasks']:.0f} → {became['tasks']:.0f}"
+    )

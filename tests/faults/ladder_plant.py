@@ -21,7 +21,7 @@ from batuta.engine.process import ProcessLimits, guard_process
 from batuta.kernel.errors import StartAgain
 from batuta.logs import begin_logging
 from batuta.processes.exit import stop_on_signals
-from batuta.processes.loop_monitor import leave
+from batuta.processes.loop_monitor import exit_now
 from batuta.processes.restarts import EXIT_AGAIN
 from batuta.tasks.registry import TaskContext
 from batuta.testing import FastClock
@@ -73,7 +73,7 @@ async def _work(plan: Plan) -> None:
                 note(plan, "up")
                 await supervisor.run(stop, timedelta(seconds=plan.drain))
     except StartAgain:
-        leave(EXIT_AGAIN)
+        exit_now(EXIT_AGAIN)
 
 
 def build(plan: Plan) -> Batuta:
@@ -215,7 +215,12 @@ def _soak(work: Batuta, plan: Plan) -> None:
 
     @work.loop(every=0.5, stuck_after=60)
     async def census() -> None:
-        fds = len(list(Path("/proc/self/fd").iterdir()))
-        rss = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
-        threads = len(list(Path("/proc/self/task").iterdir()))
-        note(plan, "census", str(rss), str(fds), str(len(asyncio.all_tasks())), str(threads))
+        take_census(plan)
+
+
+def take_census(plan: Plan) -> None:
+    """Note the memory, descriptors, tasks and threads of this process."""
+    fds = len(list(Path("/proc/self/fd").iterdir()))
+    rss = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+    threads = len(list(Path("/proc/self/task").iterdir()))
+    note(plan, "census", str(rss), str(fds), str(len(asyncio.all_tasks())), str(threads))

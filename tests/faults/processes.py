@@ -38,6 +38,7 @@ class Tree:
             "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
             "PORT": str(self.port),
             "SIMULADOR_PORT": str(free_port()),
+            "TELEGRAM_SIMULADOR_PORT": str(free_port()),
             "DATABASE_URL": f"sqlite:///{folder}/julia.db",
             "LOG_FORMAT": "json",
             **env,

@@ -86,6 +86,7 @@ class Proxy:
                 continue
             writer.write(piece)
             await writer.drain()
+        await self._open.wait()  # a frozen network does not carry the end of a connection either
         writer.transport.abort()
 
 

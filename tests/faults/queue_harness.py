@@ -29,7 +29,7 @@ TIMEOUT = 60.0
 def processes() -> ForkServerContext:
     """A fork server with all imports done: each worker forks from it in hundredths of a second."""
     context = multiprocessing.get_context("forkserver")
-    plants = ("queue_plant", "guard_plant", "send_plant", "ladder_plant", "import_plant", "arq_plant")
+    plants = ("queue_plant", "guard_plant", "send_plant", "ladder_plant", "import_plant", "arq_plant", "telegram_plant")
     context.set_forkserver_preload([f"tests.faults.{plant}" for plant in plants])
     return context
 

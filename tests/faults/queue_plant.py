@@ -22,7 +22,6 @@ from batuta.kernel.events import ItemLost
 from batuta.kernel.leases import LeaseHolder
 from batuta.processes.exit import stop_on_signals
 from batuta.queue.item import Lease, NewItem, QueueTable
-from batuta.queue.lease_keeper import LeaseKeeper, renewal_policy
 from batuta.queue.outcome import Failed, Next, StageOutcome, after_seconds
 from batuta.queue.pipeline import Pipeline, Stage
 from batuta.queue.rescuer import Rescuer
@@ -30,6 +29,7 @@ from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.supervise.lease_keeper import LeaseKeeper
 from batuta.supervise.loop import LoopPolicy
 from batuta.tasks.registry import TaskContext
 from tests.faults.points import PointedDatabase, Points
@@ -302,8 +302,8 @@ def add_line(work: Batuta, plan: Plan) -> None:
     lease = timedelta(seconds=plan.lease)
     lease_holder = LeaseHolder(owner=work.ids.new(), lease=lease)
     policy = LoopPolicy(every=timedelta(seconds=plan.looks_every), stuck_after=timedelta(minutes=2), max_failures=20)
-    keeper = LeaseKeeper(lease_holder, work.clock, name="line-keeper")
-    work.add_loop(keeper, renewal_policy(lease))
+    keeper = LeaseKeeper(lease, work.clock, name="line-keeper")
+    work.add_loop(keeper, keeper.policy)
     for each in line.stages:
         store = line_queue(work, each.name)
         budget = WorkerPolicy(limit=each.budget, look_every=timedelta(seconds=plan.looks_every))

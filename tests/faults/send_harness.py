@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 
 import httpx2
 
-from app.composition.development.demo import Demo
 from app.composition.julia import julia_of
 from app.contexts.comum.telefone import Address
 from app.contexts.mensagens.fila import FILA_MENSAGENS
@@ -30,6 +29,7 @@ from tests.faults.figures import LONG
 from tests.faults.queue_harness import processes, processes_are_ready
 from tests.faults.tally import Tally
 from tests.judges.messages import Accepted, Delivery, End, MessageViolation, SendRules, judge_messages
+from tests.julia.filled import fill
 from tests.julia.tables import add_chip, rows, write
 from tests.servers import free_port
 
@@ -340,8 +340,7 @@ async def sending_workers(
             made.begin(ensaio.simulate)
             if hears:
                 made.begin(ensaio.answer)
-            await Demo(work.database, work.zone).fill(doctors, now=clock.now())
-            await write(work.database, "DELETE FROM campanhas")
+            await fill(work.database, doctors, now=clock.now())
             for name in plan.instances:
                 await add_chip(work.database, name)
             await write(work.database, ABLE)

@@ -31,7 +31,7 @@ class Plan:
     tick: float = 0.0  # duration of a tick of a loop with a drain
     run: float = 0.0  # duration of a scheduled function
     request: float = 0.0  # delay of an endpoint, /jobs/wait
-    is_deaf: bool = False  # handlers and drains ignore cancellation
+    is_uncancellable: bool = False  # handlers and drains ignore cancellation
 
 
 def build(plan: Plan, settings: EngineSettings) -> Batuta:
@@ -74,7 +74,7 @@ async def _sleep(plan: Plan, seconds: float) -> None:
         try:
             await asyncio.sleep(left)
         except asyncio.CancelledError:
-            if not plan.is_deaf:
+            if not plan.is_uncancellable:
                 raise
 
 
@@ -94,7 +94,7 @@ def _slow(plan: Plan) -> type:
 
         async def drain(self, grace: timedelta) -> None:
             note(plan, "drain", os.getpid())
-            if plan.is_deaf:
+            if plan.is_uncancellable:
                 await _sleep(plan, 120)
 
     return Slow

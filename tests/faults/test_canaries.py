@@ -151,6 +151,7 @@ class Process:
             "LOG_FORMAT": "json",
             "LOG_LEVEL": "DEBUG",
             "APP_ENV": "production",
+            "SECRET_KEY": "k" * 32,
             "DATABASE_URL": f"sqlite:///{folder}/canary.db",
             "API_TOKEN": TOKEN,
             **env,

@@ -24,7 +24,7 @@ from batuta.processes.address import listen
 from batuta.supervise.loop import Again
 from batuta.testing import FakeClock, FastClock
 from batuta.texts import Texts
-from batuta.texts.findings import FindingWords
+from batuta.texts.findings import FindingTexts
 from batuta.web.api import serve
 from simulador.main import create_app
 from tests.engine.dispatch.scheduling import Endpoint
@@ -184,7 +184,7 @@ async def test_nights_and_a_weekend_raise_no_alarm(tmp_path: Path, profile: str)
         await work.reports.expect(now=clock.now())
         notebook = Notebook()
         notebook.now = clock.now
-        words = FindingWords(Texts("en"))
+        words = FindingTexts(Texts("en"))
         hub = AlertHub(
             "a", work.health, work.observability.alerts, lambda: [notebook], AlertPolicy(zone=work.zone), words, clock,
             work.events, work.now,

@@ -119,7 +119,7 @@ async def _later(url: str, folder: Path) -> None:
         assert len(waves) >= 2
 
 
-async def test_held_tasks_come_back_spread_out(places: Mapping[str, Path]) -> None:
+async def test_held_tasks_return_at_different_times(places: Mapping[str, Path]) -> None:
     await together(*(_crowd(url, folder) for url, folder in places.items()))
 
 

@@ -84,7 +84,7 @@ async def _swallows(url: str, folder: Path) -> None:
         await running.until("its process ends", lambda: running.exits)
         assert running.exits[0].code == EXIT_AGAIN
         assert len(running.notes("refused", poison)) == 2
-        (row,) = await running.restarts("deaf")
+        (row,) = await running.restarts("uncancellable")
         assert (row["loop"], "in surda" in row["stack"]) == ("worker:default", True)
         await running.until("everything is done", lambda: running.is_done([*ids, poison]))
         served = float(running.notes("up")[1][-1]) - began
@@ -129,7 +129,9 @@ async def _listener_dies(url: str, folder: Path) -> None:
         assert beat["loops_status"]["listener"]["restarts"] == 1
         if LONG:
             assert took <= stuck_after + STUCK
-    figures.record_bare(12, f"hears again {took:.1f} s after, of its own clock; stuck_after {stuck_after:g} s")
+    figures.record_bare(
+        12, f"receives wake-ups again {took:.1f} s after, of its own clock; stuck_after {stuck_after:g} s"
+    )
 
 
 @pytest.mark.skipif(not LONG, reason="a connection is only missed after the time that a slow one may take")

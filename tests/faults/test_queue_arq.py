@@ -178,7 +178,7 @@ async def _alone(url: str, folder: Path) -> None:
         )
         tally = Tally(items=lines, lost=0, doubled=found["n"] - found["names"], effects=found["n"], in_vain=0)
         assert (found["n"], found["names"]) == (lines, lines)
-        figures.record_items(tally, "one ARQ worker, no worker of ours")
+        figures.record_items(tally, "one ARQ worker, without a worker of Batuta")
 
 
 async def _interrupted(there: Office, importacao: object, lines: int) -> None:

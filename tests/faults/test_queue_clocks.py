@@ -24,7 +24,7 @@ async def _clocks_off(url: str, folder: Path) -> None:
     """On PostgreSQL two workers disagree about the time; SQLite has one machine, whose clock is set while they run."""
     is_file = kind(url) == "SQLite"
     what = (
-        "clock put 1 h back and forward under two workers"
+        "clock set 1 h back and forward under two workers"
         if is_file
         else "two workers whose clocks are 1 h ahead and behind"
     )

@@ -67,7 +67,7 @@ async def _restart(url: str, folder: Path) -> None:
         await running.until_over()
         figures.record_items(
             await running.judge(ids),
-            f"taken up again {took:.1f} s after the kill, with a lease of {running.plan.lease} s",
+            f"taken over {took:.1f} s after the kill, with a lease of {running.plan.lease} s",
         )
 
 

@@ -45,7 +45,7 @@ async def _deploys(url: str, folder: Path) -> None:
         tally = await running.judge(ids)
         assert tally.in_vain == 0
         assert await running.ask("SELECT id FROM tasks WHERE attempts <> 1 OR crashes <> 0") == []
-        figures.record_items(tally, f"none begun twice; the slowest end took {slowest:.2f} s")
+        figures.record_items(tally, f"none started twice; the slowest end took {slowest:.2f} s")
 
 
 async def test_first_signal_drains_a_worker_and_the_second_ends_it_at_once(places: Mapping[str, Path]) -> None:
@@ -83,7 +83,7 @@ async def _signals(url: str, folder: Path) -> None:
         assert (await running.row(waiting))["status"] == "in_progress"
         await running.begin_until_up()
         await running.until("the next worker takes it up", lambda: running.runs()[waiting] == 3)
-        figures.record_bare(2, f"gone {took:.2f} s after the second; taken up by the next worker")
+        figures.record_bare(2, f"gone {took:.2f} s after the second; taken over by the next worker")
 
 
 @contextmanager
@@ -138,7 +138,7 @@ async def test_enqueue_in_another_process_wakes_a_worker_that_polls_hourly(place
 
 async def _wakes(url: str, folder: Path) -> None:
     figures = Figures(
-        "wake", kind(url), "enqueues in one process, a worker in another that asks the table once an hour"
+        "wake", kind(url), "enqueues in one process, a worker in another that polls the table once an hour"
     )
     async with queue_workers(folder, url, looks_every=3600) as running:
         await running.begin_until_up()

@@ -42,7 +42,7 @@ async def _locked(url: str, folder: Path) -> None:
         assert not [words for words in running.notes() if words[0] == "lost"]
         tally = await running.tally(ids)
         assert (tally.lost, tally.doubled, tally.effects) == (0, 0, len(ids))
-        figures.record_items(tally, "none begun twice, no crash counted")
+        figures.record_items(tally, "none started twice, no crash counted")
 
 
 @asynccontextmanager

@@ -47,7 +47,9 @@ async def test_worker_that_exits_at_any_point_neither_loses_nor_repeats_an_item(
 
 
 async def _sweep(url: str, folder: Path) -> None:
-    figures = Figures("T02", kind(url), "a worker gone (os._exit) at each point of claim, start, renew, settle, rescue")
+    figures = Figures(
+        "T02", kind(url), "a worker that exits (os._exit) at each point of claim, start, renew, settle, rescue"
+    )
     async with _with_endpoint(folder, url) as running:
         ids: dict[str, list[str]] = {}
         seen = await _record_points(running, ids)
@@ -62,7 +64,7 @@ async def _sweep(url: str, folder: Path) -> None:
         tally = await _judge(running, ids, attempts)
         assert (tally.lost, tally.doubled) == (0, 0), tally
         labels = {point.partition("#")[0] for point in reached}
-        note = f"gone at {len(labels)} of {len(seen)} points, {len(reached)} times; {tally.in_vain} repeated"
+        note = f"exited at {len(labels)} of {len(seen)} points, {len(reached)} times; {tally.in_vain} repeated"
         figures.record_items(tally, note)
 
 

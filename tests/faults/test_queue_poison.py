@@ -92,7 +92,7 @@ async def _plant_row(running: QueueWorkers, args: str, name: str = "conta") -> s
     return id
 
 
-async def test_every_item_ends_with_its_effects_once_whatever_a_stage_does(places: Mapping[str, Path]) -> None:
+async def test_every_item_ends_with_its_effects_once_in_spite_of_failing_stages(places: Mapping[str, Path]) -> None:
     await together(*(_stages(url, folder) for url, folder in places.items()))
 
 

@@ -51,7 +51,7 @@ async def _beside_another(url: str, folder: Path) -> None:
         tally = await running.judge(ids)
         assert tally.in_vain == TASKS
         assert {row["crashes"] for row in await running.ask("SELECT crashes FROM tasks")} <= {0, 1}
-        figures.record_items(tally, f"all taken up {took:.2f} s after the kill, with a lease of {LEASE:.0f} s")
+        figures.record_items(tally, f"all taken over {took:.2f} s after the kill, with a lease of {LEASE:.0f} s")
 
 
 async def _taken_up_within(running: QueueWorkers, killed_at: float) -> float:
@@ -84,7 +84,7 @@ async def _alone_under_up(url: str, folder: Path) -> None:
             await running.until_over()
             tally = await running.judge(ids)
             assert up.end() == 0
-        figures.record_items(tally, f"all taken up {took:.2f} s after the kill, with a lease of {LEASE:.0f} s")
+        figures.record_items(tally, f"all taken over {took:.2f} s after the kill, with a lease of {LEASE:.0f} s")
 
 
 async def _under_up(url: str, folder: Path) -> None:
@@ -106,7 +106,7 @@ async def _under_up(url: str, folder: Path) -> None:
             tally = await running.judge(ids)
             assert tally.in_vain == held
             assert up.end() == 0
-        figures.record_items(tally, f"its {held} taken up {took:.2f} s after the kill, with a lease of {LEASE:.0f} s")
+        figures.record_items(tally, f"its {held} taken over {took:.2f} s after the kill, with a lease of {LEASE:.0f} s")
 
 
 def _up(running: QueueWorkers, workers: int) -> AbstractContextManager[Tree]:
@@ -146,7 +146,7 @@ async def _stopped(url: str, folder: Path) -> None:
         await running.until_over()
         tally = await running.judge(ids)
         assert tally.in_vain == 0
-        figures.record_items(tally, "none begun twice")
+        figures.record_items(tally, "none started twice")
 
 
 SAYS_WHO_IT_IS = """

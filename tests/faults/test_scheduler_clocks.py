@@ -61,7 +61,7 @@ async def test_nights_of_sao_paulos_clock_changes_fire_as_the_oracle_says(
         longest = max(longest, time.process_time() - began)
     targets = fires_of(jobs, start, clock.now())
     verdict = await judged(house, endpoint, targets, Rules(read_at=clock.now() + HOUR, epsilon=SECOND))
-    figures.record(verdict, f"longest look {longest * 1000:.0f} ms of processor time")
+    figures.record(verdict, f"longest tick {longest * 1000:.0f} ms of processor time")
     assert {(each.job, each.scheduled_for) for each in endpoint.receipts.values()} == {
         (target.job, target.at) for target in targets
     }
@@ -72,7 +72,7 @@ async def test_clock_set_forward_runs_each_job_at_most_once_and_quickly(
     house: House, clock: FakeClock, database_url: str, step: timedelta
 ) -> None:
     count = 500 if LONG else 50
-    figures = Figures("T17", kind(database_url), f"clock put {step} forward under {count} jobs")
+    figures = Figures("T17", kind(database_url), f"clock set {step} forward under {count} jobs")
     endpoint = RecordingEndpoint(clock)
     crons = ["* * * * *", "*/5 * * * *", "0 * * * *", "0 12 * * *", "0 0 1 1 *"]
     jobs = [declared(endpoint, f"job_{n}", crons[n % 5], SAO_PAULO, category=f"lane_{n % 50}") for n in range(count)]
@@ -93,7 +93,7 @@ async def test_clock_set_forward_runs_each_job_at_most_once_and_quickly(
     assert {each.job for each in on_time} >= {job.name for job in jobs if job.cron.text == "* * * * *"}
     rows = await house.rows("id, scheduled_for, started_at")
     figures.record_bare(
-        len(jobs), f"{len(runs)} runs, {len(rows)} rows, look {took:.2f} s of processor time, memory +{grown:.0f} MB"
+        len(jobs), f"{len(runs)} runs, {len(rows)} rows, tick {took:.2f} s of processor time, memory +{grown:.0f} MB"
     )
 
 
@@ -101,7 +101,7 @@ async def test_clock_set_forward_runs_each_job_at_most_once_and_quickly(
 async def test_clock_set_back_doubles_no_fire_and_the_next_is_on_time(
     house: House, clock: FakeClock, database_url: str, back: timedelta
 ) -> None:
-    figures = Figures("T18", kind(database_url), f"clock put {back} back")
+    figures = Figures("T18", kind(database_url), f"clock set {back} back")
     endpoint = RecordingEndpoint(clock)
     jobs = [
         declared(endpoint, f"job_{n}", text, catch_up=policy, category=f"lane_{n}")
@@ -130,7 +130,7 @@ async def test_clock_set_back_doubles_no_fire_and_the_next_is_on_time(
 async def test_clock_corrected_after_being_ahead_silences_no_job(
     house: House, clock: FakeClock, database_url: str, step: timedelta
 ) -> None:
-    figures = Figures("T18", kind(database_url), f"clock {step} ahead for half a minute, then put right")
+    figures = Figures("T18", kind(database_url), f"clock {step} ahead for half a minute, then corrected")
     endpoint = RecordingEndpoint(clock)
     jobs = [declared(endpoint, policy, "*/5 * * * *", catch_up=policy) for policy in ("skip", "latest", "all")]
     scheduler = house.scheduler(registry=as_registry(jobs))

@@ -64,7 +64,7 @@ async def test_no_edit_fires_a_job(house: House, clock: FakeClock, database_url:
     assert clock.now() < T0 + 59 * SECOND
     assert endpoint.receipts == {}
     assert await house.rows() == []
-    figures.record_bare(count * 2 * len(EDITS), f"{looks} looks, 0 runs, 0 rows")
+    figures.record_bare(count * 2 * len(EDITS), f"{looks} ticks, 0 runs, 0 rows")
 
 
 async def _turn(house: House, change: int | None) -> None:

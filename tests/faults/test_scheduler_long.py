@@ -68,7 +68,7 @@ async def _stepped(url: str, folder: Path) -> None:
     """The clock steps an hour forward and, after a minute, an hour back. One run lasts throughout and must stay with
     its process.
     """
-    figures = Figures("T18", kind(url), "clock put 1:00:00 forward and back under two processes")
+    figures = Figures("T18", kind(url), "clock set 1:00:00 forward and back under two processes")
     hour = timedelta(hours=1)
     jobs = [Spec(name="slow", path="slow", category="slow", takes=600), *many(24)]
     async with plant(folder, url, jobs, rate=6.0, lease=12) as running:
@@ -90,13 +90,13 @@ async def _stepped(url: str, folder: Path) -> None:
 
         verdict = await running.verdict(40 * SECOND, known=known, seen_until=ahead)
         assert await running.ask("SELECT * FROM job_executions WHERE attempt > 1") == []
-        figures.record(verdict, "no run was taken from the living")
+        figures.record(verdict, "no run was taken from a running process")
 
 
 def test_random_crons_are_right_around_clock_changes_of_all_zones() -> None:
     """Random zones, clock changes since 1972 and crons, as many as fit in the time."""
     figures = Figures(
-        "T16", "none", f"crons by chance around changes of all zones, 1972 to 2037, for {SECONDS_FOR_ZONES} s"
+        "T16", "none", f"random cron expressions around changes of all zones, 1972 to 2037, for {SECONDS_FOR_ZONES} s"
     )
     with ProcessPoolExecutor(2) as pool:
         counts = list(pool.map(_walk_zones, (1, 2)))

@@ -34,7 +34,7 @@ async def test_three_schedulers_at_the_same_instant_fire_everything_once(
 ) -> None:
     count, minutes = (200, 120) if LONG else (40, 30)
     figures = Figures(
-        "T10", kind(database_url), f"three schedulers look at the same instant, {count} jobs, {minutes} min"
+        "T10", kind(database_url), f"three schedulers tick at the same instant, {count} jobs, {minutes} min"
     )
     endpoint = RecordingEndpoint(clock)
     jobs = [declared(endpoint, each.name, each.schedule, category=each.category) for each in many(count)]

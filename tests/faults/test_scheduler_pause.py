@@ -72,7 +72,7 @@ async def test_pause_lets_no_waiting_run_of_the_batch_begin(
     targets = [Target(f"job_{n}", at, at + 29 * MINUTE, must_run) for at, must_run in batches for n in range(COUNT)]
     rules = Rules(read_at=clock.now() + DAY, epsilon=MINUTE, paused=(Span(paused, resumed),))
     verdict = await judged(house, endpoint, targets, rules)
-    figures.record(verdict, f"{before} had begun, {verdict.explained} did not and say why, 0 after the pause")
+    figures.record(verdict, f"{before} had begun, {verdict.explained} did not and have a reason, 0 after the pause")
     assert before == 11 * PLACES
     assert verdict.explained == COUNT - before
     assert len(endpoint.receipts) == before + COUNT
@@ -103,7 +103,7 @@ async def test_end_of_the_window_lets_no_waiting_run_of_the_batch_begin(
     ]  # fmt: skip
     rules = Rules(read_at=clock.now() + DAY, epsilon=MINUTE, closed=(Span(closes, opens + DAY),))
     verdict = await judged(house, endpoint, targets, rules)
-    figures.record(verdict, f"{before} had begun, {verdict.explained} did not and say why, 0 outside the hours")
+    figures.record(verdict, f"{before} had begun, {verdict.explained} did not and have a reason, 0 outside the hours")
     assert before == 11 * PLACES
     assert len(endpoint.receipts) == before + COUNT
 

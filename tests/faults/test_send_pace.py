@@ -17,7 +17,9 @@ PROCESSES = 8 if LONG else 3
 
 
 @pytest.mark.calm
-async def test_many_messages_leave_at_the_pace_of_the_limit_and_no_window_exceeds_it(places: dict[str, Path]) -> None:
+async def test_many_messages_are_sent_at_the_pace_of_the_limit_and_no_window_exceeds_it(
+    places: dict[str, Path],
+) -> None:
     await together(*(_pace(url, folder) for url, folder in one_of(places, "postgresql").items()))
 
 

@@ -18,8 +18,8 @@ from batuta.kernel.clock import SystemClock
 from batuta.kernel.events import ChildEnded, ChildLooping, ChildReady, ChildRecovered, ChildSilent, ChildStarted
 from batuta.processes.child import OrphanReaper
 from batuta.processes.notify import NotifySocket
-from batuta.processes.restarts import EXIT_AGAIN, EXIT_CONFIG, Budget, NewRestart, Reason
-from batuta.processes.tree import ChildSpec, ProcessTree, Recorder, Timeouts
+from batuta.processes.restarts import EXIT_AGAIN, EXIT_CONFIG, Budget, NewRestart, RestartReason
+from batuta.processes.tree import ChildSpec, Entry, ProcessTree, Timeouts
 from batuta.supervise.loop import LoopPolicy
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder
@@ -55,16 +55,16 @@ LONG_GRACE = timedelta(seconds=60)
 FREEZER = Path("/sys/fs/cgroup/freezer")
 
 
-class Notes(Recorder):
+class Notes:
     def __init__(self) -> None:
         self.stalls: list[int] = []
         self.restarts: list[NewRestart] = []
 
-    def record_stall(self, host: str, pid: int) -> None:
-        self.stalls.append(pid)
-
-    def record_restart(self, restart: NewRestart) -> None:
-        self.restarts.append(restart)
+    def record(self, entry: Entry) -> None:
+        if isinstance(entry, NewRestart):
+            self.restarts.append(entry)
+        else:
+            self.stalls.append(entry.pid)
 
 
 class Watched:
@@ -74,7 +74,7 @@ class Watched:
         self.socket = NotifySocket.open()
         self.family = ProcessTree(
             specs, SystemClock(), self.events, self.stop, lambda name, line: self.lines.append(f"{name}: {line}"),
-            self.socket, self.notes, timeouts, budget, chance=lambda: 1.0,
+            self.socket, self.notes.record, timeouts=timeouts, budget=budget, chance=lambda: 1.0,
         )  # fmt: skip
 
     def pid(self, role: str) -> int:
@@ -126,7 +126,7 @@ async def test_stopped_child_is_found_killed_and_replaced_without_its_sibling() 
         (restart,) = tree.notes.restarts
         assert (restart.worker_name, restart.reason, restart.pid, restart.exit_code) == (
             "worker",
-            Reason.STALLED,
+            RestartReason.STALLED,
             stopped,
             -9,
         )
@@ -139,7 +139,7 @@ async def test_child_that_holds_its_interpreter_is_found_with_its_stack() -> Non
     async with watched(worker=LIVING + HOLDS) as tree:
         await tree.ready("worker", times=2)
         first = tree.notes.restarts[0]
-        assert first.reason is Reason.STALLED
+        assert first.reason is RestartReason.STALLED
         assert first.exit_code == -signal.SIGABRT
         assert first.stack is not None
         assert first.stack.startswith("Fatal Python error: Aborted")
@@ -183,7 +183,7 @@ async def test_child_that_survives_sigkill_gets_a_replacement() -> None:
             assert not is_gone(held)
             assert (tree.pid("worker") != held, tree.pid("api")) == (True, sibling)
             (restart,) = tree.notes.restarts
-            assert (restart.reason, restart.pid) == (Reason.STALLED, held)
+            assert (restart.reason, restart.pid) == (RestartReason.STALLED, held)
 
 
 async def test_child_that_never_reports_is_replaced_after_its_start_limit() -> None:
@@ -199,7 +199,7 @@ async def test_ready_child_that_announced_no_watchdog_is_left_alone() -> None:
     quiet = speaks + 'say("READY=1")\ntime.sleep(4)\nsay("STATUS=well")\n'
     async with watched(quiet=quiet + WAITS, other=LIVING + WAITS) as tree:
         await tree.ready("quiet")
-        await tree.until(lambda: tree.family.children[0].heard_at - tree.family.children[0].started_at > 2.5)
+        await tree.until(lambda: tree.family.children[0].last_message_at - tree.family.children[0].started_at > 2.5)
         assert tree.events.of(ChildSilent) == []
 
 
@@ -224,8 +224,8 @@ async def test_parent_that_was_itself_suspended_blames_no_child() -> None:
         os.kill(tree.pid("worker"), signal.SIGSTOP)
         time.sleep(6.5)  # the event loop is blocked meanwhile
         os.kill(tree.pid("worker"), signal.SIGCONT)
-        heard = tree.family.children[0].heard_at
-        await tree.until(lambda: tree.family.children[0].heard_at > heard + 1)
+        heard = tree.family.children[0].last_message_at
+        await tree.until(lambda: tree.family.children[0].last_message_at > heard + 1)
         assert tree.events.of(ChildSilent) == []
 
 
@@ -245,7 +245,7 @@ async def test_crash_loop_raises_one_alarm_and_retries_forever_beside_the_others
         assert waits[:4] == [BUDGET.base, 2 * BUDGET.base, 4 * BUDGET.base, BUDGET.cap]
         assert set(waits[4:]) == {BUDGET.cap}
         reasons = [each.reason for each in tree.notes.restarts]
-        assert reasons[:6] == [*[Reason.CRASHED] * 4, Reason.CRASH_LOOP, Reason.CRASHED]
+        assert reasons[:6] == [*[RestartReason.CRASHED] * 4, RestartReason.CRASH_LOOP, RestartReason.CRASHED]
         assert tree.pid("fine") == sibling
         mended.touch()
         await tree.ready("broken")

@@ -20,7 +20,7 @@ import pytest
 from batuta import Batuta
 from batuta.config import EngineSettings, load_settings
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.supervise.shutdown import MARGIN
+from batuta.supervise.shutdown import EXIT_MARGIN
 from tests.faults import shutdown_plant
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
@@ -127,7 +127,7 @@ async def _polls(url: str, folder: Path) -> None:
         figures.record_items(tally, f"ended after {took:.1f} s; crashes {await _crashes(running)}")
         assert (tally.lost, tally.doubled, tally.in_vain) == (0, 0, 0)
         assert await _crashes(running) == 0
-        assert took <= long + MARGIN.total_seconds() / 2  # neither the rest of the poll nor the whole drain
+        assert took <= long + EXIT_MARGIN.total_seconds() / 2  # neither the rest of the poll nor the whole drain
 
 
 async def _crashes(running: Place) -> int:
@@ -160,7 +160,7 @@ async def _hangs(url: str, folder: Path) -> None:
         figures.record_items(tally, f"ended after {took:.1f} s")
         assert rows == [{"status": "success", "attempt": 1}]
         assert (begun, effects) == (1, 1)
-        assert took <= seconds + MARGIN.total_seconds() / 2
+        assert took <= seconds + EXIT_MARGIN.total_seconds() / 2
 
 
 class Silence:
@@ -217,7 +217,7 @@ async def _hands_back(url: str, folder: Path) -> None:
         assert handed_back == 5, rows
         assert killed == []
         assert running.notes("drain").total() == 1  # the slow tick was cancelled, and its loop drained
-        assert took <= drain + MARGIN.total_seconds()
+        assert took <= drain + EXIT_MARGIN.total_seconds()
 
 
 async def test_hanging_database_holds_no_process_beyond_its_margin(places: Mapping[str, Path]) -> None:
@@ -233,18 +233,20 @@ async def test_hanging_database_and_deaf_handlers_hold_no_process_beyond_its_mar
     """Every step after the deadline takes its full time: the margin is longer than all of them together."""
     for url, folder in places.items():
         if not url.startswith("sqlite"):
-            await _hangs_up(url, folder, is_deaf=True)
+            await _hangs_up(url, folder, is_uncancellable=True)
 
 
-async def _hangs_up(url: str, folder: Path, *, is_deaf: bool = False) -> None:
+async def _hangs_up(url: str, folder: Path, *, is_uncancellable: bool = False) -> None:
     drain = 30.0 if LONG else 3.0
-    beside = ", a handler and a drain that ignore their cancellation" if is_deaf else ""
+    beside = ", a handler and a drain that ignore their cancellation" if is_uncancellable else ""
     figures = Figures("stop", kind(url), f"SIGTERM of a worker whose database hangs{beside}, drain {drain:g} s")
     at = urlsplit(url)
     assert at.port is not None
     async with (
         proxy(at.port) as between,
-        place(folder, url, lease=5, is_deaf=is_deaf, tick=0.1 if is_deaf else 0.0) as running,
+        place(
+            folder, url, lease=5, is_uncancellable=is_uncancellable, tick=0.1 if is_uncancellable else 0.0
+        ) as running,
     ):
         there = at._replace(netloc=at.netloc.replace(f":{at.port}", f":{between.port}")).geturl()
         await running.work.enqueue("first", 1, 120.0)
@@ -253,4 +255,4 @@ async def _hangs_up(url: str, folder: Path, *, is_deaf: bool = False) -> None:
         between.freeze()
         took = await end(worker)
         figures.record_bare(1, f"ended after {took:.1f} s")
-        assert took <= drain + MARGIN.total_seconds()
+        assert took <= drain + EXIT_MARGIN.total_seconds()

@@ -20,7 +20,7 @@ from batuta import Batuta
 from batuta.cli.roles import longest_stop
 from batuta.config import EngineSettings, load_settings
 from batuta.processes.tree import KILLING
-from batuta.supervise.shutdown import MARGIN
+from batuta.supervise.shutdown import EXIT_MARGIN
 from tests.faults.figures import LONG, Figures
 from tests.faults.processes import TIMEOUT, Tree, is_gone, tree, until
 from tests.servers import free_port
@@ -281,12 +281,12 @@ def test_systemd_receives_ready_watchdog_and_stopping_of_the_whole_tree(tmp_path
     with closing(Systemd(tmp_path)) as systemd, plant(tmp_path, **systemd.environment(2)) as running:
         systemd.hears("READY=1")
         until("the log says so too", lambda: {fact["role"] for fact in running.facts() if is_ready(fact)} == set(ROLES))
-        assert "STATUS=living: api, scheduler, worker" in systemd.heard
+        assert "STATUS=running: api, scheduler, worker" in systemd.heard
         systemd.hears("WATCHDOG=1")
         systemd.hears("WATCHDOG=1")
         running.process.send_signal(signal.SIGTERM)
         systemd.hears("STOPPING=1")
-        assert f"EXTEND_TIMEOUT_USEC={(LONGEST_STOP + KILLING + MARGIN) // MICROSECOND}" in systemd.heard
+        assert f"EXTEND_TIMEOUT_USEC={(LONGEST_STOP + KILLING + EXIT_MARGIN) // MICROSECOND}" in systemd.heard
         assert running.process.wait(TIMEOUT) == 0
 
 

@@ -1,6 +1,5 @@
 """`batuta up`, and the effect of killing one of its processes."""
 
-import json
 import os
 import signal
 import subprocess
@@ -13,56 +12,62 @@ from tests.faults.processes import ROOT, TIMEOUT, is_gone, tree, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
+PLANT = "tests.faults.parent_plant:work"
+
 
 def test_up_serves_and_a_stop_drains_every_child_and_then_the_parent(tmp_path: Path) -> None:
-    with tree(tmp_path, "up") as running:
+    with tree(tmp_path, "up", "--workers", "2", LOG_FORMAT="json") as running:
         until("it answers", running.is_up)
-        until("all are there", lambda: set(running.children()) == {"simulador", "api", "scheduler", "worker"})
+        until("all have logged their start", lambda: running.log.read_text().count("process started") == 8)
+        assert set(running.children()) == {"simulador", "simulador_telegram", "api", "scheduler", "worker", "telegram"}
         until("the outside answers", lambda: (running.get("/health/ready") or {})["checks"]["evolution"] == "ok")
-        children = running.children()
+        children = [pid for pids in running.families().values() for pid in pids]
+        assert len(children) == 7
         assert running.end(signal.SIGTERM) == 0
-        assert all(is_gone(pid) for pid in children.values())
+        assert all(is_gone(pid) for pid in children)
         stopped = [fact["role"] for fact in running.facts() if fact["event"] == "process ended"]
-        assert set(stopped[:-1]) == {"worker", "scheduler", "api", "simulador"}
+        assert sorted(stopped[:-1]) == [
+            "api",
+            "scheduler",
+            "simulador",
+            "simulador_telegram",
+            "telegram",
+            "worker",
+            "worker",
+        ]
         assert stopped[-1] == "up"
+        # Each line names the child that wrote it.
+        assert {"up", "scheduler", "worker-1", "worker-2"} < {fact["service"] for fact in running.facts()}
 
 
 def test_ctrl_c_ends_in_order_and_each_pretty_line_begins_with_its_process(tmp_path: Path) -> None:
-    with tree(tmp_path, "up", "--workers", "2", LOG_FORMAT="pretty") as running:
-        until("all have logged their start", lambda: running.log.read_text().count("process started") == 6)
+    with tree(tmp_path, "up", "--workers", "2", app=PLANT, LOG_FORMAT="pretty") as running:
+        until("all have logged their start", lambda: running.log.read_text().count("process started") == 5)
         until("the address is announced", lambda: "Ctrl-C." in running.log.read_text())
         started = running.log.read_text().splitlines()
         page, command, stop = (line for line in started if line and "|" not in line)
         assert ("/painel" in page, "health" in command, "Ctrl-C" in stop) == (True, True, True)
-        assert sum("ready" in line for line in started[: started.index(page)]) == 5
+        assert sum("ready" in line for line in started[: started.index(page)]) == 4
         assert running.end(signal.SIGINT) == 0
         lines = running.log.read_text().splitlines()
         speakers = {line.partition("|")[0].strip() for line in lines if "|" in line}
-        assert speakers == {"up", "simulador", "api", "scheduler", "worker-1", "worker-2"}
-
-
-def test_each_json_line_names_the_child_that_wrote_it(tmp_path: Path) -> None:
-    with tree(tmp_path, "up", "--workers", "2", LOG_FORMAT="json") as running:
-        until("all have logged their start", lambda: running.log.read_text().count("process started") == 6)
-        assert running.end(signal.SIGINT) == 0
-        lines = [json.loads(line) for line in running.log.read_text().splitlines() if line.startswith("{")]
-        assert {"up", "scheduler", "worker-1", "worker-2"} < {line["service"] for line in lines}
+        assert speakers == {"up", "api", "scheduler", "worker-1", "worker-2"}
 
 
 def test_killed_child_comes_back_and_its_siblings_are_unaffected(tmp_path: Path) -> None:
-    with tree(tmp_path, "up") as running:
+    with tree(tmp_path, "up", app=PLANT) as running:
         until("it answers", running.is_up)
-        before = until("all are there", lambda: len(running.children()) == 4 and running.children())
+        before = until("all are there", lambda: len(running.children()) == 3 and running.children())
         os.kill(before["api"], signal.SIGKILL)
         until("it is gone", lambda: not running.is_up())
         until("it answers again", running.is_up)
         after = running.children()
         assert after["api"] != before["api"]
-        assert (after["worker"], after["simulador"]) == (before["worker"], before["simulador"])
+        assert (after["worker"], after["scheduler"]) == (before["worker"], before["scheduler"])
 
 
 def test_configuration_that_no_restart_can_fix_ends_the_whole_tree(tmp_path: Path) -> None:
-    marked = {"APP_ENV": "production", "API_TOKEN": "t" * 32}
+    marked = {"APP_ENV": "production", "API_TOKEN": "t" * 32, "SECRET_KEY": "k" * 32}
     with tree(tmp_path, "migrate", **marked, SUPABASE_PROJECT_REF="mine") as migrating:
         assert migrating.process.wait(TIMEOUT) == 0
     with tree(tmp_path, "up", **marked, SUPABASE_PROJECT_REF="yours") as running:
@@ -71,7 +76,7 @@ def test_configuration_that_no_restart_can_fix_ends_the_whole_tree(tmp_path: Pat
 
 
 def test_outdated_schema_is_reported_in_production_and_migrated_in_development(tmp_path: Path) -> None:
-    with tree(tmp_path, "worker", APP_ENV="production", API_TOKEN="t" * 32) as refused:
+    with tree(tmp_path, "worker", APP_ENV="production", API_TOKEN="t" * 32, SECRET_KEY="k" * 32) as refused:
         assert refused.process.wait(TIMEOUT) == 2
         assert "execute `batuta migrate`" in refused.log.read_text()
         assert "Traceback" not in refused.log.read_text()

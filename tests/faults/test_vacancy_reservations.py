@@ -26,7 +26,7 @@ DOCTORS, PROCESSES = 50, 4
 WITHIN = 1800.0
 
 
-async def test_one_doctor_gets_it_and_each_other_hears_that_it_is_taken(places: dict[str, Path]) -> None:
+async def test_one_doctor_gets_the_vacancy_and_the_others_learn_that_it_is_taken(places: dict[str, Path]) -> None:
     vacancies = 40 if LONG else 2
     for url, folder in one_of(places, "postgres").items():
         what = f"{DOCTORS} doctors reserve each of {vacancies} vacancies; processes die with the lock and around the commit"

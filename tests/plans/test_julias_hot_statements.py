@@ -54,7 +54,8 @@ async def test_messages_are_claimed_reset_reconciled_and_found_by_index(full: Da
     id = "00000001-0000-7000-8000-000000000000"
     rescue = await plan(full, queue_queries(FILA_MENSAGENS, full.dialect).rescue, limit=100, now=now)
     assert "fila_mensagens_leased" in rescue
-    assert "fila_mensagens_ready" in await plan(full, queue_queries(FILA_MENSAGENS, full.dialect).next_at, now=now)
+    next_at = queue_queries(FILA_MENSAGENS, full.dialect).next_at
+    assert "fila_mensagens_ready" in await plan(full, next_at, now=now, queue="fila_mensagens")
     assert "fila_mensagens_stuck" in await plan(full, query(STUCK), now=now)
     assert "fila_mensagens_in_doubt" in await plan(full, query(DOUBTS))
     assert "fila_mensagens_of_doctor" in await plan(full, query(OF_DOCTOR), id=id)
@@ -107,10 +108,9 @@ async def test_figures_of_the_alerts_are_read_by_index(full: Database, clock: Fa
 
 
 async def test_claim_reads_only_the_waiting_messages(full: Database, clock: FakeClock) -> None:
-    holds, now = AsJson([]), clock.now()
+    given = {"limit": 10, "holds": AsJson([]), "now": clock.now(), "queue": "fila_mensagens"}
     if full.dialect == "sqlite":
-        picked = await plan(full, sqlite_claim_queries(FILA_MENSAGENS).pick, limit=10, holds=holds, now=now)
+        picked = await plan(full, sqlite_claim_queries(FILA_MENSAGENS).pick, **given)
     else:
-        claim = postgres_claim_queries(FILA_MENSAGENS).claim
-        picked = await plan(full, claim, limit=10, owner="a", holds=holds, now=now, lease=30_000_000)
+        picked = await plan(full, postgres_claim_queries(FILA_MENSAGENS).claim, owner="a", lease=30_000_000, **given)
     assert "fila_mensagens_ready" in picked

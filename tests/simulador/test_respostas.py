@@ -41,7 +41,7 @@ def test_doctors_accept_refuse_ask_the_price_ask_for_a_person_or_are_silent() ->
 @pytest.mark.parametrize(
     "text", [HANDOFF, *(each.format(nome="", fatos="", ate="", link="") for each in handoffs.LEMBRETES)]
 )
-def test_posters_confirm_refuse_or_leave_open(text: str) -> None:
+def test_posters_confirm_refuse_or_do_not_decide(text: str) -> None:
     said = {None if text is None else confirma(text) for text in replies_to(text)}
     assert said == {True, False, None}
 

@@ -45,7 +45,7 @@ def refusal(status: int, error: str, message: object) -> Mapping[str, object]:
 # Index, health and received requests
 
 
-async def test_index_names_every_stand_in_with_a_description(world: httpx2.AsyncClient) -> None:
+async def test_index_names_every_simulated_service_with_a_description(world: httpx2.AsyncClient) -> None:
     index = (await world.get("/")).json()
     assert [(each["name"], each["path"]) for each in index] == [
         ("evolution", "/evolution"),
@@ -63,9 +63,7 @@ async def test_health_says_ok(world: httpx2.AsyncClient) -> None:
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
-async def test_received_requests_are_listed_by_stand_in_newest_last(
-    world: httpx2.AsyncClient, clock: FakeClock
-) -> None:
+async def test_received_requests_are_listed_by_service_newest_last(world: httpx2.AsyncClient, clock: FakeClock) -> None:
     await send(world, "primeira")
     await clock.advance(60)
     await send(world, "segunda")
@@ -425,7 +423,7 @@ async def test_found_messages_come_in_pages(world: httpx2.AsyncClient) -> None:
     assert [record["message"]["conversation"] for record in found["records"]] == ["mensagem 0"]
 
 
-async def test_deleting_received_requests_does_not_unsend_messages(world: httpx2.AsyncClient) -> None:
+async def test_deleting_received_requests_keeps_the_sent_messages(world: httpx2.AsyncClient) -> None:
     await send(world)
     await world.delete("/recebidos")
     assert (await world.post(FIND, headers=WITH_KEY)).json()["messages"]["total"] == 1

@@ -138,7 +138,7 @@ async def test_message_is_echoed_acknowledged_and_stored_until_it_is_read(world:
         ({"unknown_numbers": [NUMBER]}, NotOnWhatsApp(), []),
     ],
 )
-async def test_send_fails_as_configured_and_receipts_list_messages_that_left(
+async def test_send_fails_as_configured_and_receipts_list_the_sent_messages(
     world: World, how: dict[str, Any], result: object, left: list[str]
 ) -> None:
     await world.behave(**how)
@@ -151,7 +151,7 @@ async def test_send_fails_as_configured_and_receipts_list_messages_that_left(
     assert isinstance(await world.client.send_text(DEFAULT_INSTANCE, NUMBER, "Olá"), Sent)
 
 
-async def test_answer_that_is_too_slow_is_unknown_and_the_message_has_left(world: World) -> None:
+async def test_answer_that_is_too_slow_is_unknown_and_the_message_was_sent(world: World) -> None:
     await world.behave(slow_seconds=60)
     machine, soon = SystemClock(), Limits(send=timedelta(seconds=2))
     hasty = EvolutionClient(Gateway(f"{world.url}/evolution", KEY, machine), machine, soon)

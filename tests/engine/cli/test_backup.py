@@ -1,5 +1,6 @@
 """Operator commands ``batuta backup`` and ``batuta restore``."""
 
+import asyncio
 import json
 import stat
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.command import Command, one_sentence
+from tests.julia.filled import fill_office
 
 JULIA = ("--app", "app.main:work")
 PHONE = "5511900000001"
@@ -19,7 +21,8 @@ def julia(folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch) -> Com
     def run(*words: str) -> tuple[int, str, str]:
         return batuta(*JULIA, *words)
 
-    assert run("preencher-demo", "--medicos", "3")[0] == 0
+    assert run("migrate")[0] == 0
+    asyncio.run(fill_office("sqlite:///julia.db", doctors=3))
     return run
 
 
@@ -57,7 +60,7 @@ def test_restore_without_the_old_database_explains_the_unknown_in_english(julia:
     (folder / "julia.db").unlink()
     code, out, _ = julia("--lang", "en", "restore", "copia")
     assert code == 0
-    assert "searches the gateway for it" in out
+    assert "checks with the gateway" in out
 
 
 def test_file_that_is_not_a_backup_is_refused_in_one_sentence(julia: Command, folder: Path) -> None:

@@ -26,7 +26,7 @@ work = Batuta(
     extension=Extension(
         profiles=["always", "windows"],
         windows={"manha": Window(opens=time(10))},
-        switches={"ofertas": SwitchRule(key="offers.enabled", hold_when=False, at_rest=True)},
+        switches={"ofertas": SwitchRule(key="offers.enabled", hold_when=False, default=True)},
     ),
 )
 
@@ -39,7 +39,7 @@ async def tidy():
     raise RuntimeError("broken on purpose")
 
 @work.job("0 10 * * 1-5", category="offers", profiles=["windows"], window="manha",
-          holds=(SwitchRule(key="offers.enabled", hold_when=False, at_rest=True),))
+          holds=(SwitchRule(key="offers.enabled", hold_when=False, default=True),))
 async def offer():
     return Partial("half of them", items=2)
 """

@@ -64,6 +64,18 @@ def test_dead_items_are_listed_without_arguments_retried_and_discarded(batuta: C
     assert json.loads(batuta("queue", "show", "default", "--json")[1])["items"] == []
 
 
+@pytest.mark.parametrize("state", ["mortos", "Mortos", "dead", "failed"])
+def test_state_of_items_may_be_typed_in_the_language_of_the_operator(batuta: Command, state: str) -> None:
+    ids = two_dead()
+    shown = json.loads(batuta("queue", "show", "default", "--state", state, "--json")[1])
+    assert {item["id"] for item in shown["items"]} == set(ids)
+    code, out, _ = batuta("queue", "show", "default", "--state", "em execução")
+    assert (code, out.strip()) == (
+        0,
+        "default: nenhum item na situação em execução; --state mostra outras: aguardando, concluidos, mortos, cancelados",
+    )
+
+
 def test_unstick_without_stuck_items_reports_zero(batuta: Command) -> None:
     code, out, _ = batuta("queue", "unstick", "default", "--json")
     assert (code, json.loads(out)) == (0, {"queue": "default", "rescued": 0, "dead": 0})
@@ -88,7 +100,7 @@ def test_unstick_releases_items_of_a_dead_worker_after_two_looks(batuta: Command
     claimed_by_two_workers()
     code, out, said = batuta("queue", "unstick", "default", "--json")
     assert (code, json.loads(out)) == (0, {"queue": "default", "rescued": 1, "dead": 0})
-    assert "0.2 s" in said
+    assert "0,2 s" in said
     with sqlite3.connect(folder / "work.db") as database:
         states = database.execute("SELECT status, owner FROM tasks ORDER BY status").fetchall()
     assert states == [("in_progress", "living"), ("queued", None)]
@@ -98,7 +110,7 @@ def test_unstick_releases_items_of_a_dead_worker_after_two_looks(batuta: Command
     ("words", "said"),
     [
         (("queue", "show", "defalt"), "não existe fila 'defalt': você quis dizer default?"),
-        (("queue", "show", "default", "--state", "dea"), "não existe situação 'dea': você quis dizer dead?"),
+        (("queue", "show", "default", "--state", "morto"), "não existe situação 'morto': você quis dizer mortos?"),
         (("queue",), ""),
     ],
 )
@@ -195,6 +207,11 @@ def audited() -> list[str]:
 def test_queue_without_dead_items_names_the_other_states(batuta: Command) -> None:
     batuta("migrate")
     out = batuta("--lang", "en", "queue", "show", "default")[1]
-    assert out.strip() == "default: no item in state dead; --state shows others: ready, running, done, cancelled"
+    assert (
+        out.strip() == "default: no item in state dead; use --state for other states: ready, running, done, cancelled"
+    )
     waiting = batuta("--lang", "en", "queue", "show", "default", "--state", "ready")[1]
-    assert waiting.strip() == "default: no item in state ready; --state shows others: running, done, dead, cancelled"
+    assert (
+        waiting.strip()
+        == "default: no item in state ready; use --state for other states: running, done, dead, cancelled"
+    )

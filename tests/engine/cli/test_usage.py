@@ -88,3 +88,51 @@ def test_portuguese_help_has_no_english_text_of_the_parser(command: str, capsys:
     assert out.startswith("Uso: batuta")
     for word in ("Usage", "Options", "required", "default:", "Show this", " range>", "%Y"):
         assert word not in out
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("executions", "em-execucao|com-sucesso|erro|tempo-esgotado|pulada|abandonada|perdida"),
+        ("token create", "ler|operar|enviar|dados-pessoais"),
+        ("chip", "em-aquecimento|pronto|ativo|pausado|cancelado"),
+    ],
+)
+def test_choices_are_listed_in_portuguese(command: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--lang", "pt-BR", *command.split(), "--help"]) == 0
+    assert words in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_group_of_choices_has_a_word_for_each_value(language: Language) -> None:
+    ctx = make_cli_context(["--lang", language])
+    ctx.work()
+    texts, without, used = ctx.texts(), list[str](), set[str]()
+
+    def look(command: Any, path: str) -> None:
+        for param in command.params:
+            if param.words:
+                used.add(f"{path}{param.name}")
+                values = [str(getattr(each, "value", each)) for each in param.type_descriptor.choices or ()]
+                without.extend(f"{path}{param.name}: {value}" for value in values if value not in param.words)
+        for name, below in getattr(command, "commands", {}).items():
+            look(below, f"{path}{name}_")
+
+    look(translate(typer.main.get_command(tree(ctx)), texts), "")
+    assert without == []
+    assert used == set(texts.group("cli.choices"))
+
+
+@pytest.mark.parametrize(
+    "words", [["-h", "jobs"], ["--help", "jobs"], ["-h"], ["--app", "app.main:work", "-h", "jobs"]]
+)
+def test_help_before_a_command_lists_every_command(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--lang", "en", *words]) == 0
+    out = capsys.readouterr().out
+    assert all(f"\n  {name} " in out for name in ("migrate", "jobs", "queue", "up", "telegram"))
+
+
+@pytest.mark.parametrize("words", [["jbos"], ["--app", "app.main:work", "jbos"], ["--lang=en", "jbos"]])
+def test_misspelt_command_names_the_nearest_of_all(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--lang", "en", *words]) == 2
+    assert "batuta jobs" in capsys.readouterr().err

@@ -10,7 +10,7 @@ import pytest
 
 from batuta import Batuta
 from batuta.dispatch.scheduler import Scheduler
-from batuta.processes.restarts import NewRestart, Reason
+from batuta.processes.restarts import NewRestart, RestartReason
 from tests.command import Command
 
 PROGRAM = """
@@ -40,7 +40,7 @@ def store_processes() -> None:
             )
             await work.beats.beat("a:1", "api", {"alerts": LOOP}, now=now, status="offline", pid=9)
             restart = NewRestart(
-                worker_name="worker", reason=Reason.STUCK, detail="no progress for 1 min", host="here", pid=7,
+                worker_name="worker", reason=RestartReason.STUCK, detail="no progress for 1 min", host="here", pid=7,
                 worker_id="w:1", loop="outbound", stack="  File \"outbound.py\", line 7, in send\n",
             )  # fmt: skip
             await work.observability.restarts.add(restart)
@@ -69,7 +69,7 @@ def test_killed_process_is_dead_at_once_and_hidden_when_it_is_replaced(batuta: C
             await work.beats.beat("w:1", "worker", loops, now=now - timedelta(seconds=2), pid=7)
             crashed = NewRestart(
                 worker_name="worker",
-                reason=Reason.CRASHED,
+                reason=RestartReason.CRASHED,
                 detail="killed by SIGKILL",
                 host="here",
                 pid=7,

@@ -7,11 +7,19 @@ from batuta.config import EngineSettings, load_settings, names, near_misses, sys
 from batuta.kernel.errors import InvalidSetting, MissingSetting, UnknownSetting
 
 LONG_TOKEN = "t" * 32
+CHATWOOT = {
+    "CHATWOOT_URL": "https://chat.example",
+    "CHATWOOT_TOKEN": LONG_TOKEN,
+    "CHATWOOT_ACCOUNT_ID": "1",
+    "CHATWOOT_INBOX_ID": "1",
+    "CHATWOOT_WEBHOOK_SECRET": LONG_TOKEN,
+}
 
 
-def test_settings_without_any_value_are_safe() -> None:
+def test_settings_without_any_value_are_safe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("APP_ENV")
     settings = load_settings(Settings, {})
-    assert (settings.app_env, settings.host, settings.port) == ("development", "127.0.0.1", 8000)
+    assert (settings.app_env, settings.host, settings.port) == (None, "127.0.0.1", 8000)
     assert settings.pilot_mode
     assert settings.send_allowlist == ()
     assert settings.database_url.get_secret_value() == "sqlite:///data/julia.db"
@@ -33,6 +41,7 @@ def test_secrets_are_masked_in_every_output_of_the_settings() -> None:
     assert len(env) >= 9
     # These settings belong together.
     env |= {"CHATWOOT_URL": "https://chat.example", "CHATWOOT_ACCOUNT_ID": "1", "CHATWOOT_INBOX_ID": "1"}
+    env |= {"TELEGRAM_API_ID": "1"}
     settings = load_settings(Settings, env)
     assert "canary" not in repr(settings) + str(settings) + settings.model_dump_json()
 
@@ -148,11 +157,42 @@ def test_unreadable_file_and_value_given_twice_are_refused(tmp_path: Path) -> No
 
 
 def test_production_refuses_a_missing_or_short_token() -> None:
-    with pytest.raises(MissingSetting, match="API_TOKEN is not set and APP_ENV is production"):
+    with pytest.raises(MissingSetting, match="API_TOKEN is not set"):
         load_settings(Settings, {"APP_ENV": "production"})
     with pytest.raises(InvalidSetting, match="at least 16"):
         load_settings(Settings, {"APP_ENV": "production", "API_TOKEN": "short"})
-    assert load_settings(Settings, {"APP_ENV": "production", "API_TOKEN": LONG_TOKEN}).in_production
+    closed = {"APP_ENV": "production", "API_TOKEN": LONG_TOKEN, "SECRET_KEY": "k" * 32}
+    assert load_settings(Settings, closed).in_production
+    with pytest.raises(MissingSetting, match="SECRET_KEY is not set"):
+        load_settings(Settings, {**closed, "SECRET_KEY": ""})
+    for name, short in (("SECRET_KEY", "k" * 31), ("WEBHOOK_SECRET", "x"), ("CHATWOOT_WEBHOOK_SECRET", "x" * 15)):
+        with pytest.raises(InvalidSetting, match=name):
+            load_settings(Settings, {**closed, **CHATWOOT, name: short})
+
+
+def test_development_is_explicit_and_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("APP_ENV")
+    unset = load_settings(Settings, {})
+    assert (unset.in_development, unset.in_production) == (False, False)
+    with pytest.raises(MissingSetting, match=r"API_TOKEN is not set.*APP_ENV=development"):
+        unset.require_access()
+    load_settings(Settings, {"APP_ENV": "development"}).require_access()
+    for host in ("0.0.0.0", "::", "192.0.2.7", "julia.example"):
+        with pytest.raises(InvalidSetting, match="HOST"):
+            load_settings(Settings, {"APP_ENV": "development", "HOST": host})
+    for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost"):
+        assert load_settings(Settings, {"APP_ENV": "development", "HOST": host}).in_development
+
+
+@pytest.mark.parametrize(
+    ("env", "https"),
+    [({"APP_ENV": "development"}, False), ({"APP_ENV": "development", "BATUTA_HTTPS": "true"}, True)],
+)
+def test_https_is_a_setting(env: dict[str, str], https: bool) -> None:
+    assert load_settings(Settings, env).has_https is https
+    closed = {"APP_ENV": "production", "API_TOKEN": LONG_TOKEN, "SECRET_KEY": "k" * 32}
+    assert load_settings(Settings, closed).has_https
+    assert not load_settings(Settings, {**closed, "BATUTA_HTTPS": "false"}).has_https
 
 
 def test_environment_overrides_the_env_file(tmp_path: Path) -> None:

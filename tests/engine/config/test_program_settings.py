@@ -9,7 +9,7 @@ from batuta.config import EngineSettings, load_settings
 from batuta.kernel.errors import InvalidSetting, PayloadTooLarge, SchemaOutOfDate
 
 URL = "sqlite:///work.db"
-PRODUCTION = {"APP_ENV": "production", "API_TOKEN": "a-token-of-a-test-only"}
+PRODUCTION = {"APP_ENV": "production", "API_TOKEN": "a-token-of-a-test-only", "SECRET_KEY": "k" * 32}
 
 
 @pytest.fixture(autouse=True)

@@ -37,13 +37,17 @@ def a_run(clock: FakeClock, attempt: int = 1) -> Run:
         attempt=attempt,
         started_at=now,
     )
-    return Run(execution=execution, deadline=now + limit, timeout=limit, grace=timedelta(0))
+    return Run(execution=execution, deadline=now + limit, timeout=limit, grace=timedelta(0), why_not=nothing_holds)
 
 
 async def deliver(work: Batuta, clock: FakeClock, attempt: int = 1) -> Ending:
     job = work.registry.find_declared("envia")
     assert job is not None
     return await job.target.deliver(a_run(clock, attempt))
+
+
+async def nothing_holds() -> None:
+    return None
 
 
 async def test_failing_job_opens_its_circuit_and_its_fires_record_it(database_url: str, clock: FakeClock) -> None:

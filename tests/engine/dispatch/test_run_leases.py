@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from batuta.dispatch.runner import RunLeases
 from batuta.dispatch.scheduler import Scheduler
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.events import ExecutionStarted
+from batuta.kernel.leases import Renewed
 from batuta.runlog.execution import Ending, Execution, Status
-from batuta.runlog.log import Closing, RunsRenewed
+from batuta.runlog.log import Closing
 from batuta.stores import connect
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.supervise.lease_keeper import LeaseKeeper
 from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder, FakeClock
@@ -79,8 +80,8 @@ async def test_locked_row_does_not_delay_the_renewal_of_other_rows(house: House,
     runs = await pair.begin()
     async with row_lock(database_url, runs[0]):
         renewed = await asyncio.wait_for(house.log.renew(runs, pair.owner.lease_holder), SOON)
-    assert renewed == RunsRenewed(unchecked=frozenset({runs[0].id}))
-    assert await house.log.renew(runs, pair.owner.lease_holder) == RunsRenewed()
+    assert renewed == Renewed(unchecked=frozenset({runs[0].id}))
+    assert await house.log.renew(runs, pair.owner.lease_holder) == Renewed()
     await pair.end()
 
 
@@ -173,7 +174,7 @@ async def test_runs_of_a_process_that_is_proven_dead_are_taken_over_at_once(hous
     await pair.begin()
     assert await pair.other.reaper.recover([pair.owner.lease_holder.owner]) == 3
     assert {(row["status"], row["reason"]) for row in await house.rows()} == {
-        ("abandoned", "its process ended before it did")
+        ("abandoned", "the process ended before the run did")
     }
     await pair.end()
 
@@ -186,7 +187,7 @@ async def test_released_run_is_taken_over_at_the_next_look(house: House, clock: 
     await stopping
     await pair.other.reaper.tick()
     assert {(row["status"], row["reason"]) for row in await house.rows()} == {
-        ("abandoned", "its scheduler stopped before it ended")
+        ("abandoned", "the scheduler stopped before the run ended")
     }
 
 
@@ -266,7 +267,7 @@ async def test_run_acquired_during_shutdown_ends_within_the_grace_period(
     assert set(await house.statuses()) == {"success"}
 
 
-async def wait_for_tick(supervisor: Supervisor, loop: RunLeases) -> None:
+async def wait_for_tick(supervisor: Supervisor, loop: LeaseKeeper) -> None:
     """Wait until the loop's tick ends: its statements take real time, in which the fake clock must not move."""
     while any(running.is_ticking for running in supervisor.running if running.loop is loop):
         await asyncio.sleep(0)

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from batuta.dispatch.dispatcher import PORTION
+from batuta.dispatch.dispatcher import JOBS_PER_TRANSACTION
 from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.runner import Lanes
 from batuta.guard.switches import SwitchRule
@@ -269,7 +269,7 @@ async def test_catch_up_outside_the_window_is_held(house: House, clock: FakeCloc
 @pytest.mark.parametrize("key", ["pause.all", "pause.category.campanha", "pause.job.pulse", "campaigns.enabled"])
 async def test_held_fire_is_a_skipped_row_that_names_the_operator(house: House, clock: FakeClock, key: str) -> None:
     endpoint = Endpoint()
-    rule = SwitchRule(key="campaigns.enabled", hold_when=False, at_rest=True)
+    rule = SwitchRule(key="campaigns.enabled", hold_when=False, default=True)
     scheduler = house.scheduler(job(target=endpoint, category="campanha", holds=(rule,)))
     await tick_at(scheduler, clock, T0)
     await house.pause(key, on=key != "campaigns.enabled")
@@ -277,7 +277,7 @@ async def test_held_fire_is_a_skipped_row_that_names_the_operator(house: House, 
     (row,) = await house.rows()
     assert row["status"] == "skipped"
     assert code_of(row["reason"]) == "held"
-    assert row["reason"].facts["why"].facts["turned"].facts == {"by": "test", "said": "by hand"}
+    assert row["reason"].facts["why"].facts["setting"].facts == {"by": "test", "said": "by hand"}
     await house.pause(key, on=key == "campaigns.enabled")
     await tick_at(scheduler, clock, T0 + 2 * MINUTE)
     assert len(endpoint.runs) == 1
@@ -450,10 +450,10 @@ async def test_invalid_schedule_never_stops_the_others(house: House, clock: Fake
 
 async def test_more_fires_of_one_instant_than_fit_one_transaction_all_run(house: House, clock: FakeClock) -> None:
     endpoint = Endpoint()
-    scheduler = house.scheduler(*(job(f"job_{n}", target=endpoint) for n in range(PORTION + 1)))
+    scheduler = house.scheduler(*(job(f"job_{n}", target=endpoint) for n in range(JOBS_PER_TRANSACTION + 1)))
     await tick_at(scheduler, clock, T0)
     await tick_at(scheduler, clock, T0 + MINUTE)
-    assert await house.statuses() == ["success"] * (PORTION + 1)
+    assert await house.statuses() == ["success"] * (JOBS_PER_TRANSACTION + 1)
 
 
 async def test_pruner_deletes_old_rows_and_keeps_the_newest_of_each_ending(house: House, clock: FakeClock) -> None:
@@ -656,7 +656,7 @@ async def test_ending_is_stored_although_the_database_refuses_the_result(
     await tick_at(scheduler, clock, T0 + MINUTE)
     (row,) = await house.rows()
     assert (row["status"], row["attempt"], row["items_processed"], row["result"]) == ("success", 1, None, None)
-    assert row["reason"] == "partial: one of three; the database refused the rest of what it said"
+    assert row["reason"] == "partial: one of three; the database refused the rest of the answer"
     assert [type(event.error) for event in events.of(ExecutionCrashed)] == [StoreConflict]
     (ended,) = events.of(ExecutionEnded)
     assert (ended.reason, ended.items) == ("partial: one of three", 3)  # the log can store it

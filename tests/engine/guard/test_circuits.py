@@ -176,7 +176,7 @@ async def test_success_of_a_closed_circuit_is_written_at_most_once_a_minute(
 
 
 @pytest.mark.parametrize("effect", [Effect.WORKED, Effect.MISTAKE, Effect.TIMED_OUT])
-async def test_retry_after_is_kept_whatever_the_effect_was(
+async def test_retry_after_is_kept_for_every_effect(
     circuits: Circuits, elsewhere: Circuits, clock: FakeClock, effect: Effect
 ) -> None:
     breaker = circuits.breaker("evolution")

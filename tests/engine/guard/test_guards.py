@@ -44,9 +44,9 @@ async def test_switch_that_is_on_holds_with_who_set_it_and_why(clock: FakeClock)
 
 
 async def test_switch_may_hold_when_it_is_off(clock: FakeClock) -> None:
-    guard = SwitchGuard(switches=DictSwitches(switch(clock, False)), key="pausa", hold_when=False, at_rest=True)
+    guard = SwitchGuard(switches=DictSwitches(switch(clock, False)), key="pausa", hold_when=False, default=True)
     assert isinstance(await guard.admit(clock.now()), Hold)
-    never_set = SwitchGuard(switches=DictSwitches(), key="pausa", hold_when=False, at_rest=False)
+    never_set = SwitchGuard(switches=DictSwitches(), key="pausa", hold_when=False, default=False)
     assert isinstance(await never_set.admit(clock.now()), Hold)
 
 

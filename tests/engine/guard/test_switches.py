@@ -97,7 +97,7 @@ async def test_concurrent_changes_leave_one_switch_and_an_audit_row_each(
 
 
 @pytest.mark.parametrize("hours", [1, -1])
-async def test_pause_lasts_as_long_as_requested_whatever_the_clock_of_the_caller(
+async def test_pause_lasts_as_long_as_requested_with_any_clock_of_the_caller(
     database: Database, ids: Ids, events: EventRecorder, hours: int
 ) -> None:
     if database.dialect == "sqlite":

@@ -9,14 +9,14 @@ import pytest
 from batuta.engine.batuta import Batuta
 from batuta.health.aggregator import DATABASE_DOWN
 from batuta.health.alert_hub import CALM, EVERY, HUB_LEASE, MOST_TRIES, SETTLING, AlertHub
-from batuta.health.alerts import Alert, AlertPolicy, Kind, NewIncident
+from batuta.health.alerts import Alert, AlertKind, AlertPolicy, NewIncident
 from batuta.health.finding import QUEUES, Check, Finding, Report, Severity
 from batuta.kernel.errors import StoreError, StoreUnavailable
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.supervise.retention import Pruner
 from batuta.testing import FakeClock
 from batuta.texts import Texts
-from batuta.texts.findings import FindingWords
+from batuta.texts.findings import FindingTexts
 
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 
@@ -37,7 +37,7 @@ class RecordingSink:
         self.alerts.append(alert)
 
     @property
-    def sent(self) -> list[tuple[Kind, str]]:
+    def sent(self) -> list[tuple[AlertKind, str]]:
         return [(alert.kind, alert.cause) for alert in self.alerts]
 
 
@@ -60,7 +60,7 @@ class HubSetup:
         work = self.work
         made = AlertHub(
             owner, work.health, work.observability.alerts, lambda: [self.sink, *more], AlertPolicy(zone=work.zone),
-            FindingWords(Texts("en")), self.clock, work.events, work.now,
+            FindingTexts(Texts("en")), self.clock, work.events, work.now,
         )  # fmt: skip
         made._quiet_until = 0.0  # skip the silence after start-up
         return made
@@ -86,7 +86,7 @@ async def test_alert_is_sent_once_and_its_row_has_the_outcome(setup: HubSetup) -
     hub = setup.hub()
     for _ in range(3):
         await hub.tick()
-    assert setup.sink.sent == [(Kind.ALERT, "a")]
+    assert setup.sink.sent == [(AlertKind.ALERT, "a")]
     (row,) = await setup.rows()
     assert (row["tipo"], row["severidade"], row["sink"], row["outcome"], row["kind"]) == (
         "a", "critical", "post", "sent", "alert",
@@ -103,7 +103,7 @@ async def test_hub_sends_recovery_and_resolves_rows(setup: HubSetup) -> None:
     setup.findings = []
     setup.clock.step(5 * MINUTE)
     await hub.tick()
-    assert setup.sink.sent == [(Kind.ALERT, "a"), (Kind.RECOVERY, "a")]
+    assert setup.sink.sent == [(AlertKind.ALERT, "a"), (AlertKind.RECOVERY, "a")]
     assert setup.sink.alerts[1].message == "resolved: gateway does not answer (lasted 5 min)"
     assert [row["resolved_at"] for row in await setup.rows()] == [setup.clock.now()] * 2
 
@@ -115,7 +115,7 @@ async def test_only_one_of_many_hubs_sends_alerts(setup: HubSetup) -> None:
         for hub in hubs:
             await hub.tick()
         setup.clock.step(10 * SECOND)
-    assert setup.sink.sent == [(Kind.ALERT, "a")]
+    assert setup.sink.sent == [(AlertKind.ALERT, "a")]
 
 
 async def test_standby_hub_runs_no_checks(setup: HubSetup) -> None:
@@ -148,9 +148,9 @@ async def test_standby_hub_takes_over_when_the_lease_of_the_active_hub_expires(s
     assert setup.sink.sent == []
     setup.clock.step(SECOND)
     await second.tick()
-    assert setup.sink.sent == [(Kind.ALERT, "a")]
+    assert setup.sink.sent == [(AlertKind.ALERT, "a")]
     await first.tick()  # the first hub was only suspended
-    assert setup.sink.sent == [(Kind.ALERT, "a")]
+    assert setup.sink.sent == [(AlertKind.ALERT, "a")]
 
 
 async def test_hub_retries_an_unavailable_sink_and_still_sends_to_the_others(setup: HubSetup) -> None:
@@ -159,7 +159,7 @@ async def test_hub_retries_an_unavailable_sink_and_still_sends_to_the_others(set
     setup.sink.is_broken = True
     setup.findings = [make_finding()]
     await hub.tick()
-    assert other.sent == [(Kind.ALERT, "a")]
+    assert other.sent == [(AlertKind.ALERT, "a")]
     assert (await setup.rows("SELECT outcome, tries FROM alertas_enviados WHERE sink = 'post'")) == [
         {"outcome": "pending", "tries": 1}
     ]
@@ -168,8 +168,8 @@ async def test_hub_retries_an_unavailable_sink_and_still_sends_to_the_others(set
     setup.sink.is_broken = False
     setup.clock.step(31 * SECOND)
     await hub.tick()
-    assert setup.sink.sent == [(Kind.ALERT, "a")]
-    assert other.sent == [(Kind.ALERT, "a")]
+    assert setup.sink.sent == [(AlertKind.ALERT, "a")]
+    assert other.sent == [(AlertKind.ALERT, "a")]
 
 
 async def test_hub_gives_up_an_alert_that_no_sink_accepts(setup: HubSetup) -> None:
@@ -192,7 +192,7 @@ async def test_hub_sends_alerts_that_a_dead_hub_decided_but_did_not_send(setup: 
     setup.sink.is_broken = False
     setup.clock.step(HUB_LEASE + SECOND)
     await setup.hub("b").tick()
-    assert setup.sink.sent == [(Kind.ALERT, "a")]
+    assert setup.sink.sent == [(AlertKind.ALERT, "a")]
 
 
 async def test_hub_sends_nothing_just_after_start_up(setup: HubSetup) -> None:
@@ -203,7 +203,7 @@ async def test_hub_sends_nothing_just_after_start_up(setup: HubSetup) -> None:
     assert setup.sink.sent == []
     await setup.clock.advance(SETTLING)
     await hub.tick()
-    assert setup.sink.sent == [(Kind.ALERT, "a")]
+    assert setup.sink.sent == [(AlertKind.ALERT, "a")]
 
 
 async def test_active_hub_alerts_once_about_a_lost_database_and_stores_it_later(
@@ -219,11 +219,11 @@ async def test_active_hub_alerts_once_about_a_lost_database_and_stores_it_later(
         for hub in (speaks, silent, speaks):
             with pytest.raises(StoreError):
                 await hub.tick()
-    assert setup.sink.sent == [(Kind.ALERT, DATABASE_DOWN)]
+    assert setup.sink.sent == [(AlertKind.ALERT, DATABASE_DOWN)]
     setup.findings = []
     setup.clock.step(MINUTE)
     await speaks.tick()
-    assert setup.sink.sent == [(Kind.ALERT, DATABASE_DOWN), (Kind.RECOVERY, DATABASE_DOWN)]
+    assert setup.sink.sent == [(AlertKind.ALERT, DATABASE_DOWN), (AlertKind.RECOVERY, DATABASE_DOWN)]
     assert [(row["kind"], row["outcome"]) for row in await setup.rows()] == [("alert", "sent"), ("recovery", "sent")]
 
 

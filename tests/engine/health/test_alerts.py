@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 from batuta.health.alerts import (
     AlertChanges,
     AlertedCause,
+    AlertKind,
     AlertPolicy,
     Incident,
-    Kind,
     LastSeen,
     change_incident,
     decide_alerts,
@@ -49,7 +49,7 @@ class AlertMemory:
     def __init__(self) -> None:
         self.known: dict[str, AlertedCause] = {}
 
-    def decide(self, now: datetime, *findings: Finding) -> list[tuple[Kind, str]]:
+    def decide(self, now: datetime, *findings: Finding) -> list[tuple[AlertKind, str]]:
         said: AlertChanges = decide_alerts(seen(*findings), self.known, POLICY, Plain(), now)
         self.known |= {alerted.cause: alerted for alerted in said.alerted}
         for cause in said.forgotten:
@@ -57,7 +57,7 @@ class AlertMemory:
         return [(alert.kind, alert.cause) for alert in said.alerts]
 
 
-ALERT, RECOVERY = (Kind.ALERT, "a"), (Kind.RECOVERY, "a")
+ALERT, RECOVERY = (AlertKind.ALERT, "a"), (AlertKind.RECOVERY, "a")
 
 
 def test_cause_is_alerted_once_and_again_after_its_cool_down() -> None:
@@ -98,9 +98,13 @@ def test_only_the_root_cause_alerts_and_explained_causes_send_no_recovery() -> N
     memory = AlertMemory()
     stale = finding(Severity.CRITICAL, "a", "scheduler")
     assert memory.decide(MONDAY, stale) == [ALERT]
-    assert memory.decide(MONDAY + MINUTE, stale, finding(Severity.CRITICAL, "scheduler")) == [(Kind.ALERT, "scheduler")]
-    assert memory.decide(MONDAY + HOUR, stale, finding(Severity.CRITICAL, "scheduler")) == [(Kind.ALERT, "scheduler")]
-    assert memory.decide(MONDAY + HOUR + MINUTE) == [(Kind.RECOVERY, "a"), (Kind.RECOVERY, "scheduler")]
+    assert memory.decide(MONDAY + MINUTE, stale, finding(Severity.CRITICAL, "scheduler")) == [
+        (AlertKind.ALERT, "scheduler")
+    ]
+    assert memory.decide(MONDAY + HOUR, stale, finding(Severity.CRITICAL, "scheduler")) == [
+        (AlertKind.ALERT, "scheduler")
+    ]
+    assert memory.decide(MONDAY + HOUR + MINUTE) == [(AlertKind.RECOVERY, "a"), (AlertKind.RECOVERY, "scheduler")]
 
 
 def test_only_critical_findings_are_alerted_at_night_and_on_sunday() -> None:

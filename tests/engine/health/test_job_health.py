@@ -77,7 +77,7 @@ def test_job_that_never_ran_is_stale() -> None:
 
 
 def test_held_job_with_recorded_fires_is_held() -> None:
-    health = judged(Facts(last=last()), held=PAUSED_ALL(turned=""))
+    health = judged(Facts(last=last()), held=PAUSED_ALL(setting=""))
     assert (health.state, health.why) == (JobState.HELD, "switch pause.all is on")
 
 
@@ -88,12 +88,12 @@ def test_job_outside_its_window_is_held_and_its_failures_still_count() -> None:
     assert judged(Facts(last=last(reason=PARTIAL(why="3 of 5"))), held=closed).state is JobState.DEGRADED
     failures = Facts(last=last("error"), failures_in_a_row=3)
     assert judged(failures, held=closed).does_not_succeed
-    assert not judged(failures, held=PAUSED_ALL(turned="")).does_not_succeed
+    assert not judged(failures, held=PAUSED_ALL(setting="")).does_not_succeed
 
 
 def test_pause_does_not_hide_that_no_scheduler_fires() -> None:
     """A held fire has a row. A fire without a row means that no scheduler ran."""
-    assert judged(Facts(last=last()), answered=False, held=PAUSED_ALL(turned="")).is_stale
+    assert judged(Facts(last=last()), answered=False, held=PAUSED_ALL(setting="")).is_stale
 
 
 def test_unfinished_job_is_never_stale() -> None:

@@ -15,7 +15,7 @@ from batuta.stores.sql.database import Database
 from batuta.stores.sql.processes import SqlTransactions
 from batuta.testing import EventRecorder, FakeClock
 from batuta.texts import Texts
-from batuta.texts.findings import FindingWords
+from batuta.texts.findings import FindingTexts
 
 TUESDAY_MORNING = datetime(2026, 3, 10, 13, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -71,7 +71,7 @@ async def test_finding_names_the_process_to_end_and_the_command(
         found = {finding.cause: finding for finding in (await work.health.look(fresh=True)).findings}
         await holder.execute("ROLLBACK")
         over = {finding.cause for finding in (await work.health.look(fresh=True)).findings}
-    words = FindingWords(Texts("en"))
+    words = FindingTexts(Texts("en"))
     assert "relatorio" in words.message(found[CAUSE])
     assert f"SELECT pg_terminate_backend({holder.get_server_pid()})" in words.next_step(found[CAUSE])
     assert CAUSE not in over

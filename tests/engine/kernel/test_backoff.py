@@ -3,7 +3,8 @@ from datetime import timedelta
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from batuta.kernel.waiting import equal_jitter, exponential, from_list, full_jitter
+from batuta.kernel.waiting import equal_jitter, exponential, full_jitter
+from batuta.queue.outcome import Waits
 
 attempts = st.integers(1, 10**9)
 waits = st.timedeltas(timedelta(milliseconds=1), timedelta(days=1))
@@ -30,4 +31,6 @@ def test_full_jitter_stays_below_the_wait_and_equal_jitter_keeps_half_of_it(wait
 
 @given(st.lists(waits, max_size=5), attempts)
 def test_list_of_n_waits_allows_n_retries(listed: list[timedelta], attempt: int) -> None:
-    assert from_list(attempt, listed) == (listed[attempt - 1] if attempt <= len(listed) else None)
+    assert Waits(tuple(listed)).wait_after(attempt, lambda: 0.5) == (
+        listed[attempt - 1] if attempt <= len(listed) else None
+    )

@@ -262,3 +262,14 @@ def test_terminal_line_shows_local_time_and_omits_known_fields() -> None:
     assert "api" not in ours
     assert "batuta" not in ours
     assert "[uvicorn]" in theirs
+
+
+def test_repeated_line_of_the_event_loop_is_written_once_a_second() -> None:
+    with logging_to(stream := io.StringIO(), "json"):
+        loop = logging.getLogger("asyncio")
+        for number in range(1000):
+            loop.error("socket.accept() out of system resource", extra={"number": number})
+        loop.error("another text")
+    lines = [line["event"] for line in json_lines(stream)]
+    assert 2 <= len(lines) <= 6  # the second may change during the test
+    assert "another text" in lines

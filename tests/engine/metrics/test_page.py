@@ -175,6 +175,7 @@ def tree(tmp_path: Path) -> Iterator[int]:
         "BATUTA_METRICS_PORT": str(base),
         "PORT": str(port),
         "SIMULADOR_PORT": str(free_port()),
+        "TELEGRAM_SIMULADOR_PORT": str(free_port()),
     }
     up = subprocess.Popen([sys.executable, "-m", "batuta", "up"], cwd=ROOT, env=env, stdout=subprocess.DEVNULL)
     yield base

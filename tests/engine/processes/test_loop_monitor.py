@@ -12,13 +12,13 @@ from uuid import uuid4
 import pytest
 
 from batuta.kernel.errors import StoreTimeout
-from batuta.kernel.events import EventLoopAnswers, EventLoopBlocked
+from batuta.kernel.events import EventLoopBlocked, EventLoopResponds
 from batuta.processes import loop_monitor as lag_module
 from batuta.processes.exit import MEGABYTE, Recycler
 from batuta.processes.heartbeat import Status, describe_loop, status_of
-from batuta.processes.loop_monitor import LoopMonitor, WatchdogThread, looking
+from batuta.processes.loop_monitor import LoopMonitor, WatchdogThread, monitor_policy
 from batuta.processes.notify import Notifier
-from batuta.processes.restarts import EXIT_AGAIN, Reason, reason_of_dump
+from batuta.processes.restarts import EXIT_AGAIN, RestartReason, reason_of_dump
 from batuta.supervise.loop import FunctionLoop, LoopPolicy
 from batuta.supervise.running import Running
 from batuta.supervise.stacks import StackFolder, main_thread_first, task_stack
@@ -74,7 +74,7 @@ def monitor(home: ManualLoop, clock: FakeClock, events: EventRecorder, monkeypat
         events=events,
         notifier=Parent(),
         report_block=report_block,
-        noticed=lambda: None,
+        state_changed=lambda: None,
         dump=None,
         exit=lambda code: words.append(f"exit {code}"),
     )
@@ -133,7 +133,7 @@ async def test_stack_that_the_database_refuses_is_left_for_the_next_process(
         await advance_clock(monitor, clock, 1)
         faulthandler.cancel_dump_traceback_later()
     left = main_thread_first((tmp_path / "worker.stack").read_text())
-    assert reason_of_dump(left) is Reason.BLOCKED
+    assert reason_of_dump(left) is RestartReason.BLOCKED
     assert "in passes" in left or "in tick" in left
     assert made_words[id(monitor)] == [f"exit {EXIT_AGAIN}"]
 
@@ -149,7 +149,7 @@ async def test_recovered_loop_is_reported_once(
     home.answer()
     await advance_clock(monitor, clock, 1)
     assert not monitor.is_blocked
-    assert events.of(EventLoopAnswers) == [EventLoopAnswers(5 * SECOND)]
+    assert events.of(EventLoopResponds) == [EventLoopResponds(5 * SECOND)]
 
 
 async def test_suspended_process_is_not_blocked_and_a_busy_one_is(
@@ -168,9 +168,9 @@ async def test_suspended_process_is_not_blocked_and_a_busy_one_is(
 
 
 def test_monitor_checks_often_enough_for_the_limit_and_the_parent() -> None:
-    assert looking(LIMIT, Notifier()).every == SECOND
-    assert looking(SECOND, Notifier()).every == SECOND / 10
-    assert looking(LIMIT, Notifier("/run/x", 2 * SECOND)).every == SECOND / 2
+    assert monitor_policy(LIMIT, Notifier()).every == SECOND
+    assert monitor_policy(SECOND, Notifier()).every == SECOND / 10
+    assert monitor_policy(LIMIT, Notifier("/run/x", 2 * SECOND)).every == SECOND / 2
 
 
 async def test_process_that_is_too_large_or_too_old_is_recycled_once(clock: FakeClock) -> None:
@@ -204,7 +204,7 @@ async def test_watchdog_thread_runs_while_the_event_loop_is_blocked(
 
     supervisor = Supervisor(SystemClock(), events)
     supervisor.add(FunctionLoop("beat", beat), LoopPolicy(every=SECOND / 100, stuck_after=SECOND * 10))
-    thread = WatchdogThread(supervisor)
+    thread = WatchdogThread(supervisor, close=beat)
     thread.begin()
     for _ in range(3):  # blocks this event loop
         ticked.clear()
@@ -246,9 +246,9 @@ def test_main_thread_comes_first_and_the_first_line_gives_the_reason() -> None:
         "Thread 0x2 (most recent call first):",
         "  main",
     ]
-    assert reason_of_dump(dump) is Reason.BLOCKED
-    assert reason_of_dump("Fatal Python error: Aborted\n\nThread …") is Reason.STALLED
-    assert reason_of_dump("Fatal Python error: Segmentation fault\n") is Reason.CRASHED
+    assert reason_of_dump(dump) is RestartReason.BLOCKED
+    assert reason_of_dump("Fatal Python error: Aborted\n\nThread …") is RestartReason.STALLED
+    assert reason_of_dump("Fatal Python error: Segmentation fault\n") is RestartReason.CRASHED
 
 
 async def test_task_stack_reaches_the_innermost_await() -> None:

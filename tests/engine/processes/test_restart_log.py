@@ -1,6 +1,7 @@
 """A parent records the ends of its children on both databases: late if necessary, and without blocking the parent."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import pytest
@@ -9,8 +10,8 @@ from batuta.health import checks
 from batuta.health.finding import Severity
 from batuta.kernel.errors import StoreReplaced, StoreUnavailable
 from batuta.kernel.ids import Ids
-from batuta.processes.restarts import NewRestart, Reason
-from batuta.processes.tree import MOST, RestartLog
+from batuta.processes.restarts import NewRestart, Restart, RestartReason
+from batuta.processes.tree import MOST_PENDING, RestartLog, Stall
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.processes import SqlBeats, SqlRestarts
 from batuta.supervise.loop import Again, Idle
@@ -43,9 +44,12 @@ class Parent:
             raise StoreReplaced(where="here", what="replaced")
         return await self.restarts.add(restart, now=now)
 
+    async def since(self, since: datetime, *, limit: int = 100) -> Sequence[Restart]:
+        return await self.restarts.since(since, limit=limit)
+
     def note(self, pid: int, times: int = 1) -> None:
-        facts = {"worker_name": "worker", "reason": Reason.CRASHED, "detail": "exit code 3", "host": "here"}
-        self.restart_log.record_restart(NewRestart(**facts, pid=pid, restarts_in_window=times))  # type: ignore[arg-type]
+        facts = {"worker_name": "worker", "reason": RestartReason.CRASHED, "detail": "exit code 3", "host": "here"}
+        self.restart_log.record(NewRestart(**facts, pid=pid, restarts_in_window=times))  # type: ignore[arg-type]
 
     async def written(self) -> list[tuple[int, datetime]]:
         rows = await self.restarts.since(datetime.min.replace(year=2000, tzinfo=self.clock.now().tzinfo), limit=1000)
@@ -82,7 +86,7 @@ async def test_replaced_database_file_is_opened_again(parent: Parent) -> None:
 
 async def test_parent_records_the_stall_of_a_silent_child(parent: Parent, clock: FakeClock) -> None:
     await parent.beats.beat("here:7:a", "worker", {"heartbeat": {}}, now=clock.now(), host="here", pid=7)
-    parent.restart_log.record_stall("here", 7)
+    parent.restart_log.record(Stall("here", 7))
     await parent.restart_log.tick()
     assert not await parent.beats.record_stall(host="here", pid=8)
 
@@ -101,12 +105,12 @@ async def test_outage_loses_no_end_and_keeps_its_time(parent: Parent) -> None:
 
 
 async def test_endless_outage_keeps_the_newest_ends(parent: Parent) -> None:
-    for pid in range(1, MOST + 11):
+    for pid in range(1, MOST_PENDING + 11):
         parent.note(pid)
-    for _ in range(MOST):
+    for _ in range(MOST_PENDING):
         await parent.restart_log.tick()
     assert await parent.restart_log.tick() == Idle()
-    assert {pid for pid, _ in await parent.written()} == set(range(11, MOST + 11))
+    assert {pid for pid, _ in await parent.written()} == set(range(11, MOST_PENDING + 11))
 
 
 async def test_end_that_cannot_be_written_does_not_block_the_shutdown(parent: Parent) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from batuta.engine.batuta import Batuta
 from batuta.kernel.ids import Ids
-from batuta.processes.restarts import NewRestart, Reason
+from batuta.processes.restarts import NewRestart, RestartReason
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.processes import LONGEST_STACK, SqlBeats, SqlRestarts
 from batuta.supervise.retention import Pruner
@@ -21,14 +21,15 @@ def restarts(database: Database, ids: Ids) -> SqlRestarts:
 
 
 def of_process(pid: int = 7, **more: object) -> NewRestart:
-    facts: dict[str, object] = {"worker_name": "worker", "reason": Reason.STALLED, "detail": "silent for 31 s"}
+    facts: dict[str, object] = {"worker_name": "worker", "reason": RestartReason.STALLED, "detail": "silent for 31 s"}
     return NewRestart(**{**facts, "host": "here", "pid": pid, **more})  # type: ignore[arg-type]
 
 
 async def test_restart_reads_back_as_stored_newest_first(restarts: SqlRestarts, clock: FakeClock) -> None:
     start = clock.now()
     first = await restarts.add(
-        of_process(worker_id="here:7:a", loop="outbound", reason=Reason.STUCK, stack="File a.py, line 1"), now=start
+        of_process(worker_id="here:7:a", loop="outbound", reason=RestartReason.STUCK, stack="File a.py, line 1"),
+        now=start,
     )
     clock.step(MINUTE)
     second = await restarts.add(of_process(exit_code=-9, restarts_in_window=3), now=clock.now())

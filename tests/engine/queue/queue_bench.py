@@ -10,12 +10,12 @@ from batuta.kernel.leases import LeaseHolder
 from batuta.queue.handler import ItemHandler
 from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease, NewItem
-from batuta.queue.lease_keeper import LeaseKeeper
 from batuta.queue.outcome import Done, after_seconds
 from batuta.queue.worker import Worker, WorkerPolicy
 from batuta.stores.sql.controls import SqlSwitches
 from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.supervise.lease_keeper import LeaseKeeper
 from batuta.supervise.loop import Idle, Pace
 from batuta.tasks.registry import TASKS
 from batuta.testing import EventRecorder, FakeClock
@@ -41,7 +41,7 @@ class Bench:
         store = self.store if queue == "default" else self._queue(queue)
         made = WorkerPolicy(**policy)
         worker = Worker(queue, store, find, lease_holder, made, self.clock, self.events, isolation=isolation)
-        self.keeper = LeaseKeeper(lease_holder, self.clock)  # of the most recent worker
+        self.keeper = LeaseKeeper(LEASE, self.clock)  # of the most recent worker
         self.keeper.add(worker)
         return worker
 

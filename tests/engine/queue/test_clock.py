@@ -17,7 +17,7 @@ from batuta.supervise.loop import Idle
 from batuta.tasks.registry import Task, TaskRegistry
 from batuta.tasks.service import TaskService
 from batuta.testing import EventRecorder
-from batuta.testing.contracts.queue import ANN
+from tests.engine.queue.contract import ANN
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 SKEWS = [HOUR, -HOUR, timedelta(days=40)]

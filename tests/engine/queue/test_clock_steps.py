@@ -15,7 +15,7 @@ from batuta.stores.sql.database import AsJson, Database
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS
 from batuta.testing import EventRecorder, FakeClock
-from batuta.testing.contracts.queue import ANN, BEN, ITEM_LEASE, SECOND
+from tests.engine.queue.contract import ANN, BEN, ITEM_LEASE, SECOND
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 ITEM = NewItem(values={"name": "f", "args": AsJson([[], {}])})

@@ -8,7 +8,7 @@ import pytest
 
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import CancelIgnored
-from batuta.kernel.events import ItemOverdue, TaskDeaf
+from batuta.kernel.events import ItemOverdue, TaskUncancellable
 from batuta.testing import EventRecorder
 from batuta.testing.clock import settle
 from tests.pacing import PacedClock
@@ -60,9 +60,9 @@ async def test_ignored_cancellation_settles_the_item_and_ends_the_process(
     deaf = await work.enqueue("deaf")
     neighbour = await work.enqueue("neighbour", 22)
     running = asyncio.create_task(work.supervisor().run(asyncio.Event(), GRACE))
-    await advance_until(clock, lambda: events.of(TaskDeaf))
+    await advance_until(clock, lambda: events.of(TaskUncancellable))
     assert [each.item for each in events.of(ItemOverdue)] == [deaf]
-    (event,) = events.of(TaskDeaf)
+    (event,) = events.of(TaskUncancellable)
     assert (event.loop, event.what) == ("worker:default", f"item {deaf}")
     assert "in deaf" in event.stack
     await advance_until(clock, running.done)

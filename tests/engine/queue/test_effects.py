@@ -168,7 +168,7 @@ BAD: dict[str, tuple[Body, str]] = {
 async def test_programming_error_in_an_effect_fails_the_item_once(setup: EffectSetup, kind: str) -> None:
     setup.effect, name = BAD[kind]
     id = await setup.work.enqueue("conta")
-    assert await setup.ends(id) == ("failed", f"{name} while it was settled; the log has the traceback")
+    assert await setup.ends(id) == ("failed", f"{name} while the outcome was written; the log has the traceback")
     assert setup.effects == 1
     await setup.assert_worker_works()
 
@@ -188,7 +188,10 @@ async def test_concurrent_statements_in_an_effect_fail_the_item(setup: EffectSet
 
     setup.effect = at_once
     id = await setup.work.enqueue("conta")
-    assert await setup.ends(id) == ("failed", "ConcurrentStatements while it was settled; the log has the traceback")
+    assert await setup.ends(id) == (
+        "failed",
+        "ConcurrentStatements while the outcome was written; the log has the traceback",
+    )
     assert setup.effects == 1
 
 

@@ -18,7 +18,7 @@ from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS
 from batuta.testing import FakeClock
-from batuta.testing.contracts.queue import ANN, DONE, ITEM_LEASE, SECOND
+from tests.engine.queue.contract import ANN, DONE, ITEM_LEASE, SECOND
 
 LOCK = in_dialect(query_of("lock", "SELECT id FROM tasks WHERE id = :id FOR UPDATE", writes=True), "postgres")
 ITEM = NewItem(values={"name": "f", "args": AsJson([[], {}])})

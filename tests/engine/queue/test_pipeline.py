@@ -399,7 +399,7 @@ async def test_refused_statement_fails_only_its_own_item(line: Line) -> None:
     assert await written(line) == ["m0", "m1", "m2", "m4", "m5"]
     (waiting,) = [row for row in await line.rows() if row["estagio"] == "pendente"]
     assert (waiting["chave"], waiting["tentativas"]) == ("m3", 1)
-    assert "while it was settled" in waiting["ultimo_erro"]
+    assert "while the outcome was written" in waiting["ultimo_erro"]
     line.handlers["pendente"] = inserting(line, {"m3": "UTI"})
     line.clock.step(timedelta(minutes=2))
     await line.run()

@@ -16,7 +16,7 @@ from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS
 from batuta.testing import EventRecorder, FakeClock
-from batuta.testing.contracts.queue import ANN, BEN, ITEM_LEASE, SECOND, QueueContract, QueueFixture
+from tests.engine.queue.contract import ANN, BEN, ITEM_LEASE, SECOND, QueueContract, QueueFixture
 from tests.plans.test_hot_statements import FILL, WORDS
 
 FILA = QueueTable(

@@ -104,7 +104,10 @@ async def test_settlement_refused_by_the_table_fails_only_its_own_item(bench: Be
     first, *others = await bench.put("odd", "fine", "fine")
     await bench.works(bench.worker())
     row = await bench.row(first)
-    assert (row["status"], row["error"]) == ("failed", "StoreConflict while it was settled; the log has the traceback")
+    assert (row["status"], row["error"]) == (
+        "failed",
+        "StoreConflict while the outcome was written; the log has the traceback",
+    )
     assert [(await bench.row(id))["status"] for id in others] == ["complete", "complete"]
 
 

@@ -116,10 +116,10 @@ def test_ending_without_details_keeps_its_status_and_notes_the_refusal() -> None
     less = without_details(ending)
     assert (less.status, less.response_code, less.items, less.result) == (Status.SUCCESS, 200, None, None)
     assert is_partial(less.reason)
-    assert less.reason == "partial: n?o; the database refused the rest of what it said"
+    assert less.reason == "partial: n?o; the database refused the rest of the answer"
     failed = without_details(Ending(status=Status.ERROR, error="é" * LONGEST_ERROR))
-    assert (failed.error or "").endswith("; the database refused the rest of what it said")
+    assert (failed.error or "").endswith("; the database refused the rest of the answer")
     assert len(failed.error or "") == LONGEST_ERROR
     assert failed.reason is None
     quiet = without_details(Ending(status=Status.SUCCESS))
-    assert quiet.reason == "the database refused the rest of what it said"
+    assert quiet.reason == "the database refused the rest of the answer"

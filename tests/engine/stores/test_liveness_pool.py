@@ -13,11 +13,11 @@ from batuta.dispatch.scheduler import RUN_LEASE
 from batuta.engine.batuta import QUEUE_LEASE
 from batuta.health.aggregator import State, look
 from batuta.kernel.errors import InvalidSetting
-from batuta.kernel.leases import LeaseHolder
+from batuta.kernel.leases import LeaseHolder, Renewed
 from batuta.queue.item import ItemState
 from batuta.queue.outcome import Settlement
 from batuta.runlog.execution import Ending, Opening, Registration, Status, Trigger
-from batuta.runlog.log import Closing, Decisions, Ledger, RunsRenewed
+from batuta.runlog.log import Closing, Decisions, Ledger
 from batuta.stores import liveness_limits
 from batuta.stores.sql.queries import in_dialect, query_of
 from tests.engine.dispatch.scheduling import register
@@ -96,7 +96,7 @@ async def test_busy_pool_delays_no_part_of_a_run(work: Batuta) -> None:
     async with all_connections_taken(work), asyncio.timeout(WITHIN):
         await log.controls()
         opened = await log.open_due([JOB.job], SCHEDULER, decide)
-        assert await log.renew(opened.started, SCHEDULER) == RunsRenewed()
+        assert await log.renew(opened.started, SCHEDULER) == Renewed()
         assert list(await log.silent(SCHEDULER, [JOB.job], 10)) == []
         assert await log.close(opened.started[0], Ending(status=Status.SUCCESS)) is Closing.WRITTEN
 

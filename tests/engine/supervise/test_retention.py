@@ -4,7 +4,7 @@ import pytest
 
 from batuta.kernel.errors import StoreUnavailable
 from batuta.supervise.loop import Again, Idle
-from batuta.supervise.retention import BATCH, Pruned, Pruner, Retention, prune_all
+from batuta.supervise.retention import PRUNE_BATCH, Pruned, Pruner, Retention, prune_all
 
 
 class Table:
@@ -25,7 +25,7 @@ def retentions(*tables: Table) -> list[Retention]:
 
 
 async def test_tick_deletes_a_batch_of_each_table_and_repeats_while_one_is_full() -> None:
-    small, large = Table(3), Table(BATCH + 1)
+    small, large = Table(3), Table(PRUNE_BATCH + 1)
     pruner = Pruner(retentions(small, large))
     assert await pruner.tick() == Again()
     assert (small.rows, large.rows) == (0, 1)
@@ -48,13 +48,13 @@ async def test_table_that_cannot_be_pruned_does_not_block_the_others() -> None:
 
 
 async def test_run_prunes_every_table_until_nothing_is_left() -> None:
-    first, second = Table(2 * BATCH + 1), Table(1)
+    first, second = Table(2 * PRUNE_BATCH + 1), Table(1)
     assert await prune_all(retentions(first, second), lambda: True) == Pruned(
-        {"table_0": 2 * BATCH + 1, "table_1": 1}, is_all=True
+        {"table_0": 2 * PRUNE_BATCH + 1, "table_1": 1}, is_all=True
     )
 
 
 async def test_run_ends_at_its_deadline_but_deletes_a_batch_first() -> None:
-    first, second = Table(BATCH + 1), Table(1)
-    assert await prune_all(retentions(first, second), lambda: False) == Pruned({"table_0": BATCH}, is_all=False)
+    first, second = Table(PRUNE_BATCH + 1), Table(1)
+    assert await prune_all(retentions(first, second), lambda: False) == Pruned({"table_0": PRUNE_BATCH}, is_all=False)
     assert (first.rows, second.rows) == (1, 1)

@@ -10,7 +10,7 @@ from batuta.kernel.errors import CancelIgnored
 from batuta.kernel.events import LoopEnded, LoopFailed, ShutdownPhase
 from batuta.processes.heartbeat import Status, status_of
 from batuta.supervise.loop import FunctionLoop, Idle, LoopPolicy, Pace, Wakeup, loop_of
-from batuta.supervise.shutdown import MARGIN, Phase, Shutdown
+from batuta.supervise.shutdown import EXIT_MARGIN, Phase, Shutdown
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
@@ -199,7 +199,7 @@ async def test_endless_ticks_and_drains_take_the_grace_period_and_a_small_margin
     stopped = Stopped(supervisor, clock)
     await stopped.ask()
     took = await stopped.took()
-    assert GRACE.total_seconds() <= took <= (GRACE + MARGIN / 2).total_seconds()
+    assert GRACE.total_seconds() <= took <= (GRACE + EXIT_MARGIN / 2).total_seconds()
     assert not any(ended.drained for ended in events.of(LoopEnded))
 
 

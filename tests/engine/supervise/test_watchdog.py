@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from batuta.kernel.errors import CancelIgnored, InvalidLoop, InvalidName, LoopGaveUp
-from batuta.kernel.events import LoopAbandoned, LoopEnded, LoopRecovered, LoopRestarted, LoopStuck, TaskDeaf
+from batuta.kernel.events import LoopAbandoned, LoopEnded, LoopRecovered, LoopRestarted, LoopStuck, TaskUncancellable
 from batuta.stores.connections import ObservedDatabase
 from batuta.stores.sql.queries import query_of
 from batuta.supervise.loop import FunctionLoop, Idle, LoopPolicy, bind, loop_of, note_progress, policy_in_seconds
@@ -153,8 +153,8 @@ async def test_ignored_cancellation_lets_the_others_drain_and_ends_the_process(
     supervisor.add(FunctionLoop("neighbour", neighbour.tick), WATCHED)
     task = asyncio.create_task(supervisor.run(asyncio.Event(), GRACE))
     await clock.advance(MINUTE + 10 * SECOND)  # time for two cancellations
-    assert [each.loop for each in events.of(TaskDeaf)] == ["deaf"]
-    assert "in swallows" in events.of(TaskDeaf)[0].stack
+    assert [each.loop for each in events.of(TaskUncancellable)] == ["deaf"]
+    assert "in swallows" in events.of(TaskUncancellable)[0].stack
     await clock.advance(2 * GRACE)
     with pytest.raises(CancelIgnored, match="deaf ignores its cancellation"):
         await task

@@ -27,7 +27,7 @@ def a_run(clock: FakeClock | SystemClock) -> Run:
     execution = Execution(
         id="e-1", job="teste", category="c", scheduled_for=now, trigger=Trigger.SCHEDULE, attempt=1, started_at=now
     )
-    return Run(execution=execution, deadline=now + MINUTE, timeout=MINUTE, grace=timedelta(0))
+    return Run(execution=execution, deadline=now + MINUTE, timeout=MINUTE, grace=timedelta(0), why_not=nothing_holds)
 
 
 async def delivered(function: Callable[..., Any], clock: FakeClock | None = None) -> Ending:
@@ -55,6 +55,10 @@ async def test_job_that_raises_system_exit_only_fails(kind: type[BaseException])
         with pytest.raises(ExitRefused) as failed:
             await delivered(function)
         assert name_of(failed.value) == kind.__name__
+
+
+async def nothing_holds() -> None:
+    return None
 
 
 async def test_job_that_cancels_its_own_task_only_fails() -> None:

@@ -53,10 +53,17 @@ def says(status: int, body: object, kind: str = "application/json") -> Handler:
 def a_run(clock: Clock, *, timeout: float = 5, grace: float = 0.0, **params: str) -> Run:
     now = clock.now()
     execution = Execution(
-        id="e-1", job="teste", category="c", scheduled_for=now, trigger=Trigger.SCHEDULE, attempt=1, started_at=now
-    )
+        id="e-1", job="teste", category="c", scheduled_for=now, trigger=Trigger.SCHEDULE, attempt=1, started_at=now,
+        params=params,
+    )  # fmt: skip
     limit = timedelta(seconds=timeout)
-    return Run(execution=execution, deadline=now + limit, timeout=limit, grace=timedelta(seconds=grace), params=params)
+    return Run(
+        execution=execution, deadline=now + limit, timeout=limit, grace=timedelta(seconds=grace), why_not=nothing_holds
+    )
+
+
+async def nothing_holds() -> None:
+    return None
 
 
 async def delivered(url: str, *, token: str | None = None, timeout: float = 5, grace: float = 0) -> Ending:
@@ -74,8 +81,8 @@ async def delivered(url: str, *, token: str | None = None, timeout: float = 5, g
         (200, {"status": "ok", "items_processed": 7}, (Status.SUCCESS, 200, None, None, 7)),
         (200, {"status": "partial", "items_processed": 3, "reason": "two"}, (Status.SUCCESS, 200, None, "partial: two", 3)),
         (200, {"status": "skipped", "reason": "not implemented yet"}, (Status.SKIPPED, 200, None, "not implemented yet", None)),
-        (200, {"status": "error", "error": "no chip"}, (Status.ERROR, 200, "the endpoint says error: no chip", None, None)),
-        (200, {"status": "whatever"}, (Status.ERROR, 200, "the endpoint says error", None, None)),
+        (200, {"status": "error", "error": "no chip"}, (Status.ERROR, 200, "the endpoint reported an error: no chip", None, None)),
+        (200, {"status": "whatever"}, (Status.ERROR, 200, "the endpoint reported an error", None, None)),
         (200, b"", (Status.SUCCESS, 200, None, None, None)),
         (204, b"\n", (Status.SUCCESS, 204, None, None, None)),
         (200, {"processados": 9}, (Status.SUCCESS, 200, None, None, None)),  # only the agreed field counts
@@ -83,7 +90,7 @@ async def delivered(url: str, *, token: str | None = None, timeout: float = 5, g
         (429, {"detail": "slow down"}, (Status.ERROR, 429, "429 Too Many Requests: slow down", None, None)),
         (500, {"status": "error", "error": "boom"}, (Status.ERROR, 500, "HTTP 500: boom", None, None)),
         (503, b"", (Status.ERROR, 503, "HTTP 503", None, None)),
-        (504, {"status": "error"}, (Status.TIMEOUT, 504, "it did not answer by its deadline", None, None)),
+        (504, {"status": "error"}, (Status.TIMEOUT, 504, "it did not answer before its deadline", None, None)),
         (302, b"", (Status.ERROR, 302, "HTTP 302", None, None)),
         (422, {"detail": [{"input": "5511987654321"}]}, (Status.ERROR, 422, "HTTP 422", None, None)),
         (500, b"<html>oops</html>", (Status.ERROR, 500, "HTTP 500", None, None)),
@@ -171,7 +178,7 @@ async def test_endpoint_that_never_answers_is_a_timeout() -> None:
 
     async with server(handler) as url:
         ending = await delivered(url, timeout=0.2)
-    assert (ending.status, ending.error) == (Status.TIMEOUT, "it did not answer by its deadline")
+    assert (ending.status, ending.error) == (Status.TIMEOUT, "it did not answer before its deadline")
 
 
 async def test_target_polls_a_run_that_is_still_in_progress_at_the_endpoint() -> None:

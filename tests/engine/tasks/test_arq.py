@@ -2,7 +2,9 @@
 
 import asyncio
 import gc
+import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -27,6 +29,7 @@ from batuta import Batuta, Failed
 from batuta.health import checks
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import ConfigError
+from batuta.kernel.events import CallRejected
 from batuta.kernel.json import Json
 from batuta.kernel.leases import LeaseHolder
 from batuta.queue.item import Lease
@@ -35,7 +38,7 @@ from batuta.queue.outcome import settle as settlement
 from batuta.stores.arq import ARQ_RUNNER, calls
 from batuta.stores.arq import relay as relaying
 from batuta.stores.arq.relay import ArqRelay
-from batuta.stores.arq.runner import ArqRunner, Here
+from batuta.stores.arq.runner import ArqRunner, RunnerContext
 from batuta.supervise.loop import Idle
 from batuta.tasks.registry import Task, TaskContext
 from batuta.testing import EventRecorder, FakeClock
@@ -446,6 +449,7 @@ async def test_up_starts_a_worker_that_runs_the_tasks_of_an_import(tmp_path: Pat
         await importacao.importar(xlsx([HEADER, patient(1)]), "a.xlsx", by="alguém")
         (role,) = [each for each in build(settings).work.extension.roles if each.name == "arq"]
         assert role.in_up
+        assert role.run is not None
         stop = asyncio.Event()
         running = asyncio.ensure_future(role.run(stop))
         async with asyncio.timeout(120):
@@ -459,6 +463,54 @@ async def test_up_starts_a_worker_that_runs_the_tasks_of_an_import(tmp_path: Pat
         assert ARQ_RUNNER not in (await work.beats.read_signs(within=timedelta(hours=1))).living_loops
     own = Settings.model_validate({"database_url": url})
     assert "arq" not in [each.name for each in build(own).work.extension.roles]
+
+
+class Planted:
+    """A pickle that creates a file when it is loaded."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Path.touch, (self.file,))
+
+
+async def test_pickles_in_redis_are_rejected_and_reported_and_run_nothing(
+    tmp_path: Path, redis_url: str, events: EventRecorder
+) -> None:
+    file = tmp_path / "executed"
+    values = {"database_url": f"sqlite:///{tmp_path}/julia.db", "tasks_backend": "arq", "redis_url": redis_url}
+    julia = build(Settings.model_validate(values))
+    julia.work.events.subscribe(events)
+    async with redis_at(redis_url) as redis, julia.work:
+        await redis.flushdb()
+        await redis.set(job_key_prefix + "planted", pickle.dumps(Planted(file)))
+        await redis.zadd(default_queue_name, {"planted": 1})
+        await julia.appointments.importacao.importar(xlsx([HEADER, patient(1)]), "a.xlsx", by="alguém")
+        (role,) = [each for each in julia.work.extension.roles if each.name == "arq"]
+        assert role.run is not None
+        stop = asyncio.Event()
+        running = asyncio.ensure_future(role.run(stop))
+        async with asyncio.timeout(120):
+            while not events.of(CallRejected) or (await julia.appointments.agendamentos.contagem())["completed"] < 1:
+                assert not running.done()
+                await julia.work.clock.sleep(0.05)
+            stop.set()
+            await running
+        assert not file.exists()
+        assert {is_json(await redis.get(key)) for key in await redis.keys("arq:result:*")} == {True}
+
+
+def is_json(data: bytes) -> bool:
+    return isinstance(json.loads(data), dict)
+
+
+def test_production_requires_a_password_of_redis() -> None:
+    closed = {"app_env": "production", "api_token": "x" * 40, "secret_key": "k" * 40, "tasks_backend": "arq"}
+    with pytest.raises(ConfigError, match="REDIS_PASSWORD"):
+        Settings.model_validate({**closed, "redis_url": "redis://127.0.0.1:6379"})
+    Settings.model_validate({**closed, "redis_url": "redis://127.0.0.1:6379", "redis_password": "p" * 32})
+    Settings.model_validate({**closed, "redis_url": "redis://:secret@127.0.0.1:6379"})
 
 
 def test_worker_without_its_redis_reports_one_sentence(tmp_path: Path) -> None:
@@ -516,8 +568,8 @@ async def test_arq_does_not_see_the_calls_that_its_worker_runs(redis_url: str) -
     async with redis_at(redis_url) as redis:
         await redis.flushdb()
         await redis.zadd(default_queue_name, {"minha": 1, "outra": 2})
-        here = Here(no_report, all_wanted, SystemClock(), Batuta("sqlite:///unused.db").events, {"minha"})
-        here.look_past(redis)
+        here = RunnerContext(no_report, all_wanted, SystemClock(), Batuta("sqlite:///unused.db").events, {"minha"})
+        here.hide_running(redis)
         asked: dict[str, Any] = {"min": float("-inf"), "max": 10, "start": 0, "num": 10}
         assert await redis.zrangebyscore(default_queue_name, **asked) == [b"outra"]
         here.under_way.clear()

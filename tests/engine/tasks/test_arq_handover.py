@@ -22,7 +22,7 @@ from batuta.queue.item import ItemState, Lease
 from batuta.queue.outcome import Done, Settlement
 from batuta.stores.arq import calls
 from batuta.stores.arq.relay import ArqRelay
-from batuta.stores.arq.runner import Here, functions
+from batuta.stores.arq.runner import RunnerContext, functions
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.queue.tasks import SqlTasks
 from batuta.tasks.registry import Task, TaskContext
@@ -220,7 +220,7 @@ async def test_superseded_call_does_not_run(redis: ArqRedis) -> None:
     async def nota(ctx: TaskContext) -> None:
         ran.append(ctx.id)
 
-    here = Here(no_progress, all_wanted, FakeClock(START), Batuta("sqlite:///unused.db").events)
+    here = RunnerContext(no_progress, all_wanted, FakeClock(START), Batuta("sqlite:///unused.db").events)
     (made,) = functions([Task(name="nota", function=nota)], here)
     new = await calls.current_call(redis, a_lease())
     for job_id in ("old", new):

@@ -18,7 +18,8 @@ from batuta import Batuta, Failed, Snooze
 from batuta.config import EngineSettings
 from batuta.kernel.errors import InvalidJob, InvalidName, PayloadTooLarge, UnknownWord
 from batuta.kernel.events import ItemCrashed, ItemsSettled, TaskThreadsStuck
-from batuta.stores.arq.runner import Here, functions
+from batuta.stores.arq.calls import encode_call
+from batuta.stores.arq.runner import RunnerContext, functions
 from batuta.stores.sql.queue.tasks import SqlTasks
 from batuta.tasks.registry import MAX_STUCK_THREADS, TaskContext, TaskStatus
 from batuta.tasks.service import ThreadWatch
@@ -61,9 +62,11 @@ async def arq_working(work: Batuta) -> AsyncIterator[None]:
         return
     pool = runner.__self__._make_client()  # type: ignore[attr-defined]
     store = SqlTasks(work.database, work.ids, work.clock, work.wakeups.wake)
-    made = functions(work.task_registry, Here(store.report_of_call, store.find_wanted, work.clock, work.events))
+    here = RunnerContext(store.report_of_call, store.find_wanted, work.clock, work.events)
     worker = Worker(
-        made,
+        functions(work.task_registry, here),
+        job_serializer=encode_call,
+        job_deserializer=here.decode_call,
         redis_pool=pool,
         poll_delay=0.01,
         max_jobs=50,
@@ -443,7 +446,7 @@ async def test_plain_function_that_never_returns_leaves_a_bounded_number_of_thre
             put_off = [each for each in statuses if each is not None and each.status == "queued"]
             assert len(put_off) == len(ids) - stuck
             assert {each.attempts for each in put_off} == {0}
-            assert all("of task presa still run in their threads" in str(each.error) for each in put_off)
+            assert all("of task presa are still running in their threads" in str(each.error) for each in put_off)
             watch = ThreadWatch(work.task_registry, work.events)
             await watch.tick()
             await watch.tick()

@@ -1,5 +1,6 @@
 """Every text, help and list is in the operator's language: Portuguese or English."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from datetime import date
@@ -15,6 +16,7 @@ from batuta.cli.program import main, tree
 from batuta.texts import HERE, LANGUAGES, Language, read_table
 from tests import ROOT
 from tests.command import Command
+from tests.julia.filled import fill_office
 
 JULIA = ("--app", "app.main:work")
 FOLDERS = (HERE, ROOT / "app" / "texts")
@@ -87,8 +89,9 @@ def test_every_list_shows_states_and_dates_in_the_language_of_the_operator(
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
     sheet = folder / "agenda.csv"
     sheet.write_bytes(planilha_de_demonstracao(date(2026, 12, 28), linhas=3))
-    for words in (("preencher-demo", "--medicos", "2"), ("agendamentos", "importar", str(sheet))):
-        assert batuta(*JULIA, *words)[0] == 0
+    assert batuta(*JULIA, "migrate")[0] == 0
+    asyncio.run(fill_office("sqlite:///julia.db", doctors=2))
+    assert batuta(*JULIA, "agendamentos", "importar", str(sheet))[0] == 0
     wrong_day = {"pt-BR": ISO_DAY, "en": BRAZILIAN_DAY}
     for language in LANGUAGES:
         for command in LISTS:

@@ -1,5 +1,6 @@
 import re
 import string
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ def classes(kind: type[BatutaError]) -> list[type[BatutaError]]:
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
 def test_both_languages_have_the_same_keys_and_facts(folder: Path) -> None:
     portuguese, english = (read_table(folder, language) for language in LANGUAGES)
-    shared = {key for key in portuguese if not key.startswith(("error.", "reason."))}
+    shared = {key for key in portuguese if not key.startswith(("error.", "reason.", "operation."))}
     assert shared == set(english)
     assert {key: placeholders(portuguese[key]) for key in shared} == {key: placeholders(english[key]) for key in shared}
 
@@ -90,3 +91,13 @@ def test_count_is_shown_with_separators_of_thousands() -> None:
     assert Texts("pt-BR")("cli.queue.rehomed", count=1234, **facts) == "1.234 itens movidos de default para other"
     assert Texts("pt-BR")("cli.queue.rehomed", count=1, **facts) == "1 item movido de default para other"
     assert Texts("en")("cli.queue.rehomed", count=1234, **facts) == "1,234 items moved from default to other"
+
+
+def test_durations_have_one_format_each() -> None:
+    portuguese, english = Texts("pt-BR"), Texts("en")
+    limits = [timedelta(seconds=1.5), timedelta(minutes=45), timedelta(minutes=90), timedelta(hours=25)]
+    assert [portuguese.span(each) for each in limits] == ["1,5 s", "45 min", "1 h 30 min", "1 d 1 h"]
+    assert english.span(limits[0]) == "1.5 s"
+    ages = [timedelta(seconds=-5), timedelta(seconds=59), timedelta(minutes=90), timedelta(days=3)]
+    assert [portuguese.about(each) for each in ages] == ["0 s", "59 s", "90 min", "3 d"]
+    assert [portuguese.took(ms) for ms in (7, 1234, 61_000)] == ["7 ms", "1,2 s", "1 min 1 s"]

@@ -1,4 +1,4 @@
-"""The api role over a real socket: it drains and releases its port."""
+"""The api role: it drains and releases its port, and denies access by default."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import httpx2
 import pytest
+from fastapi import APIRouter
 
 from batuta import Batuta
 from batuta.config import EngineSettings, load_settings
@@ -68,3 +69,23 @@ async def test_request_that_does_not_finish_is_cut_off_and_its_work_released(wor
     await work.receiver.receive(
         found, {}, key="k", deadline=None
     )  # not Busy: the next call need not wait for the lease
+
+
+async def test_plain_route_of_an_application_needs_a_token_too(work_url: str) -> None:
+    plain, reached = APIRouter(), []
+
+    @plain.post("/own")
+    async def own() -> None:
+        reached.append("own")
+
+    work = Batuta(work_url)
+    api = create_api(work, load_settings(EngineSettings, {"API_TOKEN": "t" * 40}), routers=[plain])
+    async with work:
+        transport = httpx2.ASGITransport(app=api, client=("203.0.113.9", 5000))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            answers = [
+                await client.post("/own"),
+                await client.post("/own", headers={"Authorization": "Bearer " + "t" * 40}),
+            ]
+    assert [answer.status_code for answer in answers] == [401, 200]
+    assert reached == ["own"]

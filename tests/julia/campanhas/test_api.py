@@ -1,11 +1,13 @@
 """Campaigns for a manager: over HTTP, in the terminal, and through the whole system to a simulated phone."""
 
+import asyncio
 import contextlib
 import json
 import re
 import sqlite3
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,14 @@ from app.contexts.campanhas.model import TipoDeCampanha
 from app.contexts.campanhas.service import NovaCampanha
 from app.contexts.mensagens.regras import WINDOW_OF
 from batuta.access import Scope, mint
+from batuta.kernel.clock import SystemClock
+from batuta.stores import connect
 from batuta.testing.clock import FastClock
 from simulador.evolution import DEFAULT_INSTANCE
 from tests.command import Command
 from tests.end_to_end.test_whatsapp import QUICK, everything, until
 from tests.julia.campanhas.test_service import OPEN, TRUSTED
+from tests.julia.filled import ZONE, fill_office
 from tests.julia.tables import add_chip, add_doctor, rows, write
 from tests.julia.web.test_api import Julia, open_julia
 
@@ -194,12 +199,12 @@ def test_command_creates_schedules_pauses_resumes_cancels_and_shows(
     at = ("campanhas", "agendar", "1", "--para", "07/01/2030 14:00")
     code, _, err = batuta(*JULIA, *at)
     assert (code, "no doctor fits the audience of campaign 1" in err) == (1, True)
-    assert batuta(*JULIA, "preencher-demo")[0] == 0
+    asyncio.run(fill_office("sqlite:///julia.db"))
     with contextlib.closing(sqlite3.connect("julia.db")) as database, database:
         database.execute("UPDATE clientes SET especialidade = 'Pediatria'")
     code, out, _ = batuta(*JULIA, *at)
     assert code == 0
-    assert re.match(r"campaign 1 is scheduled, expected recipients: 5\nexcluded: ", out), out
+    assert re.match(r"campaign 1 is scheduled; expected recipients: 5\nexcluded: ", out), out
     document = json.loads(batuta(*JULIA, "campanhas", "ver", "1", "--json")[1])
     assert document["agendar_para"] == "2030-01-07T14:00:00-03:00"
     assert document["audience_filters"] == {"especialidades": ["Pediatria", "Ortopedia"], "quantidade_alvo": 5}
@@ -209,6 +214,42 @@ def test_command_creates_schedules_pauses_resumes_cancels_and_shows(
     assert "campaign 1 Março (offer): cancelled" in out
     assert "recipients 0, queued 0 (waiting 0), sent 0" in out
     assert "Março" in batuta(*JULIA, "campanhas", "listar")[1]
+
+
+def test_command_and_api_say_why_a_due_campaign_waits(
+    database_url: str, folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A closed window and a pause of all campaigns are two reasons; the campaign says the one that applies."""
+    monkeypatch.setenv("DATABASE_URL", database_url)
+    asyncio.run(fill_office(database_url))
+    due = datetime.now(ZONE) - timedelta(minutes=1)
+    asyncio.run(_schedule(database_url, due))
+    assert batuta(*JULIA, "schedule", "use", "janelas")[0] == 0
+    elsewhere = (due + timedelta(hours=12)).strftime("%H:%M")
+    assert batuta(*JULIA, "windows", "set", "tarde", elsewhere, "--minutes", "60", "--days", "0-6")[0] == 0
+    assert "waiting: outside the campaign's window" in batuta(*JULIA, "campanhas", "ver", "2")[1]
+    assert "aguardando: fora da janela da campanha" in batuta("--lang", "pt-BR", *JULIA[:2], "campanhas", "ver", "2")[1]
+    assert asyncio.run(_reason(database_url)) == "outside the campaign's window"
+    assert batuta(*JULIA, "pause", "campanhas", "--reason", "teste")[0] == 0
+    assert "waiting: switch campaigns.enabled is off" in batuta(*JULIA, "campanhas", "ver", "2")[1]
+    assert "campaigns.enabled" in str(asyncio.run(_reason(database_url)))
+
+
+async def _schedule(url: str, at: datetime) -> None:
+    database = connect(url, SystemClock())
+    await database.open()
+    await write(database, "UPDATE campanhas SET agendar_para = :at WHERE id = 2", at=at)
+    await database.close()
+
+
+async def _reason(url: str) -> Any:
+    """Read the reason over HTTP."""
+    julia = await open_julia(url)
+    try:
+        answer = await julia.ask("GET", "/campanhas/2", headers={"Accept-Language": "en"})
+        return answer.json()["espera"]
+    finally:
+        await julia.work.close()
 
 
 def test_command_reports_a_refusal_in_one_sentence(

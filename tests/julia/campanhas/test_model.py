@@ -139,7 +139,7 @@ def test_text_with_an_unfillable_placeholder_is_refused(corpo: str | None, error
         campos(corpo)
 
 
-def test_every_specialty_and_region_counts_whatever_its_accents() -> None:
+def test_every_specialty_and_region_counts_with_and_without_accents() -> None:
     filtros = filtros_de({"especialidades": ["pediatria", "CLINICA MEDICA"], "regioes": ["sp", "Niteroi"]})
     present = [
         Lugar("Pediatria", "São Paulo", "SP"),

@@ -430,7 +430,7 @@ async def test_resume_wakes_senders_here_and_in_other_processes(office: Office) 
     await office.campanhas.pausar(id, by="ana")
     here, heard = Wakeup(), asyncio.Event()
     office.work.wakeups.add(FILA_MENSAGENS.name, here)
-    elsewhere = office.work.observability.another()
+    elsewhere = office.work.connections.aside()
     await elsewhere.open()
     listener = await elsewhere.listen(lambda name: heard.set() if name in (None, FILA_MENSAGENS.name) else None)
     try:
@@ -445,7 +445,7 @@ async def test_resume_wakes_senders_here_and_in_other_processes(office: Office) 
         await elsewhere.close()
 
 
-async def test_resume_does_not_hurry_messages_that_wait_for_another_reason(office: Office) -> None:
+async def test_resume_does_not_release_messages_that_wait_for_another_reason(office: Office) -> None:
     await office.doctor(0)
     id = await office.campaign()
     await office.starts()
@@ -533,7 +533,7 @@ async def test_cancel_between_two_checks_prevents_the_start(office: Office, monk
     assert (await office.status(id), await office.queued(id)) == ("cancelada", [])
 
 
-async def test_campaign_is_not_concluded_while_a_failed_message_may_have_left(office: Office) -> None:
+async def test_campaign_is_not_concluded_while_a_failed_message_may_have_been_sent(office: Office) -> None:
     await office.doctor(0)
     id = await office.campaign()
     await office.starts()
@@ -702,7 +702,7 @@ async def test_worker_starts_a_due_campaign_between_fires_unless_its_job_is_held
     await office.work.controls.use_profile("janelas", by="ana", now=office.clock.now())
     await office.doctor(0)
     id = await office.campaign(at=OPEN + 10 * MINUTE)
-    (loop,) = [loop for loop, _ in office.work._loops if loop.name == "campanhas"]
+    (loop,) = [loop for _, loop, _ in office.work._loops if loop.name == "campanhas"]
     await loop.tick()
     assert await office.status(id) == "agendada"
     await office.clock.advance(10 * MINUTE)

@@ -1,5 +1,6 @@
 """``/health/chips``, the chips' share of score and alerts, their jobs and ``batuta chips``."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -17,7 +18,8 @@ from batuta.config import load_settings
 from batuta.engine.batuta import Batuta
 from batuta.testing import FakeClock
 from tests.command import Command
-from tests.julia.tables import add_chip, write
+from tests.julia.filled import fill_office
+from tests.julia.tables import add_chip, rows, write
 
 JOBS = (
     "sincronizar-chips", "verificar-whatsapp", "atualizar-trust-scores", "snapshot-chips-diario", "resetar-contadores-chips",
@@ -127,7 +129,7 @@ def test_chips_are_listed_as_text_and_as_json(folder: Path, batuta: Command, mon
     try:
         julia = ("--app", "app.main:work")
         assert "no chip is known yet" in batuta(*julia, "chips")[1]
-        assert batuta(*julia, "preencher-demo")[0] == 0
+        asyncio.run(fill_office("sqlite:///julia.db"))
         code, said, _ = batuta(*julia, "chips", "--json")
         sender, listener = json.loads(said)["chips"]
         assert (code, sender["instance"], sender["status"], sender["trust"]) == (0, "julia-sim", "active", 90)
@@ -138,6 +140,10 @@ def test_chips_are_listed_as_text_and_as_json(folder: Path, batuta: Command, mon
         assert batuta(*julia, "chip", "julia-sim", "--status", "paused")[0] == 2
         code, said, _ = batuta(*julia, "chip", "julia-sim", "--status", "paused", "--motivo", "teste")
         assert (code, said.startswith("julia-sim: paused, sender, operation")) == (0, True)
+        since = ("chip", "julia-sim", "--em-uso-desde", "01/02/2026", "--motivo", "teste")
+        assert batuta(*julia, *since)[0] == 0
+        code, _, wrong = batuta(*julia, *since[:3], "01/02/2999", *since[4:])
+        assert (code, "in the future" in wrong) == (1, True)
         code, _, wrong = batuta(*julia, "chip", "outra", "--status", "paused", "--motivo", "teste")
         assert (code, "batuta chips" in wrong) == (1, True)
     finally:
@@ -151,3 +157,21 @@ async def test_message_of_the_page_is_in_the_language_of_the_caller(julia: Julia
         for language in ("en", "pt-BR")
     ]
     assert said == ["none of 1 chips is available", "nenhum dos 1 chips está disponível"]
+
+
+async def test_chip_is_put_into_service_over_http(julia: Julia) -> None:
+    """The age counts: a number that was in use for months gets the trust that first contacts need."""
+    await add_chip(julia.work.database, status="warming")
+    since = f"{julia.work.clock.now() - timedelta(days=60):%Y-%m-%d}"
+    decision = {"status": "active", "tipo": "julia", "fase": "operacao", "em_uso_desde": since, "motivo": "teste"}
+    answer = await julia.client.post("/api/v1/chips/julia-sim", json=decision)
+    assert (answer.status_code, answer.json()["status"]) == (200, "active"), answer.text
+    assert (await julia.client.post("/jobs/atualizar-trust-scores")).json()["status"] == "ok"
+    (chip,) = (await julia.client.get("/api/v1/chips")).json()["chips"]
+    assert (chip["trust"], chip["pode"]) == (70, ["prospectar", "followup", "responder"])
+    event = "SELECT event_props FROM business_events WHERE event_type = 'chip_alterado'"
+    (noted,) = await rows(julia.work.database, event)
+    assert (noted["event_props"]["motivo"], noted["event_props"]["em_uso_desde"]) == ("teste", since)
+    assert (await julia.client.post("/api/v1/chips/outra", json=decision)).status_code == 404
+    future = {"em_uso_desde": "2999-01-01", "motivo": "teste"}
+    assert (await julia.client.post("/api/v1/chips/julia-sim", json=future)).status_code == 409

@@ -150,7 +150,7 @@ async def test_incomplete_list_disconnects_only_instances_unknown_to_the_gateway
     assert found == [{"instance_name": "sumida", "status": "active"}]
 
 
-async def test_listener_gains_no_permission_by_any_job(chips: Chips) -> None:
+async def test_no_job_gives_a_listener_permission_to_send(chips: Chips) -> None:
     await add_chip(chips.database, "escuta", tipo="listener")
     chips.line.listed = [instance("escuta", telefone=PHONE)]
     await chips.run("sincronizar_chips")
@@ -217,7 +217,7 @@ async def test_one_failed_check_is_ignored_and_the_second_in_a_row_counts(chips:
     chips.line.state = Conexao.CLOSE
     first = await chips.run("verificar_whatsapp")
     assert isinstance(first, Partial)
-    assert "counted from the next one: julia-sim" in first.reason
+    assert "disconnected at the next one): julia-sim" in first.reason
     assert details(first)["conexao"] == "desconectado_aguardando"
     assert (await chips.chip())["evolution_connected"] is True
     # Another process, after a restart, knows of the first failure.

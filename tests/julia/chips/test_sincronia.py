@@ -61,7 +61,7 @@ def test_unknown_instance_is_new() -> None:
     assert plan([chip()], [listed(), new], {}).changes[-1] == Nova(new)
 
 
-def test_known_number_under_another_name_stays_its_chip() -> None:
+def test_known_number_under_another_name_keeps_its_chip() -> None:
     banned = chip("velho", status="banned")
     made = plan([banned], [listed("novo", telefone="551100000001"), listed("novo-2")], {})
     assert Renomeada(banned, "novo-2") in made.changes

@@ -41,7 +41,7 @@ async def test_api_boards_and_commands_share_one_instance_of_each_cache(
     assert len(made) == 1
 
 
-def test_graph_is_found_through_its_batuta(settings: Settings) -> None:
+def test_object_graph_is_found_through_its_batuta(settings: Settings) -> None:
     julia = build(settings)
     assert julia_of(julia.work) is julia
     with pytest.raises(TypeError, match=r"app\.main\.build"):

@@ -20,7 +20,9 @@ from app.contexts.comum.telefone import Address, address, chave, forms, telefone
         ("abc@s.whatsapp.net", None, Address("abc@s.whatsapp.net")),
     ],
 )  # fmt: skip
-def test_address_has_a_number_only_when_it_shows_one(jid: str, alternative: str | None, found: Address | None) -> None:
+def test_address_has_a_number_unless_the_person_hides_it(
+    jid: str, alternative: str | None, found: Address | None
+) -> None:
     assert address(jid, alternative) == found
 
 
@@ -32,7 +34,7 @@ def test_number_with_and_without_the_ninth_digit_is_the_same_line() -> None:
     assert chave("351988880001") == "351988880001"
 
 
-def test_written_text_is_a_number_or_none() -> None:
+def test_text_is_parsed_as_a_number_or_rejected() -> None:
     assert telefone_de("+55 (11) 90000-0001") == "5511900000001"
     assert telefone_de("ramal 12") is None
     assert telefone_de("1" * 16) is None

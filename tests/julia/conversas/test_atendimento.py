@@ -79,7 +79,7 @@ async def test_person_may_cancel_the_held_messages_at_the_return(office: Office,
     assert (given.mensagens, (await office.message(id))["status"]) == (1, "cancelada")
 
 
-async def test_message_of_the_person_leaves_while_the_person_leads(office: Office, doctor: str, chip: str) -> None:
+async def test_message_of_the_person_is_sent_while_the_person_leads(office: Office, doctor: str, chip: str) -> None:
     await care(office).assumir(await open_talk(office, doctor), por="ana", motivo="-")
     id = await office.put(doctor, tipo="manual")
     await office.works()
@@ -261,7 +261,7 @@ def test_commands_take_return_and_show(folder: Path, batuta: Command, monkeypatc
 
     talk = asyncio.run(prepare())
     assert batuta(*command, "assumir", talk[:18], "--motivo", "negociar")[:2] == (
-        0, f"conversa {talk}: agora é sua; mensagens da Julia retidas: 0\n",
+        0, f"conversa {talk}: agora está com você; mensagens da Julia retidas: 0\n",
     )  # fmt: skip
     assert talk in batuta(*command, "listar", "--com", "human", "--json")[1]
     shown = batuta(*command, "ver", talk)[1]

@@ -69,7 +69,7 @@ async def test_probable_opt_out_opens_one_question_and_stops_nothing(julia: Juli
         julia, "já falei que não", message_id="m2", de=Address(f"{WITHOUT_NINTH}@s.whatsapp.net", WITHOUT_NINTH)
     )
     (question,) = await julia.messages.duvidas.listar(limite=10)
-    assert (question.cliente_id, question.texto, question.regra) == (doctor, "de novo isso?", "modelo")
+    assert (question.cliente_id, question.texto, question.regra) == (doctor, "de novo isso?", "incomodo")
     events = await rows(julia.work.database, "SELECT event_type, cliente_id FROM business_events")
     assert [(row["event_type"], row["cliente_id"]) for row in events] == [("optout_provavel", doctor)]
     assert not (await one(julia.work.database, "SELECT opted_out FROM clientes"))["opted_out"]
@@ -142,7 +142,7 @@ def test_commands_list_and_decide_without_the_whole_number(
     folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "sqlite:///julia.db")
-    assert batuta(*JULIA, "conversas", "duvidas")[:2] == (0, "nenhum descadastro a decidir\n")
+    assert batuta(*JULIA, "conversas", "duvidas")[:2] == (0, "nenhum descadastro provável aguarda decisão\n")
     code, _, err = batuta(*JULIA, "conversas", "decidir", "abc", "--parar")
     assert (code, "batuta conversas duvidas" in err) == (1, True)
     code, _, err = batuta(*JULIA, "conversas", "decidir", "abc")

@@ -85,7 +85,7 @@ async def test_message_that_no_listener_answers_waits_for_a_person(julia: Julia)
     doctor = await add_doctor(julia.work.database, PHONE, now=julia.work.clock.now())
     add(julia, Listener())
     await receive(julia, "oi", message_id="m1")
-    await receive(julia, "alguém aí", message_id="m2", de=Address(f"{WITHOUT_NINTH}@s.whatsapp.net", WITHOUT_NINTH))
+    await receive(julia, "boa noite", message_id="m2", de=Address(f"{WITHOUT_NINTH}@s.whatsapp.net", WITHOUT_NINTH))
     (pending,) = await julia.messages.pendencias.listar(limite=10)
     assert (pending.cliente_id, pending.texto, pending.motivo) == (doctor, "oi", MotivoDaPendencia.SEM_RESPOSTA)
     assert (pending.mensagens, pending.telefone) == (2, PHONE)
@@ -98,7 +98,7 @@ async def test_message_of_a_stranger_and_of_a_hidden_address_wait_for_a_person(j
     assert sorted((each.telefone or "", each.cliente_id) for each in found) == [("", None), (PHONE, None)]
 
 
-async def test_opt_outs_certain_or_probable_do_not_wait_in_this_list(julia: Julia) -> None:
+async def test_certain_and_probable_opt_outs_do_not_enter_the_pending_list(julia: Julia) -> None:
     add(julia, listener := Listener())
     await receive(julia, "que saco", message_id="m1")
     await receive(julia, "PARAR", message_id="m2")
@@ -119,7 +119,7 @@ async def test_message_in_a_conversation_that_a_person_has_waits_for_that_person
     assert listener.heard[-1].com_pessoa
 
 
-async def test_answer_of_a_person_resolves_what_waits(julia: Julia) -> None:
+async def test_answer_of_a_person_resolves_the_pending_entry(julia: Julia) -> None:
     doctor = await add_doctor(julia.work.database, PHONE, now=julia.work.clock.now())
     await receive(julia, "oi")
     now = julia.work.clock.now()

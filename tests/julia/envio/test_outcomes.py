@@ -19,7 +19,7 @@ from tests.julia.envio.sending import MINUTE, OPEN, PHONE, TRUSTED, Office, doct
 from tests.julia.tables import add_chip, add_doctor, one, rows, write
 
 
-async def test_message_leaves_by_another_chip_when_one_reached_its_daily_limit(
+async def test_message_is_sent_by_another_chip_when_one_reached_its_daily_limit(
     office: Office, doctor: str, chip: str
 ) -> None:
     other = await add_chip(office.work.database, "julia-outro")
@@ -37,7 +37,7 @@ async def test_message_leaves_by_another_chip_when_one_reached_its_daily_limit(
     }
 
 
-async def test_same_answer_from_two_senders_at_once_leaves_once(
+async def test_same_answer_from_two_concurrent_senders_is_sent_once(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await write(office.work.database, "UPDATE chips SET delay_minimo_segundos = 0")
@@ -72,7 +72,7 @@ async def test_message_that_no_gateway_could_send_fails_without_resting_a_chip(
     assert await one(office.work.database, "SELECT cooldown_until FROM chips") == {"cooldown_until": None}
 
 
-async def test_old_message_waits_while_the_gateway_cannot_say_whether_it_left(
+async def test_old_message_waits_while_the_gateway_cannot_tell_whether_it_was_sent(
     office: Office, doctor: str, chip: str
 ) -> None:
     office.line.remembers = False
@@ -88,7 +88,7 @@ async def test_old_message_waits_while_the_gateway_cannot_say_whether_it_left(
     assert (await office.message(id))["status"] == "enviada"
 
 
-async def test_temporary_failure_costs_no_attempt_and_the_message_leaves_later(
+async def test_temporary_failure_costs_no_attempt_and_the_message_is_sent_later(
     office: Office, doctor: str, chip: str
 ) -> None:
     office.line.answers = [(RateLimited(timedelta(minutes=7)), False)]
@@ -102,7 +102,7 @@ async def test_temporary_failure_costs_no_attempt_and_the_message_leaves_later(
     assert (row["status"], row["outcome"]) == ("enviada", "SENT")  # not its own duplicate
 
 
-async def test_answer_leaves_before_a_campaign_message_that_waited_longer(
+async def test_answer_is_sent_before_a_campaign_message_that_waited_longer(
     office: Office, doctor: str, chip: str
 ) -> None:
     await write(office.work.database, "UPDATE chips SET delay_minimo_segundos = 0")

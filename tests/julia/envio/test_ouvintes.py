@@ -253,7 +253,7 @@ async def test_message_queued_by_a_trigger_waits_after_the_switch_changes(
     await office.works()
     row = await office.message(id)
     assert (office.line.receipts, row["status"], row["tentativas"]) == ([], "pendente", 0)
-    assert row["erro"] == f"the switch {switch} holds the messages of this automatic trigger"
+    assert row["erro"] == f"the switch {switch} holds back the messages of this automatic trigger"
     await switches.set(switch, switch != "pilot_mode", by="ana", reason="-", now=office.clock.now())
     await office.later(10 * MINUTE)
     await office.works()
@@ -292,7 +292,7 @@ async def test_offer_of_a_person_and_an_unknown_trigger_in_pilot_mode(office: Of
 # The proof of an answer to a message of the night
 
 
-async def test_answer_to_a_recorded_message_of_the_night_leaves_as_an_answer_in_the_morning(
+async def test_answer_to_a_message_of_the_night_is_sent_as_an_answer_in_the_morning(
     office: Office, doctor: str, chip: str
 ) -> None:
     await office.later(timedelta(hours=12))  # 23:00

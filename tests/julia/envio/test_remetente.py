@@ -42,7 +42,7 @@ from tests.julia.tables import add_chip, add_doctor, one, rows, write
 ANOTHER = LeaseHolder(owner="another", lease=MINUTE)
 
 
-async def test_message_leaves_once_and_every_effect_is_written(office: Office, doctor: str, chip: str) -> None:
+async def test_message_is_sent_once_and_every_effect_is_written(office: Office, doctor: str, chip: str) -> None:
     id = await office.put(doctor)
     await office.works()
     (receipt,) = office.line.receipts
@@ -206,7 +206,7 @@ async def test_line_that_is_down_proves_nothing(office: Office, doctor: str, chi
     assert len(office.line.receipts) == 1
 
 
-async def test_gateway_that_forgot_earlier_messages_proves_nothing(office: Office, doctor: str, chip: str) -> None:
+async def test_gateway_that_lost_earlier_messages_proves_nothing(office: Office, doctor: str, chip: str) -> None:
     """The gateway restarted without its store, keeps a limited history, or keeps none: its line is open in every case."""
     await office.put(doctor)
     await office.works()
@@ -314,7 +314,7 @@ async def test_finding_about_one_attempt_does_not_settle_the_next(
 
 
 @pytest.mark.parametrize("how", ["gateway", "echo", "echo at the last moment"])
-async def test_message_found_after_being_proved_absent_does_not_leave_again(
+async def test_message_found_after_being_proved_absent_is_not_sent_again(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     office.line.answers = [(Unknown("timeout"), True)]
@@ -352,7 +352,7 @@ async def test_late_finding_takes_the_message_from_the_worker_about_to_resend_it
     await office.works()
     left, office.line.receipts = office.line.receipts, []
     await office.later(3 * MINUTE)
-    (seen_by_the_slow,) = await office.registro.in_doubt(office.work.database, limit=10)
+    (seen_by_the_slow,) = await office.registro.in_doubt(office.work.database, FILA_MENSAGENS.name, limit=10)
     assert await office.reconciler.look() == 1  # another reconciler proves it absent,
     (lease,) = (
         await office.store.settle_and_claim([], LeaseHolder(owner="next", lease=5 * MINUTE), 1)
@@ -376,7 +376,7 @@ async def test_late_finding_does_not_disturb_a_send_in_progress(office: Office, 
     await office.works()
     left, office.line.receipts = office.line.receipts, []
     await office.later(3 * MINUTE)
-    (seen_by_the_slow,) = await office.registro.in_doubt(office.work.database, limit=10)
+    (seen_by_the_slow,) = await office.registro.in_doubt(office.work.database, FILA_MENSAGENS.name, limit=10)
     await office.reconciler.look()
 
     async def found_now() -> None:
@@ -440,7 +440,7 @@ async def test_database_outage_does_not_count_against_a_doubt(
     assert (await office.message(id))["envio_estado"] == "unknown"
 
 
-async def test_message_cancelled_while_in_doubt_does_not_leave_again(office: Office, doctor: str, chip: str) -> None:
+async def test_message_cancelled_while_in_doubt_is_not_sent_again(office: Office, doctor: str, chip: str) -> None:
     office.line.answers = [(Unknown("timeout"), False)]
     id = await office.put(doctor)
     await office.works()
@@ -505,14 +505,14 @@ async def test_message_sent_by_a_dead_worker_is_not_rescued_after_it_was_found(
     assert len(office.line.receipts) == 1
 
 
-async def test_stale_absence_does_not_requeue_a_message_that_left_meanwhile(
+async def test_outdated_proof_of_absence_does_not_requeue_a_message_that_was_sent(
     office: Office, doctor: str, chip: str
 ) -> None:
     office.line.answers = [(Unknown("timeout"), False), (Unknown("timeout"), True)]
     id = await office.put(doctor)
     await office.works()
     await office.later(3 * MINUTE)
-    (seen_by_the_sleeper,) = await office.registro.in_doubt(office.work.database, limit=10)
+    (seen_by_the_sleeper,) = await office.registro.in_doubt(office.work.database, FILA_MENSAGENS.name, limit=10)
     await office.reconciler.look()  # another reconciler proves it absent,
     await office.works()  # it is retried, leaves, and its answer is lost
     async with office.work.database.transaction() as transaction:
@@ -530,7 +530,7 @@ async def test_second_reconciler_does_not_report_a_found_message_as_never_arrive
     await write(office.work.database, "UPDATE fila_mensagens SET max_tentativas = 1")
     await office.works()
     await office.later(3 * MINUTE)
-    (seen_by_the_second,) = await office.registro.in_doubt(office.work.database, limit=10)
+    (seen_by_the_second,) = await office.registro.in_doubt(office.work.database, FILA_MENSAGENS.name, limit=10)
     await office.reconciler.look()
     assert not await office.reconciler._settle(seen_by_the_second)
     row = await office.message(id)
@@ -553,7 +553,7 @@ async def test_number_without_whatsapp_is_an_error_in_the_dlq(office: Office, do
     [Refused("HTTP 400: -", permanent=True), RateLimited(timedelta(minutes=7)), Banned(403)],
     ids=["refused", "rate limited", "banned"],
 )
-async def test_chip_in_trouble_rests_at_once_and_the_message_leaves_by_another(
+async def test_failing_chip_rests_immediately_and_another_chip_sends_the_message(
     office: Office, doctor: str, chip: str, answer: SendResult
 ) -> None:
     await write(office.work.database, "UPDATE chips SET trust_score = 95")
@@ -583,7 +583,7 @@ async def test_listener_never_sends_even_as_the_only_chip(office: Office, doctor
     assert (office.line.receipts, row["tentativas"]) == ([], 0)
 
 
-async def test_disconnected_line_is_a_doubt_because_the_message_may_have_left(
+async def test_disconnected_line_is_a_doubt_because_the_message_may_have_been_sent(
     office: Office, doctor: str, chip: str
 ) -> None:
     office.line.answers = [(Disconnected(), True)]
@@ -659,7 +659,7 @@ async def test_paused_campaign_holds_its_queued_messages_and_continues_afterward
     assert campaign == {"enviados": 1, "entregues": 0}
 
 
-async def test_no_more_than_the_limit_leaves_in_an_hour_and_nothing_is_lost(
+async def test_no_more_than_the_limit_is_sent_in_an_hour_and_nothing_is_lost(
     database_url: str, clock: FakeClock
 ) -> None:
     clock.step(OPEN - clock.now())
@@ -691,7 +691,7 @@ async def test_same_text_twice_reaches_a_doctor_once(office: Office, doctor: str
     assert {(await office.message(id))["outcome"] for id in (first, second)} == {"SENT", "DEDUPED"}
 
 
-async def test_message_that_left_before_a_restore_does_not_leave_again(office: Office, doctor: str, chip: str) -> None:
+async def test_message_sent_before_a_restore_is_not_sent_again(office: Office, doctor: str, chip: str) -> None:
     id = await office.put(doctor)
     await office.works()
     await office.later(20 * MINUTE)
@@ -704,11 +704,11 @@ async def test_message_that_left_before_a_restore_does_not_leave_again(office: O
     )
     await office.works()
     row = await office.message(id)
-    assert (row["status"], row["outcome_reason_code"]) == ("enviada", "found at the gateway")
+    assert (row["status"], row["outcome_reason_code"]) == ("enviada", "the message was found at the gateway")
     assert len(office.line.receipts) == 1
 
 
-async def test_message_that_left_right_after_enqueue_is_found_after_a_restore(
+async def test_message_sent_right_after_enqueue_is_found_after_a_restore(
     office: Office, doctor: str, chip: str
 ) -> None:
     await office.later(timedelta(milliseconds=700))
@@ -723,7 +723,7 @@ async def test_message_that_left_right_after_enqueue_is_found_after_a_restore(
     )
     office.work.opened_at = office.clock.now()  # a restore requires a stop first
     await office.works()
-    assert (await office.message(id))["outcome_reason_code"] == "found at the gateway"
+    assert (await office.message(id))["outcome_reason_code"] == "the message was found at the gateway"
     assert len(office.line.receipts) == 1
 
 
@@ -848,7 +848,7 @@ async def test_gateway_that_needs_a_person_costs_no_attempt(office: Office, doct
     assert (await office.message(id))["status"] == "enviada"
 
 
-async def test_reply_with_a_proven_inbound_message_leaves_at_night(office: Office, doctor: str, chip: str) -> None:
+async def test_reply_with_a_proven_inbound_message_is_sent_at_night(office: Office, doctor: str, chip: str) -> None:
     await office.later(timedelta(hours=14))
     await doctor_writes(office, doctor, "IN1")
     proved = await office.put(doctor, tipo="resposta", metadata=AsJson({"inbound_message_id": "IN1"}))
@@ -858,7 +858,7 @@ async def test_reply_with_a_proven_inbound_message_leaves_at_night(office: Offic
     assert (await office.message(claimed))["status"] == "pendente"
 
 
-async def test_nothing_leaves_while_the_intent_cannot_be_written(
+async def test_nothing_is_sent_while_the_intent_cannot_be_written(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id = await office.put(doctor)

@@ -59,7 +59,7 @@ LOST = pytest.mark.parametrize("lost", [False, True], ids=["old database there",
 
 
 @LOST
-async def test_message_that_left_after_the_backup_does_not_leave_again(
+async def test_message_sent_after_the_backup_is_not_sent_again(
     office: Office, doctor: str, chip: str, copy: Copy, lost: bool
 ) -> None:
     id = await office.put(doctor)
@@ -73,7 +73,7 @@ async def test_message_that_left_after_the_backup_does_not_leave_again(
 
 
 @LOST
-async def test_unsent_message_leaves_once_after_the_restore(
+async def test_unsent_message_is_sent_once_after_the_restore(
     office: Office, doctor: str, chip: str, copy: Copy, lost: bool
 ) -> None:
     id = await office.put(doctor)
@@ -85,7 +85,7 @@ async def test_unsent_message_leaves_once_after_the_restore(
 
 
 @LOST
-async def test_text_that_left_after_the_backup_does_not_leave_again(
+async def test_text_sent_after_the_backup_is_not_sent_again(
     office: Office, doctor: str, chip: str, copy: Copy, lost: bool
 ) -> None:
     await copy.take()
@@ -142,7 +142,7 @@ async def test_person_decides_once_when_the_gateways_history_proves_nothing(
     assert (await office.message(witness))["status"] == "enviada"
 
 
-async def test_nothing_leaves_while_the_gateway_cannot_be_asked(
+async def test_nothing_is_sent_while_the_gateway_does_not_answer(
     office: Office, doctor: str, chip: str, copy: Copy
 ) -> None:
     id = await office.put(doctor)
@@ -216,7 +216,7 @@ async def test_journal_holds_no_number_and_only_its_owner_reads_it(office: Offic
     assert PHONE[4:] not in journal.file.read_text()
 
 
-async def test_truncated_line_spoils_no_other_line(office: Office) -> None:
+async def test_truncated_line_affects_no_other_line(office: Office) -> None:
     journal, work = julia_of(office.work).messages.diario, office.work
     assert journal is not None
     async with work.database.transaction() as transaction:

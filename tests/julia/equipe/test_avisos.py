@@ -133,7 +133,7 @@ async def test_a_person_who_took_the_conversation_makes_the_notice_unnecessary(
     await deliver(office)
     (row,) = await stored(office)
     assert (board.received, row["status"]) == ([], "cancelado")
-    assert row["erro"] == "a person has the conversation, or the message was answered"
+    assert row["erro"] == "a person has taken over the conversation, or the message was answered"
 
 
 async def test_a_resolved_entry_makes_the_notice_unnecessary(office: Office, doctor: str, chip: str) -> None:
@@ -155,7 +155,7 @@ async def test_message_of_a_stranger_is_notified_without_a_conversation(office: 
     texts = SlackNotices(
         Poster("http://127.0.0.1:1", office.clock), Texts("pt-BR", [TEXTS]), "https://julia.example.org"
     )
-    assert texts.texto(board.received[0]).startswith("Uma mensagem espera uma pessoa: sem resposta.")
+    assert texts.texto(board.received[0]).startswith("Uma mensagem precisa de uma pessoa: sem resposta.")
 
 
 async def test_a_refused_notice_is_retried_and_arrives_once(office: Office, doctor: str, chip: str) -> None:

@@ -273,7 +273,7 @@ async def test_conditions_are_checked_again_at_the_send(office: Office, doctor: 
     assert (await talk(office))["stage"] == before
 
 
-async def test_answer_of_the_doctor_cancels_the_follow_up_and_leaves_the_path(
+async def test_answer_of_the_doctor_cancels_the_follow_up_and_ends_the_sequence(
     office: Office, doctor: str, chip: str
 ) -> None:
     await begin(office, doctor)

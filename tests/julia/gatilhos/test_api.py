@@ -62,7 +62,10 @@ def test_operator_lists_and_simulates_in_the_terminal(
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
     code, out, err = batuta(*JULIA, "gatilhos", "listar")
     assert (code, err, "suspensa por" in out) == (0, "", True)
-    assert "nada corresponde a esta ação automática" in batuta(*JULIA, "gatilhos", "simular", "discovery_autonomo")[1]
+    assert (
+        "ninguém atende aos critérios desta ação automática"
+        in batuta(*JULIA, "gatilhos", "simular", "discovery_autonomo")[1]
+    )
     id = asyncio.run(_add_doctor(folder))
     out = batuta(*JULIA, "gatilhos", "simular", "discovery_autonomo")[1]
     assert all(each in out for each in ("todos têm um impedimento", "telefone ainda não validado: 1", id))

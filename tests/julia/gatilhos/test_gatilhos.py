@@ -248,7 +248,7 @@ async def test_message_queued_before_a_switch_changed_waits_until_it_changes_bac
     await office.works()
     (message,) = await messages(office)
     assert (message["status"], office.line.receipts) == ("pendente", [])
-    assert message["erro"] == f"the switch {key} holds the messages of this automatic trigger"
+    assert message["erro"] == f"the switch {key} holds back the messages of this automatic trigger"
     (held,) = (each for each in await triggers(office).listar() if each.gatilho is gatilho)
     assert (held.suspenso_por, held.na_fila, held.enviados) == (key, 1, 0)
     assert [each.facts for each in (await triggers(office).ask()).findings] == [{"count": 1}]
@@ -352,6 +352,20 @@ async def test_feedback_asks_about_one_shift_of_a_doctor_at_a_time_and_only_abou
     assert result["por_motivo"] == {"outro_plantao_antes": 1}
 
 
+async def test_two_shifts_of_one_day_at_one_hospital_are_one_question(office: Office, chip: str) -> None:
+    """The question names the hospital and the day, so a second one would be the same message again."""
+    doctor = await worked(office)
+    second = await finish_shift(office, doctor, timedelta(hours=1))
+    assert (await run(office, Gatilho.FEEDBACK))["enfileirados"] == 1
+    await office.later(MINUTE)
+    await office.works()
+    await office.later(DAY)
+    assert (await run(office, Gatilho.FEEDBACK))["por_motivo"] == {"ja_contatado": 2}
+    day_before = date(2026, 3, 9)
+    await write(office.work.database, "UPDATE vagas SET data = :day WHERE id = :id", day=day_before, id=second)
+    assert (await run(office, Gatilho.FEEDBACK))["enfileirados"] == 1  # the shift of another day
+
+
 @pytest.mark.parametrize("gatilho", DOCTORS)
 async def test_message_whose_subject_changed_is_cancelled_before_it_is_sent(
     office: Office, chip: str, gatilho: Gatilho
@@ -371,7 +385,7 @@ async def test_message_whose_subject_changed_is_cancelled_before_it_is_sent(
     await office.works()
     (message,) = await messages(office)
     assert (message["status"], office.line.receipts) == ("cancelada", [])
-    assert message["outcome_reason_code"] == "the message is no longer about a current fact"
+    assert message["outcome_reason_code"] == "the reason for the message no longer applies"
     assert (await contacts(office))[0]["encerrada_em"] is not None
 
 

@@ -77,7 +77,7 @@ async def stamps(office: Office) -> list[str | None]:
     return [row["estado"] for row in found]
 
 
-async def test_one_message_asks_for_the_gaps_of_all_offers_and_leaves_like_others(office: Office, chip: str) -> None:
+async def test_one_message_asks_for_the_missing_fields_of_all_offers(office: Office, chip: str) -> None:
     await add_chip(office.work.database, "escuta", tipo="listener")
     await posts(office, SEM_LUGAR.format(dia=20))
     await posts(office, SEM_LUGAR.format(dia=21))
@@ -177,7 +177,7 @@ async def test_author_who_answers_parar_gets_nothing_more(office: Office, chip: 
 
 
 @pytest.mark.parametrize("how", ["blocked", "approved", "opted out"])
-async def test_waiting_question_does_not_leave_once_obsolete_or_forbidden(office: Office, chip: str, how: str) -> None:
+async def test_queued_question_that_is_obsolete_or_forbidden_is_not_sent(office: Office, chip: str, how: str) -> None:
     await posts(office, SEM_LUGAR.format(dia=20))
     await asks(office)
     vaga = (await one(office.work.database, "SELECT id FROM vagas_grupo"))["id"]

@@ -29,7 +29,7 @@ from tests.julia.tables import add_doctor, one, rows, write
 FRIDAY_EVENING = datetime(2026, 3, 13, 22, 0, tzinfo=UTC)  # 19:00 in São Paulo
 
 
-async def test_opening_holds_the_vacancy_asks_the_poster_and_tells_the_doctor(
+async def test_opening_holds_the_vacancy_asks_the_poster_and_informs_the_doctor(
     office: Office, doctor: str, chip: str
 ) -> None:
     id = await group_vaga(office)
@@ -408,6 +408,37 @@ async def test_result_that_cannot_be_sent_to_the_doctor_is_left_to_a_person(
     await office.later(MINUTE)
     await office.works()
     assert await pending(office) == ["resposta_nao_saiu"]
+
+
+@pytest.mark.parametrize(
+    ("tipo", "motivo"),
+    [("handoff", "confirmar_vaga"), ("lembrete_handoff", "confirmar_vaga"), ("confirmacao", "resposta_nao_saiu")],
+)
+async def test_message_whose_worker_was_killed_three_times_is_left_to_a_person(
+    office: Office, doctor: str, chip: str, tipo: str, motivo: str
+) -> None:
+    await turn_on(office)
+    opened = await handoffs(office).abrir(await group_vaga(office), doctor, por="gestora", motivo="-")
+    if tipo != "handoff":
+        await office.later(MINUTE)
+        await office.works()
+    if tipo == "lembrete_handoff":
+        await office.later(2 * HOUR)
+        await process(office)
+    elif tipo == "confirmacao":
+        await handoffs(office).confirmar(opened.id, por="gestora", motivo="-")
+    await write(
+        office.work.database,
+        "UPDATE fila_mensagens SET status = 'erro', erro = 'its worker died 3 times while it ran' WHERE tipo = :tipo"
+        " AND status = 'pendente'",
+        tipo=tipo,
+    )
+    assert await pending(office) == []
+    for _ in range(2):
+        async with office.work.database.transaction() as transaction:
+            registro = julia_of(office.work).sending.registro
+            await registro.store_dead_letters(transaction, now=office.clock.now(), limit=10)
+    assert await pending(office) == [motivo]
 
 
 async def test_acceptance_of_a_group_vacancy_opens_the_hand_off(office: Office, doctor: str, chip: str) -> None:

@@ -12,7 +12,7 @@ from batuta.stores.sql.controls import SqlSwitches
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.testing import EventRecorder, FakeClock
-from batuta.testing.contracts.queue import BEN, ITEM_LEASE, SECOND, QueueContract, QueueFixture
+from tests.engine.queue.contract import BEN, ITEM_LEASE, SECOND, QueueContract, QueueFixture
 from tests.engine.queue.test_queue import SqlQueueFixture
 from tests.julia.tables import PHONE, add_chip, add_doctor, one, rows, write
 
@@ -27,7 +27,7 @@ class TestFilaMensagens(QueueContract):
         return SqlQueueFixture(store, clock, FILA_MENSAGENS, SqlSwitches(julia, ids, events), values)
 
     @pytest.mark.parametrize("state", list(EnvioEstado))
-    async def test_row_in_doubt_is_not_claimed_whatever_an_operator_wrote(
+    async def test_row_in_doubt_is_not_claimed_in_any_status(
         self, queue: QueueFixture, julia: Database, state: EnvioEstado
     ) -> None:
         (id,) = await queue.put()

@@ -60,7 +60,7 @@ def outcome(decision: DecisaoDeEnvio) -> Desfecho:
     return decision.desfecho
 
 
-def test_message_without_an_objection_may_leave() -> None:
+def test_message_without_an_objection_may_be_sent() -> None:
     assert verdict(message()) == Libera(TipoDeMensagem.FOLLOWUP)
 
 
@@ -129,7 +129,7 @@ def test_answer_to_a_message_of_the_night_counts_as_one_until_noon_of_the_next_b
     assert verdict(unproven, wrote, now=monday) == Libera(TipoDeMensagem.FOLLOWUP)
 
 
-def test_answer_to_a_message_of_the_night_does_not_leave_after_an_opt_out() -> None:
+def test_answer_to_a_message_of_the_night_is_not_sent_after_an_opt_out() -> None:
     night, morning = datetime(2026, 3, 11, 2, 0, tzinfo=UTC), datetime(2026, 3, 11, 11, 0, tzinfo=UTC)
     answer = message(tipo="retomada", proves_inbound=True, after_hours_at=night, due_at=morning)
     stopped = Medico(opted_out=True, last_inbound_at=night)
@@ -214,13 +214,13 @@ def test_message_in_quiet_hours_waits_for_the_opening(now: str, opens: str) -> N
     assert decision == Adia(datetime.fromisoformat(opens), "outside the sending hours")
 
 
-def test_answer_leaves_at_any_hour() -> None:
+def test_answer_is_sent_at_any_hour() -> None:
     night = datetime(2026, 3, 12, 4, 0, tzinfo=UTC)
     medico = Medico(last_inbound_at=night)
     assert isinstance(verdict(message(tipo="resposta", proves_inbound=True), medico, now=night), Libera)
 
 
-def test_campaign_leaves_in_the_window_of_its_kind() -> None:
+def test_campaign_is_sent_in_the_window_of_its_type() -> None:
     offers = replace(RULES, window=WINDOWS["tarde"])
     campaign = message(campaign_status="ativa")
     decision = verdict(campaign, rules=offers)
@@ -281,7 +281,7 @@ def test_paused_campaign_waits_and_a_cancelled_one_ends() -> None:
     assert ended.cancels
 
 
-def test_message_of_a_campaign_counts_as_one_whatever_its_type() -> None:
+def test_message_with_a_campaign_counts_as_a_campaign_message() -> None:
     wrote = Medico(last_inbound_at=NOW)
     for tipo in ("campanha", "resposta", "sistema", "discovery"):
         assert verdict(message(tipo=tipo, campaign_status="ativa", proves_inbound=True), wrote) == Libera(

@@ -1,4 +1,4 @@
-"""A vacancy is offered to a doctor once for ever, and an offer of a taken vacancy does not leave; on both databases."""
+"""A doctor is offered a vacancy once, and no offer is sent after the vacancy is taken; on both databases."""
 
 from datetime import timedelta
 
@@ -44,7 +44,9 @@ async def test_each_selected_doctor_gets_one_truthful_message_and_the_vacancy_is
     assert {(row["cliente_id"], row["mensagem"]) for row in seen.ofertas} == {(ana, "enviada"), (bia, "enviada")}
 
 
-async def test_a_doctor_is_never_offered_the_same_vacancy_twice_whatever_became_of_it(office: Office) -> None:
+async def test_doctor_is_never_offered_the_same_vacancy_twice_even_if_the_first_offer_was_not_sent(
+    office: Office,
+) -> None:
     (ana, bia), id = await add_doctors(office, 2), await add_vaga(office)
     plantoes = shifts(office).plantoes
     await offered(office, id, ana)
@@ -117,7 +119,7 @@ async def test_an_announcement_to_no_doctor_leaves_the_vacancy_open(office: Offi
     assert len(await history(office, id)) == 1
 
 
-async def test_an_offer_that_waits_does_not_leave_after_the_vacancy_is_taken(office: Office, chip: str) -> None:
+async def test_queued_offer_is_not_sent_after_the_vacancy_is_taken(office: Office, chip: str) -> None:
     (ana, bia), id = await add_doctors(office, 2), await add_vaga(office)
     await offered(office, id, ana)
     await shifts(office).plantoes.reservar(id, bia, por="gestora")

@@ -209,7 +209,7 @@ def test_the_terminal_leads_a_vacancy_through_its_life(
     code, _, err = batuta(*JULIA, "vagas", "reservar", id, "--medico", bia)
     assert (code, "already taken" in err) == (1, True)
     assert batuta(*JULIA, "vagas", "cancelar", id, "--motivo", "outro")[0] == 1
-    assert "released; it is announced" in batuta(*JULIA, "vagas", "liberar", id, "--motivo", "trocou")[1]
+    assert "released; its status is announced" in batuta(*JULIA, "vagas", "liberar", id, "--motivo", "trocou")[1]
     assert "reserved" in batuta(*JULIA, "vagas", "reservar", id, "--medico", bia)[1]
     asyncio.run(_age(folder))
     assert id in batuta(*JULIA, "vagas", "listar", "--status", "pendente_confirmacao")[1]

@@ -70,7 +70,7 @@ async def test_the_best_of_all_is_found_however_many_come_before_it(office: Offi
     assert len(await scores(office, id, limite=500)) == 60
 
 
-async def test_who_is_left_out_is_not_among_the_candidates(office: Office) -> None:
+async def test_excluded_doctor_is_not_among_the_candidates(office: Office) -> None:
     database, now = office.work.database, office.clock.now()
     optout, cooling, asked, waits, gone, nothing, free = await add_doctors(office, 7)
     (other,) = await add_doctors(office, 1, "Ortopedia e Traumatologia")

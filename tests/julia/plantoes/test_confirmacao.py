@@ -104,7 +104,7 @@ async def test_more_vacancies_than_one_page_are_all_seen(office: Office, monkeyp
     assert await figures(office) == (5, 0)
 
 
-async def test_a_person_says_how_it_was_once_and_only_after_the_shift(office: Office) -> None:
+async def test_operator_confirms_a_shift_once_and_only_after_its_end(office: Office) -> None:
     held, missed = await reserved(office), await add_vaga(office)
     await write(office.work.database, "UPDATE vagas SET status = 'reservada'")
     plantoes, motivo = shifts(office).plantoes, MotivoDaCancelada.NAO_COMPARECEU

@@ -41,7 +41,7 @@ def kind(decisao: Decisao) -> str:
     return decisao.value if isinstance(decisao, StatusDaVaga) else type(decisao).__name__
 
 
-def test_only_an_open_vacancy_is_reserved_and_everybody_else_hears_that_it_is_taken() -> None:
+def test_only_an_open_vacancy_is_reserved_and_other_doctors_learn_that_it_is_taken() -> None:
     found = {each.value: kind(decidir_reserva(em(each, tem=BIA), quer=ANA)) for each in StatusDaVaga}
     assert found == {
         "aberta": "reservada",
@@ -118,7 +118,7 @@ def test_a_refusal_is_an_error_only_where_a_caller_asks_for_one() -> None:
         ({"uf": "XX"}, "uf"),
     ],
 )
-def test_a_field_that_cannot_be_meant_is_named(wrong: dict[str, Any], campo: str) -> None:
+def test_implausible_field_is_named_in_the_error(wrong: dict[str, Any], campo: str) -> None:
     nova: dict[str, Any] = {"hospital": "H", "especialidade": "E", "data": TODAY, "periodo": Periodo.NOTURNO}
     with pytest.raises(CampoDaVagaRecusado) as refused:
         NovaVaga(**{**nova, **wrong}).recusar(TODAY)

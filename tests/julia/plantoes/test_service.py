@@ -147,7 +147,9 @@ async def test_vacancies_are_listed_by_state_day_origin_and_doctor(office: Offic
     assert await plantoes.contagem() == {StatusDaVaga.ABERTA: 1, StatusDaVaga.RESERVADA: 1}
 
 
-async def test_of_many_doctors_at_once_one_gets_it_and_each_other_hears_that_it_is_taken(office: Office) -> None:
+async def test_of_many_concurrent_doctors_one_gets_the_vacancy_and_the_others_learn_that_it_is_taken(
+    office: Office,
+) -> None:
     id, doctors = await add_vaga(office), await add_doctors(office, 12)
     plantoes = shifts(office).plantoes
     answers = await asyncio.gather(*(plantoes.reservar(id, each, por="julia") for each in doctors))

@@ -46,7 +46,7 @@ async def test_a_report_reaches_slack_once_and_is_shown_over_http(julia: Julia, 
     assert (await julia.ask("POST", path)).json()["id"] == made.json()["id"]
     (sent,) = [each["payload"]["text"] for each in await outside.received("slack")]
     assert sent.startswith("End-of-day report")
-    assert "17 to 20 h" in sent
+    assert "17:00 to 20:00" in sent
     assert "• messages sent: 0" in sent
     assert "Whole day" in sent
     (listed,) = (await julia.ask("GET", f"{RELATORIOS}?tipo=fim_dia")).json()["relatorios"]

@@ -7,7 +7,8 @@ import pytest
 
 from app.composition.julia import julia_of
 from app.contexts.comum.telefone import Address
-from app.contexts.leitura_conversas.api import Classe, ler
+from app.contexts.leitura_conversas.api import Classe, Leitura, OptOut, ler
+from app.contexts.respostas.decisao import Fatos, Reacao, decidir
 from app.contexts.webhooks.api import Recebida
 from batuta.jobs import JobCall
 from batuta.queue.outcome import Done, Skipped
@@ -146,12 +147,19 @@ async def test_acceptance_with_two_open_offers_or_another_last_message_reserves_
     assert await pending(office) == ["sem_resposta"]
 
 
+def test_acceptance_of_low_confidence_goes_to_a_person() -> None:
+    reading = Leitura(classe=Classe.ACEITE, opt_out=OptOut.NAO, confianca=0.49, regra="")
+    reaction = decidir(reading, "aceito", Fatos(abertas=1))
+    assert isinstance(reaction, Reacao)
+    assert reaction.motivo == "aceite_incerto"
+
+
 @pytest.mark.parametrize("at", [None, NIGHT], ids=["day", "night"])
-async def test_uncertain_acceptance_reserves_nothing_and_goes_to_a_person(
+async def test_acceptance_under_a_condition_reserves_nothing_and_goes_to_a_person(
     office: Office, doctor: str, chip: str, at: datetime | None
 ) -> None:
-    unsure = "aceito se for até as 7"
-    assert (ler(unsure).classe, ler(unsure).confianca < 0.5) == (Classe.ACEITE, True)
+    unsure = "aceito, mas só até as 13h"
+    assert ler(unsure).classe is Classe.ACEITE
     id = await offer(office, doctor)
     if at is not None:
         await go_to(office, at)
@@ -282,12 +290,14 @@ async def test_monday_does_not_say_yesterday(office: Office, doctor: str, came: 
     assert (says in retomada, "ontem" in retomada) == (True, False)
 
 
-async def test_answer_of_monday_to_friday_night_leaves_as_an_answer(office: Office, doctor: str, chip: str) -> None:
+async def test_answer_of_monday_to_a_message_of_friday_night_is_sent_as_an_answer(
+    office: Office, doctor: str, chip: str
+) -> None:
     await go_to(office, FRIDAY_NIGHT)
     await receive(office, "oi")
     await office.works()
     await go_to(office, MONDAY)
-    # A doctor in a cooling-off period gets answers only.
+    # A doctor in a rest gets answers only.
     await write(office.work.database, "UPDATE doctor_state SET permission_state = 'cooling_off'")
     await resume(office)
     await office.works()
@@ -328,7 +338,9 @@ async def test_blocked_answer_of_the_morning_is_left_to_a_person(office: Office,
     assert await pending(office) == ["resposta_nao_saiu"]
 
 
-async def test_morning_leaves_a_conversation_of_a_person_and_an_opt_out_alone(office: Office, doctor: str) -> None:
+async def test_morning_job_answers_neither_a_conversation_of_a_person_nor_an_opt_out(
+    office: Office, doctor: str
+) -> None:
     await go_to(office, NIGHT)
     await receive(office, "oi")
     await write(office.work.database, "UPDATE conversations SET controlled_by = 'human'")

@@ -45,6 +45,14 @@ async def open_vacancies(mesa: Bancada) -> list[str]:
     return [f"{row['data']:%d} {'SN' if row['periodo_id'] == 3 else 'SD'}" for row in rows]
 
 
+async def test_reply_of_another_member_closes_nothing_however_firm(mesa: Bancada) -> None:
+    offer = await said(mesa, NOITE)
+    await said(mesa, "vaga preenchida, obrigada pessoal!", citada=offer, autor=OUTRA)
+    assert (await open_vacancies(mesa), await doubts(mesa)) == (["20 SN"], [("dito_por_outro", 1)])
+    await said(mesa, "vaga preenchida, obrigada pessoal!", citada=offer)
+    assert await open_vacancies(mesa) == []
+
+
 async def doubts(mesa: Bancada) -> list[tuple[str, int]]:
     rows = await mesa.rows("SELECT motivo, candidatas FROM fechamentos_grupo WHERE status = 'aguardando_revisao'")
     return [(row["motivo"], len(row["candidatas"])) for row in rows]

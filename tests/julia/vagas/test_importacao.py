@@ -38,6 +38,8 @@ def test_reference_scores(changes: dict[str, Any], score: float) -> None:
         ({}, DecisaoDaImportacao.IMPORTAR, None),
         ({"hospital": 0.7, "especialidade": 0.7}, DecisaoDaImportacao.REVISAR, "score_baixo"),
         ({"hospital": 0.5, "confianca_data": 1.0}, DecisaoDaImportacao.REVISAR, "hospital_incerto"),
+        ({"leitura": 0.92}, DecisaoDaImportacao.REVISAR, "leitura_incerta"),
+        ({"leitura": 0.93}, DecisaoDaImportacao.IMPORTAR, None),
         ({"hospital": 0.2, "especialidade": 0.5}, DecisaoDaImportacao.DESCARTAR, "score_insuficiente"),
         ({"hospital": None}, DecisaoDaImportacao.REVISAR, "match_incompleto:hospital"),
         ({"data": None}, DecisaoDaImportacao.REVISAR, "match_incompleto:data"),

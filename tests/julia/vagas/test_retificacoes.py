@@ -188,7 +188,7 @@ async def test_change_of_a_finished_vacancy_cannot_be_approved(mesa: Bancada) ->
 @pytest.fixture
 async def lida(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
     """A bench that reads with the rules alone."""
-    async with bancada(database_url, clock, leitor=None) as bench:
+    async with bancada(database_url, clock, leitor=None, grupos_limiar_leitura=0.5) as bench:
         await bench.carrega("Hospital Fictício", cidade="Santos", uf="SP")
         yield bench
 
@@ -265,7 +265,7 @@ async def test_one_price_for_a_list_of_several_prices_waits_for_review_of_each(l
     assert await prices(lida) == [1500, 2000]
 
 
-async def test_list_at_one_price_follows_its_authors_correction_as_a_whole(lida: Bancada) -> None:
+async def test_correction_of_a_list_with_one_price_applies_to_the_whole_list(lida: Bancada) -> None:
     offer = await writes(
         lida, "Hospital Fictício - pediatria\n20/03 noturno\n21/03 noturno\nR$ 1.500 cada. Chamar no PV"
     )

@@ -16,14 +16,17 @@ from app.web.api import create_app
 from batuta.access import Scope, mint
 from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta
-from batuta.health.aggregator import Part, Probe
+from batuta.health.aggregator import Part, Probe, State
 from batuta.kernel.events import RequestAnswered, RequestCrashed
 from batuta.queue.outcome import Done, Failed, Outcome
 from batuta.receive.endpoints import JobCall
 from batuta.receive.receiver import Reply
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
+from batuta.texts import Texts
 from batuta.web import create_api
+from batuta.web.api import READY_KEPT
+from tests import ROOT
 
 EVER = datetime.max.replace(tzinfo=UTC)
 TOKEN = "test-token-" + "x" * 24
@@ -79,7 +82,7 @@ async def julia(julia_url: str) -> AsyncIterator[Julia]:
 
 @pytest.fixture
 async def in_production(julia_url: str) -> AsyncIterator[Julia]:
-    opened = await open_julia(julia_url, APP_ENV="production", WEBHOOK_SECRET="segredo-de-teste")
+    opened = await open_julia(julia_url, APP_ENV="production", SECRET_KEY="k" * 32, WEBHOOK_SECRET="segredo-de-teste")
     yield opened
     await opened.work.close()
 
@@ -108,6 +111,7 @@ async def test_ready_lists_its_checks_and_strict_sets_the_status_code(julia: Jul
     assert answer.json()["status"] == "ready"
     assert answer.json()["checks"] == {"database": "ok", "evolution": "unknown"}
     await julia.work.close()
+    await julia.api.state.batuta.ready.get(fresh=True)
     assert (await julia.ask("GET", "/health/ready")).json()["status"] == "not_ready"
     assert (await julia.ask("GET", "/health/ready")).status_code == 200
     assert (await julia.ask("GET", "/health/ready?strict=1")).status_code == 503
@@ -123,6 +127,23 @@ async def test_failing_probe_is_a_failed_check_and_not_a_failed_page(julia: Juli
     assert answer.json()["checks"] == {"database": "ok", "evolution": "unknown", "disk": "error"}
     alerts = (await julia.ask("GET", "/health/alerts")).json()["alerts"]
     assert [each["severity"] for each in alerts if each["cause"] == "connectivity.disk"] == ["critical"]
+
+
+async def test_ready_asks_its_probes_at_most_every_two_seconds(julia: Julia) -> None:
+    asked = 0
+
+    async def count() -> Part:
+        nonlocal asked
+        asked += 1
+        return Part(State.OK)
+
+    julia.work.probes["count"] = Probe(count, needed=True)
+    julia.api.state.batuta.ready.clock = clock = FakeClock()
+    answers = await asyncio.gather(*(julia.ask("GET", "/health/ready") for _ in range(20)))
+    assert ({each.json()["status"] for each in answers}, asked) == ({"ready"}, 1)
+    await clock.advance(READY_KEPT)
+    await julia.ask("GET", "/health/ready")
+    assert asked == 2
 
 
 async def test_draining_process_is_not_ready(julia: Julia) -> None:
@@ -404,14 +425,31 @@ async def test_operation_ids_are_stable(julia: Julia) -> None:
         "correct_avaliacao", "list_avaliacoes", "show_avaliacao", "show_orientacao",
         "list_pendencias", "list_relatorios", "resend_relatorio", "resolve_pendencia", "return_conversa",
         "show_conversa", "show_diretriz", "show_doctor_state", "show_relatorio", "take_conversa",
+        "list_chips", "decide_chip", "send_telegram", "see_telegram", "read_telegram", "list_telegram_histories",
+        "pause_telegram", "resume_telegram", "send_telegram_file", "act_on_telegram", "see_telegram_action",
+        "list_telegram_actions",
         "erase_person", "export_person", "list_lgpd_requests", "show_lgpd_request",
     }  # fmt: skip
+
+
+async def test_reference_page_describes_every_operation_in_both_languages(julia: Julia) -> None:
+    document = (await julia.ask("GET", "/openapi.json")).json()
+    english = {
+        operation["operationId"]: operation.get("description", "")
+        for path in document["paths"].values()
+        for operation in path.values()
+    }
+    assert [id for id, text in english.items() if not text.strip().endswith(".")] == []
+    portuguese = Texts("pt-BR", [ROOT / "app" / "texts"]).group("operation")
+    assert set(portuguese) == set(english)
+    html = (await julia.ask("GET", "/docs?lang=pt-BR")).text
+    assert [id for id, text in portuguese.items() if text not in html] == []
 
 
 async def test_two_databases_are_never_confused(julia_url: str) -> None:
     from batuta.kernel.errors import MarkerMismatch
 
-    env = {"DATABASE_URL": julia_url, "API_TOKEN": TOKEN, "APP_ENV": "production"}
+    env = {"DATABASE_URL": julia_url, "API_TOKEN": TOKEN, "APP_ENV": "production", "SECRET_KEY": "k" * 32}
     mine, yours = (
         build(load_settings(Settings, {**env, "SUPABASE_PROJECT_REF": name})).work for name in ("mine", "yours")
     )

@@ -158,10 +158,8 @@ async def test_board_shows_reading_of_appointments_and_progress_of_files(work: B
     assert [(figure.says.rpartition(".")[2], figure.value) for figure in shown.figures] == [
         ("pending", 2), ("processing", 0), ("completed", 0), ("failed", 0),
     ]  # fmt: skip
-    assert [(each.name, each.tone, each.done, each.of) for each in shown.courses] == [
-        ("outra.xlsx", Tone.RUNNING, 4, 10),
-        ("agenda.xlsx", Tone.OK, 2, 2),
-    ]
+    assert [(each.tone, each.done, each.of) for each in shown.courses] == [(Tone.RUNNING, 4, 10), (Tone.OK, 2, 2)]
+    assert shown.courses[0].name == "***.xlsx 00000009"
 
 
 async def test_first_page_shows_each_board_under_its_own_title(work: Batuta, settings: Settings) -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import httpx2
 import pytest
 
-from batuta.access import LASTS, Scope, Sessions, mint
+from batuta.access import SESSION_LENGTH, Scope, Sessions, mint
 from batuta.kernel.clock import SystemClock
 from batuta.testing import FakeClock
 from tests.julia.web.test_api import TOKEN, Julia, is_problem, open_julia
@@ -19,7 +19,7 @@ THEIRS = {**BROWSER, "Sec-Fetch-Site": "cross-site", "Origin": "https://evil.exa
 
 @pytest.fixture
 async def julia(julia_url: str) -> AsyncIterator[Julia]:
-    opened = await open_julia(julia_url, APP_ENV="production", SECRET_KEY="s" * 32)
+    opened = await open_julia(julia_url, APP_ENV="production", SECRET_KEY="s" * 32, BATUTA_HTTPS="false")
     yield opened
     await opened.work.close()
 
@@ -67,15 +67,25 @@ async def test_cookie_is_http_only_and_same_site(julia: Julia) -> None:
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
     assert "path=/" in cookie
-    assert f"max-age={int(LASTS.total_seconds())}" in cookie
+    assert f"max-age={int(SESSION_LENGTH.total_seconds())}" in cookie
     assert TOKEN.lower() not in cookie
-    async with julia.client(base="https://127.0.0.1:8000") as client:
-        assert "secure" in (await sign_in(client, TOKEN)).headers["set-cookie"].lower()
+    assert "secure" not in cookie
+
+
+async def test_https_is_decided_by_a_setting_and_not_by_a_header(julia: Julia, julia_url: str) -> None:
     async with julia.client() as client:
-        behind = await client.post(
+        forged = await client.post(
             "/painel/entrar", data={"token": TOKEN}, headers={**OURS, "X-Forwarded-Proto": "https"}
         )
-        assert "secure" in behind.headers["set-cookie"].lower()
+    assert "secure" not in forged.headers["set-cookie"].lower()
+    assert "strict-transport-security" not in forged.headers
+    closed = await open_julia(julia_url, APP_ENV="production", SECRET_KEY="s" * 32)
+    async with closed.client() as client:
+        answer = await client.post("/painel/entrar", data={"token": TOKEN}, headers=OURS)
+    assert answer.headers["set-cookie"].startswith("__Host-batuta_session=")
+    assert "secure" in answer.headers["set-cookie"].lower()
+    assert answer.headers["strict-transport-security"] == "max-age=31536000"
+    await closed.work.close()
 
 
 @pytest.mark.parametrize("given", ["", "wrong", TOKEN + "x", "bat_" + "0" * 12 + "_" + "0" * 48, "\x00", "é" * 600])
@@ -142,6 +152,95 @@ async def test_signed_out_session_stays_ended_even_with_its_old_cookie(julia: Ju
         assert (late.status_code, late.headers["location"]) == (303, "/painel/entrar?para=%2Fpainel")
 
 
+async def test_every_session_may_sign_out_and_stays_ended_in_every_process(julia: Julia, julia_url: str) -> None:
+    _, text = await narrow(julia)
+    async with julia.client() as client:
+        await sign_in(client, text)
+        kept = client.cookies["batuta_session"]
+        page = await client.get("/painel", headers=BROWSER)
+        out = await client.post("/painel/sair", headers=OURS, data={"csrf": csrf_token_in(page.text)})
+        assert out.status_code == 303
+    other = await open_julia(julia_url, APP_ENV="production", SECRET_KEY="s" * 32, BATUTA_HTTPS="false")
+    answer = await other.ask("GET", "/jobs", headers={"Cookie": f"batuta_session={kept}"})
+    assert answer.status_code == 401
+    await other.work.close()
+
+
+async def test_cookie_of_a_narrow_token_says_nothing_about_api_token(julia: Julia, julia_url: str) -> None:
+    """Without SECRET_KEY, which only development permits, the key is random."""
+    note = Sessions(TOKEN).begin("API_TOKEN", now=julia.work.clock.now(), chance="ab" * 16)
+    open_one = await open_julia(julia_url, APP_ENV="development")
+    async with open_one.client("192.0.2.7") as client:
+        assert (await client.get("/jobs", headers={"Cookie": f"batuta_session={note}"})).status_code == 401
+    await open_one.work.close()
+
+
+def test_session_cannot_outlive_its_length(clock: FakeClock) -> None:
+    sessions = Sessions("key")
+    late = sessions.begin("API_TOKEN", now=clock.now() + timedelta(days=3650), chance="ab" * 16)
+    assert sessions.find(late, now=clock.now()) is None
+
+
+async def test_expired_token_and_foreign_network_are_refused(julia: Julia) -> None:
+    now = julia.work.clock.now()
+    old, expired = mint(
+        "old", [Scope.READ], by="ana", now=now, chance=lambda n: "cd" * n, expires_at=now - timedelta(seconds=1)
+    )
+    near, bound = mint("near", [Scope.READ], by="ana", now=now, chance=lambda n: "ef" * n, networks=["192.0.2.0/24"])
+    await julia.work.tokens.keep(old)
+    await julia.work.tokens.keep(near)
+    assert is_problem(
+        await julia.ask("GET", "/jobs", headers={"Authorization": f"Bearer {expired}"}), 401, "wrong_token"
+    )
+    asked = {"Authorization": f"Bearer {bound}"}
+    assert is_problem(await julia.ask("GET", "/jobs", headers=asked), 403, "foreign_network")
+    # A header of the client changes nothing: no proxy is trusted.
+    forged = {**asked, "X-Forwarded-For": "192.0.2.9"}
+    assert is_problem(await julia.ask("GET", "/jobs", headers=forged), 403, "foreign_network")
+    async with julia.client("192.0.2.7") as client:
+        assert (await client.get("/jobs", headers=asked)).status_code == 200
+    found = await julia.work.tokens.find(near.id)
+    assert found is not None
+    assert found.last_used_at is not None
+
+
+async def test_only_a_trusted_proxy_names_the_client(julia_url: str) -> None:
+    opened = await open_julia(
+        julia_url, APP_ENV="production", SECRET_KEY="s" * 32, BATUTA_TRUSTED_PROXIES="127.0.0.1, 10.0.0.0/8"
+    )
+    address = opened.api.state.batuta.clients.address
+    headers = [(b"x-forwarded-for", b"203.0.113.9, 198.51.100.4, 10.1.2.3")]
+    assert address({"client": ("127.0.0.1", 1), "headers": headers, "type": "http"}) == "198.51.100.4"
+    assert address({"client": ("192.0.2.1", 1), "headers": headers, "type": "http"}) == "192.0.2.1"
+    wrong = [(b"x-forwarded-for", b"<script>")]
+    assert address({"client": ("127.0.0.1", 1), "headers": wrong, "type": "http"}) == "127.0.0.1"
+    await opened.work.close()
+
+
+async def test_client_that_guesses_is_limited_and_known_credentials_continue(julia_url: str) -> None:
+    opened = await open_julia(
+        julia_url,
+        APP_ENV="production",
+        SECRET_KEY="s" * 32,
+        BATUTA_HTTPS="false",
+        BATUTA_REFUSALS_PER_MINUTE="20",
+    )
+    opened.api.state.batuta.clients._clock = clock = FakeClock()
+    good = {"Authorization": f"Bearer {TOKEN}"}
+    async with opened.client() as client, opened.client("192.0.2.7") as other:
+        assert (await client.get("/jobs", headers=good)).status_code == 200
+        guesses = [(await client.get("/jobs", headers={"Authorization": f"Bearer {n}"})).status_code for n in range(40)]
+        assert guesses == [401] * 20 + [429] * 20
+        assert (await client.get("/jobs", headers=good)).status_code == 200
+        assert (await other.get("/jobs", headers={"Authorization": "Bearer x"})).status_code == 401
+        limited = await client.get("/jobs", headers={"Authorization": "Bearer x"})
+        assert 1 <= int(limited.headers["retry-after"]) <= 60
+        await clock.advance(timedelta(minutes=1))
+        signs = [(await sign_in(client, f"guess {n}")).status_code for n in range(6)]
+        assert signs == [401] * 4 + [429] * 2  # a failed sign-in counts six times
+    await opened.work.close()
+
+
 async def test_foreign_page_cannot_sign_a_browser_in(julia: Julia) -> None:
     async with julia.client() as client:
         refused = await client.post("/painel/entrar", data={"token": TOKEN}, headers=THEIRS)
@@ -179,14 +278,14 @@ async def test_forged_cookie_is_refused(julia: Julia) -> None:
 def test_session_expires(clock: FakeClock) -> None:
     sessions = Sessions("key")
     note = sessions.begin("API_TOKEN", now=clock.now(), chance="ab" * 16)
-    assert sessions.find(note, now=clock.now() + LASTS - timedelta(seconds=2)) is not None
-    assert sessions.find(note, now=clock.now() + LASTS) is None
+    assert sessions.find(note, now=clock.now() + SESSION_LENGTH - timedelta(seconds=2)) is not None
+    assert sessions.find(note, now=clock.now() + SESSION_LENGTH) is None
 
 
 async def test_new_secret_key_ends_every_session(julia: Julia, julia_url: str) -> None:
     async with julia.client() as client:
         await sign_in(client, TOKEN)
         note = client.cookies["batuta_session"]
-    other = await open_julia(julia_url, APP_ENV="production", SECRET_KEY="t" * 32)
+    other = await open_julia(julia_url, APP_ENV="production", SECRET_KEY="t" * 32, BATUTA_HTTPS="false")
     assert (await other.ask("GET", "/jobs", headers={"Cookie": f"batuta_session={note}"})).status_code == 401
     await other.work.close()

@@ -26,7 +26,7 @@ from batuta.queue.outcome import after_seconds, settle
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.testing import FakeClock
-from batuta.testing.contracts.queue import ANN, BEN
+from tests.engine.queue.contract import ANN, BEN
 from tests.julia.tables import PHONE, add_chip, add_doctor, one, prune, rows, write
 
 CHIP, GROUP, HIDDEN = "julia-sim", "120363000000000001@g.us", "999000111222333@lid"

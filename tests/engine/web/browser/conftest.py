@@ -14,8 +14,15 @@ expect.set_options(timeout=60_000)
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
+@pytest.fixture(scope="package")
+def anyio_backend() -> str:
+    """One event loop for all tests of this folder, because the browser belongs to a loop."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="package")
+async def browser(anyio_backend: str) -> AsyncIterator[Browser]:
+    """A browser for all tests of this folder; each test opens its own pages. Starting one takes a second of a core."""
     program = os.environ.get("BATUTA_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         lack("Chromium", "install it (Debian: apt install chromium), or set BATUTA_CHROMIUM to its program")

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from batuta.access import LASTS
+from batuta.access import SESSION_LENGTH
 from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta
 from batuta.processes.address import listen
@@ -42,7 +42,7 @@ async def door(work_url: str, browser: Browser) -> AsyncIterator[Door]:
     clock = FakeClock()
     work = Batuta(work_url, clock=clock)
     work.add_job("pulse", "* * * * *", Endpoint(), "critico")
-    env = {"APP_ENV": "production", "API_TOKEN": TOKEN, "DATABASE_URL": work_url}
+    env = {"APP_ENV": "production", "API_TOKEN": TOKEN, "SECRET_KEY": "k" * 32, "DATABASE_URL": work_url}
     listening, stop = listen("127.0.0.1", 0), asyncio.Event()
     async with work:
         api = create_api(work, load_settings(EngineSettings, env), service="casa")
@@ -68,8 +68,8 @@ async def test_login_returns_to_the_requested_page_and_logout_ends_the_session(d
     await expect(page.get_by_label("Token de acesso")).to_be_focused()
     await sign_in(page)
     await expect(page).to_have_url(f"{door.address}/painel/execucoes?situacao=error")
-    (cookie,) = [each for each in await page.context.cookies() if each["name"] == "batuta_session"]
-    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    (cookie,) = [each for each in await page.context.cookies() if each["name"] == "__Host-batuta_session"]
+    assert (cookie["httpOnly"], cookie["secure"], cookie["sameSite"]) == (True, True, "Strict")
     await page.goto(f"{door.address}/docs")
     await expect(page.get_by_text("/jobs/{endpoint}").first).to_be_visible()
     await page.goto(f"{door.address}/painel")
@@ -95,7 +95,7 @@ async def test_open_page_goes_to_the_login_when_the_session_expires(door: Door) 
     page = await door.visit("/painel")
     await sign_in(page)
     await expect(page.get_by_role("button", name="Sair")).to_be_visible()
-    await door.clock.advance(LASTS.total_seconds() + 1)
+    await door.clock.advance(SESSION_LENGTH.total_seconds() + 1)
     await page.evaluate("document.body.dataset.refresh && (Date.now = ((real) => () => real() + 60_000)(Date.now))")
     await expect(page).to_have_title("Entrar · casa")
 

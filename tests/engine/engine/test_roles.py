@@ -1,0 +1,48 @@
+"""Roles of the application: each has its own queues and loops, under the same supervision as a worker."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from batuta import Batuta, Idle
+from batuta.loops import LoopPolicy, Pace, Wakeup
+from batuta.queues import QueueTable
+from batuta.testing import FakeClock
+
+TABLE = QueueTable(name="cartas", queue="fila")
+GROUPED = replace(TABLE, group="conta", ready_index="cartas_por_conta")
+POLICY = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1))
+
+
+class Sync:
+    name = "sync"
+    wakeup = Wakeup()
+
+    async def tick(self) -> Pace:
+        return Idle()
+
+
+def loops(work: Batuta, role: str) -> set[str]:
+    return {each.loop.name for each in work.supervisor(role).running}
+
+
+def build() -> Batuta:
+    work = Batuta("sqlite:///roles.db", clock=FakeClock())
+    work.add_queue(TABLE, lambda lease: None)
+    work.add_queue(GROUPED, lambda lease: None, queue="expressas", role="carteiro", loop="outbound")
+    work.add_loop(Sync(), POLICY, role="carteiro")
+    return work
+
+
+def test_queue_and_loop_of_a_role_run_only_in_its_processes() -> None:
+    work = build()
+    assert {"outbound", "sync"} <= loops(work, "carteiro")
+    assert "worker:cartas" not in loops(work, "carteiro")
+    assert "worker:cartas" in loops(work, "worker")
+    assert loops(work, "worker").isdisjoint({"outbound", "sync"})
+    assert loops(work, "api").isdisjoint({"outbound", "sync", "worker:cartas"})
+
+
+def test_two_queues_share_one_table() -> None:
+    work = build()
+    assert {"cartas", "expressas"} <= set(work.queues)
+    assert work.queues["expressas"].table.name == work.queues["cartas"].table.name == "cartas"

@@ -1,0 +1,107 @@
+"""Half-open connections and wrong tokens while a normal client works. Real sockets and the real server."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+import httpx2
+import pytest
+
+from batuta import Batuta
+from batuta.config import EngineSettings, load_settings
+from batuta.processes.address import listen
+from batuta.web import connections, create_api
+from batuta.web.api import serve
+
+TOKEN = "t" * 32
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+HALF_OPEN = 100
+WRONG = 1_000
+SLOWEST = 1.0  # seconds for an answer; the machine may be busy
+
+
+@dataclass
+class Target:
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+@pytest.fixture
+async def target(work_url: str) -> AsyncIterator[Target]:
+    work = Batuta(work_url)
+    env = {
+        "APP_ENV": "production",
+        "API_TOKEN": TOKEN,
+        "SECRET_KEY": "k" * 32,
+        "BATUTA_MAX_CONNECTIONS": str(HALF_OPEN // 2),
+    }
+    listening, stop = listen("127.0.0.1", 0), asyncio.Event()
+    async with work:
+        api = create_api(work, load_settings(EngineSettings, env))
+        serving = asyncio.create_task(serve(api, listening, stop, timedelta(seconds=5)))
+        yield Target(listening.getsockname()[1])
+        stop.set()
+        await serving
+
+
+async def slowest(target: Target, count: int) -> float:
+    """Return the slowest of ``count`` answers to a normal client, each on a new connection."""
+    longest = 0.0
+    for _ in range(count):
+        began = time.monotonic()
+        async with httpx2.AsyncClient() as client:
+            answer = await client.get(f"{target.url}/jobs", headers=BEARER)
+        assert answer.status_code == 200
+        longest = max(longest, time.monotonic() - began)
+    return longest
+
+
+async def test_half_open_connections_are_closed_and_a_normal_client_notices_nothing(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEADERS_WITHIN", 2.0)
+    quiet = await slowest(target, 5)
+    half = [await asyncio.open_connection("127.0.0.1", target.port) for _ in range(HALF_OPEN)]
+    for _, writer in half:
+        writer.write(b"GET /health HTTP/1.1\r\nHost: x\r\nX-a: ")
+    under_attack = await slowest(target, 20)
+    # A byte now and then does not extend the deadline.
+    ends = asyncio.gather(*(reader.read() for reader, _ in half), return_exceptions=True)
+    began = time.monotonic()
+    while not ends.done() and time.monotonic() - began < 20:
+        for _, writer in half:
+            if not writer.is_closing():
+                writer.write(b"a")
+        await asyncio.sleep(0.2)
+    for _, writer in half:
+        writer.close()
+    assert ends.done()
+    print(f"{HALF_OPEN} half-open: slowest answer {under_attack:.3f} s, quiet {quiet:.3f} s")
+    assert under_attack < SLOWEST
+
+
+async def test_wrong_tokens_are_limited_and_a_normal_client_notices_nothing(target: Target) -> None:
+    quiet = await slowest(target, 5)
+    asked, answers = iter(range(WRONG)), {401: 0, 429: 0}
+
+    async def guess() -> None:
+        async with httpx2.AsyncClient() as client:
+            for number in asked:
+                wrong = {"Authorization": f"Bearer bat_{'0' * 12}_{number:048x}"}
+                answers[(await client.get(f"{target.url}/jobs", headers=wrong)).status_code] += 1
+
+    began = time.monotonic()
+    guessing = [asyncio.create_task(guess()) for _ in range(4)]
+    under_attack = await slowest(target, 20)
+    await asyncio.gather(*guessing)
+    took = time.monotonic() - began
+    minutes = int(took // 60) + 2
+    print(f"{WRONG} wrong tokens in {took:.0f} s: {answers}; slowest answer {under_attack:.3f} s, quiet {quiet:.3f} s")
+    assert answers[401] <= 60 * minutes + 4 * minutes
+    assert sum(answers.values()) == WRONG
+    assert under_attack < SLOWEST
