@@ -290,6 +290,9 @@ class Demonstration:
         await self._control("mensagens", de=person, conta=self._account, texto=text)
 
     async def send_on_telegram(self) -> None:
+        """Send a message from Julia's account. The command that adds the account has ended before."""
+        if self._commands:
+            await asyncio.wait(self._commands)
         self._count += 1
         doctor = str(FIRST_NUMBER + ON_TELEGRAM[self._count % len(ON_TELEGRAM)])
         text = f"[DEMONSTRAÇÃO] Olá! Esta mensagem fictícia número {self._count} veio pelo Telegram."
