@@ -1,4 +1,4 @@
-"""``batuta conversas listar | ver | assumir | devolver | encerrar | pendencias | resolver | ler | duvidas | decidir``."""
+"""``batuta conversas``: who leads a conversation, answers of people, the pending list, probable opt-outs, the reader."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -17,6 +17,7 @@ from app.contexts.conversas.pendencias import Pendencia, PendenciaDesconhecida
 from app.contexts.conversas.relato import (
     conversa_em_palavras,
     mudada_em_palavras,
+    respondida_em_palavras,
     vista_da_conversa_em_palavras,
 )
 from app.contexts.leitura_conversas.api import Leitura, ler
@@ -67,6 +68,16 @@ def assumir(context: typer.Context, id: str, motivo: Motivo, as_json: JsonFlag =
         return await care.assumir(await _conversation(julia, id), por=current_user(), motivo=motivo)
 
     _change(cli_context(context), act, as_json)
+
+
+def responder(context: typer.Context, id: str, texto: str, as_json: JsonFlag = False) -> None:
+    async def act(julia: Julia) -> dict[str, Any]:
+        conversa = await _conversation(julia, id)
+        return respondida_em_palavras(await julia.team.escrita.responder(conversa, texto, por=current_user()))
+
+    ctx = cli_context(context)
+    document = ask(ctx, act)
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.conversas.done_responder", **document)))
 
 
 def devolver(
@@ -274,6 +285,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "listar": listar,
     "ver": ver,
     "assumir": assumir,
+    "responder": responder,
     "devolver": devolver,
     "encerrar": encerrar,
     "ler": ler_texto,

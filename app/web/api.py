@@ -40,7 +40,7 @@ def create_app(julia: Julia) -> FastAPI:
             autores.router(groups.autores, work.zone),
             nomes.router(groups.ensino),
             listas_de_grupos.router(groups.recebidas, groups.abertas, work.zone),
-            *conversas.routers(julia.messages, work.zone),
+            *conversas.routers(julia.messages, julia.team.escrita, work.zone),
             followups.router(julia.followups.followups, work.zone),
             vagas.router(julia.shifts, work.zone),
             rotas.router(julia.handoffs.handoffs, work.zone),

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from app.composition.gestao.relatorios import TEXTS
 from app.composition.mensagens import Messages
+from app.contexts.conversas.escrita import Escrita
 from app.contexts.equipe.avisos import AVISOS, Avisos, Canal
 from app.contexts.equipe.central import CIRCUIT, Central
 from app.contexts.equipe.espelho import FILA, Espelho
@@ -22,6 +23,7 @@ NOTICES_AT_A_TIME = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
+    escrita: Escrita
     avisos: Avisos
     espelho: Espelho | None  # None if no help desk is configured
     recados: Recados | None
@@ -34,13 +36,14 @@ def add_team(work: Batuta, settings: Settings, messages: Messages, saidas: Saida
     avisos.fila = work.add_queue(AVISOS, lambda lease: handler, concurrency=NOTICES_AT_A_TIME)
     messages.conversas.chamados.ao_chamar(avisos)
     work.health.add(avisos.check)
+    escrita = Escrita(work.database, messages.atendimento, saidas, work.ids, work.clock)
     central = help_desk(work, settings)
     if central is None:
-        return Team(avisos=avisos, espelho=None, recados=None)
+        return Team(escrita=escrita, avisos=avisos, espelho=None, recados=None)
     espelho = add_mirror(work, messages, central)
     conversas, queue = messages.conversas, saidas
     recados = Recados(work.database.dialect, conversas, messages.atendimento, messages.estagios, queue)
-    return Team(avisos=avisos, espelho=espelho, recados=recados)
+    return Team(escrita=escrita, avisos=avisos, espelho=espelho, recados=recados)
 
 
 def help_desk(work: Batuta, settings: Settings) -> ChatwootClient | None:

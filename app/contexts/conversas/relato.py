@@ -5,6 +5,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from app.contexts.conversas.atendimento import Mudada, VistaDaConversa
+from app.contexts.conversas.escrita import Respondida
 from app.contexts.conversas.pendencias import Pendencia
 from batuta.sql import Row
 
@@ -69,6 +70,10 @@ def mudada_em_palavras(mudada: Mudada) -> dict[str, Any]:
         "mensagens": mudada.mensagens,
         "repetida": mudada.repetida,
     }
+
+
+def respondida_em_palavras(respondida: Respondida) -> dict[str, Any]:
+    return {"id": respondida.id, "mensagem": respondida.mensagem_id, "assumida": respondida.assumida}
 
 
 def pendencia_em_palavras(pendencia: Pendencia, zone: ZoneInfo) -> dict[str, Any]:

@@ -17,11 +17,13 @@ from app.contexts.conversas.atendimento import (
     ConversaSemPessoa,
     Estagio,
 )
+from app.contexts.conversas.escrita import LONGEST_TEXTO, Escrita, RespostaRecusada
 from app.contexts.conversas.pendencias import PendenciaDesconhecida
 from app.contexts.conversas.relato import (
     conversa_em_palavras,
     mudada_em_palavras,
     pendencia_em_palavras,
+    respondida_em_palavras,
     vista_da_conversa_em_palavras,
 )
 from app.contexts.mensagens.service import NaDevolucao
@@ -37,9 +39,12 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 REFUSALS = {
     ConversaDesconhecida: (404, "conversa_unknown"),
     **dict.fromkeys((ConversaEncerrada, ConversaComPessoa, ConversaSemPessoa), (409, "conversa_state")),
+    RespostaRecusada: (422, "conversa_refused"),
     PendenciaDesconhecida: (404, "pendencia_unknown"),
 }
 # Leaves room for the decision about held messages, which the history stores before the reason.
+# At least one visible character, and no control characters except line breaks.
+TEXT = r"^[ \t\r\n]*[^\s\x00-\x1f\x7f][^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$"
 Motivo = Annotated[str, Field(max_length=LONGEST_MOTIVO - 50, pattern=NAME)]
 
 
@@ -54,11 +59,19 @@ class Devolucao(BaseModel):
     motivo: Motivo
 
 
-def routers(messages: Messages, zone: ZoneInfo) -> list[APIRouter]:
-    return [_conversations(messages, zone), _pending(messages, zone)]
+class Escrito(BaseModel):
+    """A message of the caller to the doctor. ``chave`` makes a repetition of the request harmless."""
+
+    model_config = ConfigDict(extra="forbid")
+    texto: Annotated[str, Field(max_length=LONGEST_TEXTO, pattern=TEXT)]
+    chave: Annotated[str, Field(max_length=100, pattern=NAME)] | None = None
 
 
-def _conversations(messages: Messages, zone: ZoneInfo) -> APIRouter:
+def routers(messages: Messages, escrita: Escrita, zone: ZoneInfo) -> list[APIRouter]:
+    return [_conversations(messages, escrita, zone), _pending(messages, zone)]
+
+
+def _conversations(messages: Messages, escrita: Escrita, zone: ZoneInfo) -> APIRouter:
     routes = APIRouter(prefix="/api/v1/conversas", tags=["conversas"], route_class=AuthoriseFirst)
     care = messages.atendimento
 
@@ -87,6 +100,21 @@ def _conversations(messages: Messages, zone: ZoneInfo) -> APIRouter:
         """Give the conversation to the caller. From now on the messages that Julia queued are held."""
         with as_problems(request, REFUSALS):
             return mudada_em_palavras(await care.assumir(str(id), por=caller_of(request), motivo=porque.motivo))
+
+    @routes.post(
+        "/{id}/responder",
+        status_code=202,
+        operation_id="answer_conversa",
+        responses=ANSWERS,
+        openapi_extra=needs(Scope.SEND),
+    )
+    async def answer(request: Request, id: UUID, escrito: Escrito) -> dict[str, Any]:
+        """Queue a message of the caller to the doctor. The caller leads the conversation from now on, and the sending
+        rules apply. ``mensagem`` is null if a message with the same key is queued already.
+        """
+        with as_problems(request, REFUSALS):
+            done = await escrita.responder(str(id), escrito.texto, por=caller_of(request), chave=escrito.chave)
+            return respondida_em_palavras(done)
 
     @routes.post("/{id}/devolver", operation_id="return_conversa", responses=ANSWERS)
     async def give_back(request: Request, id: UUID, como: Devolucao) -> dict[str, Any]:

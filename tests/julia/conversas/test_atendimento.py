@@ -21,6 +21,7 @@ from app.contexts.conversas.atendimento import (
     ConversaSemPessoa,
     Estagio,
 )
+from app.contexts.conversas.escrita import RespostaRecusada
 from app.contexts.mensagens.service import NaDevolucao
 from batuta.access import Scope, mint
 from tests.command import Command
@@ -69,6 +70,28 @@ async def test_messages_queued_by_julia_are_held_from_the_take_over_and_continue
     assert await history(office, talk) == [
         ("assumir", "ana", "quer negociar", 1), ("devolver", "ana", "continuar: combinado", 1),
     ]  # fmt: skip
+
+
+async def test_answer_of_a_person_is_sent_and_gives_the_conversation_to_that_person(
+    office: Office, doctor: str, chip: str
+) -> None:
+    talk = await open_talk(office, doctor)
+    julias = await office.put(doctor)
+    write_to = julia_of(office.work).team.escrita
+    done = await write_to.responder(talk, " Posso ligar às 15h? ", por="ana", chave="1")
+    again = await write_to.responder(talk, "Posso ligar às 15h?", por="ana", chave="1")
+    assert (done.assumida, again.assumida, again.mensagem_id) == (True, False, None)
+    assert await state(office, talk) == ("active", "human", "ana")
+    await office.works()
+    assert [(await office.message(str(id)))["status"] for id in (done.mensagem_id, julias)] == ["enviada", "pendente"]
+    assert (await office.message(str(done.mensagem_id)))["conteudo"] == "Posso ligar às 15h?"
+    audit = await rows(office.work.database, "SELECT * FROM audit_log WHERE action = 'conversa.responder'")
+    assert {(row["actor"], row["subject"]) for row in audit} == {("ana", f"conversa:{talk}")}
+    assert "ligar" not in str(audit)
+    with pytest.raises(ConversaComPessoa):
+        await write_to.responder(talk, "Olá", por="bia")
+    with pytest.raises(RespostaRecusada):
+        await write_to.responder(talk, "  ", por="ana")
 
 
 async def test_person_may_cancel_the_held_messages_at_the_return(office: Office, doctor: str, chip: str) -> None:
@@ -200,6 +223,9 @@ async def test_routes_list_show_take_return_and_end(julia: Julia) -> None:
     assert (taken.status_code, taken.json()["acao"]) == (200, "assumir")
     shown = (await julia.ask("GET", path)).json()
     assert (shown["com"], shown["responsavel"], shown["historico"][0]["motivo"]) == ("human", "local", "quer negociar")
+    written = await post(julia, f"{path}/responder", {"texto": "Posso ligar?"})
+    assert (written.status_code, written.json()["assumida"]) == (202, False)
+    assert (await post(julia, f"{path}/responder", {"texto": " "})).status_code == 422
     assert (await post(julia, f"{path}/devolver", {"motivo": "-"})).status_code == 422
     given = await post(julia, f"{path}/devolver", {"motivo": "pronto", "mensagens": "cancelar"})
     assert given.json() == {"id": talk, "acao": "devolver", "mensagens": 0, "repetida": False}
@@ -264,6 +290,7 @@ def test_commands_take_return_and_show(folder: Path, batuta: Command, monkeypatc
         0, f"conversa {talk}: agora está com você; mensagens da Julia retidas: 0\n",
     )  # fmt: skip
     assert talk in batuta(*command, "listar", "--com", "human", "--json")[1]
+    assert "a mensagem está na fila" in batuta(*command, "responder", talk, "Posso ligar?")[1]
     shown = batuta(*command, "ver", talk)[1]
     assert ("assumida" in shown, "negociar" in shown) == (True, True)
     assert batuta(*command, "devolver", talk, "--mensagens", "continuar", "--motivo", "pronto")[0] == 0

@@ -425,6 +425,7 @@ async def test_operation_ids_are_stable(julia: Julia) -> None:
         "correct_avaliacao", "list_avaliacoes", "show_avaliacao", "show_orientacao",
         "list_pendencias", "list_relatorios", "resend_relatorio", "resolve_pendencia", "return_conversa",
         "show_conversa", "show_diretriz", "show_doctor_state", "show_relatorio", "take_conversa",
+        "answer_conversa",
         "list_chips", "decide_chip", "send_telegram", "see_telegram", "read_telegram", "list_telegram_histories",
         "pause_telegram", "resume_telegram", "send_telegram_file", "act_on_telegram", "see_telegram_action",
         "list_telegram_actions",

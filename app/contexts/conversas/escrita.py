@@ -1,0 +1,84 @@
+"""Messages that a person of the team writes to a doctor."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from app.contexts.conversas.atendimento import Atendimento
+from app.contexts.mensagens.api import NovaMensagem, Tipo
+from batuta import BatutaError
+from batuta.kernel import Clock, Ids, is_writable
+from batuta.queues import NewItem
+from batuta.sql import AuditLog, Database, Query, Transaction, load_queries
+
+# The longest text that every channel accepts.
+LONGEST_TEXTO: Final = 4_096
+WROTE: Final = "escreveu ao médico"
+
+
+class RespostaRecusada(BatutaError):
+    sentence = "the message must have a text of at most {longest} characters: write it again"
+
+
+class Fila(Protocol):
+    async def put(self, items: Sequence[NewItem], within: Transaction | None = None) -> list[str | None]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Respondida:
+    """A queued message. ``mensagem_id`` is None if a message with the same key is queued already."""
+
+    id: str
+    mensagem_id: str | None
+    assumida: bool  # the person leads the conversation because of this message
+
+
+@dataclass(frozen=True, slots=True)
+class WritingQueries:
+    recipient: Query
+
+
+class Escrita:
+    def __init__(self, database: Database, atendimento: Atendimento, fila: Fila, ids: Ids, clock: Clock) -> None:
+        self._database = database
+        self._atendimento = atendimento
+        self._fila = fila
+        self._ids = ids
+        self._audit = AuditLog(database.dialect, ids)
+        self._clock = clock
+        self._queries = load_queries(WritingQueries, Path(__file__).parent / "escrita.sql", database.dialect)
+
+    async def responder(self, id: str, texto: str, *, por: str, chave: str | None = None) -> Respondida:
+        """Queue a text of the person ``por``, who leads the conversation from now on. The sending rules apply.
+
+        Raises ConversaComPessoa if another person leads the conversation.
+        """
+        texto = texto.strip()
+        if not 0 < len(texto) <= LONGEST_TEXTO or not is_writable(texto):
+            raise RespostaRecusada(longest=LONGEST_TEXTO)
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            taken = await self._atendimento.assumir_em(transaction, id, por=por, motivo=WROTE)
+            who = await transaction.one(self._queries.recipient, id=id)
+            assert who is not None
+            item = NovaMensagem(
+                tipo=Tipo.MANUAL,
+                cliente_id=str(who["cliente_id"]),
+                telefone=who["telefone"],
+                texto=texto,
+                chave=f"equipe:{chave or self._ids.new()}",
+                conversa_id=id,
+                metadata={"por": por},
+            ).item(now=now)
+            (message,) = await self._fila.put([item], within=transaction)
+            await self._audit.note(
+                transaction,
+                actor=por,
+                action="conversa.responder",
+                subject=f"conversa:{id}",
+                before=None,
+                after={"mensagem": message},
+                now=now,
+            )
+        return Respondida(id=id, mensagem_id=message, assumida=not taken.repetida)
