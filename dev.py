@@ -34,6 +34,8 @@ TEST_PHASES = (
     ("tests", ["-m", "not calm"], 3),
     ("calm faults", ["tests/faults", "-m", "calm"], 1),
 )
+# So many failed tests of a phase run once more, alone. More failures than that have another cause than a busy machine.
+MOST_REPEATED = 3
 
 WORDS = {
     "run": "start the whole system on loopback and print its address",
@@ -104,6 +106,18 @@ def run_phase(times: "Times", name: str, selection: list[str], per_core: float) 
         # Workers take single tests from each other; otherwise one file would run alone at the end.
         code = times.run(name, str(PYTHON), "-m", "pytest", *selection, "-n", str(workers), "--dist", "worksteal")
         times.read(Path(folder) / "times")
+        failed = Path(folder) / "times.failed"
+        again = failed.read_text().splitlines() if failed.exists() else []
+        return repeat(times, name, again) if code == 1 and 0 < len(again) <= MOST_REPEATED else code
+
+
+def repeat(times: "Times", phase: str, failed: list[str]) -> int:
+    """Run the failed tests of a phase once more, without other tests, and return the exit code of that run.
+
+    A test that passes now is unsteady: it does not stop the release, but its name is printed and it must be corrected.
+    """
+    code = times.run(f"{phase}, repeated", str(PYTHON), "-m", "pytest", *failed)
+    times.unsteady += [] if code else failed
     return code
 
 
@@ -113,6 +127,7 @@ class Times:
     def __init__(self) -> None:
         self.phases: dict[str, tuple[float, float]] = {}  # seconds, and processor seconds
         self.tests: dict[str, float] = {}
+        self.unsteady: list[str] = []  # tests that failed beside other tests and passed alone
         self._began = time.monotonic()
 
     def run(self, phase: str, *command: str, quiet: bool = False) -> int:
@@ -146,6 +161,10 @@ class Times:
                 *(f"{took:7.1f}  {name}" for name, took in _slowest(files)),
                 "seconds  slowest tests",
                 *(f"{took:7.1f}  {name}" for name, took in _slowest(self.tests)),
+                *(
+                    f"UNSTEADY: {name} failed once and passed alone; correct it before new work"
+                    for name in self.unsteady
+                ),
             ]
         )
 

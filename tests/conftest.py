@@ -300,3 +300,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{folder:14} {spent[folder]:7.2f} s  {ran[folder]:5d} tests")
     if file := os.environ.get("TEST_TIMES"):
         Path(file).write_text("".join(f"{seconds:.3f} {test}\n" for test, seconds in each.items()))
+        bad = [report for word in ("failed", "error") for report in terminalreporter.stats.get(word, ())]
+        Path(f"{file}.failed").write_text("".join(f"{test}\n" for test in dict.fromkeys(each.nodeid for each in bad)))

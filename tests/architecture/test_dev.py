@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from dev import TEST_PHASES, Times
+from dev import TEST_PHASES, Times, repeat
 
 
 def test_table_names_each_phase_and_the_slowest_tests_and_files(tmp_path: Path) -> None:
@@ -46,3 +46,23 @@ def test_processor_time_of_a_phase_is_its_own() -> None:
 def test_every_test_belongs_to_one_phase() -> None:
     marks = [selection[selection.index("-m") + 1] for _, selection, _ in TEST_PHASES]
     assert marks == ["not calm", "calm"]
+
+
+FAILS_ONCE = """
+from pathlib import Path
+
+def test_it():
+    seen = Path(__file__).with_suffix(".seen")
+    if not seen.exists():
+        seen.touch()
+        raise AssertionError
+"""
+
+
+def test_failed_test_that_passes_alone_is_named_as_unsteady(tmp_path: Path) -> None:
+    times, test = Times(), tmp_path / "test_once.py"
+    test.write_text(FAILS_ONCE)
+    assert repeat(times, "tests", [str(test)]) == 1
+    assert times.unsteady == []
+    assert repeat(times, "tests", [str(test)]) == 0
+    assert f"UNSTEADY: {test} failed once and passed alone; correct it before new work" in times.table()
