@@ -3,30 +3,31 @@
 ``async with work`` opens the database; ``batuta --app module:work up`` starts all processes.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Never, Self, TypeVar, Unpack
-from urllib.parse import urlsplit
+from typing import Never, Self, TypeVar
 
 from batuta import __version__
 from batuta.config import ENV_FILE, EngineSettings, environment, find_zone, load_settings
-from batuta.dispatch.job import JobOptions, JobRules, Target, make_job
 from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.runner import Lanes
 from batuta.dispatch.scheduler import RUN_LEASE, Scheduler
 from batuta.engine.extension import Extension
+from batuta.engine.jobs import DEFAULT_SECONDS, JobDeclarations
 from batuta.engine.observability import Observability
 from batuta.engine.queues import Served, queue_loops, stages
+from batuta.engine.running import DEFAULT_ROLES, OnFailure, run_roles
 from batuta.guard.breaker import CircuitRule
 from batuta.guard.circuits import Circuits
 from batuta.guard.rate import Limit
 from batuta.health.aggregator import Part, Probe, State
 from batuta.health.jobs import JobHealthQuery
 from batuta.kernel.clock import Clock, SystemClock
-from batuta.kernel.errors import InvalidJob, InvalidName
+from batuta.kernel.errors import InvalidName
 from batuta.kernel.events import Fanout
 from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
@@ -43,7 +44,7 @@ from batuta.queue.pipeline import Pipeline
 from batuta.queue.rescuer import Rescuer
 from batuta.queue.store import Rescued
 from batuta.queue.worker import WorkerPolicy
-from batuta.receive.endpoints import DEFAULT_TIMEOUT, JobEndpoints
+from batuta.receive.endpoints import JobEndpoints
 from batuta.receive.receiver import JobReceiver
 from batuta.stores.connections import Connections, PoolSizes, Wakeups
 from batuta.stores.sql.audit import AccessLog
@@ -62,26 +63,19 @@ from batuta.stores.sql.tokens import SqlTokens
 from batuta.supervise.loop import Loop, LoopFunction, LoopPolicy, loop_of, policy_in_seconds
 from batuta.supervise.retention import PRUNER_POLICY, Pruner, Retention, keep_for
 from batuta.supervise.supervisor import Supervisor
-from batuta.targets import http_caller
-from batuta.targets.call import BreakerTarget, CallTarget, JobFunction
 from batuta.tasks.registry import DEFAULT_QUEUE, Task, TaskFunction, TaskRegistry, TaskRunner, retry_policy
 from batuta.tasks.service import REHOMER_POLICY, TaskRehomer, TaskService, ThreadWatch
 from batuta.tasks.service import THREAD_WATCH_POLICY as THREADS
 
-if TYPE_CHECKING:
-    from batuta.targets.http import HttpCaller
-
-SomeJob = TypeVar("SomeJob", bound=JobFunction)
 SomeTask = TypeVar("SomeTask", bound=TaskFunction)
 SomeLoop = TypeVar("SomeLoop", bound=LoopFunction)
 # A worker that does not renew its leases for this long loses its items.
 QUEUE_LEASE = timedelta(seconds=30)
 ANSWERS = query_of("answers", "SELECT 1 AS answers", writes=False)
-DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
 DAY = timedelta(days=1)
 
 
-class Batuta:
+class Batuta(JobDeclarations):
     """An application of the engine: registers jobs, tasks, queues and loops, and builds the loops of a process."""
 
     only: Collection[str] = ()  # queues that the worker serves; empty: all queues and the application's loops
@@ -106,6 +100,7 @@ class Batuta:
         leases on PostgreSQL use the server's clock. A scheduler that does not renew its runs for ``lease`` loses them.
         ``concurrency`` is the number of concurrent tasks per worker.
         """
+        super().__init__()
         self.settings = settings = settings or load_settings(EngineSettings, environment(), ENV_FILE)
         self.extension = extension or Extension()
         self.zone = find_zone(settings.timezone if timezone is None else timezone)
@@ -132,7 +127,6 @@ class Batuta:
         self.worker_policy = WorkerPolicy(limit=concurrency, max_result=settings.batuta_max_payload_bytes)
         self.queue_lease = QUEUE_LEASE
         self._isolation = Isolation(self.clock)
-        self._http: HttpCaller | None = None
         self.tokens, self.access = SqlTokens(self.database, self.ids), AccessLog(self.database, self.ids, self.clock)
         self.wakeups = Wakeups(self.database)
         self.task_registry = TaskRegistry()
@@ -145,84 +139,8 @@ class Batuta:
         self.probes: dict[str, Probe] = {"database": Probe(self._database_answers, needed=True)}
         self.observability = self._observability()
         self.health, self.beats = self.observability.aggregator, self.observability.beats
-        self.closers: list[Callable[[], Awaitable[None]]] = []  # closes resources other than the database
+        self.is_open = False
         self._loops: list[tuple[str, Loop, LoopPolicy]] = []
-
-    @check_options
-    def job(
-        self,
-        schedule: str,
-        *,
-        category: str = "default",
-        name: str | None = None,
-        timeout: float = DEFAULT_SECONDS,
-        **options: Unpack[JobOptions],
-    ) -> Callable[[SomeJob], SomeJob]:
-        """Register a function that the scheduler calls in its own process. A function with a parameter receives the run."""
-
-        if callable(schedule):
-            why = 'its schedule is missing: write @work.job("*/5 * * * *") above it'
-            raise InvalidJob(job=str(getattr(schedule, "__name__", "job")), why=why)
-
-        def register(function: SomeJob) -> SomeJob:
-            called = name or str(getattr(function, "__name__", "job"))
-            self.add_job(called, schedule, CallTarget(function, self.clock), category, timeout, **options)
-            return function
-
-        return register
-
-    @check_options
-    def http_job(
-        self,
-        name: str,
-        schedule: str,
-        url: str,
-        *,
-        category: str = "default",
-        timeout: float = DEFAULT_SECONDS,
-        token: str | None = None,
-        **options: Unpack[JobOptions],
-    ) -> None:
-        """Register a job that sends a POST request to a URL. ``token`` is sent as a bearer token."""
-        self.add_job(name, schedule, self.http_target(url, token, name), category, timeout, **options)
-
-    def http_target(self, url: str, token: str | None = None, job: str = "") -> Target:
-        if urlsplit(url).scheme not in ("http", "https"):
-            raise InvalidJob(
-                job=job, why=Reason("job_url", "'{url}' is not an address: it begins with http:// or https://", url=url)
-            )
-        caller = self._caller()
-        from batuta.targets.http import HttpTarget
-
-        return HttpTarget(url, caller, token)
-
-    def _caller(self) -> "HttpCaller":
-        if self._http is None:
-            self._http = http_caller(self.clock)
-            self.closers.append(self._http.close)
-        return self._http
-
-    @check_options
-    def add_job(
-        self,
-        name: str,
-        schedule: str,
-        target: Target,
-        category: str,
-        timeout: float = DEFAULT_SECONDS,
-        *,
-        profiles: Sequence[str] | None = None,
-        circuit: str | None = None,
-        **options: Unpack[JobRules],
-    ) -> None:
-        """Register a job with any target. ``profiles`` are the profiles that contain the job; None means all."""
-        if circuit is not None:
-            target = BreakerTarget(target, self.circuits.breaker(circuit), self.clock)
-        job = make_job(name, schedule, target, zone=self.zone, category=category, timeout=timeout, **options)
-        if circuit is not None and job.timeout > (longest := self.circuits.rule_of(circuit).probe_within):
-            why = f"its timeout is longer than a probe of circuit {circuit} may take ({longest.total_seconds():g} s)"
-            raise InvalidJob(job=name, why=why)
-        self.registry.add(job, profiles)
 
     @check_options
     def circuit(
@@ -457,6 +375,16 @@ class Batuta:
         """
         return self.observability.supervisor(role, self._loops_of(role), heartbeat)
 
+    @check_options
+    def running(self, *roles: str, on_failure: OnFailure = "raise") -> AbstractAsyncContextManager[Self]:
+        """Run roles inside this program while the block runs; without a name, ``worker`` and ``scheduler``.
+
+        The block opens the database, logs to the handlers of the program, and at its end finishes the running work
+        within BATUTA_DRAIN_SECONDS. If a loop gives up, the block ends with its error. With ``on_failure="terminate"``
+        the process gets SIGTERM instead: choose it where a server runs the block, as in the lifespan of FastAPI.
+        """
+        return run_roles(self, roles or DEFAULT_ROLES, on_failure, __version__)
+
     def retentions(self) -> list[Retention]:
         """Return the retentions of the engine's tables. The application itself prunes executions and circuit transitions."""
         return [
@@ -544,6 +472,7 @@ class Batuta:
         except BaseException:
             await self.connections.close()
             raise
+        self.is_open = True
 
     async def check(self) -> None:
         """Raise an error unless the schema is current and the database belongs to this project."""
@@ -566,6 +495,7 @@ class Batuta:
 
     async def close(self) -> None:
         """Close the database and everything in ``closers``."""
+        self.is_open = False
         for close in (*self.closers, self.connections.close):
             await close()
 

@@ -26,6 +26,7 @@
     │   └── QueryFileError          the SQL files and the code do not match
     ├── StoreError
     │   ├── StoreUnavailable        transient: wait and retry
+    │   │   ├── StoreNotOpen        the database was used before it was opened, or after it was closed
     │   │   ├── StoreTimeout        a statement or connection exceeded its time limit
     │   │   │   └── RowLocked       another transaction held a row lock for too long
     │   │   ├── PoolerNotDeclared   a pooler gives every transaction another session, and DATABASE_URL does not declare it
@@ -194,6 +195,12 @@ class StoreError(BatutaError):
 
 class StoreUnavailable(StoreError):
     sentence = "the database at {where} cannot be used now ({why}): check that it runs and is reachable, then try again"
+
+
+class StoreNotOpen(StoreUnavailable):
+    """The database was used before it was opened, or after it was closed."""
+
+    sentence = "the database at {where} is not open: write `async with work:` around the call first"
 
 
 class StoreTimeout(StoreUnavailable):

@@ -473,6 +473,9 @@ class Fanout:
     def subscribe(self, subscriber: Subscriber) -> None:
         self._subscribers.append(subscriber)
 
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        self._subscribers.remove(subscriber)
+
     def emit(self, event: Event) -> None:
         for subscriber in self._subscribers:
             try:

@@ -18,6 +18,7 @@ from batuta.kernel.errors import (
     RowLocked,
     StatementRefused,
     StoreConflict,
+    StoreNotOpen,
     StoreReadOnly,
     StoreTimeout,
     StoreUnavailable,
@@ -307,7 +308,7 @@ class PostgresDatabase(Transaction):
         """
         pool = self._pool
         if pool is None:
-            raise StoreUnavailable(where=self.where, why="it is not open")
+            raise StoreNotOpen(where=self.where)
         timeout = self._limits.lock.total_seconds()
         with translate_errors(self.where):
             try:

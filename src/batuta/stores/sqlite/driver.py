@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import StatementRefused, StoreUnavailable, TransactionMisuse
+from batuta.kernel.errors import StatementRefused, StoreNotOpen, TransactionMisuse
 from batuta.stores.sql.database import (
     ChangeListener,
     Dialect,
@@ -149,12 +149,12 @@ class SqliteDatabase(Transaction):
 
     def _open_writer(self) -> Writer:
         if self._writer is None:
-            raise StoreUnavailable(where=self.where, why="it is not open")
+            raise StoreNotOpen(where=self.where)
         return self._writer
 
     def _open_readers(self) -> Readers:
         if self._readers is None:
-            raise StoreUnavailable(where=self.where, why="it is not open")
+            raise StoreNotOpen(where=self.where)
         return self._readers
 
 

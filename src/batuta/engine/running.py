@@ -1,0 +1,143 @@
+"""Runs roles inside another program: in the lifespan of FastAPI or Litestar, in a script, or in a test.
+
+    enter ──▶ log to the program's handlers ──▶ open the database ──▶ start the loops of each role ──▶ the block
+    exit  ──▶ stop the loops and finish the running work ──▶ close the database
+
+The processes of the command ``batuta`` have more: a watchdog thread, signals and a restart by the parent
+(``engine.process``).
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Final, Literal, Protocol, TypeAlias, TypeVar
+from zoneinfo import ZoneInfo
+
+from batuta.config import EngineSettings
+from batuta.engine.extension import Extension
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import BatutaError
+from batuta.kernel.events import Fanout, ProcessEnded, ProcessStarted
+from batuta.kernel.suggestions import unknown
+from batuta.kernel.waiting import cancel_and_wait
+from batuta.stores.sql.history import SqlReports
+from batuta.supervise.supervisor import Supervisor
+
+# Effect of a loop that gives up: the block ends with the error, or the process gets SIGTERM.
+OnFailure: TypeAlias = Literal["raise", "terminate"]
+DEFAULT_ROLES: Final = ("worker", "scheduler")
+ROLES: Final = ("api", *DEFAULT_ROLES)
+
+
+class Program(Protocol):
+    """The parts of ``Batuta`` that ``run_roles`` uses."""
+
+    is_open: bool
+    clock: Clock
+    zone: ZoneInfo
+    events: Fanout
+    extension: Extension
+    settings: EngineSettings
+    reports: SqlReports
+
+    def supervisor(self, role: str) -> Supervisor: ...
+    async def open(self) -> None: ...
+    async def close(self) -> None: ...
+
+
+SomeProgram = TypeVar("SomeProgram", bound=Program)
+
+
+@asynccontextmanager
+async def run_roles(
+    work: SomeProgram, roles: Collection[str], on_failure: OnFailure, version: str
+) -> AsyncIterator[SomeProgram]:
+    known = (*ROLES, *(role.name for role in work.extension.roles if role.run is None))
+    if on_failure not in ("raise", "terminate"):
+        raise unknown("choice of on_failure", on_failure, ("raise", "terminate"))
+    for role in roles:
+        if role not in known:
+            raise unknown("role", role, known)
+    from batuta.logs.host import log_to_host  # here, because the logging library takes a while to load
+
+    async with log_to_host(work.events, work.extension.wording), _opened(work):
+        names = tuple(dict.fromkeys(roles))
+        now = work.clock.now().astimezone(work.zone)
+        for role in names:
+            work.events.emit(ProcessStarted(role, version, now))
+        await work.reports.expect(now=now)
+        failure: BaseException | None = None
+        try:
+            async with _supervised([work.supervisor(role) for role in names], work.settings, on_failure):
+                yield work
+        except BatutaError as error:
+            failure = error
+            raise
+        finally:
+            why = "the block ended" if failure is None else str(failure)
+            for role in names:
+                work.events.emit(ProcessEnded(role, why, failed=failure is not None))
+
+
+@asynccontextmanager
+async def _opened(work: Program) -> AsyncIterator[None]:
+    """Open the database, unless the program has already opened it."""
+    if work.is_open:
+        yield
+        return
+    await work.open()
+    try:
+        yield
+    finally:
+        await work.close()
+
+
+@asynccontextmanager
+async def _supervised(
+    supervisors: Sequence[Supervisor], settings: EngineSettings, on_failure: OnFailure
+) -> AsyncIterator[None]:
+    """Run the loops while the block runs. If one gives up, cancel the block and raise the loop's error in its place."""
+    stop, block = asyncio.Event(), asyncio.current_task()
+    assert block is not None
+    cancels = block.cancelling()
+    is_over = is_cancelled = False
+    running = asyncio.create_task(_run_together(supervisors, stop, timedelta(seconds=settings.batuta_drain_seconds)))
+
+    def end_block(_: "asyncio.Task[None]") -> None:
+        nonlocal is_cancelled
+        if is_over:
+            return
+        if on_failure == "terminate":
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+        is_cancelled = True
+        block.cancel()
+
+    running.add_done_callback(end_block)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not is_cancelled or block.uncancel() > cancels:
+            raise
+    finally:
+        is_over = True
+        stop.set()
+        try:
+            await asyncio.wait([running])
+        finally:
+            await cancel_and_wait(running)
+    running.result()
+
+
+async def _run_together(supervisors: Sequence[Supervisor], stop: asyncio.Event, grace: timedelta) -> None:
+    """Run all supervisors until ``stop``. A loop that gives up sets ``stop``, and its error is raised here."""
+    running = [asyncio.create_task(each.run(stop, grace)) for each in supervisors]
+    try:
+        await asyncio.wait(running)
+    finally:
+        await cancel_and_wait(*running)
+    for each in running:
+        each.result()

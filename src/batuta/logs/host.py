@@ -1,0 +1,62 @@
+"""Write the events of the engine to standard ``logging``, for a program that has its own handlers.
+
+The process of the command ``batuta`` replaces all handlers instead (``logs.setup``). Here the program's handlers stay, so
+each record is masked before it reaches them: message, fields and traceback.
+"""
+
+import logging
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+from batuta.kernel.events import Event, Fanout
+from batuta.logs.scrubbing import describe, scrub_field, scrub_text
+from batuta.logs.subscriber import LINES, LOGGER, fields_of
+from batuta.texts import Wording
+
+
+class HostLog:
+    """Writes one record of the logger ``batuta`` per event. ``record.batuta`` holds the fields, for structured handlers."""
+
+    def __init__(self, wording: Wording) -> None:
+        self._wording = wording
+
+    def __call__(self, event: Event) -> None:
+        line, logger = LINES[type(event)](event), logging.getLogger(LOGGER)
+        if not logger.isEnabledFor(line.level):
+            return
+        renamed = {self._wording.rename(name): value for name, value in fields_of(event).items()}
+        fields = {name: scrub_field(name, value) for name, value in renamed.items() if value is not None}
+        words = [self._wording.phrase(event, line.words), *(f"{name}={value}" for name, value in fields.items())]
+        trace = "" if line.trace is None else "\n" + describe(line.trace)
+        logger.log(line.level, "%s", scrub_text(" ".join(words) + trace), extra={"batuta": fields})
+
+
+@asynccontextmanager
+async def log_to_host(events: Fanout, wording: Wording | None) -> AsyncIterator[None]:
+    """Log the events while the block runs. If no handler would receive them, write them to the standard error stream."""
+    log = HostLog(wording or Wording())
+    events.subscribe(log)
+    try:
+        with _visible():
+            yield
+    finally:
+        events.unsubscribe(log)
+
+
+@contextmanager
+def _visible() -> Iterator[None]:
+    logger = logging.getLogger(LOGGER)
+    if logger.hasHandlers():
+        yield
+        return
+    handler, level = logging.StreamHandler(sys.stderr), logger.level
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logger.addHandler(handler)
+    if level == logging.NOTSET:
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
