@@ -203,7 +203,7 @@ class Mundo:
             now = self._clock.monotonic()
             until = self._flooded.setdefault((conta, metodo), now + how.flood_wait)
             if now < until:
-                return RpcError(420, f"FLOOD_WAIT_{ceil(until - now)}")
+                return RpcError(420, f"FLOOD_WAIT_{ceil(round(until - now, 3))}")
         if metodo in SENDS and how.peer_flood:
             return RpcError(400, "PEER_FLOOD")
         if metodo in SENDS and how.slow_mode:
