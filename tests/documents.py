@@ -26,7 +26,7 @@ from tests import ROOT
 from tests.servers import free_port
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FILE_NAME = re.compile(r"`([\w./-]+\.(?:py|toml|sql))`[^`]*:\s*\Z")
+FILE_NAME = re.compile(r"`([\w./-]+\.(?:py|toml|sql|j2))`[^`]*:\s*\Z")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 RUN = ("sh", "console", "python")
 SERVES = ("batuta up", "APP_ENV=development batuta up", "make run")

@@ -8,6 +8,7 @@ that names the nearest known one; any other name that looks like a misspelt sett
 import difflib
 import ipaddress
 import os
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -40,6 +41,7 @@ ENV_FILE = Path(".env")  # in the working folder
 NEAR_ENOUGH = 0.86
 SHORTEST_TOKEN, SHORTEST_KEY = 16, 32
 MOST_CONNECTIONS = 1000
+_PREFIX = re.compile(r"(/[a-z0-9_-]+)+", re.ASCII)
 
 
 @cache
@@ -75,6 +77,12 @@ def _hours(text: str) -> str:
             Reason("no_hours", "'{text}' is not a range of hours: write the first and the last, as in 8-20", text=text)
         )
     return text
+
+
+def _prefix(path: str) -> str:
+    if not _PREFIX.fullmatch(path):
+        raise ValueError(Reason("no_prefix", "'{path}' is not a path; write one as in /painel", path=path))
+    return path
 
 
 def _networks(values: tuple[str, ...]) -> tuple[str, ...]:
@@ -157,6 +165,8 @@ class EngineSettings(BaseModel):
     """retention of executions; the newest one of each job and status is kept"""
     batuta_keep_access_days: Annotated[int, Field(ge=1, le=36_500)] = 730
     """retention of audit entries about sign-ins, refused requests, and reads and exports of personal data"""
+    batuta_panel_prefix: Annotated[str, AfterValidator(_prefix)] = "/painel"
+    """address of the dashboard's first page, below the address of the api"""
     batuta_trusted_proxies: Annotated[Listed, AfterValidator(_networks)] = ()
     """addresses or networks of proxies whose X-Forwarded-For names the client, separated by commas"""
     batuta_refusals_per_minute: Annotated[int, Field(ge=1)] = 60

@@ -1,6 +1,5 @@
 """Commands for guards: ``batuta pause``, ``resume``, ``switch``, ``circuits [reset NAME]`` and ``limits``."""
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,15 +17,12 @@ from batuta.guard.breaker import Circuit
 from batuta.guard.switches import Switch, SwitchRule, judge_switch
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.reasons import Reason
+from batuta.kernel.spans import LONGEST_SPAN, read_span
 from batuta.kernel.suggestions import unknown
 from batuta.queue.item import pause_of_queue
 from batuta.texts import Texts
 
 EVERYTHING = frozenset({"all", "tudo"})
-_SPAN = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
-# Upper limit of ``--for``: one century.
-LONGEST_PAUSE = timedelta(days=36500)
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 Because = Annotated[str, typer.Option("--reason", help="the reason, kept in the record")]
 Span = Annotated[str | None, typer.Option("--for", help="30m, 2h, 1d: then the switch is back in its default position")]
 
@@ -221,10 +217,9 @@ def _is_in_force(switch: Switch, now: datetime) -> bool:
 
 
 def parse_span(span: str) -> timedelta:
-    matched = _SPAN.fullmatch(span)
-    length = timedelta(**{_UNITS[matched[2]]: int(matched[1])}) if matched else timedelta(0)
-    if not timedelta(0) < length <= LONGEST_PAUSE:
-        raise typer.BadParameter(f"30m, 2h, 1d … {LONGEST_PAUSE.days}d", param_hint="--for")
+    length = read_span(span)
+    if length is None:
+        raise typer.BadParameter(f"30m, 2h, 1d … {LONGEST_SPAN.days}d", param_hint="--for")
     return length
 
 

@@ -4,28 +4,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from batuta.dispatch.registry import ONLY_PROFILE
+from batuta.engine.screens import Action, Screen, Tone
 from batuta.guard.switches import SwitchRule
 from batuta.health.finding import SECTIONS, Section
 from batuta.schedule.window import Window
 from batuta.stores.backup.restoring import Restoring
 from batuta.stores.sql.migrations import Mark, Migration
 from batuta.texts import Wording
-
-
-class Tone(StrEnum):
-    """A state that the dashboard shows with a symbol and a colour."""
-
-    OK = "ok"
-    RUNNING = "running"
-    WAITING = "waiting"
-    HELD = "held"
-    DEGRADED = "degraded"
-    FAILING = "failing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +111,9 @@ class Extension:
     # Builds the same application with these settings, as the children of a running `batuta up` have it.
     rebuilt: Callable[[Mapping[str, str]], Any] | None = None
     boards: Sequence[Callable[[], Awaitable[Board]]] = ()  # cards of the dashboard's first page, in order
+    screens: Sequence[Screen] = ()  # pages of the dashboard, in the order of the navigation
+    actions: Sequence[Action] = ()  # changes that operators make in the dashboard
+    templates: Sequence[Path] = ()  # folders with the templates of the screens
     # Data of the application that must survive the restore of an older backup.
     restoring: Callable[[], Sequence[Restoring]] = tuple
     mark: Mark | None = None  # project that must own the database; None: any database is accepted

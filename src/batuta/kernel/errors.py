@@ -43,6 +43,7 @@
     │       └── ConcurrentStatements  two statements at the same time on one transaction
     ├── UnstorableValue             a value that the database would return changed
     │   └── PayloadTooLarge         a value larger than BATUTA_MAX_PAYLOAD_BYTES
+    ├── ActionRefused               an action of the dashboard cannot be performed; nothing was changed
     ├── JobRefused                  a requested run may not start now
     ├── ExitRefused                 the code of a job or a loop tried to end the process
     ├── EffectFailed                the effect of an item failed because of another service, or exceeded its time limit
@@ -293,6 +294,12 @@ class PayloadTooLarge(UnstorableValue):
 
 class ConcurrentStatements(TransactionMisuse):
     sentence = "two statements ran at the same time on one transaction: await each one before the next"
+
+
+class ActionRefused(BatutaError):
+    """The form of the action shows ``why``, which ends with the next step."""
+
+    sentence = "{why}"
 
 
 class JobRefused(BatutaError):

@@ -55,11 +55,16 @@ def create_api(
     settings.require_access()
     registry = metrics.observe_process(work, "api")
     looks = metrics.readings_of(work, registry, readings or {})
-    state = _state(work, settings, registry, looks, service, OPEN | frozenset(own_proof))
+    prefix, actions = settings.batuta_panel_prefix, {each.name: each for each in work.extension.actions}
+    open_routes = OPEN | panel.open_routes(prefix) | frozenset(own_proof)
+    state = _state(work, settings, registry, looks, service, open_routes)
+    state.actions = actions
     work.add_loop(state.clients, POLICY, role="api")
-    own = (health, incidents, jobs, metrics, openapi, panel)
-    every = (*(each.router for each in own), health.details, *routers, health.pages, panel.home)
-    return _assemble(state, every, dict(larger_bodies or {}))
+    own = (health, incidents, jobs, metrics, openapi)
+    pages, last_pages = panel.build_routers(prefix, work.extension, actions)
+    every = (*(each.router for each in own), pages, health.details, *routers, health.pages, last_pages)
+    uploads = {f"{prefix}/acoes/{each.name}": each.largest_body for each in actions.values() if each.largest_body}
+    return _assemble(state, every, {**uploads, **(larger_bodies or {})})
 
 
 def create_side_api(

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from fastapi import Request
 from fastapi.responses import Response
@@ -19,21 +19,20 @@ from batuta.access import EVERY_SCOPE, Scope, Session, Sessions, Token, includes
 from batuta.config import EngineSettings, is_loopback
 from batuta.kernel.json import Json
 from batuta.web.context import ApiState, route_of, state_of
+from batuta.web.forms import read_form
 from batuta.web.problems import Problem, refuse_unwritable
 
-# Used by load balancers and by the sign-in page. An application may add routes, such as webhooks that verify their own
-# secret.
-OPEN = frozenset({"/health", "/health/ready", "/painel/entrar", "/painel/static/{name}"})
+# Used by load balancers. The sign-in page and its files are open too. An application may add routes, such as webhooks
+# that verify their own secret.
+OPEN = frozenset({"/health", "/health/ready"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 SCOPE_KEY = "x-batuta-scope"
 # A browser accepts the prefix __Host- only on a Secure cookie that no other host and no other path can set.
 SESSION_COOKIE, SECURE_SESSION_COOKIE = "batuta_session", "__Host-batuta_session"
 PROOF_FIELD, PROOF_HEADER = "csrf", "x-csrf-token"
-FORM = "application/x-www-form-urlencoded"
 _LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 _SAME_SITE = frozenset({"", "none", "same-origin"})
 _PROXY_HEADERS = ("x-forwarded-for", "x-forwarded-host", "x-real-ip", "forwarded", "via")
-_MOST_FIELDS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,20 +218,9 @@ async def _refuse_foreign_pages(request: Request, state: ApiState, session: Sess
     request.state.proof = proof
     if request.method in SAFE_METHODS:
         return
-    given = request.headers.get(PROOF_HEADER) or (await form_of(request)).get(PROOF_FIELD, "")
+    given = request.headers.get(PROOF_HEADER) or (await read_form(request)).get(PROOF_FIELD)
     if not is_own_page(request) or not same(proof, given):
         raise Problem(403, "foreign_page")
-
-
-async def form_of(request: Request) -> dict[str, str]:
-    """Return the fields of a form, or an empty mapping for any other content type."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
-        return {}
-    try:
-        text = (await request.body()).decode()
-        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS))
-    except ValueError:  # not UTF-8, or too many fields
-        raise Problem(400, "unreadable_form") from None
 
 
 def is_own_page(request: Request) -> bool:

@@ -13,6 +13,7 @@ from starlette.types import Scope
 from batuta.access import Sessions
 from batuta.config import EngineSettings
 from batuta.engine.batuta import Batuta
+from batuta.engine.screens import Action
 from batuta.health.aggregator import Cached, Part
 from batuta.metrics.readings import Readings
 from batuta.texts import Language, Texts
@@ -33,7 +34,13 @@ class ApiState:
     clients: Clients
     ready: Cached[dict[str, Part]]
     open_routes: frozenset[str]  # routes without a token: open to everyone, or with their own proof
+    actions: Mapping[str, Action] = field(default_factory=dict)  # actions of the dashboard by name
     draining: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def prefix(self) -> str:
+        """The path of the dashboard's first page."""
+        return self.settings.batuta_panel_prefix
 
     def now(self) -> datetime:
         return self.work.clock.now().astimezone(self.work.zone)
@@ -46,6 +53,11 @@ class ApiState:
 def state_of(connection: HTTPConnection) -> ApiState:
     """Return the state of the API that serves a request or a connection."""
     return cast("ApiState", connection.app.state.batuta)
+
+
+def base_of(connection: HTTPConnection) -> str:
+    """Return the address of the dashboard's first page. It includes the path at which another application mounts ours."""
+    return f"{connection.scope.get('root_path', '')}{state_of(connection).prefix}"
 
 
 def request_id_of(scope: Scope) -> str:

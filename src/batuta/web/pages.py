@@ -9,19 +9,24 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from batuta.web.context import state_of
+from batuta.web.context import base_of, state_of
 from batuta.web.problems import LANGUAGE_COOKIE, texts_for
 
 HERE = Path(__file__).parent
 YEAR = 365 * 24 * 3600
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_environment = Environment(
-    loader=FileSystemLoader(HERE / "templates"),
-    autoescape=True,  # escaping by file name would skip our templates, which do not end with .html
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+
+
+@cache
+def _environment(folders: tuple[Path, ...]) -> Environment:
+    """Return the environment of the engine's templates and of the templates in the application's folders."""
+    return Environment(
+        loader=FileSystemLoader([HERE / "templates", *folders]),
+        autoescape=True,  # escaping by file name would skip our templates, which do not end with .html
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 def page(request: Request, template: str, values: Mapping[str, object], *, status: int = 200) -> HTMLResponse:
@@ -29,8 +34,9 @@ def page(request: Request, template: str, values: Mapping[str, object], *, statu
     texts = texts_for(request)
     # Present only with a session: forms contain it, and the page shows a sign-out button.
     proof = getattr(request.state, "proof", None)
-    frame = {"request": request, "texts": texts, "asset": asset, "proof": proof}
-    html = _environment.get_template(template).render({**values, **frame})
+    frame = {"request": request, "texts": texts, "asset": asset, "proof": proof, "base": base_of(request)}
+    folders = tuple(state_of(request).work.extension.templates)
+    html = _environment(folders).get_template(template).render({**values, **frame})
     response = HTMLResponse(html, status)
     if "lang" in request.query_params:
         is_secure = state_of(request).settings.has_https

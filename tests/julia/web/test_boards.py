@@ -13,7 +13,7 @@ from app.settings import Settings
 from app.web.api import create_app
 from app.web.boards import appointments_board, groups_board, sending_board
 from batuta.engine.batuta import Batuta
-from batuta.engine.extension import Tone
+from batuta.extension import Tone
 from batuta.testing import FakeClock
 from tests.julia.agendamentos.sheets import HEADER, patient, xlsx
 from tests.julia.tables import PHONE, add_chip, add_doctor, rows, write

@@ -1,7 +1,5 @@
-"""The dashboard under ``/painel``: server-rendered and read-only. Pages show the results of other modules and contain
-no decisions.
-"""
+"""The dashboard: server-rendered pages, to see and to operate everything that runs."""
 
-from batuta.web.panel.routes import home, router
+from batuta.web.panel.routes import build_routers, open_routes
 
-__all__ = ["home", "router"]
+__all__ = ["build_routers", "open_routes"]

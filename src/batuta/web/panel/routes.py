@@ -1,8 +1,7 @@
-"""Routes of the dashboard's pages. Browsers get an error as a page, other clients as a problem document."""
+"""Routes of the dashboard's pages."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
@@ -10,71 +9,67 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from batuta.access import Scope
 from batuta.dispatch.job import Job
 from batuta.dispatch.plan import rules_of
+from batuta.engine.extension import Extension
+from batuta.engine.screens import Action
 from batuta.health.jobs import DAY
-from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.identity import short
 from batuta.kernel.masking import mask
 from batuta.kernel.suggestions import nearest
 from batuta.runlog.execution import Status
 from batuta.runlog.history import BEFORE_ANY, Recorded
 from batuta.texts.findings import message_of, next_step_of
-from batuta.web.auth import AuthoriseFirst, needs
-from batuta.web.context import request_id_of, state_of
-from batuta.web.pages import page, static
-from batuta.web.panel import charts, overview, sign_in
+from batuta.web.auth import needs
+from batuta.web.context import base_of, state_of
+from batuta.web.pages import static
+from batuta.web.panel import actions as act
+from batuta.web.panel import charts, overview, screens, sign_in
 from batuta.web.panel import words as crons
+from batuta.web.panel.frame import show, words_of
 from batuta.web.panel.overview import Cursor
+from batuta.web.panel.page_route import PageRoute
 from batuta.web.panel.words import Words
-from batuta.web.problems import Problem, safe, texts_for, unknown_job
+from batuta.web.problems import Problem, unknown_job
 
 PAGE = 50
 ERRORS = 5
-REFRESH_SECONDS = 20
 _FAILED = ("error", "timeout", "abandoned")
 
 
-class PageRoute(AuthoriseFirst):
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def render_problems(request: Request) -> Response:
-            try:
-                return await handle(request)
-            except Problem as problem:
-                if not _is_browser(request):
-                    raise
-                if problem.status == 401:
-                    return sign_in.redirect_to_sign_in(request)
-                return _problem_page(request, problem)
-            except StoreUnavailable:
-                if not _is_browser(request):
-                    raise
-                return _problem_page(request, Problem(503, "store_unavailable", headers={"Retry-After": "5"}))
-
-        return render_problems
-
-
-router = APIRouter(prefix="/painel", include_in_schema=False, route_class=PageRoute)
-# Matched last, so that an application can replace the first page and add pages.
-home = APIRouter(include_in_schema=False, route_class=PageRoute)
-router.add_api_route("/entrar", sign_in.show_sign_in, methods=["GET"])
-router.add_api_route("/entrar", sign_in.sign_in, methods=["POST"])
-# Every session may end itself, whatever its scopes.
-router.add_api_route("/sair", sign_in.sign_out, methods=["POST"], openapi_extra=needs(Scope.READ))
+def build_routers(prefix: str, extension: Extension, actions: Mapping[str, Action]) -> tuple[APIRouter, APIRouter]:
+    """Return the routes of the dashboard, and the routes that are matched last, so that an application can replace the
+    first page and add pages.
+    """
+    router = APIRouter(prefix=prefix, include_in_schema=False, route_class=PageRoute)
+    add = router.add_api_route
+    add("/entrar", sign_in.show_sign_in, methods=["GET"])
+    add("/entrar", sign_in.sign_in, methods=["POST"])
+    # Every session may end itself, whatever its scopes.
+    add("/sair", sign_in.sign_out, methods=["POST"], openapi_extra=needs(Scope.READ))
+    for path, handler in _PAGES.items():
+        add(path, handler, methods=["GET"])
+    act.add_routes(router, actions)
+    screens.add_routes(router, extension.screens)
+    last = APIRouter(include_in_schema=False, route_class=PageRoute)
+    last.add_api_route("/", first_page, methods=["GET"])
+    last.add_api_route(prefix + "/{rest:path}", nothing, methods=["GET"])
+    return router, last
 
 
-@home.get("/")
-async def first_page() -> RedirectResponse:
-    return RedirectResponse("/painel")
+def open_routes(prefix: str) -> frozenset[str]:
+    """Return the routes that need no session: the sign-in page and the files of the pages."""
+    return frozenset({f"{prefix}/entrar", f"{prefix}/static/{{name}}"})
 
 
-@router.get("")
+async def first_page(request: Request) -> RedirectResponse:
+    return RedirectResponse(base_of(request))
+
+
 async def jobs(request: Request) -> HTMLResponse:
     work = state_of(request).work
     seen = await work.job_health.look()
     since = charts.begin(seen.now)
     slices = await work.reports.activity(since=since, length=charts.SLICE)
-    words = _words(request, seen.now)
+    words = words_of(request, seen.now)
     categories = tuple(dict.fromkeys(health.job.category for health in seen.jobs))
     asked = overview.JobFilter.read(request.query_params, categories)
     return _page(
@@ -101,12 +96,11 @@ async def jobs(request: Request) -> HTMLResponse:
     )
 
 
-@router.get("/tarefas/{name}")
 async def job(request: Request, name: str) -> HTMLResponse:
     work = state_of(request).work
     declared = _require_job(request, name)
     seen = await work.job_health.look()
-    words = _words(request, seen.now)
+    words = words_of(request, seen.now)
     health = next((each for each in seen.jobs if each.job.name == name), None)
     found = declared if health is None else health.job
     cursor = Cursor.read(request.query_params.get("antes", ""))
@@ -136,7 +130,6 @@ async def job(request: Request, name: str) -> HTMLResponse:
     )
 
 
-@router.get("/execucoes")
 async def executions(request: Request) -> HTMLResponse:
     params = request.query_params
     asked_job = params.get("tarefa") or None
@@ -148,7 +141,7 @@ async def executions(request: Request) -> HTMLResponse:
     return _page(
         request,
         "executions",
-        _words(request),
+        words_of(request),
         live=cursor is None,
         rows=rows,
         older=older,
@@ -160,7 +153,6 @@ async def executions(request: Request) -> HTMLResponse:
     )
 
 
-@router.get("/execucoes/{id}")
 async def execution(request: Request, id: str) -> HTMLResponse:
     work = state_of(request).work
     row = await work.reports.execution(id)
@@ -169,10 +161,9 @@ async def execution(request: Request, id: str) -> HTMLResponse:
     is_known = any(each.name == row.job for each in work.registry)
     is_running = row.status == Status.RUNNING
     process = None if row.owner is None else short(row.owner)
-    return _page(request, "execution", _words(request), live=is_running, row=row, is_known=is_known, process=process)
+    return _page(request, "execution", words_of(request), live=is_running, row=row, is_known=is_known, process=process)
 
 
-@router.get("/static/{name}")
 async def file(request: Request, name: str) -> Response:
     found = static(request, name)
     if found is None:
@@ -180,34 +171,12 @@ async def file(request: Request, name: str) -> Response:
     return found
 
 
-@home.get("/painel/{rest:path}")
 async def nothing(rest: str) -> None:
     raise Problem(404, "not_found")
 
 
 def _page(request: Request, name: str, words: Words, *, live: bool, **values: object) -> HTMLResponse:
-    return page(
-        request, f"panel/{name}.html.j2", {**_frame(request, words), **values, "refresh": live and REFRESH_SECONDS}
-    )
-
-
-def _problem_page(request: Request, problem: Problem) -> HTMLResponse:
-    values = {
-        "retry": problem.status == 503,
-        "problem_status": problem.status,
-        "title_key": f"problem.{problem.slug}.title",
-        "detail_key": f"problem.{problem.slug}.detail",
-        "facts": safe(problem.facts),
-        "request_id": request_id_of(request.scope),
-    }
-    frame = _frame(request, _words(request))
-    shown = page(request, "panel/problem.html.j2", {**frame, **values, "refresh": False}, status=problem.status)
-    shown.headers.update(problem.headers)
-    return shown
-
-
-def _frame(request: Request, words: Words) -> dict[str, object]:
-    return {"words": words, "service": state_of(request).service, "story": overview}
+    return show(request, f"panel/{name}.html.j2", words, {"story": overview, **values}, live=live)
 
 
 async def _executions(
@@ -229,18 +198,15 @@ def _require_job(request: Request, name: str) -> Job:
     raise unknown_job(name, nearest(name, [each.name for each in registry]))
 
 
-def _words(request: Request, now: datetime | None = None) -> Words:
-    """Return the formatter for the reader's language. ``now`` is the database's time, if it was read; the default is
-    the process's time.
-    """
-    state = state_of(request)
-    return Words(texts_for(request), state.work.zone, now or state.now())
-
-
 def _after_every_row(request: Request) -> datetime:
     """Return a time after the timestamp of every row, including rows of a host whose clock is ahead of ours."""
     return state_of(request).now() + DAY
 
 
-def _is_browser(request: Request) -> bool:
-    return "text/html" in request.headers.get("accept", "")
+_PAGES: dict[str, Callable[..., Awaitable[Response]]] = {
+    "": jobs,
+    "/tarefas/{name}": job,
+    "/execucoes": executions,
+    "/execucoes/{id}": execution,
+    "/static/{name}": file,
+}

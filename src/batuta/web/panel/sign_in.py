@@ -8,29 +8,29 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from batuta.access import SESSION_LENGTH
-from batuta.web.auth import bearer, form_of, is_own_page, session_cookie, session_of
+from batuta.web.auth import bearer, is_own_page, session_cookie, session_of
 from batuta.web.clients import SIGN_IN_COST
-from batuta.web.context import state_of
+from batuta.web.context import base_of, state_of
+from batuta.web.forms import read_form
 from batuta.web.pages import page
 from batuta.web.problems import Problem
 
-SIGN_IN, HOME = "/painel/entrar", "/painel"
 # Return only to our own pages: an address of another site would send the browser there after sign-in.
-_OWN_PATH = re.compile(r"/(?:painel|docs)(?:/[\w./-]*)?(?:\?[\w=&.%+:-]*)?", re.ASCII)
+_OWN_PATH = re.compile(r"(?:/[\w./-]*)?(?:\?[\w=&.%+:~-]*)?", re.ASCII)
 
 
 async def show_sign_in(request: Request) -> HTMLResponse:
-    return _page(request, to=own_address(request.query_params.get("para", "")))
+    return _page(request, to=own_address(request.query_params.get("para", ""), base_of(request)))
 
 
 async def sign_in(request: Request) -> Response:
     state = state_of(request)
     if not is_own_page(request):
         raise Problem(403, "foreign_page")
-    form = await form_of(request)
-    to = own_address(form.get("para", ""))
+    form = await read_form(request)
+    to = own_address(form.get("para"), base_of(request))
     try:
-        holder, caller = await bearer(form.get("token", "").strip(), request)
+        holder, caller = await bearer(form.get("token").strip(), request)
     except Problem as refused:
         if refused.status != 401:
             raise
@@ -56,7 +56,7 @@ async def sign_out(request: Request) -> Response:
     if (session := await session_of(request)) is not None:
         await note_session(request, "end")
         await state.work.tokens.end_session(session.chance, until=session.expires_at)
-    response = RedirectResponse(SIGN_IN, 303)
+    response = RedirectResponse(f"{base_of(request)}/entrar", 303)
     cookie, secure = session_cookie(state.settings), state.settings.has_https
     response.delete_cookie(cookie, httponly=True, samesite="strict", secure=secure)
     return response
@@ -71,12 +71,15 @@ async def note_session(request: Request, action: str) -> None:
 def redirect_to_sign_in(request: Request) -> RedirectResponse:
     """Redirect a request for a page to the sign-in page, which redirects back after the sign-in."""
     asked = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
-    to = own_address(asked) if request.method == "GET" else HOME
-    return RedirectResponse(f"{SIGN_IN}?{urlencode({'para': to})}", 303)
+    to = own_address(asked, base_of(request)) if request.method == "GET" else base_of(request)
+    return RedirectResponse(f"{base_of(request)}/entrar?{urlencode({'para': to})}", 303)
 
 
-def own_address(address: str) -> str:
-    return address if _OWN_PATH.fullmatch(address) and "//" not in address and ".." not in address else HOME
+def own_address(address: str, base: str) -> str:
+    """Return the address if it is one of our pages, otherwise the first page of the dashboard, which is ``base``."""
+    below = next((address.removeprefix(each) for each in (base, "/docs") if address.startswith(each)), None)
+    is_ours = below is not None and _OWN_PATH.fullmatch(below) and "//" not in address and ".." not in address
+    return address if is_ours else base
 
 
 def _page(request: Request, *, to: str, refused: bool = False, status: int = 200) -> HTMLResponse:

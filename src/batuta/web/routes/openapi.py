@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, Response
 from batuta.access import Scope
 from batuta.web.auth import SAFE_METHODS, SCOPE_KEY
 from batuta.web.pages import page, static
-from batuta.web.panel.routes import PageRoute
+from batuta.web.panel.page_route import PageRoute
 from batuta.web.problems import MEDIA_TYPE
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta
-from batuta.engine.extension import Board, Course, Extension, Figure, Tone
+from batuta.extension import Board, Course, Extension, Figure, Tone
 from batuta.kernel.reasons import encode
 from batuta.runlog.execution import Registration
 from batuta.runlog.reasons import MISSED_OLD, PARTIAL

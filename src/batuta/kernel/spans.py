@@ -1,0 +1,20 @@
+"""Lengths of time as operators type them: 30m, 2h, 1d."""
+
+import re
+from datetime import timedelta
+
+LONGEST_SPAN = timedelta(days=36500)  # one century
+_SPAN = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def read_span(text: str) -> timedelta | None:
+    """Return the length that a text names, or None for any other text."""
+    matched = _SPAN.fullmatch(text.strip())
+    if matched is None:
+        return None
+    try:
+        length = timedelta(**{_UNITS[matched[2]]: int(matched[1])})
+    except OverflowError:
+        return None
+    return length if timedelta(0) < length <= LONGEST_SPAN else None

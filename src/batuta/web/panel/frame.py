@@ -1,0 +1,233 @@
+"""The parts of every page of the dashboard: addresses, navigation, the result of the last action, and buttons of actions."""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, Response
+from markupsafe import Markup
+
+from batuta.access import Scope, includes
+from batuta.engine.screens import Tone, Visit
+from batuta.web.auth import ANYBODY, Caller, note_access
+from batuta.web.context import ApiState, base_of, state_of
+from batuta.web.pages import page
+from batuta.web.panel.words import Words
+from batuta.web.problems import texts_for
+
+REFRESH_SECONDS = 20
+RESULT_COOKIE = "batuta_result"
+RESULT_KEPT = 60  # seconds
+LONGEST_RESULT = 1500
+BACK, REVEAL, CHOSEN = "voltar", "mostrar", "escolhido"
+# The engine's screens, in the order of the navigation: path below the prefix, and key of the title.
+ENGINE_SCREENS = {
+    "": "panel.now",
+    "/execucoes": "panel.executions",
+}
+
+
+class NavigationEntry(NamedTuple):
+    href: str
+    title: str
+    is_here: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of an action, shown once on the page that follows it."""
+
+    tone: str
+    text: str
+    command: str
+
+
+def words_of(request: Request, now: datetime | None = None) -> Words:
+    """Return the formatter for the reader's language. ``now`` is the database's time, if it was read; the default is
+    the process's time.
+    """
+    state = state_of(request)
+    return Words(texts_for(request), state.work.zone, now or state.now())
+
+
+def caller_of(request: Request) -> Caller:
+    caller: Caller = getattr(request.state, "caller", ANYBODY)
+    return caller
+
+
+def visit_of(request: Request) -> Visit:
+    caller = caller_of(request)
+
+    async def note(count: int) -> None:
+        await note_access(request, "unmask", count=count)
+
+    return Visit(
+        caller=caller.name,
+        scopes=caller.scopes,
+        path={name: str(value) for name, value in request.path_params.items()},
+        query=dict(request.query_params),
+        texts=texts_for(request),
+        now=state_of(request).now(),
+        wants_personal_data=request.query_params.get(REVEAL) == "dados",
+        note=note,
+    )
+
+
+def show(
+    request: Request, template: str, words: Words, values: Mapping[str, object], *, live: bool, status: int = 200
+) -> HTMLResponse:
+    result = read_result(request)
+    frame = {
+        "words": words,
+        "service": state_of(request).service,
+        "navigation": navigation(request),
+        "act": Acts(request),
+        "revealing": lambda: _revealing(request),
+        "result": result,
+        "refresh": live and REFRESH_SECONDS,
+    }
+    shown = page(request, template, {**frame, **values}, status=status)
+    if result is not None:
+        shown.delete_cookie(RESULT_COOKIE, httponly=True, samesite="strict")
+    return shown
+
+
+def navigation(request: Request) -> list[NavigationEntry]:
+    """Return the screens that the reader may open: the engine's first, then the application's."""
+    state, base, here = state_of(request), base_of(request), request.url.path
+    scopes = caller_of(request).scopes
+    engine = [(path, title) for path, title in ENGINE_SCREENS.items() if includes(scopes, Scope.READ)]
+    own = [
+        (screen.path, screen.title)
+        for screen in state.work.extension.screens
+        if screen.in_navigation and includes(scopes, screen.scope)
+    ]
+    texts = texts_for(request)
+    entries = []
+    for path, title in (*engine, *own):
+        href = base + path
+        entries.append(
+            NavigationEntry(href, texts(title), here == href or (path != "" and here.startswith(f"{href}/")))
+        )
+    return entries
+
+
+class Acts:
+    """Buttons of actions. An action that the reader may not perform has no button."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._texts = texts_for(request)
+        self._actions = state_of(request).actions
+        self._scopes = caller_of(request).scopes
+
+    def may(self, name: str) -> bool:
+        return includes(self._scopes, self._actions[name].scope)
+
+    def link(self, name: str, /, label: str | None = None, *, key: str = "", **values: object) -> Markup:
+        """Return a button that opens the form of the action, which says what the action will do.
+
+        ``values`` fill fields of the form. ``label`` is the key of another text. ``key`` is a key of the keyboard.
+        """
+        if not self.may(name):
+            return Markup("")
+        action = self._actions[name]
+        query = urlencode({**_filled(values), BACK: here(self._request)})
+        return Markup('<a class="button b-{}" href="{}/acoes/{}?{}" data-action{}>{}</a>').format(
+            action.tone.value,
+            base_of(self._request),
+            name,
+            query,
+            _shortcut(key),
+            self._texts(label or action.label),
+        )
+
+    def form(self, name: str, /, label: str | None = None, *, key: str = "", **values: object) -> Markup:
+        """Return a button that performs the action at once: for an action that can be undone."""
+        if not self.may(name):
+            return Markup("")
+        action = self._actions[name]
+        given = {
+            **_filled(values),
+            BACK: here(self._request),
+            "csrf": getattr(self._request.state, "proof", None) or "",
+        }
+        inputs = Markup("").join(
+            Markup('<input type="hidden" name="{}" value="{}">').format(field, value) for field, value in given.items()
+        )
+        return Markup(
+            '<form class="act" method="post" action="{}/acoes/{}" data-act>{}<button class="b-{}"{}>{}</button></form>'
+        ).format(
+            base_of(self._request),
+            name,
+            inputs,
+            action.tone.value,
+            _shortcut(key),
+            self._texts(label or action.label),
+        )
+
+    def choose(self, name: str, /, label: str | None = None) -> Markup:
+        """Return a submit button, inside a form with method get, for the rows that the reader selects.
+
+        Each row has a checkbox with the name ``escolhido``.
+        """
+        if not self.may(name):
+            return Markup("")
+        action = self._actions[name]
+        return Markup('<button class="b-{}" formaction="{}/acoes/{}" data-action>{}</button>').format(
+            action.tone.value, base_of(self._request), name, self._texts(label or action.label)
+        )
+
+
+def here(request: Request) -> str:
+    """Return the address of the page that the reader sees, without what only this request asks for."""
+    kept = [(name, value) for name, value in request.query_params.multi_items() if name not in (REVEAL, "lang")]
+    return f"{request.url.path}?{urlencode(kept)}" if kept else request.url.path
+
+
+def keep_result(response: Response, state: ApiState, tone: Tone, text: str, command: str) -> None:
+    content = json.dumps([tone.value, text[:LONGEST_RESULT], command[:LONGEST_RESULT]])
+    response.set_cookie(
+        RESULT_COOKIE,
+        base64.urlsafe_b64encode(content.encode()).decode().rstrip("="),
+        max_age=RESULT_KEPT,
+        httponly=True,
+        samesite="strict",
+        secure=state.settings.has_https,
+    )
+
+
+def read_result(request: Request) -> Result | None:
+    """Return the result of the last action, or None. The page shows a result that cannot be decoded as none at all."""
+    stored = request.cookies.get(RESULT_COOKIE)
+    if stored is None:
+        return None
+    try:
+        tone, text, command = map(str, json.loads(base64.urlsafe_b64decode(stored + "=" * (-len(stored) % 4))))
+    except (ValueError, TypeError):
+        return None
+    return Result(tone if tone in set(Tone) else Tone.OK.value, text, command)
+
+
+def _revealing(request: Request) -> Markup:
+    """Return the button that shows the personal data of this page, if the reader may see it."""
+    if not includes(caller_of(request).scopes, Scope.PII):
+        return Markup("")
+    texts, is_shown = texts_for(request), request.query_params.get(REVEAL) == "dados"
+    kept = [(name, value) for name, value in request.query_params.multi_items() if name != REVEAL]
+    query = urlencode([*kept, *([] if is_shown else [(REVEAL, "dados")])])
+    label = texts("panel.hide_data" if is_shown else "panel.show_data")
+    return Markup('<a class="button reveal" href="{}?{}" rel="nofollow">{}</a>').format(request.url.path, query, label)
+
+
+def _filled(values: Mapping[str, object]) -> dict[str, str]:
+    return {name: str(value) for name, value in values.items() if value is not None}
+
+
+def _shortcut(key: str) -> Markup:
+    return Markup(' data-key="{0}" aria-keyshortcuts="{0}"').format(key) if key else Markup("")
