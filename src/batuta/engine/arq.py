@@ -89,4 +89,4 @@ class ArqWorker:
 
 
 def _store(work: Batuta) -> SqlTasks:
-    return SqlTasks(work.database, work.ids, work.clock, work.wakeups.wake)
+    return SqlTasks(work.database, work.ids, work.clock, work.wakeups.wake_here)

@@ -128,7 +128,7 @@ class Batuta(JobDeclarations):
         self.queue_lease = QUEUE_LEASE
         self._isolation = Isolation(self.clock)
         self.tokens, self.access = SqlTokens(self.database, self.ids), AccessLog(self.database, self.ids, self.clock)
-        self.wakeups = Wakeups(self.database)
+        self.wakeups = Wakeups(self.database, self.clock)
         self.task_registry = TaskRegistry()
         self._task_store = self._tasks_in_sql()
         self.tasks = TaskService[Transaction](self.task_registry, self._task_store, self.worker_policy.max_result)
@@ -303,7 +303,6 @@ class Batuta(JobDeclarations):
             self.ids,
             self.clock,
             own_time=self._own_time,
-            wake=self.wakeups.wake,
             liveness=self.liveness,
         )
         made = stages(pipeline, lambda name: store(queue=name), self.worker_policy, look_every, self.queues)
@@ -327,7 +326,7 @@ class Batuta(JobDeclarations):
 
     def _tasks_in_sql(self) -> SqlTasks:
         return SqlTasks(
-            self.database, self.ids, self.clock, self.wakeups.wake, own_time=self._own_time, liveness=self.liveness
+            self.database, self.ids, self.clock, self.wakeups.wake_here, own_time=self._own_time, liveness=self.liveness
         )
 
     @property

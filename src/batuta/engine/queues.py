@@ -99,7 +99,7 @@ def queue_loops(
     rescuing = replace(often, every=min(WORKING.every, lease / 3))
     keeper, isolation = LeaseKeeper(lease, clock), isolation or Isolation(clock)
     yield keeper, keeper.policy
-    yield wakeups, replace(often, every=wakeups.every, outlives=True)
+    yield wakeups, replace(often, outlives=True)
     served_here = [each for each in queues if not only or each.store.name in only]
     if presence is not None:
         yield from crash_loops(presence, lease_holder.owner, _recoveries(served_here, wakeups, events), clock)
@@ -121,4 +121,4 @@ def _recoveries(queues: Iterable[Served], wakeups: Wakeups, events: Events) -> I
         tables.setdefault(served.store.table.name, []).append(served.store)
     for table, stores in tables.items():
         name = stores[0].name if len(stores) == 1 else table
-        yield partial(recover_items, name, stores[0], events, wakeups.wake)
+        yield partial(recover_items, name, stores[0], events, wakeups.wake_here)

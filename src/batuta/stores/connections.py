@@ -84,6 +84,9 @@ class ObservedDatabase(Transaction):
     def snapshot(self) -> AbstractAsyncContextManager[Reading]:
         return self._observe_context("snapshot", self._inner.snapshot())
 
+    def notify(self, queue: str | None) -> None:
+        self._inner.notify(queue)
+
     async def listen(self, on_change: Callable[[str | None], None]) -> ChangeListener:
         return await self._inner.listen(on_change)
 
@@ -201,9 +204,10 @@ class Connections:
 class Wakeups:
     name = "wakeups"
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Clock) -> None:
         self.wakeup = Wakeup()
         self._database = database
+        self._clock = clock
         self._listener: ChangeListener | None = None
         self._wakeups: dict[str, list[Wakeup]] = {}
 
@@ -212,13 +216,20 @@ class Wakeups:
         self._wakeups.setdefault(name, []).append(wakeup)
 
     def wake(self, name: str | None = None) -> None:
+        """Wake the workers of a queue after a commit that made items due; None means all queues. On SQLite this also wakes
+        the workers of other processes; on PostgreSQL the statements notify them.
+        """
+        self.wake_here(name)
+        self._database.notify(name)
+
+    def wake_here(self, name: str | None = None) -> None:
         for known, wakeups in self._wakeups.items():
             if name in (None, known):
                 for wakeup in wakeups:
                     wakeup.set()
 
     def _receive(self, name: str | None) -> None:
-        self.wake(name)
+        self.wake_here(name)
         if name is None and self._database.dialect == "postgres":
             self.wakeup.set()  # the connection is lost: reconnect immediately, not at the next probe
 
@@ -226,17 +237,13 @@ class Wakeups:
         try:
             if self._listener is None:
                 self._listener = await self._database.listen(self._receive)
-                self.wake()  # notifications before the LISTEN may be lost
+                self.wake_here()  # notifications before the LISTEN may be lost
             await self._listener.probe()
         # The store is unavailable, or the watchdog cancelled a probe.
         except (StoreUnavailable, asyncio.CancelledError):
             await self._forget()
             raise
-        return Idle()
-
-    @property
-    def every(self) -> timedelta:
-        return timedelta(milliseconds=250) if self._database.dialect == "sqlite" else timedelta(seconds=15)
+        return Idle(self._clock.now() + self._listener.period)
 
     async def drain(self, grace: timedelta) -> None:
         await self._forget()

@@ -25,7 +25,6 @@ from batuta.kernel.errors import (
     TransactionMisuse,
 )
 from batuta.stores import connect
-from batuta.stores.connections import Wakeups
 from batuta.stores.sql.database import Limits
 from batuta.stores.sql.queries import query_of
 from batuta.stores.sqlite.connection import open_connection
@@ -340,7 +339,8 @@ async def test_process_that_only_listens_notices_that_the_file_is_gone(
     lose(tmp_path / "test.db")
     with pytest.raises(StoreReplaced):
         await listener.probe()
-    assert Wakeups(sqlite).every <= timedelta(seconds=1)
+    assert listener.period <= timedelta(seconds=1)
+    await listener.close()
     with pytest.raises(StoreReplaced):  # reads fail too: the file at this path is another one now
         await count(sqlite)
     with pytest.raises(StoreReplaced):

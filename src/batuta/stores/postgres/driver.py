@@ -359,6 +359,8 @@ class PostgresListener:
     replaced the session.
     """
 
+    period = timedelta(seconds=15)
+
     def __init__(self, connection: "asyncpg.Connection[asyncpg.Record]", where: str) -> None:
         self._connection = connection
         self._where = where

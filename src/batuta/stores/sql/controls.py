@@ -146,6 +146,7 @@ class SqlSwitches:
                 after=on,
                 now=now,
             )
+            transaction.notify(None)  # the switch may have paused queues
         self._events.emit(SwitchChanged(key, on, by, reason, until))
         return Switch(key=key, on=on, reason=reason, until=until, set_by=by, set_at=now)
 

@@ -91,7 +91,9 @@ class Limits:
 
 
 class ChangeListener(Protocol):
-    """Receives notifications about writes by any process."""
+    """Receives notifications about new work from any process. ``probe`` is called every ``period``."""
+
+    period: timedelta
 
     async def probe(self) -> None:
         """Check that the listener works, and deliver pending changes. Raises an error if the listener is broken."""
@@ -131,6 +133,12 @@ class Transaction(Reading, Protocol):
     async def script(self, text: str) -> None:
         """Execute several statements without a time limit, for migrations."""
         ...
+
+    def notify(self, queue: str | None) -> None:
+        """After the commit, wake the workers of a queue in every process; None means all queues. Used on SQLite only,
+        because statements on PostgreSQL contain ``pg_notify``.
+        """
+        return
 
 
 class Database(Transaction, Protocol):

@@ -5,6 +5,7 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +26,7 @@ from batuta.stores.sql.database import (
 )
 from batuta.stores.sqlite.connection import Act, Acts, open_connection, prepare, translate_errors
 from batuta.stores.sqlite.identity import OpenFile
+from batuta.stores.sqlite.notifications import NotificationFolder, Receiver
 from batuta.stores.sqlite.readers import Pinned, Readers
 from batuta.stores.sqlite.writer import Single, TransactionUnit, Writer
 
@@ -49,6 +51,8 @@ class SqliteDatabase(Transaction):
         self._open_file = OpenFile(self._file)
         self._writer: Writer | None = None
         self._readers: Readers | None = None
+        self._notifications = NotificationFolder(self._file)
+        self._listeners: list[Callable[[str | None], None]] = []
 
     async def open(self) -> None:
         await asyncio.to_thread(prepare, self._file, makes_folder=self._makes_folder)
@@ -76,6 +80,7 @@ class SqliteDatabase(Transaction):
             await asyncio.to_thread(writer.stop)
         if readers is not None:
             await asyncio.to_thread(readers.stop)
+        self._notifications.close()
 
     async def all(self, query: Query, **values: object) -> list[Row]:
         self._held.check()
@@ -106,6 +111,8 @@ class SqliteDatabase(Transaction):
                 await transaction.roll_back()
                 raise
             await transaction.commit()
+        for queue in transaction.notified:
+            self.notify(queue)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Reading]:
@@ -123,8 +130,19 @@ class SqliteDatabase(Transaction):
     async def exists(self) -> bool:
         return await asyncio.to_thread(self._file.exists)
 
+    def notify(self, queue: str | None) -> None:
+        for on_change in self._listeners:
+            on_change(queue)
+        self._notifications.send(queue)
+
     async def listen(self, on_change: Callable[[str | None], None]) -> ChangeListener:
-        return SqliteListener(self, on_change, await self.data_version())
+        version = await self.data_version()
+        try:
+            receiver = self._notifications.listen(on_change)
+        except (OSError, NotImplementedError, AttributeError):  # a file system or a platform without FIFOs
+            return PollingListener(self, on_change, version)
+        self._listeners.append(on_change)
+        return SqliteListener(self, receiver, partial(self._listeners.remove, on_change))
 
     async def data_version(self) -> int:
         """Return a number that changes with every commit to this file by any process."""
@@ -159,7 +177,27 @@ class SqliteDatabase(Transaction):
 
 
 class SqliteListener:
-    """Polls ``PRAGMA data_version``, because SQLite has no NOTIFY. The same poll detects that the file was replaced."""
+    """Receives notifications through a FIFO. ``probe`` detects that the database file was replaced."""
+
+    period = timedelta(seconds=1)
+
+    def __init__(self, database: SqliteDatabase, receiver: Receiver, end: Callable[[], None]) -> None:
+        self._database = database
+        self._receiver = receiver
+        self._end = end
+
+    async def probe(self) -> None:
+        self._database.check_file()
+
+    async def close(self) -> None:
+        self._end()
+        self._receiver.close()
+
+
+class PollingListener:
+    """Polls ``PRAGMA data_version``, where FIFOs are impossible. The same poll detects that the file was replaced."""
+
+    period = timedelta(milliseconds=250)
 
     def __init__(self, database: SqliteDatabase, on_change: Callable[[str | None], None], version: int) -> None:
         self._database = database
@@ -187,6 +225,10 @@ class SqliteTransaction(Transaction):
         self._session.ended.add_done_callback(_retrieve_exception)
         self._started = False
         self._guard = StatementGuard()
+        self.notified: dict[str | None, None] = {}  # queues to notify after the commit, in order
+
+    def notify(self, queue: str | None) -> None:
+        self.notified[queue] = None
 
     async def all(self, query: Query, **values: object) -> list[Row]:
         rows: list[Row] = await self._perform(self._acts.all(query, values))

@@ -1,6 +1,6 @@
 """SqlQueue: a queue on any table that a ``QueueTable`` describes."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, NamedTuple, TypeAlias
@@ -28,9 +28,6 @@ DISCARDED = define("discarded", "discarded by an operator: no worker serves {que
 class SqlQueue:
     """A queue on a table. ``queue`` selects one of several queues in the table. With ``own_time``, this process's clock
     is used instead of the database's.
-
-    ``wake`` is called with each stage of a pipeline that has new items, if the database has no notifications
-    (SQLite).
     """
 
     def __init__(
@@ -42,14 +39,12 @@ class SqlQueue:
         *,
         queue: str | None = None,
         own_time: bool = False,
-        wake: Callable[[str], None] | None = None,
         liveness: Database | None = None,
     ) -> None:
         """Create the queue. ``liveness`` are the connections used to renew, settle, claim and rescue items. None means
         the connections of ``database``.
         """
         self.table = table
-        self._wake = wake if table.queue == table.state and database.dialect == "sqlite" else None
         self.name = queue or table.name
         self._database = database
         self._liveness = liveness or database
@@ -103,6 +98,8 @@ class SqlQueue:
             of_one_shape.setdefault(new.shape, []).append(new.row)
         for shape, some in of_one_shape.items():
             taken |= await self._insert(shape, some, every, into)
+        for queue in {(new.row | every).get(self.table.queue or "", self.name) for new in rows}:
+            into.notify(str(queue))
         return taken
 
     async def _insert(
@@ -168,7 +165,6 @@ class SqlQueue:
             unwritten = await self._settle(transaction, endings)
             leases = await self._claims.claim(transaction, asked, limit, reversed=reversed) if limit else []
         self._defer_unchecked(endings, unwritten)
-        self._wake_stages(endings)
         return ClaimResult(leases, *unwritten)
 
     async def _turn_by_group(self, endings: Endings, asked: Asked, limit: int) -> ClaimResult:
@@ -201,10 +197,7 @@ class SqlQueue:
             unwritten = await self._settle(transaction, [(lease, settlement)])
             if unwritten.unchecked:
                 raise RowLocked(where=self._database.where, why=f"item {lease.id} of {self.table.name}")
-        if unwritten.lost:
-            return False
-        self._wake_stages([(lease, settlement)])
-        return True
+        return not unwritten.lost
 
     async def renew(self, leases: Collection[Lease], lease_holder: LeaseHolder) -> Renewed:
         held = AsJson([{"id": lease.id, "fence": lease.fence} for lease in leases])
@@ -237,6 +230,8 @@ class SqlQueue:
         return self._rescues(await self._liveness.all(self._queries.rescue_owned, **asked))
 
     def _rescues(self, rows: Sequence[Row]) -> list[Rescued]:
+        if rows:
+            self._liveness.notify(None)  # the items may belong to any queue of the table
         ends = {self.table.dead: ItemState.DEAD, self.table.cancelled: ItemState.CANCELLED}
         return [Rescued(row["id"], ends.get(row["state"], ItemState.READY), row["crashes"]) for row in rows]
 
@@ -250,6 +245,8 @@ class SqlQueue:
         rows = await self._liveness.all(
             self._queries.release_stray, owner=owner, known=ids, now=self._now(), **self._queue
         )
+        if rows:
+            self._liveness.notify(self.name)
         return [row["id"] for row in rows]
 
     async def owners(self) -> Sequence[str]:
@@ -324,6 +321,7 @@ class SqlQueue:
         known = {"now": self._now(), **asked}
         async with self._database.transaction() as transaction:
             count = await transaction.run(query, **{name: known[name] for name in query.parameters})
+            transaction.notify(None)
             if count:
                 await self._audit.note(
                     transaction,
@@ -339,6 +337,7 @@ class SqlQueue:
     async def _run_audited(self, query: Query, action: str, by: str | None, *, id: str, **values: object) -> bool:
         async with self._database.transaction() as transaction:
             done = bool(await transaction.run(query, id=id, **values))
+            transaction.notify(self.name)
             if done and by is not None:
                 subject = f"{self.table.name}:{id.lower()}"
                 await self._audit.note(transaction, actor=by, action=action, subject=subject, now=self._clock.now())
@@ -406,6 +405,8 @@ class SqlQueue:
         # Effects run first, because a follow-up item may refer to their rows.
         await self._run_effects(transaction, settled)
         await self.put([item for settlement in settled for item in settlement.follow_ups], within=transaction)
+        for stage in {settlement.stage for settlement in settled} - {None, self.name}:
+            transaction.notify(stage)
         return unwritten
 
     async def _run_effects(self, transaction: Transaction, settlements: Sequence[Settlement]) -> None:
@@ -420,13 +421,6 @@ class SqlQueue:
                     await effect(transaction)
         for query, rows in merge_writes(written):
             await transaction.run_many(query, rows)
-
-    def _wake_stages(self, endings: Endings) -> None:
-        if self._wake is not None:
-            named = {settlement.stage for _, settlement in endings if settlement.state is ItemState.READY}
-            named |= {str(item.values[self.table.state]) for _, ended in endings for item in ended.follow_ups}
-            for stage in named - {None, self.name}:
-                self._wake(str(stage))
 
     def _row(self, item: NewItem) -> dict[str, Json]:
         table, dialect = self.table, self._database.dialect

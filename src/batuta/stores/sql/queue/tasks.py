@@ -129,6 +129,7 @@ class SqlTasks:
         moved = await self.database.run(self._queries.rehome, name=name, source=source, target=target, limit=limit)
         if moved:
             self.wake(target)
+            self.database.notify(target)
         return moved
 
     async def prune(self, limit: int) -> int:

@@ -1,0 +1,149 @@
+"""Notifications between the processes that share one SQLite file, because SQLite has no NOTIFY.
+
+Each process that listens owns one FIFO in the folder ``<database>-wake``. After a commit that makes items due, a
+process writes the name of the queue into every FIFO of the folder:
+
+    commit ──▶ a line with the queue's name into each FIFO ──▶ the event loop of each listener wakes its workers
+
+- An idle listener costs nothing: the kernel wakes its event loop.
+- The FIFO of a dead process has no reader. The next sender notices this and deletes the FIFO. A new FIFO therefore
+  gets its name only after its owner has opened it.
+- A full FIFO is skipped, because its reader has notifications to read anyway.
+- Folder and FIFOs have the owner and the permissions of the database file, as the write-ahead log does. A process
+  that may write to the database may send.
+- A notification is only a hint: it may be lost, and workers also poll. If the folder or a FIFO cannot be made, the
+  listener polls the file (``driver.PollingListener``).
+"""
+
+import asyncio
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+# A line with this text instead of a queue's name means that any queue may have changed.
+ANY_QUEUE = "*"
+_CAPACITY = 65_536  # bytes of a FIFO; one read empties it
+_ATTEMPTS = 3  # attempts to make a FIFO while another process removes the empty folder
+_NO_READER = (errno.ENXIO, errno.EPIPE)
+_SENDING = os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+# Its owner also opens a FIFO for writing, so that it never reads the end of the file when the last sender leaves.
+_RECEIVING = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class NotificationFolder:
+    """The FIFOs of all listeners of one database file."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file.resolve()
+        self._folder = self._file.with_name(f"{self._file.name}-wake")
+        self._own: set[str] = set()
+        self._open: dict[str, int] = {}  # descriptors of the listeners that were sent to, by the name of their FIFO
+
+    def send(self, queue: str | None) -> None:
+        """Write the name of a queue into the FIFOs of all other listeners. None means any queue. Never raises or blocks."""
+        try:
+            listeners = os.listdir(self._folder)  # noqa: PTH208 - once per enqueue: Path.iterdir is slower
+        except OSError:
+            listeners = []
+        for gone in self._open.keys() - listeners if self._open else ():
+            os.close(self._open.pop(gone))
+        line = f"{ANY_QUEUE if queue is None else queue}\n".encode()
+        for name in listeners:
+            if name not in self._own and not name.startswith("."):
+                self._send(name, line)
+
+    def _send(self, name: str, line: bytes) -> None:
+        try:
+            descriptor = self._open.get(name) or self._connect(name)
+            with suppress(BlockingIOError):  # full
+                os.write(descriptor, line)
+        except OSError as error:
+            if (descriptor := self._open.pop(name, 0)) != 0:
+                os.close(descriptor)
+            if error.errno in _NO_READER:
+                with suppress(OSError):
+                    (self._folder / name).unlink(missing_ok=True)
+
+    def _connect(self, name: str) -> int:
+        descriptor = os.open(self._folder / name, _SENDING)
+        if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise FileNotFoundError
+        self._open[name] = descriptor
+        return descriptor
+
+    def listen(self, on_change: Callable[[str | None], None]) -> "Receiver":
+        """Create this process's FIFO and call ``on_change`` for every notification. Raises OSError if that is impossible."""
+        name = secrets.token_hex(8)
+        receiver = Receiver(self, name, self._make(name), on_change)
+        self._own.add(name)
+        return receiver
+
+    def _make(self, name: str) -> int:
+        for _ in range(_ATTEMPTS):
+            with suppress(FileExistsError):
+                self._folder.mkdir(mode=0o700)
+                self._permit(self._folder, is_folder=True)
+            with suppress(FileNotFoundError):
+                return self._make_fifo(self._folder / f".{name}", self._folder / name)
+        raise FileNotFoundError(self._folder)
+
+    def _make_fifo(self, new: Path, path: Path) -> int:
+        os.mkfifo(new, 0o600)
+        try:
+            self._permit(new)
+            descriptor = os.open(new, _RECEIVING)
+            new.rename(path)
+        except OSError:
+            new.unlink(missing_ok=True)
+            raise
+        return descriptor
+
+    def _permit(self, path: Path, *, is_folder: bool = False) -> None:
+        """Copy the owner and the permissions of the database file. Who may read the file may also search the folder."""
+        found = self._file.stat()
+        mode = stat.S_IMODE(found.st_mode) & 0o666
+        path.chmod(mode | (mode & 0o444) >> 2 if is_folder else mode)
+        if os.geteuid() == 0:
+            os.chown(path, found.st_uid, found.st_gid)
+
+    def remove(self, name: str) -> None:
+        """Remove the FIFO of a listener that ended, and the folder with its last FIFO."""
+        self._own.discard(name)
+        with suppress(OSError):
+            (self._folder / name).unlink(missing_ok=True)
+            self._folder.rmdir()
+
+    def close(self) -> None:
+        for descriptor in self._open.values():
+            os.close(descriptor)
+        self._open.clear()
+
+
+class Receiver:
+    """The FIFO of this process."""
+
+    def __init__(
+        self, folder: NotificationFolder, name: str, descriptor: int, on_change: Callable[[str | None], None]
+    ) -> None:
+        self._folder = folder
+        self._name = name
+        self._descriptor = descriptor
+        self._on_change = on_change
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(descriptor, self._receive)
+
+    def _receive(self) -> None:
+        with suppress(BlockingIOError):
+            lines = os.read(self._descriptor, _CAPACITY).decode(errors="replace").split("\n")
+            for queue in dict.fromkeys(lines[:-1]):
+                self._on_change(None if queue == ANY_QUEUE else queue)
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._descriptor)
+        os.close(self._descriptor)
+        self._folder.remove(self._name)
