@@ -1,6 +1,8 @@
-"""A queue table whose items pass through stages, and the outcomes of a stage."""
+"""Pipelines: functions whose items pass through stages, or a queue table of your own with stages, and the outcomes of a stage."""
 
 from batuta.queue.outcome import FanOut, Jump, Next, StageOutcome
 from batuta.queue.pipeline import Pipeline, Stage
+from batuta.queue.steps import Step, step
+from batuta.stores.sql.queue.items import ItemPipeline
 
-__all__ = ["FanOut", "Jump", "Next", "Pipeline", "Stage", "StageOutcome"]
+__all__ = ["FanOut", "ItemPipeline", "Jump", "Next", "Pipeline", "Stage", "StageOutcome", "Step", "step"]

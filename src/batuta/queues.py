@@ -5,6 +5,7 @@ from batuta.queue.item import Lease, NewItem, QueueTable
 from batuta.queue.outcome import LONGEST_ERROR, FullJitter, ItemEffect, RetryPolicy, Waits, Writes, after_seconds
 from batuta.queue.store import Depth
 from batuta.stores.arq import ARQ_RUNNER
+from batuta.stores.sql.queue.statements import index_ddl
 
 __all__ = [
     "ARQ_RUNNER",
@@ -20,4 +21,5 @@ __all__ = [
     "Waits",
     "Writes",
     "after_seconds",
+    "index_ddl",
 ]

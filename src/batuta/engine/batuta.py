@@ -5,9 +5,8 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cached_property, partial
+from functools import cached_property
 from types import TracebackType
 from typing import Never, Self, TypeVar
 
@@ -19,7 +18,7 @@ from batuta.dispatch.scheduler import RUN_LEASE, Scheduler
 from batuta.engine.extension import Extension
 from batuta.engine.jobs import DEFAULT_SECONDS, JobDeclarations
 from batuta.engine.observability import Observability
-from batuta.engine.queues import Served, queue_loops, stages
+from batuta.engine.queues import QueueDeclarations, Served, queue_loops
 from batuta.engine.running import DEFAULT_ROLES, OnFailure, run_roles
 from batuta.guard.breaker import CircuitRule
 from batuta.guard.circuits import Circuits
@@ -38,9 +37,8 @@ from batuta.processes.heartbeat import Heartbeat
 from batuta.processes.presence import PresenceFolder, crash_loops
 from batuta.queue.handler import ItemHandler
 from batuta.queue.isolation import Isolation
-from batuta.queue.item import Lease, QueueTable
+from batuta.queue.item import Lease
 from batuta.queue.outcome import RetryPolicy
-from batuta.queue.pipeline import Pipeline
 from batuta.queue.rescuer import Rescuer
 from batuta.queue.store import Rescued
 from batuta.queue.worker import WorkerPolicy
@@ -56,6 +54,8 @@ from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.history import SqlReports
 from batuta.stores.sql.migrations import Marker, Migration, Migrator, engine_migrations
 from batuta.stores.sql.queries import query_of
+from batuta.stores.sql.queue.items import SqlItems
+from batuta.stores.sql.queue.statements import require_indexes
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.queue.tasks import SqlTasks, UnservedItems
 from batuta.stores.sql.rates import SqlRates
@@ -75,7 +75,7 @@ ANSWERS = query_of("answers", "SELECT 1 AS answers", writes=False)
 DAY = timedelta(days=1)
 
 
-class Batuta(JobDeclarations):
+class Batuta(JobDeclarations, QueueDeclarations):
     """An application of the engine: registers jobs, tasks, queues and loops, and builds the loops of a process."""
 
     only: Collection[str] = ()  # queues that the worker serves; empty: all queues and the application's loops
@@ -123,7 +123,6 @@ class Batuta(JobDeclarations):
         self.opened_at = self.clock.now()
         self.job_health = JobHealthQuery(self.registry, self.executions, self.reports, lambda: self.opened_at)
         self._lease = lease
-        self._app_queues: dict[str, Served] = {}
         self.worker_policy = WorkerPolicy(limit=concurrency, max_result=settings.batuta_max_payload_bytes)
         self.queue_lease = QUEUE_LEASE
         self._isolation = Isolation(self.clock)
@@ -136,6 +135,7 @@ class Batuta(JobDeclarations):
         self.endpoints = JobEndpoints()
         self._calls = SqlJobCalls(self.database, self.now, liveness=self.connections.run_liveness)
         self.receiver = JobReceiver(self._calls, self.clock, self.ids, self.events)
+        self._items = SqlItems(self.database, self.worker_policy.max_result, self.now)
         self.probes: dict[str, Probe] = {"database": Probe(self._database_answers, needed=True)}
         self.observability = self._observability()
         self.health, self.beats = self.observability.aggregator, self.observability.beats
@@ -269,45 +269,6 @@ class Batuta(JobDeclarations):
         self.task_registry.elsewhere = runner
         self._task_store.relay()
 
-    @check_options
-    def add_queue(
-        self,
-        table: QueueTable,
-        handler_of: Callable[[Lease], ItemHandler | None],
-        *,
-        concurrency: int | None = None,
-        queue: str | None = None,
-        role: str = "worker",
-        loop: str | None = None,
-    ) -> SqlQueue:
-        """Register a table as a queue, served by processes of ``role``. If the table contains several queues, ``queue``
-        names this one. ``loop`` is the name of the loop that serves it; the default is ``worker:<queue>``.
-        """
-        name = queue or table.name
-        if name in self.queues:
-            raise InvalidName(name=name, kind="queue", why=Reason("queue_taken", "another queue is called that"))
-        store = SqlQueue(
-            self.database, table, self.ids, self.clock, queue=queue, own_time=self._own_time, liveness=self.liveness
-        )
-        policy = self.worker_policy if concurrency is None else replace(self.worker_policy, limit=concurrency)
-        self._app_queues[name] = Served(store, handler_of, policy, role=role, loop=loop)
-        return store
-
-    @check_options
-    def add_pipeline(self, pipeline: Pipeline, *, look_every: timedelta | None = None) -> None:
-        """Register a table of the application as a pipeline. The worker serves each stage as a queue of the same name."""
-        store = partial(
-            SqlQueue,
-            self.database,
-            pipeline.table,
-            self.ids,
-            self.clock,
-            own_time=self._own_time,
-            liveness=self.liveness,
-        )
-        made = stages(pipeline, lambda name: store(queue=name), self.worker_policy, look_every, self.queues)
-        self._app_queues |= {served.store.name: served for served in made}
-
     @property
     def queues(self) -> Mapping[str, SqlQueue]:
         """All queues by name, including the stages of pipelines."""
@@ -388,6 +349,7 @@ class Batuta(JobDeclarations):
         """Return the retentions of the engine's tables. The application itself prunes executions and circuit transitions."""
         return [
             Retention("tasks", self._task_store.prune),  # each row holds its own expiry instant
+            Retention("pipeline_items", self._items.prune),
             Retention("rate_tokens", self._prune_rates),
             Retention("job_calls", lambda limit: self._calls.prune(keep=DAY, limit=limit)),
             keep_for(7 * DAY, "worker_heartbeats", self.observability.beats, self.clock),
@@ -474,8 +436,11 @@ class Batuta(JobDeclarations):
         self.is_open = True
 
     async def check(self) -> None:
-        """Raise an error unless the schema is current and the database belongs to this project."""
+        """Raise an error unless the schema is current, queue tables have their indexes, and the database belongs to this
+        project.
+        """
         await self.migrator().require_current()
+        await require_indexes(self.database, [each.store.table for each in self._app_queues.values()])
         if self.extension.mark is not None:
             await Marker(self.database, self.extension.mark).require()
 

@@ -32,6 +32,7 @@ class JobDeclarations:
     registry: JobRegistry
 
     def __init__(self) -> None:
+        super().__init__()
         self.closers: list[Callable[[], Awaitable[None]]] = []  # closes resources other than the database
         self._http: HttpCaller | None = None
 

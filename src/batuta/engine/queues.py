@@ -1,8 +1,9 @@
-"""Builds the loops that serve queues: a worker and a rescuer per queue, and one lease keeper and one LISTEN connection
-for all queues.
+"""The part of an application that declares queues and pipelines, and the loops that serve them.
+
+Each queue has a worker and a rescuer. All queues share one lease keeper and one LISTEN connection.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -11,20 +12,26 @@ from typing import NamedTuple
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.events import Events
+from batuta.kernel.ids import Ids
 from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.reasons import Reason
+from batuta.kernel.suggestions import check_options
 from batuta.processes.presence import PresenceFolder, Recover, crash_loops
 from batuta.queue.handler import ItemHandler
 from batuta.queue.isolation import Isolation
-from batuta.queue.item import Lease
+from batuta.queue.item import Lease, QueueTable
 from batuta.queue.pipeline import Pipeline
 from batuta.queue.rescuer import Rescuer, recover_items
+from batuta.queue.steps import Step, StepFunction, pipeline_of
 from batuta.queue.worker import Worker, WorkerPolicy
-from batuta.stores.connections import Wakeups
+from batuta.stores.connections import ObservedDatabase, Wakeups
+from batuta.stores.sql.queue.items import ItemPipeline, SqlItems
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.supervise.lease_keeper import LeaseKeeper
 from batuta.supervise.loop import Loop, LoopPolicy
 
+# Retention of the items of a pipeline of functions.
+KEEP_ITEMS, KEEP_DEAD_ITEMS = timedelta(days=1), timedelta(days=30)
 WORKING = LoopPolicy(every=timedelta(seconds=10), stuck_after=timedelta(minutes=1), max_failures=20)
 
 
@@ -53,6 +60,89 @@ class Served(NamedTuple):
         worker = Worker(name, self.store, self.handler_of, lease_holder, policy, clock, events, claims, isolation)
         worker.name = self.loop_name
         return worker
+
+
+class QueueDeclarations:
+    """Declares queues and pipelines. ``Batuta`` sets the attributes."""
+
+    database: ObservedDatabase
+    liveness: ObservedDatabase
+    ids: Ids
+    clock: Clock
+    wakeups: Wakeups
+    worker_policy: WorkerPolicy
+    _own_time: bool
+    _items: SqlItems
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._app_queues: dict[str, Served] = {}
+
+    @property
+    def queues(self) -> Mapping[str, SqlQueue]:
+        """All queues by name, including the stages of pipelines."""
+        raise NotImplementedError
+
+    @check_options
+    def add_queue(
+        self,
+        table: QueueTable,
+        handler_of: Callable[[Lease], ItemHandler | None],
+        *,
+        concurrency: int | None = None,
+        queue: str | None = None,
+        role: str = "worker",
+        loop: str | None = None,
+    ) -> SqlQueue:
+        """Register a table as a queue, served by processes of ``role``. If the table contains several queues, ``queue``
+        names this one. ``loop`` is the name of the loop that serves it; the default is ``worker:<queue>``.
+        """
+        name = queue or table.name
+        if name in self.queues:
+            raise InvalidName(name=name, kind="queue", why=Reason("queue_taken", "another queue is called that"))
+        store = SqlQueue(
+            self.database, table, self.ids, self.clock, queue=queue, own_time=self._own_time, liveness=self.liveness
+        )
+        policy = self.worker_policy if concurrency is None else replace(self.worker_policy, limit=concurrency)
+        self._app_queues[name] = Served(store, handler_of, policy, role=role, loop=loop)
+        return store
+
+    @check_options
+    def add_pipeline(self, pipeline: Pipeline, *, look_every: timedelta | None = None) -> None:
+        """Register a table of the application as a pipeline. The worker serves each stage as a queue of the same name.
+        ``pipeline`` needs no table.
+        """
+        store = partial(
+            SqlQueue,
+            self.database,
+            pipeline.table,
+            self.ids,
+            self.clock,
+            own_time=self._own_time,
+            liveness=self.liveness,
+        )
+        made = stages(pipeline, lambda name: store(queue=name), self.worker_policy, look_every, self.queues)
+        self._app_queues |= {served.store.name: served for served in made}
+
+    @check_options
+    def pipeline(
+        self,
+        name: str,
+        stages: Sequence[StepFunction | Step],
+        *,
+        keep: float = KEEP_ITEMS.total_seconds(),
+        keep_dead: float = KEEP_DEAD_ITEMS.total_seconds(),
+    ) -> ItemPipeline:
+        """Register functions as the stages of a pipeline: each takes a JSON item and returns it for the next stage.
+
+        A function may also return an outcome, such as ``Skipped`` or ``Jump``; None leaves the item unchanged.
+        ``batuta.pipelines.step`` gives a stage options. The worker serves the stage ``parse`` of ``orders`` as the
+        queue ``orders.parse``. ``keep`` and ``keep_dead`` are the retention of finished and of dead items, in seconds.
+        """
+        spans = timedelta(seconds=keep), timedelta(seconds=keep_dead)
+        pipeline = pipeline_of(name, stages, self._items, *spans)
+        self.add_pipeline(pipeline)
+        return ItemPipeline(name, self.queues[pipeline.stages[0].name], self._items, self.wakeups.wake_here)
 
 
 def stages(

@@ -36,6 +36,7 @@
     │   │           └── FolderMissing   the folder of the database file does not exist
     │   ├── StoreConflict           a unique key or another constraint is violated
     │   ├── SchemaOutOfDate         run the migrations
+    │   ├── MissingIndexes          a queue table lacks an index; the message has the statement to add
     │   ├── MigrationChanged        the text of an applied migration has changed
     │   ├── StatementRefused        the database rejects the statement: a defect of the program
     │   ├── QueryRefused            the database rejects a query that an operator typed
@@ -259,6 +260,12 @@ class FolderMissing(FileReadOnly):
 
 class SchemaOutOfDate(StoreError):
     sentence = "migration {missing} is not applied to the database and this code needs it: run `batuta migrate`"
+
+
+class MissingIndexes(StoreError):
+    """A table that serves as a queue lacks an index that the statements of the queue use."""
+
+    sentence = "the queue table {tables} lacks an index: add this to a migration of your program, then migrate:\n{ddl}"
 
 
 class MigrationChanged(StoreError):

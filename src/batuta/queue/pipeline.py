@@ -49,6 +49,8 @@ class Pipeline:
     table: QueueTable
     stages: tuple[Stage, ...]
     dropped: str  # value of the state column for a dropped item
+    keep: timedelta | None = None  # retention of finished items, for tables with ``expires_at``; None: without a limit
+    keep_dead: timedelta | None = None
 
     def __post_init__(self) -> None:
         names = tuple(stage.name for stage in self.stages)
@@ -63,6 +65,8 @@ class Pipeline:
             retry=stage.retry,
             retry_timeout=True,
             settle=partial(self.settle, stage),
+            keep=self.keep,
+            keep_dead=self.keep_dead,
         )
 
     def settle(self, stage: Stage, attempt: int, outcome: StageOutcome, retry: RetryPolicy) -> Settlement:

@@ -1,15 +1,16 @@
 """Builds the SQL of a queue for one table, by filling the table's names into the templates ``statements/queue*.sql``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from batuta.kernel.errors import MissingIndexes
 from batuta.kernel.reasons import ReasonCode, define, encode, prefix_of
 from batuta.queue.item import QueueTable
 from batuta.queue.outcome import WAITS_ALONE
-from batuta.stores.sql.database import Dialect, Query
+from batuta.stores.sql.database import Database, Dialect, Query
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import SomeQueries, load_text, read_sql
+from batuta.stores.sql.queries import SomeQueries, load_text, query_of, read_sql
 
 # A claim checks this many priorities one by one. Each check skips any number of items that are not due.
 MOST_LEVELS = 12
@@ -126,6 +127,48 @@ def _pack(column: str, type: str) -> str:
     return f"iif(typeof({column}) = 'blob', hex({column}), {column})"
 
 
+def index_ddl(table: QueueTable) -> dict[str, str]:
+    """Return the indexes that a queue needs on its table: by name, the statement that creates each."""
+    ready = table.ready_index or f"{table.name}_ready"
+    columns = [table.queue, table.group, *_priority_order(table), table.available_at, table.id]
+    names = ", ".join(each for each in columns if each)
+    return {
+        ready: f"CREATE INDEX {ready} ON {table.name} ({names}) WHERE {_ready_condition(table)};",
+        f"{table.name}_leased": f"CREATE INDEX {table.name}_leased ON {table.name} ({table.lease_until}) "
+        f"WHERE {table.lease_until} IS NOT NULL;",
+    }
+
+
+async def require_indexes(database: Database, tables: Iterable[QueueTable]) -> None:
+    """Raise MissingIndexes, which contains the statements to add, if a queue table lacks an index."""
+    wanted = {name: (table.name, ddl) for table in tables for name, ddl in index_ddl(table).items()}
+    if not wanted:
+        return
+    found = {row["name"]: row["table"] for row in await database.all(_INDEXES[database.dialect])}
+    # A table without a single index, not even that of its primary key, does not exist yet.
+    missing = {name: each for name, each in wanted.items() if name not in found and each[0] in found.values()}
+    if missing:
+        lacking = sorted({table for table, _ in missing.values()})
+        raise MissingIndexes(tables=", ".join(lacking), ddl="\n".join(ddl for _, ddl in missing.values()))
+
+
+_INDEXES: Mapping[Dialect, Query] = {
+    "sqlite": query_of(
+        "indexes", "SELECT name, tbl_name AS \"table\" FROM sqlite_master WHERE type = 'index'", writes=False
+    ),
+    "postgres": query_of(
+        "indexes",
+        'SELECT indexname AS name, tablename AS "table" FROM pg_indexes WHERE schemaname = ANY (current_schemas(FALSE))',
+        writes=False,
+    ),
+}
+
+
+def _ready_condition(table: QueueTable) -> str:
+    condition = f"{_is_one_of(table.state, table.ready)} AND {table.lease_until} IS NULL"
+    return condition + (f" AND {table.doubt} IS NULL" if table.doubt else "")
+
+
 def required_columns(table: QueueTable) -> tuple[str, ...]:
     known = (table.id, table.fence, table.attempts, table.crashes, table.available_at)
     return (*known, *([table.state] if table.last_stage else ()), *([table.group] if table.group else ()))
@@ -161,8 +204,7 @@ def _duration(microseconds: str, dialect: Dialect) -> str:
 @lru_cache(maxsize=256)
 def _gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
     names = {name: str(getattr(table, name) or "") for name in table.__dataclass_fields__}
-    is_ready = f"{_is_one_of(table.state, table.ready)} AND {table.lease_until} IS NULL"
-    is_ready += f" AND {table.doubt} IS NULL" if table.doubt else ""
+    is_ready = _ready_condition(table)
     in_queue = f" AND {table.queue} = :queue" if table.queue else ""
     gaps = names | {
         "table": table.name,

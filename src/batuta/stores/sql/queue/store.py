@@ -290,12 +290,14 @@ class SqlQueue:
     async def discard(self, id: str, *, by: str | None = None) -> bool:
         return await self._run_audited(self._queries.discard, "queue.discard", by, id=id)
 
-    async def find_unserved(self) -> list[Unserved]:
-        """Return the waiting items of removed stages. This reads the whole table, so call it only every few minutes."""
+    async def find_unserved(self, served: Collection[str] = ()) -> list[Unserved]:
+        """Return the waiting items of removed stages. This reads the whole table, so call it only every few minutes.
+        ``served`` are stages of other pipelines in the same table.
+        """
         if self.table.queue != self.table.state:
             return []
         table = self.table
-        known = AsJson([*table.ready, table.done, table.dead, table.cancelled])
+        known = AsJson([*table.ready, *served, table.done, table.dead, table.cancelled])
         rows = await self._database.all(self._queries.unserved, known=known)
         return [Unserved(queue=row["queue"], name=None, count=row["items"], oldest=row["oldest"]) for row in rows]
 

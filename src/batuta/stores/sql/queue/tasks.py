@@ -178,7 +178,11 @@ class UnservedItems:
         pipelines = {
             queue.table.name: queue for queue in self.queues.values() if queue.table.queue == queue.table.state
         }
-        return [UnservedIn(each, stage) for stage in pipelines.values() for each in await stage.find_unserved()]
+        return [
+            UnservedIn(each, stage)
+            for stage in pipelines.values()
+            for each in await stage.find_unserved([*self.queues])
+        ]
 
     async def all(self) -> list[UnservedIn]:
         return [*await self.of_tasks(), *await self.of_stages()]

@@ -1,0 +1,159 @@
+"""Pipelines of functions: no table of one's own, any JSON item, every outcome of a stage."""
+
+from typing import Any
+
+import pytest
+
+from batuta import Batuta, Failed, Skipped
+from batuta.errors import InvalidName, UnstorableValue
+from batuta.pipelines import FanOut, Jump, step
+from batuta.queues import NewItem
+from batuta.testing import FakeClock
+
+
+def build(url: str, clock: FakeClock, stages: list[Any]) -> tuple[Batuta, Any]:
+    work = Batuta(url, clock=clock, timezone="UTC")
+    return work, work.pipeline("orders", stages)
+
+
+async def run(work: Batuta, *stages: str) -> list[int]:
+    return [await work.work_once(f"orders.{stage}", 10) for stage in stages]
+
+
+async def stored(work: Batuta, id: str) -> Any:
+    row = await work.queues["orders.fetch"].item(id)
+    assert row is not None
+    return row["stage"], row["item"]
+
+
+async def fetch(item: dict[str, int]) -> dict[str, int]:
+    return {**item, "fetched": 1}
+
+
+def parse(item: dict[str, int]) -> dict[str, int]:
+    return {**item, "parsed": 1}
+
+
+async def store(item: dict[str, int]) -> None: ...
+
+
+async def test_item_passes_through_async_and_sync_functions(database_url: str, clock: FakeClock) -> None:
+    work, orders = build(database_url, clock, [fetch, parse, store])
+    async with work:
+        id = await orders.put({"n": 1})
+        assert await run(work, "fetch", "parse", "store") == [1, 1, 1]
+        assert await stored(work, id) == ("done", {"n": 1, "fetched": 1, "parsed": 1})
+
+
+async def test_dead_item_is_listed_at_its_stage_and_retried_there(database_url: str, clock: FakeClock) -> None:
+    is_broken = True
+
+    def parse(item: dict[str, int]) -> dict[str, int] | Failed:
+        return Failed("not readable", permanent=True) if is_broken else item
+
+    work, orders = build(database_url, clock, [fetch, parse, store])
+    async with work:
+        id = await orders.put({"n": 1})
+        await run(work, "fetch", "parse")
+        queues = work.queues
+        assert [each["id"] for each in await queues["orders.parse"].list_items("dead", 10)] == [id]
+        assert await queues["orders.fetch"].list_items("dead", 10) == []
+        assert [queue.dead for queue in [await queues[f"orders.{each}"].pulse() for each in ("fetch", "parse")]] == [
+            0,
+            1,
+        ]
+        is_broken = False
+        assert await queues["orders.parse"].revive(id)
+        assert await run(work, "fetch", "parse", "store") == [0, 1, 1]
+
+
+async def test_stage_returns_any_outcome(database_url: str, clock: FakeClock) -> None:
+    async def fetch(item: dict[str, Any]) -> object:
+        match item["do"]:
+            case "drop":
+                return Skipped("not needed")
+            case "jump":
+                return Jump("store")
+            case _:
+                return FanOut(tuple(NewItem(key=f"part-{n}", values={"do": "part", "n": n}) for n in range(3)))
+
+    work, orders = build(database_url, clock, [fetch, parse, store])
+    async with work:
+        dropped, jumped, split = await orders.put_many([{"do": each} for each in ("drop", "jump", "split")])
+        assert await run(work, "fetch", "parse", "store") == [3, 3, 4]
+        assert [(await stored(work, id))[0] for id in (dropped, jumped, split)] == ["dropped", "done", "done"]
+
+
+async def test_key_and_delay_and_retention(database_url: str, clock: FakeClock) -> None:
+    work, orders = build(database_url, clock, [fetch])
+    async with work:
+        first = await orders.put({"n": 1}, key="7", delay=60)
+        assert await orders.put({"n": 2}, key="7") == first
+        assert await run(work, "fetch") == [0]
+        await clock.advance(60)
+        assert await run(work, "fetch") == [1]
+        assert await orders.put({"n": 3}, key="7") != first
+        await clock.advance(24 * 3600)
+        (items,) = (each for each in work.retentions() if each.table == "pipeline_items")
+        assert await items.prune(10) == 1
+
+
+async def test_failed_stage_is_retried_with_its_item(database_url: str, clock: FakeClock) -> None:
+    tries = []
+
+    def parse(item: dict[str, int]) -> dict[str, int]:
+        tries.append(item)
+        if len(tries) == 1:
+            raise OSError("no route")
+        return item
+
+    work, orders = build(database_url, clock, [fetch, step(parse, retry=[60], concurrency=1)])
+    async with work:
+        id = await orders.put({"n": 1})
+        assert await run(work, "fetch", "parse", "parse") == [1, 1, 0]
+        await clock.advance(60)
+        assert await run(work, "parse") == [1]
+        assert tries[0] == tries[1] == {"n": 1, "fetched": 1}
+        assert (await stored(work, id))[0] == "done"
+
+
+async def test_two_pipelines_share_the_table_and_know_each_others_stages(work_url: str, clock: FakeClock) -> None:
+    work, orders = build(work_url, clock, [fetch])
+    letters = work.pipeline("letters", [fetch, store])
+    async with work:
+        await orders.put({"n": 1})
+        await letters.put({"n": 2})
+        assert await work.unserved.of_stages() == []
+        assert await work.work_once("letters.fetch", 10) == 1
+        assert await run(work, "fetch") == [1]
+
+
+async def test_item_that_json_would_change_is_rejected(work_url: str, clock: FakeClock) -> None:
+    work, orders = build(work_url, clock, [fetch])
+    async with work:
+        for item in (None, {1, 2}, {1: 2}):
+            with pytest.raises(UnstorableValue):
+                await orders.put(item)
+
+
+@pytest.mark.parametrize(
+    ("stages", "message"),
+    [
+        ([], "no stages"),
+        ([fetch, fetch], "another stage has this name"),
+        ([lambda item: item], "lowercase letters"),
+        ([step(fetch), store, lambda: None], "lowercase letters"),
+    ],
+)
+def test_mistake_in_a_pipeline_is_reported_at_its_registration(
+    stages: list[Any], message: str, clock: FakeClock
+) -> None:
+    with pytest.raises(InvalidName, match=message):
+        build("sqlite:///never.db", clock, stages)
+
+
+def test_stage_must_take_the_item() -> None:
+    def forget() -> None: ...
+
+    with pytest.raises(InvalidName, match="must take one argument"):
+        step(forget)  # type: ignore[arg-type]
