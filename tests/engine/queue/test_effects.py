@@ -94,7 +94,7 @@ async def setup(database_url: str, clock: FakeClock, events: EventRecorder) -> A
         yield made
         made.stop.set()
         for _ in range(40):
-            await asyncio.wait({running}, timeout=0.3)  # a tick that waits for a slow database is no tick that hangs
+            await asyncio.wait({running}, timeout=0.3)  # a tick that waits for a slow database is not a tick that hangs
             if running.done():
                 break
             await made.advance_clock(1)

@@ -11,7 +11,8 @@ from batuta.testing import FakeClock
 
 TABLE = """
 CREATE TABLE mails (
-    id UUID PRIMARY KEY, status TEXT NOT NULL DEFAULT 'ready', attempts INTEGER NOT NULL DEFAULT 0, priority INTEGER NOT NULL DEFAULT 0,
+    id UUID PRIMARY KEY, status TEXT NOT NULL DEFAULT 'ready', attempts INTEGER NOT NULL DEFAULT 0,
+    priority INTEGER NOT NULL DEFAULT 0,
     crashes INTEGER NOT NULL DEFAULT 0, available_at TIMESTAMPTZ NOT NULL, lease_until TIMESTAMPTZ,
     fence BIGINT NOT NULL DEFAULT 0, owner TEXT, error TEXT, created_at TIMESTAMPTZ NOT NULL, finished_at TIMESTAMPTZ
 );
