@@ -4,7 +4,7 @@ broken.
 
 from datetime import time, timedelta
 
-from batuta import Batuta, Failed, Snooze, TaskContext
+from batuta import Batuta, Failed, Snooze
 from batuta.guards import Admit, AllOf, Effect, EffectReport, Hold, HoursGuard, Limit, RateGuard
 from batuta.jobs import Window
 
@@ -22,7 +22,7 @@ may_deliver = AllOf(
 
 
 @work.task(retry=[60, 300])
-async def deliver(context: TaskContext | None, letter: str, *, door: str = "open") -> Snooze | Failed | str:
+async def deliver(letter: str, *, door: str = "open") -> Snooze | Failed | str:
     match await may_deliver.admit(work.clock.now()):
         case Hold(until=until, reason=reason):
             return Snooze(until, reason)

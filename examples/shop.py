@@ -1,6 +1,6 @@
 import asyncio
 
-from batuta import Batuta, Failed, TaskContext
+from batuta import Batuta, Failed
 
 work = Batuta("sqlite:///shop.db")
 
@@ -11,13 +11,14 @@ async def report_sales() -> int:
 
 
 @work.task(retry=[10, 60, 300])
-async def send_receipt(context: TaskContext, order: int) -> str | Failed:
+async def send_receipt(order: int) -> str | Failed:
     return f"receipt of order {order} sent" if order > 0 else Failed("unknown order", permanent=True)
 
 
 async def main() -> None:
     async with work:
-        print("accepted", await work.enqueue(send_receipt, 7, key="receipt-7"))
+        handle = await send_receipt.options(key="receipt-7").enqueue(7)
+        print("accepted", handle.id)
 
 
 if __name__ == "__main__":

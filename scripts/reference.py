@@ -62,7 +62,8 @@ def document() -> str:
 
 def _settings() -> Iterator[str]:
     yield "## Settings\n"
-    yield "A setting is an environment variable or a line of `.env` in the working folder; the first has precedence. `NAME_FILE`"
+    yield "A setting is an environment variable or a line of `.env` in the working folder; the first has precedence. An argument of"
+    yield "`Batuta(…)`, such as the address of the database or the time zone, has precedence over both. `NAME_FILE`"
     yield "names a file that contains the value of `NAME`. An empty value means unset. An unknown `BATUTA_*` name is an error.\n"
     engine = EngineSettings.model_fields
     yield from _settings_of("Engine", engine, _meanings(EngineSettings))

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from batuta.kernel.errors import BatutaError
     from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Partial, Skipped, Snooze, TimedOut
     from batuta.supervise.loop import Again, Idle, note_progress
-    from batuta.tasks.registry import TaskContext, TaskStatus
+    from batuta.tasks.handle import Handle
+    from batuta.tasks.registry import TaskStatus
+    from batuta.tasks.task import Task, TaskContext
 
 __all__ = [
     "Again",
@@ -36,12 +38,14 @@ __all__ = [
     "Cancelled",
     "Done",
     "Failed",
+    "Handle",
     "Idle",
     "Outcome",
     "Partial",
     "Run",
     "Skipped",
     "Snooze",
+    "Task",
     "TaskContext",
     "TaskStatus",
     "TimedOut",
@@ -56,7 +60,9 @@ _HOMES: Final = {
     "batuta.kernel.errors": ("BatutaError",),
     "batuta.queue.outcome": ("Cancelled", "Done", "Failed", "Outcome", "Partial", "Skipped", "Snooze", "TimedOut"),
     "batuta.supervise.loop": ("Again", "Idle", "note_progress"),
-    "batuta.tasks.registry": ("TaskContext", "TaskStatus"),
+    "batuta.tasks.handle": ("Handle",),
+    "batuta.tasks.registry": ("TaskStatus",),
+    "batuta.tasks.task": ("Task", "TaskContext"),
 }
 
 if not TYPE_CHECKING:  # otherwise the type checker would accept every name

@@ -112,7 +112,7 @@ class EngineSettings(BaseModel):
     """development: no token on this machine, loopback only; production: no automatic migration; unset: the api is closed
     as in production
     """
-    database_url: SecretStr = SecretStr("sqlite:///data/batuta.db")
+    database_url: SecretStr = SecretStr("sqlite:///batuta.db")
     """sqlite:///file.db, sqlite:////absolute/file.db or postgresql://user:password@host:5432/name"""
     database_direct_url: SecretStr | None = None
     """PostgreSQL behind a transaction pooler: the address without the pooler, for LISTEN; unset: tables are polled each second"""

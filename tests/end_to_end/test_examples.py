@@ -80,10 +80,10 @@ async def test_courier_delivers_until_its_circuit_opens_and_then_waits(
     sys.modules.pop("examples.courier", None)
     courier = importlib.import_module("examples.courier")
     async with courier.work:
-        assert await courier.deliver(None, "letter") == "delivered letter"
+        assert await courier.deliver("letter") == "delivered letter"
         for _ in range(3):
-            assert await courier.deliver(None, "letter", door="shut") == Failed("no answer")
-        held = await courier.deliver(None, "letter")
+            assert await courier.deliver("letter", door="shut") == Failed("no answer")
+        held = await courier.deliver("letter")
         assert isinstance(held, Snooze)
         assert held.reason == "circuit open: gateway, 3 failures in a row, the last no answer"
         assert await courier.work.rates.count_used([courier.hourly]) == {"letters/hour": 4}

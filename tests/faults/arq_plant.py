@@ -18,7 +18,7 @@ from app.settings import Settings
 from batuta.engine.batuta import Batuta
 from batuta.logs import begin_logging
 from batuta.processes.exit import stop_on_signals
-from batuta.tasks.registry import TaskContext
+from batuta.tasks.task import TaskContext
 
 DRAIN = 4.0
 

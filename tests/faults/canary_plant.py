@@ -20,7 +20,7 @@ from batuta.config import EngineSettings, environment, load_settings
 from batuta.logs import begin_logging
 from batuta.queue.outcome import Done, Failed, Outcome
 from batuta.receive.endpoints import JobCall
-from batuta.tasks.registry import TaskContext
+from batuta.tasks.task import TaskContext
 from batuta.web import create_api
 
 settings = load_settings(EngineSettings, environment())

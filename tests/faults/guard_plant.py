@@ -15,7 +15,7 @@ from batuta.guard.rate import Limit, RateGuard
 from batuta.processes.exit import stop_on_signals
 from batuta.queue.outcome import Done, Failed, FullJitter, Snooze
 from batuta.targets.http import retry_at
-from batuta.tasks.registry import TaskContext
+from batuta.tasks.task import TaskContext
 
 ACCOUNTS = ("a", "b", "c")
 SOONEST = 0.002

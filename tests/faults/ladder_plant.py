@@ -23,7 +23,7 @@ from batuta.logs import begin_logging
 from batuta.processes.exit import stop_on_signals
 from batuta.processes.loop_monitor import exit_now
 from batuta.processes.restarts import EXIT_AGAIN
-from batuta.tasks.registry import TaskContext
+from batuta.tasks.task import TaskContext
 from batuta.testing import FastClock
 
 # Twenty letters hold the interpreter for about a second, forty for longer than any timeout.

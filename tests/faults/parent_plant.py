@@ -33,19 +33,19 @@ def build() -> Batuta:
     async def pulse() -> None: ...
 
     @work.task(retry=[0.1] * 20, timeout=30)
-    async def mark(ctx: object, number: int) -> None:
+    async def mark(number: int) -> None:
         await asyncio.sleep(0.05)
         with MARKS.open("a") as marks:
             marks.write(f"{number}\n")
 
     @work.task(retry=[0.1] * 20)
-    async def sleeps(ctx: object) -> None:
+    async def sleeps() -> None:
         if not STRUCK.exists():
             STRUCK.touch()
             time.sleep(600)
 
     @work.task(retry=[0.1] * 20)
-    async def matches(ctx: object) -> None:
+    async def matches() -> None:
         if not STRUCK.exists():
             STRUCK.touch()
             re.match(r"(a+)+$", "a" * 40 + "b")

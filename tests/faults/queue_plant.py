@@ -31,7 +31,7 @@ from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.supervise.lease_keeper import LeaseKeeper
 from batuta.supervise.loop import LoopPolicy
-from batuta.tasks.registry import TaskContext
+from batuta.tasks.task import TaskContext
 from tests.faults.points import PointedDatabase, Points
 
 VARIABLE = "FAULTS_SHOP"

@@ -60,7 +60,7 @@ def note(plan: Plan, *words: object) -> None:
 
 
 def _handler(plan: Plan):  # type: ignore[no-untyped-def]
-    async def handler(ctx: object, number: int, seconds: float) -> None:
+    async def handler(number: int, seconds: float) -> None:
         note(plan, "begin", number, os.getpid())
         await _sleep(plan, seconds)
         note(plan, "effect", number, os.getpid())

@@ -3,7 +3,22 @@
 from datetime import time, timedelta
 from typing import assert_type
 
-from batuta import Again, Batuta, Done, Failed, Idle, Outcome, Partial, Run, Skipped, Snooze, TaskContext, TaskStatus
+from batuta import (
+    Again,
+    Batuta,
+    Done,
+    Failed,
+    Handle,
+    Idle,
+    Outcome,
+    Partial,
+    Run,
+    Skipped,
+    Snooze,
+    Task,
+    TaskContext,
+    TaskStatus,
+)
 from batuta.guards import AllOf, Hold, HoursGuard, Limit, RateGuard, SwitchGuard, SwitchRule
 from batuta.jobs import CatchUp, JobCall, Overlap, Window
 from batuta.loops import Pace
@@ -38,6 +53,19 @@ async def send(context: TaskContext, to: str, *, subject: str = "") -> str | Fai
 @work.task(retry=after_seconds([1, 2]))
 def resize(context: TaskContext, width: int) -> int:
     return width
+
+
+@work.task()
+async def greet(to: str, *, subject: str = "") -> str:
+    return subject
+
+
+@work.task()
+def double(n: int) -> int:
+    return 2 * n
+
+
+at_noon: Task[[int], int] = double
 
 
 @work.loop(every=2, stuck_after=60, longest_call=10, max_failures=3, max_restarts=3)
@@ -91,12 +119,22 @@ async def enqueue(transaction: Transaction) -> None:
     assert_type(id, str)
     assert_type(await work.enqueue_many(resize, [[1], [2]], keys=["a", None]), list[str])
     assert_type(await work.status(id), TaskStatus | None)
+    handle = await greet.enqueue("a@example.com", subject="hi")
+    assert_type(handle, Handle[str])
+    assert_type(await greet.options(delay=60, key="welcome-7", priority=3).enqueue("a@example.com"), Handle[str])
+    assert_type(await double.options(at=work.clock.now()).enqueue_many([[1], {"n": 2}]), list[Handle[int]])
+    assert_type(await at_noon.enqueue(1), Handle[int])
+    await send.enqueue("a@example.com", subject="without the context")
+    await resize.enqueue(width=3)
+    assert_type(handle.id, str)
+    assert_type(await handle.status(), TaskStatus | None)
+    assert_type(await handle.cancel("no longer needed"), bool)
     await orders.put([NewItem(values={"n": 1}, key="one")])
     if isinstance(verdict := await guards.admit(work.clock.now()), Hold):
         assert_type(verdict.reason, str)
 
 
-# A decorated function is unchanged.
+# A decorated function stays callable.
 async def call(context: TaskContext, run: Run) -> None:
     assert_type(await report(run), Done | Partial | Skipped)
     assert_type(clean(), int)
@@ -104,3 +142,5 @@ async def call(context: TaskContext, run: Run) -> None:
     assert_type(await Poll().tick(), Pace)
     assert_type(await send(context, "a@example.com", subject="hi"), str | Failed | Snooze)
     assert_type(resize(context, 3), int)
+    assert_type(await greet("a@example.com"), str)
+    assert_type(double(3), int)

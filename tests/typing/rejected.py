@@ -55,6 +55,11 @@ async def send(context: TaskContext, to: str) -> str:
     return to
 
 
+@work.task()
+def double(n: int) -> int:
+    return 2 * n
+
+
 @work.loop(every="2s")  # E: arg-type
 async def text() -> None: ...
 
@@ -88,6 +93,16 @@ async def program(lease: Lease) -> None:
     await work.enqueue_many(send, [["a"]], key=["a"])  # E: call-arg
     await work.enqueue_many(send, "a", keys=[1])  # E: list-item
     length: int = await send(TaskContext, "a")  # E: arg-type, assignment
+    await send.enqueue(7)  # E: arg-type
+    await send.enqueue()  # E: call-arg
+    await send.enqueue("a", subject="hi")  # E: call-arg
+    await send.enqueue(TaskContext, "a")  # E: call-arg, arg-type
+    await send.options(delay="soon").enqueue("a")  # E: arg-type
+    await send.options(retries=3).enqueue("a")  # E: call-arg
+    await send.options(key="k").enqueue(7)  # E: arg-type
+    await double.enqueue("3")  # E: arg-type
+    double("3")  # E: arg-type
+    number: int = await send.enqueue("a")  # E: assignment
     (await work.status("1")).status  # E: union-attr
 
 

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from functools import cached_property
 from types import TracebackType
-from typing import Never, Self, TypeVar
+from typing import Self, TypeVar
 
 from batuta import __version__
 from batuta.config import ENV_FILE, EngineSettings, environment, find_zone, load_settings
@@ -20,6 +20,7 @@ from batuta.engine.jobs import DEFAULT_SECONDS, JobDeclarations
 from batuta.engine.observability import Observability
 from batuta.engine.queues import QueueDeclarations, Served, queue_loops
 from batuta.engine.running import DEFAULT_ROLES, OnFailure, run_roles
+from batuta.engine.tasks import TaskDeclarations
 from batuta.guard.breaker import CircuitRule
 from batuta.guard.circuits import Circuits
 from batuta.guard.rate import Limit
@@ -38,7 +39,6 @@ from batuta.processes.presence import PresenceFolder, crash_loops
 from batuta.queue.handler import ItemHandler
 from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease
-from batuta.queue.outcome import RetryPolicy
 from batuta.queue.rescuer import Rescuer
 from batuta.queue.store import Rescued
 from batuta.queue.worker import WorkerPolicy
@@ -49,7 +49,6 @@ from batuta.stores.sql.audit import AccessLog
 from batuta.stores.sql.calls import SqlJobCalls
 from batuta.stores.sql.circuits import SqlCircuits
 from batuta.stores.sql.controls import SqlControls, SqlSwitches
-from batuta.stores.sql.database import Transaction
 from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.history import SqlReports
 from batuta.stores.sql.migrations import Marker, Migration, Migrator, engine_migrations
@@ -63,11 +62,9 @@ from batuta.stores.sql.tokens import SqlTokens
 from batuta.supervise.loop import Loop, LoopFunction, LoopPolicy, loop_of, policy_in_seconds
 from batuta.supervise.retention import PRUNER_POLICY, Pruner, Retention, keep_for
 from batuta.supervise.supervisor import Supervisor
-from batuta.tasks.registry import DEFAULT_QUEUE, Task, TaskFunction, TaskRegistry, TaskRunner, retry_policy
-from batuta.tasks.service import REHOMER_POLICY, TaskRehomer, TaskService, ThreadWatch
+from batuta.tasks.service import REHOMER_POLICY, TaskRehomer, ThreadWatch
 from batuta.tasks.service import THREAD_WATCH_POLICY as THREADS
 
-SomeTask = TypeVar("SomeTask", bound=TaskFunction)
 SomeLoop = TypeVar("SomeLoop", bound=LoopFunction)
 # A worker that does not renew its leases for this long loses its items.
 QUEUE_LEASE = timedelta(seconds=30)
@@ -75,7 +72,7 @@ ANSWERS = query_of("answers", "SELECT 1 AS answers", writes=False)
 DAY = timedelta(days=1)
 
 
-class Batuta(JobDeclarations, QueueDeclarations):
+class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
     """An application of the engine: registers jobs, tasks, queues and loops, and builds the loops of a process."""
 
     only: Collection[str] = ()  # queues that the worker serves; empty: all queues and the application's loops
@@ -83,7 +80,7 @@ class Batuta(JobDeclarations, QueueDeclarations):
     @check_options
     def __init__(
         self,
-        database_url: str,
+        database_url: str | None = None,
         *,
         timezone: str | None = None,
         settings: EngineSettings | None = None,
@@ -93,7 +90,8 @@ class Batuta(JobDeclarations, QueueDeclarations):
         lease: timedelta = RUN_LEASE,
         concurrency: int = 20,
     ) -> None:
-        """Create an application. ``settings`` defaults to the environment and ``.env``; ``timezone`` to the settings.
+        """Create an application. ``settings`` defaults to the environment and ``.env``; ``database_url`` and
+        ``timezone`` default to the settings. Arguments have precedence over the environment.
 
         If ``migrate`` is true, opening applies missing migrations; if False, opening refuses an old schema. The default
         is True, except in production. ``clock`` is the source of all times; the default is the machine's clock, but
@@ -109,6 +107,7 @@ class Batuta(JobDeclarations, QueueDeclarations):
         self.clock = clock or SystemClock()
         self.ids = Ids(self.clock)
         self.events = Fanout()
+        database_url = settings.database_url.get_secret_value() if database_url is None else database_url
         self.connections = _connections(database_url, settings, lambda: self.queue_lease, lease)
         self.database, self.liveness = self.connections.database, self.connections.liveness
         self.switches = SqlSwitches(self.database, self.ids, self.events, own_time=clock is not None)
@@ -128,10 +127,7 @@ class Batuta(JobDeclarations, QueueDeclarations):
         self._isolation = Isolation(self.clock)
         self.tokens, self.access = SqlTokens(self.database, self.ids), AccessLog(self.database, self.ids, self.clock)
         self.wakeups = Wakeups(self.database, self.clock)
-        self.task_registry = TaskRegistry()
-        self._task_store = self._tasks_in_sql()
-        self.tasks = TaskService[Transaction](self.task_registry, self._task_store, self.worker_policy.max_result)
-        self.enqueue, self.enqueue_many, self.status = self.tasks.enqueue, self.tasks.enqueue_many, self.tasks.status
+        self._use_task_store(self._tasks_in_sql(), self.worker_policy.max_result)
         self.endpoints = JobEndpoints()
         self._calls = SqlJobCalls(self.database, self.now, liveness=self.connections.run_liveness)
         self.receiver = JobReceiver(self._calls, self.clock, self.ids, self.events)
@@ -225,49 +221,6 @@ class Batuta(JobDeclarations, QueueDeclarations):
             return function
 
         return register
-
-    @check_options
-    def task(
-        self,
-        *bare: Never,
-        retry: RetryPolicy | Sequence[float] | None = None,
-        timeout: float = DEFAULT_SECONDS,
-        keep_result: float = 3600,
-        queue: str = DEFAULT_QUEUE,
-        name: str | None = None,
-        retry_timeout: bool = False,
-    ) -> Callable[[SomeTask], SomeTask]:
-        """Register a function as a task, and return it unchanged. Its first parameter is the context.
-
-        Times are in seconds. ``retry`` is a list of waits, or a policy; None means five retries with full jitter.
-        """
-
-        def register(function: SomeTask) -> SomeTask:
-            task = Task(
-                name=name or str(getattr(function, "__name__", "task")),
-                function=function,
-                queue=queue,
-                timeout=timedelta(seconds=timeout),
-                retry=retry_policy(retry),
-                retry_timeout=retry_timeout,
-                keep_result=timedelta(seconds=keep_result),
-            )
-            self.task_registry.add(task)
-            return function
-
-        if bare:
-            name = str(getattr(bare[0], "__name__", "task"))
-            raise InvalidName(
-                name=name,
-                kind="task",
-                why=Reason("task_parentheses", "write @work.task() above it, with the parentheses"),
-            )
-        return register
-
-    def relay_tasks(self, runner: TaskRunner) -> None:
-        """Let ``runner`` run the tasks in other processes. A local worker claims the tasks and waits for their outcomes."""
-        self.task_registry.elsewhere = runner
-        self._task_store.relay()
 
     @property
     def queues(self) -> Mapping[str, SqlQueue]:

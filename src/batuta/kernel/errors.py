@@ -12,6 +12,7 @@
     │   ├── InvalidCron             a schedule that cannot be parsed, or would never fire
     │   ├── InvalidName             an invalid name of a job, loop, scope or endpoint
     │   ├── InvalidJob              a job that cannot be scheduled as it is declared
+    │   ├── InvalidTask             a task whose function or options cannot be used
     │   ├── InvalidLoop             a loop whose limits contradict each other
     │   ├── InvalidSections         the weights of the health score do not add up to 100
     │   ├── InvalidWindow           a window with invalid hours or days
@@ -145,6 +146,10 @@ def require(kind: str, name: str, condition: object, why: str) -> None:
 
 class InvalidJob(ConfigError):
     sentence = "job '{job}' cannot be scheduled: {why}. Correct it where it is declared and start again"
+
+
+class InvalidTask(ConfigError):
+    sentence = "task {task} cannot be registered: {why}"
 
 
 class InvalidLoop(ConfigError):

@@ -1,23 +1,24 @@
 """TaskService enqueues, queries and cancels tasks. TaskRehomer and ThreadWatch are maintenance loops of the task queues."""
 
-from collections.abc import Collection, Iterable, Sequence
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from batuta.kernel.events import Events, TaskThreadsStuck
 from batuta.kernel.json import Json
 from batuta.kernel.storable import (
     MAX_PAYLOAD,
     refuse_each_unstorable,
-    refuse_unstorable,
     refuse_unstorable_key,
     refuse_unstorable_priority,
 )
 from batuta.kernel.suggestions import check_options
-from batuta.queue.outcome import clamp_wait
 from batuta.queue.store import Unserved
 from batuta.supervise.loop import FOR_EVER, Again, Idle, LoopPolicy, Pace, Wakeup
-from batuta.tasks.registry import Task, TaskFunction, TaskRegistry, TaskStatus
+from batuta.tasks.handle import Handle
+from batuta.tasks.registry import TaskRegistry, TaskStatus
+from batuta.tasks.task import AnyTask, Call, EnqueueOptions, TaskFunction, call_of
 
 # The transaction type of the backend's database.
 SomeTransaction = TypeVar("SomeTransaction", contravariant=True)
@@ -26,15 +27,14 @@ SomeTransaction = TypeVar("SomeTransaction", contravariant=True)
 class TaskBackend(Protocol[SomeTransaction]):
     async def enqueue(
         self,
-        task: Task,
-        arguments: Sequence[tuple[Sequence[Json], dict[str, Json]]],
+        task: AnyTask,
+        calls: Sequence[Call],
+        options: EnqueueOptions,
         *,
         keys: Sequence[str | None],
-        delay: timedelta | None,
-        priority: int,
         within: SomeTransaction | None,
     ) -> list[str]:
-        """Insert the tasks and return their ids in order. If a live task has the key of a new one, return its id instead."""
+        """Insert the calls and return their ids in order. If a live task has the key of a new one, return its id instead."""
 
     async def status(self, id: str) -> TaskStatus | None: ...
 
@@ -45,14 +45,14 @@ class TaskService(Generic[SomeTransaction]):
     def __init__(
         self, registry: TaskRegistry, backend: TaskBackend[SomeTransaction], max_payload: int = MAX_PAYLOAD
     ) -> None:
-        """Create the service. ``max_payload`` is the maximum size of one task's arguments, in bytes of JSON."""
+        """Create the service. ``max_payload`` is the maximum size of one call's arguments, in bytes of JSON."""
         self._max_payload = max_payload
         self._registry = registry
         self._backend = backend
 
     async def enqueue(
         self,
-        task: TaskFunction | str,
+        task: AnyTask | TaskFunction | str,
         *arguments: Json,
         key: str | None = None,
         delay: float = 0,
@@ -60,47 +60,60 @@ class TaskService(Generic[SomeTransaction]):
         within: SomeTransaction | None = None,
         **named: Json,
     ) -> str:
-        """Enqueue a task and return its id. On return the task is synced to disk; with ``within``, when that
-        transaction commits.
+        """Enqueue a call of a task, given as the task or by its name, and return its id. On return the call is synced
+        to disk; with ``within``, when that transaction commits.
 
         ``key`` deduplicates: if a live task has the same key, its id is returned instead. ``delay`` is in seconds. A
         smaller ``priority`` is more urgent.
         """
-        refuse_unstorable([[*arguments], named], "task arguments", self._max_payload)
-        _check([key], priority)
-        known = self._registry.get(task)
-        known.refuse_call(arguments, named)
-        (id,) = await self._backend.enqueue(
-            known, [(arguments, named)], keys=[key], delay=_wait(delay), priority=priority, within=within
-        )
+        options = EnqueueOptions(delay=delay, key=key, priority=priority)
+        (id,) = await self.put(self._registry.get(task), [Call(arguments, named)], options, within=within)
         return id
 
     @check_options
     async def enqueue_many(
         self,
-        task: TaskFunction | str,
-        arguments: Sequence[Sequence[Json]],
+        task: AnyTask | TaskFunction | str,
+        arguments: Sequence[Sequence[Json] | Mapping[str, Json]],
         *,
         keys: Sequence[str | None] | None = None,
         delay: float = 0,
         priority: int = 0,
         within: SomeTransaction | None = None,
     ) -> list[str]:
-        """Enqueue several calls in one transaction and return their ids. ``keys`` has one deduplication key, or None, per call."""
-        given: list[tuple[Sequence[Json], dict[str, Json]]] = [(each, {}) for each in arguments]
-        as_lists: list[list[object]] = [[[*each] if isinstance(each, tuple) else each, {}] for each in arguments]
-        refuse_each_unstorable(as_lists, "task arguments", self._max_payload)
-        _check(keys or (), priority)
-        if keys is not None and len(keys) != len(given):
+        """Enqueue several calls in one transaction and return their ids. Each call is a list of arguments, or a mapping
+        of named ones. ``keys`` has one deduplication key, or None, per call.
+        """
+        calls = [call_of(each) for each in arguments]
+        if keys is not None and len(keys) != len(calls):
             raise ValueError(
-                f"{len(given)} tasks and {len(keys)} keys: give a key for each, None for those without one"
+                f"{len(calls)} tasks and {len(keys)} keys: give a key for each, None for those without one"
             )
-        known = self._registry.get(task)
-        for each in {_shape(arguments): arguments for arguments, _ in given}.values():
-            known.refuse_call(each, {})
-        return await self._backend.enqueue(
-            known, given, keys=keys or [None] * len(given), delay=_wait(delay), priority=priority, within=within
-        )
+        options = EnqueueOptions(delay=delay, priority=priority)
+        return await self.put(self._registry.get(task), calls, options, keys=keys, within=within)
+
+    async def put(
+        self,
+        task: AnyTask,
+        calls: Sequence[Call],
+        options: EnqueueOptions,
+        *,
+        keys: Sequence[str | None] | None = None,
+        within: SomeTransaction | None = None,
+    ) -> list[str]:
+        """Check the calls and enqueue them in one transaction. ``keys`` replaces the key of ``options``, one per call."""
+        keys = keys or [options.key] * len(calls)
+        _check(keys, options)
+        # Calls of equal shape are all valid or all invalid.
+        for call in {_shape(each): each for each in calls}.values():
+            task.refuse_call(call)
+        stored: list[list[object]] = [[[*arguments], named] for arguments, named in calls]
+        refuse_each_unstorable(stored, "task arguments", self._max_payload)
+        return await self._backend.enqueue(task, calls, options, keys=keys, within=within)
+
+    def handle(self, id: str) -> Handle[Any]:
+        """Return a handle for the id of an enqueued call. The call may have been enqueued by another process."""
+        return Handle(id, self)
 
     async def status(self, id: str) -> TaskStatus | None:
         """Return the state of a task, or None if the id is unknown or the task's retention has ended."""
@@ -110,24 +123,17 @@ class TaskService(Generic[SomeTransaction]):
         return await self._backend.cancel(id, reason)
 
 
-def _wait(delay: float) -> timedelta | None:
-    if delay <= 0:
-        return None
-    try:
-        return clamp_wait(timedelta(seconds=delay))
-    except (OverflowError, ValueError):
-        raise ValueError("the delay is out of range: give a number of seconds") from None
-
-
-def _check(keys: Sequence[str | None], priority: int) -> None:
-    refuse_unstorable_priority(priority)
+def _check(keys: Sequence[str | None], options: EnqueueOptions) -> None:
+    refuse_unstorable_priority(options.priority)
+    if not math.isfinite(options.delay):
+        raise ValueError("the delay is out of range: give a number of seconds")
     for key in keys:
         refuse_unstorable_key(key)
 
 
-def _shape(arguments: object) -> tuple[type, int]:
-    """Return the type and length of a call's arguments. Calls of equal shape are all valid or all invalid."""
-    return type(arguments), len(arguments) if isinstance(arguments, list | tuple) else 0
+def _shape(call: Call) -> tuple[type, int, frozenset[str]]:
+    arguments, named = call
+    return type(arguments), len(arguments) if isinstance(arguments, list | tuple) else 0, frozenset(named)
 
 
 REHOMED_AT_ONCE = 1000
@@ -167,7 +173,7 @@ class ThreadWatch:
 
     name = "task-threads"
 
-    def __init__(self, tasks: Iterable[Task], events: Events) -> None:
+    def __init__(self, tasks: Iterable[AnyTask], events: Events) -> None:
         self.wakeup = Wakeup()
         self._tasks = tasks
         self._events = events

@@ -19,7 +19,7 @@ from batuta import Batuta, Failed
 work = Batuta("sqlite:///work.db")
 
 @work.task(retry=[])
-async def normaliza(ctx, telefone):
+async def normaliza(telefone):
     return Failed("wrong document", permanent=True)
 """
 

@@ -57,5 +57,5 @@ def test_settings_given_by_the_program_win(monkeypatch: pytest.MonkeyPatch) -> N
     assert Batuta(URL, settings=load_settings(EngineSettings, {})).settings.batuta_release is None
 
 
-async def _nothing(context: object, text: str) -> None:
+async def _nothing(text: str) -> None:
     pass

@@ -46,7 +46,7 @@ async def test_misspelt_option_of_enqueue_is_refused_by_name() -> None:
     tasks = Batuta("sqlite:///unused.db", timezone="UTC")
 
     @tasks.task()
-    async def send(context: object, to: str, *, subject: str = "") -> None: ...
+    async def send(to: str, *, subject: str = "") -> None: ...
 
     with pytest.raises(TypeError, match=r"task send has no parameter 'subjet': write subject=…"):
         await tasks.enqueue(send, "a@example.com", subjet="hi")

@@ -21,7 +21,7 @@ from batuta.config import EngineSettings, load_settings
 from batuta.guard.rate import Limit
 from batuta.kernel.events import ItemsSettled
 from batuta.supervise.supervisor import Supervisor
-from batuta.tasks.registry import TaskContext
+from batuta.tasks.task import TaskContext
 from batuta.testing import EventRecorder
 from batuta.web import create_api
 from tests import ROOT

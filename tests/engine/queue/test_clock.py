@@ -1,6 +1,7 @@
 """PostgreSQL's clock decides: wrong clocks of the machines that enqueue, work and prune do not matter."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,9 @@ from batuta.stores.sql.database import AsJson, Database, Row
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.tasks import SqlTasks
 from batuta.supervise.loop import Idle
-from batuta.tasks.registry import Task, TaskRegistry
+from batuta.tasks.registry import TaskRegistry
 from batuta.tasks.service import TaskService
+from batuta.tasks.task import Task
 from batuta.testing import EventRecorder
 from tests.engine.queue.contract import ANN
 
@@ -44,7 +46,7 @@ class Machine:
         self.database = database
         self.store = SqlTasks(database, Ids(self.clock), self.clock, lambda queue: None)
         registry = TaskRegistry()
-        registry.add(Task(name="f", function=_nothing))
+        registry.add(Task[..., Any](name="f", function=lambda: None))
         self.tasks = TaskService(registry, self.store)
         self.queue = self.store.queue("default")
 
@@ -53,7 +55,7 @@ class Machine:
         return row
 
 
-async def _nothing(context: object) -> None: ...
+async def _nothing(lease: object) -> None: ...
 
 
 @pytest.fixture(params=SKEWS, ids=NAMES)

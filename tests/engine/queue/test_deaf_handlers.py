@@ -30,7 +30,7 @@ async def work(database_url: str, clock: PacedClock, events: EventRecorder) -> A
     made.events.subscribe(events)
 
     @made.task(timeout=10, retry=[60], retry_timeout=True)
-    async def deaf(ctx: object) -> None:
+    async def deaf() -> None:
         while not release.is_set():
             try:
                 await release.wait()
@@ -38,7 +38,7 @@ async def work(database_url: str, clock: PacedClock, events: EventRecorder) -> A
                 continue
 
     @made.task()
-    async def neighbour(ctx: object, seconds: float) -> float:
+    async def neighbour(seconds: float) -> float:
         await clock.sleep(seconds)
         return seconds
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from batuta import Done
+from batuta import Done, TaskContext
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import StoreReadOnly, StoreUnavailable
 from batuta.kernel.reasons import code_of, decode
@@ -32,7 +32,7 @@ class EffectSetup:
         self.effects, self.in_effect = 0, False
         self.stop = asyncio.Event()
 
-    async def run(self, ctx: Any) -> Done:
+    async def run(self, ctx: TaskContext) -> Done:
         if self.handler is not None:
             await self.handler(ctx)
         return Done(effect=self._counted if self.effect is not None else None)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from batuta import TaskContext
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import StoreTimeout, StoreUnavailable
 from batuta.kernel.events import ItemLost
@@ -68,7 +69,7 @@ async def setup(database_url: str, clock: PacedClock, events: EventRecorder) -> 
     work.events.subscribe(events)
 
     @work.task(retry=[5])
-    async def conta(ctx: Any, seconds: float) -> float:
+    async def conta(ctx: TaskContext, seconds: float) -> float:
         made.begun[ctx.id] += 1
         await clock.sleep(seconds)
         return seconds

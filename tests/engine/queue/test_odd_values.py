@@ -292,7 +292,7 @@ async def test_every_eighth_claim_begins_with_the_lowest_priority_across_short_r
     async with Batuta(database_url, clock=clock) as work:
 
         @work.task()
-        async def nothing(ctx: object) -> None:
+        async def nothing() -> None:
             return None
 
         patient = await work.enqueue(nothing, priority=9)

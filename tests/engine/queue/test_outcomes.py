@@ -22,7 +22,7 @@ from batuta.queue.pipeline import Pipeline, Stage
 from batuta.receive.endpoints import outcome_word, reply_body, reply_status
 from batuta.runlog.execution import Status
 from batuta.targets.call import ending_of, outcome_of
-from batuta.tasks.registry import outcome_of as outcome_of_task
+from batuta.tasks.task import outcome_of as outcome_of_task
 
 MINUTE = timedelta(minutes=1)
 OUTCOMES = [

@@ -47,7 +47,7 @@ async def work(postgres_url: str) -> AsyncIterator[Batuta]:
     made = Batuta(postgres_url, timezone="UTC")
 
     @made.task()
-    async def enviar(context: object) -> None: ...
+    async def enviar() -> None: ...
 
     async with made:
         yield made
@@ -138,7 +138,7 @@ async def test_worker_that_meets_a_locked_row_settles_and_claims_the_others(post
     made.queue_lease = timedelta(seconds=3)
 
     @made.task()
-    async def enviar(context: object) -> None: ...
+    async def enviar() -> None: ...
 
     async with made:
         await made.enqueue_many("enviar", [()] * 4)

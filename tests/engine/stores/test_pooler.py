@@ -21,7 +21,7 @@ from batuta.stores import connect
 from batuta.stores.postgres.driver import PostgresDatabase
 from batuta.stores.sql.database import ChangeListener, Database, Limits, Query, Reading
 from batuta.stores.sql.queries import in_dialect, query_of
-from batuta.tasks.registry import TaskContext
+from batuta.tasks.task import TaskContext
 from batuta.texts import Texts
 from tests.conftest import lack
 from tests.pooler import TransactionPooler, through

@@ -40,7 +40,7 @@ from batuta.stores.arq import relay as relaying
 from batuta.stores.arq.relay import ArqRelay
 from batuta.stores.arq.runner import ArqRunner, RunnerContext
 from batuta.supervise.loop import Idle
-from batuta.tasks.registry import Task, TaskContext
+from batuta.tasks.task import Task, TaskContext
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
 from tests import ROOT
@@ -111,7 +111,7 @@ async def test_wait_for_a_runner_has_no_limit_and_an_overdue_call_is_withdrawn(
 ) -> None:
     clock = FakeClock(START)
     relay = ArqRelay(lambda: ArqRedis.from_url(redis_url), clock, all_wanted)
-    task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+    task = Task[..., Any](name="nada", function=lambda: None, timeout=timedelta(seconds=20))
     id = f"{a_lease().id}:1"
 
     async def an_hour_passes() -> None:
@@ -143,7 +143,7 @@ async def sent(relay: ArqRelay, running: "asyncio.Task[Outcome]") -> None:
 
 async def test_short_redis_outage_sends_no_call_twice(redis_url: str) -> None:
     clock, away = FakeClock(START), asyncio.Event()
-    task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+    task = Task[..., Any](name="nada", function=lambda: None, timeout=timedelta(seconds=20))
 
     def make_client() -> ArqRedis:
         redis: ArqRedis = ArqRedis.from_url(redis_url)
@@ -178,7 +178,7 @@ async def test_short_redis_outage_sends_no_call_twice(redis_url: str) -> None:
 @pytest.mark.parametrize("arrived", [True, False], ids=["it arrived", "it did not"])
 async def test_call_with_an_unknown_arrival_is_searched_before_it_is_sent_again(redis_url: str, arrived: bool) -> None:
     clock = FakeClock(START)
-    task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+    task = Task[..., Any](name="nada", function=lambda: None, timeout=timedelta(seconds=20))
 
     def cut_off() -> ArqRedis:
         redis: ArqRedis = ArqRedis.from_url(redis_url)
@@ -252,7 +252,7 @@ async def test_silent_network_blocks_no_caller_and_sent_calls_are_searched_after
     redis_url: str, monkeypatch: pytest.MonkeyPatch, arrives: bool
 ) -> None:
     monkeypatch.setattr(calls, "ANSWERS_WITHIN", timedelta(seconds=1))
-    clock, task = FakeClock(START), Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+    clock, task = FakeClock(START), Task[..., Any](name="nada", function=lambda: None, timeout=timedelta(seconds=20))
     hole = SilentProxy(RedisSettings.from_dsn(redis_url).port, arrives=arrives)
     async with listening(hole.serve) as near, redis_at(redis_url) as redis:
         await redis.flushdb()
@@ -283,7 +283,7 @@ async def test_redis_that_accepts_but_never_answers_gets_no_call_and_costs_no_at
 ) -> None:
     monkeypatch.setattr(calls, "ANSWERS_WITHIN", timedelta(milliseconds=100))
     monkeypatch.setattr(relaying, "AWAY_FOR", timedelta(milliseconds=10))
-    task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+    task = Task[..., Any](name="nada", function=lambda: None, timeout=timedelta(seconds=20))
     async with listening(silence) as there:
         relay = ArqRelay(lambda: ArqRedis(port=there.port), SystemClock(), all_wanted)
         async with asyncio.timeout(60):
@@ -295,7 +295,7 @@ async def test_redis_that_accepts_but_never_answers_gets_no_call_and_costs_no_at
 
 async def test_cancelled_call_ends_at_once_and_leaves_no_connection_open(redis_url: str) -> None:
     """A connection that stays open fails the test with a warning when it is collected."""
-    task = Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+    task = Task[..., Any](name="nada", function=lambda: None, timeout=timedelta(seconds=20))
     async with redis_at(redis_url) as redis:
         for turns in range(40):
             await redis.flushdb()

@@ -25,7 +25,7 @@ from batuta.stores.arq.relay import ArqRelay
 from batuta.stores.arq.runner import RunnerContext, functions
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.queue.tasks import SqlTasks
-from batuta.tasks.registry import Task, TaskContext
+from batuta.tasks.task import Task, TaskContext
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
 from tests.engine.tasks.test_arq import START, a_lease, all_wanted, queued, redis_at
@@ -105,7 +105,7 @@ async def test_orderly_stop_runs_no_task_twice(
 
 
 async def test_relay_that_takes_over_a_task_waits_for_the_call_in_progress(redis_url: str, redis: ArqRedis) -> None:
-    clock, task = FakeClock(START), Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+    clock, task = FakeClock(START), Task[..., Any](name="nada", function=lambda: None, timeout=timedelta(seconds=20))
 
     def relay() -> ArqRelay:
         return ArqRelay(lambda: ArqRedis.from_url(redis_url), clock, all_wanted)
@@ -135,7 +135,7 @@ async def test_relay_that_takes_over_a_task_waits_for_the_call_in_progress(redis
 async def test_outcome_counts_once_and_survives_the_relay_that_read_it(
     redis_url: str, redis: ArqRedis, fence: int, attempt: int, runs_again: bool
 ) -> None:
-    clock, task = FakeClock(START), Task(name="nada", function=lambda ctx: None, timeout=timedelta(seconds=20))
+    clock, task = FakeClock(START), Task[..., Any](name="nada", function=lambda: None, timeout=timedelta(seconds=20))
     relay = ArqRelay(lambda: ArqRedis.from_url(redis_url), clock, all_wanted)
     first = asyncio.create_task(relay.run(task, a_lease()))
     sent = await queued(redis, set())
@@ -173,7 +173,7 @@ async def relay_to(redis_url: str, clock: FakeClock) -> AsyncIterator[ArqRelay]:
 async def test_outcome_survives_two_relays_that_do_not_settle(
     redis_url: str, redis: ArqRedis, fence: int, attempt: int
 ) -> None:
-    clock, task, first = FakeClock(START), Task(name="nada", function=lambda ctx: None), a_lease()
+    clock, task, first = FakeClock(START), Task[..., Any](name="nada", function=lambda: None), a_lease()
     await redis.set(f"batuta:call:{first.id}", f"{first.id}:1 1 1")  # taken by a relay that died
     await calls.answer(redis, f"{first.id}:1", {"done": 42}, None)
     assert await calls.current_call(redis, first._replace(fence=3, attempt=2)) == f"{first.id}:1"
@@ -195,7 +195,7 @@ async def test_outcome_that_was_taken_is_returned_despite_a_cancellation(
     redis_url: str, redis: ArqRedis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A shutdown hands a cancelled task back, and the next relay would run it again."""
-    clock, task, mark = FakeClock(START), Task(name="nada", function=lambda ctx: None), calls.mark_taken
+    clock, task, mark = FakeClock(START), Task[..., Any](name="nada", function=lambda: None), calls.mark_taken
 
     async def stop_meanwhile(*arguments: Any) -> None:
         running.cancel()
@@ -307,7 +307,7 @@ async def test_calls_stay_queued_while_the_database_cannot_confirm_them(redis_ur
         return ()
 
     relay = ArqRelay(lambda: ArqRedis.from_url(redis_url), clock, wanted)
-    running = asyncio.create_task(relay.run(Task(name="nada", function=lambda ctx: None), a_lease()))
+    running = asyncio.create_task(relay.run(Task[..., Any](name="nada", function=lambda: None), a_lease()))
     await queued(redis, set())
     while not relay._waiting:
         await asyncio.sleep(0)

@@ -16,13 +16,14 @@ from app.integrations.redis.arq import add_arq
 from app.settings import Settings
 from batuta import Batuta, Failed, Snooze
 from batuta.config import EngineSettings
-from batuta.kernel.errors import InvalidJob, InvalidName, PayloadTooLarge, UnknownWord
+from batuta.kernel.errors import InvalidJob, InvalidName, InvalidTask, PayloadTooLarge, UnknownWord
 from batuta.kernel.events import ItemCrashed, ItemsSettled, TaskThreadsStuck
 from batuta.stores.arq.calls import encode_call
 from batuta.stores.arq.runner import RunnerContext, functions
 from batuta.stores.sql.queue.tasks import SqlTasks
-from batuta.tasks.registry import MAX_STUCK_THREADS, TaskContext, TaskStatus
+from batuta.tasks.registry import TaskStatus
 from batuta.tasks.service import ThreadWatch
+from batuta.tasks.task import MAX_STUCK_THREADS, TaskContext
 from batuta.testing import EventRecorder
 
 
@@ -483,7 +484,7 @@ async def test_enqueue_many_checks_its_argument_lists_and_keys(work: Batuta) -> 
 async def test_decorator_without_parentheses_is_refused_with_the_correction(work: Batuta) -> None:
     async def esquecida(context: TaskContext) -> None: ...
 
-    with pytest.raises(InvalidName, match=r"write @work.task\(\) above it"):
+    with pytest.raises(InvalidTask, match=r"write @work.task\(\) above it"):
         work.task(esquecida)  # type: ignore[arg-type]
     with pytest.raises(InvalidJob, match="its schedule is missing"):
         work.job(esquecida)  # type: ignore[arg-type]

@@ -19,8 +19,8 @@ from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.store import DISCARDED, SqlQueue
 from batuta.supervise.loop import Again, Idle
-from batuta.tasks.registry import TaskFunction
 from batuta.tasks.service import REHOMED_AT_ONCE, TaskRehomer
+from batuta.tasks.task import TaskFunction
 from batuta.testing import FakeClock
 from batuta.texts import Texts
 from batuta.texts.findings import message_of, next_step_of
@@ -49,7 +49,7 @@ def _version(url: str, clock: FakeClock, **queues: str) -> Batuta:
 
 
 def _nothing() -> TaskFunction:
-    async def nothing(context: object) -> None: ...
+    async def nothing() -> None: ...
 
     return nothing
 

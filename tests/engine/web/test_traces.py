@@ -18,7 +18,7 @@ from batuta.logs import LogSubscriber
 from batuta.processes.address import listen
 from batuta.queue.outcome import Done, Outcome
 from batuta.receive.endpoints import JobCall
-from batuta.tasks.registry import TaskContext
+from batuta.tasks.task import TaskContext
 from batuta.testing import EventRecorder
 from batuta.web import create_api
 from batuta.web.api import serve

@@ -40,7 +40,7 @@ from batuta.queue.outcome import (
     Snooze,
     TimedOut,
 )
-from batuta.tasks.registry import Task, outcome_of
+from batuta.tasks.task import AnyTask, outcome_of
 
 CallId: TypeAlias = str
 TaskId: TypeAlias = str
@@ -155,7 +155,7 @@ def decode_call(data: bytes) -> dict[str, Any]:
     return decoded
 
 
-def encode_result(ran: Returned | Raised | Late, task: Task, max_result: int) -> dict[str, Json]:
+def encode_result(ran: Returned | Raised | Late, task: AnyTask, max_result: int) -> dict[str, Json]:
     match ran:
         case Raised(error=error):
             return {"failed": encode(HANDLER_CRASHED(error=name_of(error)))}

@@ -35,7 +35,7 @@ from batuta.queue.outcome import TIMED_OUT, Failed, Outcome, Snooze
 from batuta.stores.arq import calls
 from batuta.stores.arq.calls import REDIS_ERRORS, CallId, TaskId, redis_timeout
 from batuta.supervise.loop import Idle, Pace, Wakeup
-from batuta.tasks.registry import Task
+from batuta.tasks.task import AnyTask
 
 LOOK: Final = timedelta(milliseconds=20)
 MAX_OUTCOMES: Final = 1000  # outcomes per read
@@ -95,7 +95,7 @@ class ArqRelay:
         self._list = f"batuta:ended:{secrets.token_hex(8)}"
         self._looked_at = clock.now()
 
-    async def run(self, task: Task, lease: Lease) -> Outcome:
+    async def run(self, task: AnyTask, lease: Lease) -> Outcome:
         """Return the outcome of the task's call, which is sent now or was sent earlier. While Redis is unavailable, no
         attempt is counted.
         """
@@ -153,7 +153,7 @@ class ArqRelay:
         if self._redis is not None:
             await self._redis.aclose(close_connection_pool=True)
 
-    async def _send(self, redis: ArqRedis, task: Task, lease: Lease, call: CallId) -> None:
+    async def _send(self, redis: ArqRedis, task: AnyTask, lease: Lease, call: CallId) -> None:
         call_data = {
             "id": lease.id,
             "fence": lease.fence,

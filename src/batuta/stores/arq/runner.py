@@ -20,7 +20,7 @@ from batuta.queue.outcome import Cancelled, Snooze
 from batuta.stores.arq import ARQ_RUNNER, calls
 from batuta.stores.arq.relay import Wanted
 from batuta.supervise.loop import Idle, Pace, Wakeup
-from batuta.tasks.registry import Task
+from batuta.tasks.task import AnyTask
 
 RESULT_RETENTION: Final = timedelta(hours=1)
 # ARQ cancels a call this much after the task's time limit, so that the runner can still store the outcome.
@@ -81,9 +81,9 @@ class RunnerContext:
 
 
 def functions(
-    tasks: Iterable[Task], here: RunnerContext, *, keep_result: timedelta = RESULT_RETENTION
+    tasks: Iterable[AnyTask], here: RunnerContext, *, keep_result: timedelta = RESULT_RETENTION
 ) -> list[Function]:
-    def make_function(task: Task) -> Function:
+    def make_function(task: AnyTask) -> Function:
         async def run(ctx: dict[Any, Any], call: str) -> Json:
             here.under_way.add(ctx["job_id"])
             try:
@@ -97,7 +97,7 @@ def functions(
     return [make_function(task) for task in tasks]
 
 
-async def _run(task: Task, redis: ArqRedis, call: calls.CallId, call_data: Any, here: RunnerContext) -> Json:
+async def _run(task: AnyTask, redis: ArqRedis, call: calls.CallId, call_data: Any, here: RunnerContext) -> Json:
     if call_data.get("is_current") and not await calls.is_current(redis, call_data["id"], call):
         return None  # the call was withdrawn, or replaced by another call
     row = {"args": call_data["args"], "created_at": datetime.fromisoformat(call_data["created_at"]), "name": task.name}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from batuta.kernel.clock import Clock
@@ -18,7 +18,8 @@ from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 from batuta.stores.sql.queue.store import SqlQueue
-from batuta.tasks.registry import RELAYED_TASKS, TASKS, Task, TaskStatus
+from batuta.tasks.registry import RELAYED_TASKS, TASKS, TaskStatus
+from batuta.tasks.task import AnyTask, Call, EnqueueOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +71,19 @@ class SqlTasks:
 
     async def enqueue(
         self,
-        task: Task,
-        arguments: Sequence[tuple[Sequence[Json], dict[str, Json]]],
+        task: AnyTask,
+        calls: Sequence[Call],
+        options: EnqueueOptions,
         *,
         keys: Sequence[str | None],
-        delay: timedelta | None,
-        priority: int,
         within: Any | None,
     ) -> list[str]:
         carried: Json = {HEADER: onward()}
-        shared: dict[str, object] = {"name": task.name, "priority": priority}
+        shared: dict[str, object] = {"name": task.name, "priority": options.priority}
+        due: dict[str, Any] = {"available_at": options.at} if options.at else {"delay": options.wait}
         items = [
-            NewItem(values={"args": AsJson((given, named, carried))}, key=key, delay=delay)
-            for (given, named), key in zip(arguments, keys, strict=True)
+            NewItem(values={"args": AsJson((arguments, named, carried))}, key=key, **due)
+            for (arguments, named), key in zip(calls, keys, strict=True)
         ]
         ids = await self.queue(task.queue).put(items, within=within, shared=shared)
         if within is None:

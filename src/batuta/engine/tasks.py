@@ -1,0 +1,72 @@
+"""The part of an application that declares tasks and enqueues their calls."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Never, cast
+
+from batuta.kernel.errors import InvalidTask
+from batuta.kernel.reasons import Reason
+from batuta.kernel.suggestions import check_options
+from batuta.queue.outcome import RetryPolicy
+from batuta.receive.endpoints import DEFAULT_TIMEOUT
+from batuta.stores.sql.database import Transaction
+from batuta.stores.sql.queue.tasks import SqlTasks
+from batuta.tasks.registry import TaskRegistry, retry_policy
+from batuta.tasks.service import TaskService
+from batuta.tasks.task import DEFAULT_QUEUE, CallableTask, Task, TaskDecorator, TaskFunction, TaskRunner
+
+DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
+
+
+class TaskDeclarations:
+    """Declares tasks in ``task_registry``, and enqueues their calls."""
+
+    def _use_task_store(self, store: SqlTasks, max_payload: int) -> None:
+        """Create the registry and the service of tasks. ``max_payload`` is the maximum bytes of JSON per call."""
+        self._task_store = store
+        self.task_registry = TaskRegistry()
+        self.tasks = TaskService[Transaction](self.task_registry, store, max_payload)
+        self.enqueue, self.enqueue_many = self.tasks.enqueue, self.tasks.enqueue_many
+        self.status, self.handle = self.tasks.status, self.tasks.handle
+
+    @check_options
+    def task(
+        self,
+        *bare: Never,
+        retry: RetryPolicy | Sequence[float] | None = None,
+        timeout: float = DEFAULT_SECONDS,
+        keep_result: float = 3600,
+        queue: str = DEFAULT_QUEUE,
+        name: str | None = None,
+        retry_timeout: bool = False,
+    ) -> TaskDecorator:
+        """Register a function as a task. The task can be enqueued, and can still be called as the function.
+
+        The function receives a context if its first parameter is annotated ``TaskContext``. Times are in seconds.
+        ``retry`` is a list of waits, or a policy; None means five retries with full jitter.
+        """
+
+        def register(function: TaskFunction) -> CallableTask[..., Any, ..., Any]:
+            function = function.function if isinstance(function, Task) else function
+            task = CallableTask[..., Any, ..., Any](
+                name=name or str(getattr(function, "__name__", "task")),
+                function=function,
+                service=self.tasks,
+                queue=queue,
+                timeout=timedelta(seconds=timeout),
+                retry=retry_policy(retry),
+                retry_timeout=retry_timeout,
+                keep_result=timedelta(seconds=keep_result),
+            )
+            self.task_registry.add(task)
+            return task
+
+        if bare:
+            why = Reason("task_parentheses", "write @work.task() above it, with the parentheses")
+            raise InvalidTask(task=str(getattr(bare[0], "__name__", "task")), why=why)
+        return cast(TaskDecorator, register)
+
+    def relay_tasks(self, runner: TaskRunner) -> None:
+        """Let ``runner`` run the tasks in other processes. A local worker claims the tasks and waits for their outcomes."""
+        self.task_registry.elsewhere = runner
+        self._task_store.relay()

@@ -1,0 +1,327 @@
+"""A task: a function that can be enqueued, its options, and the context that it may receive.
+
+    @work.task(retry=[10, 60])
+    async def send(to: str, *, subject: str = "") -> str: ...
+
+    handle = await send.enqueue("a@example.com", subject="hi")
+    handle = await send.options(delay=60, key="welcome-7").enqueue("a@example.com")
+
+The type checker compares the arguments of ``enqueue`` with the parameters of the function. A decorated function stays
+callable. A function receives a context only if its first parameter is annotated ``TaskContext``; the arguments of
+``enqueue`` leave it out.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import WRAPPER_ASSIGNMENTS, partial
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_type_hints,
+    overload,
+)
+
+from batuta.kernel.errors import InvalidTask
+from batuta.kernel.json import Json
+from batuta.kernel.reasons import Reason, define
+from batuta.kernel.suggestions import check_options, nearest
+from batuta.kernel.trace import HEADER
+from batuta.kernel.usercode import Threads
+from batuta.queue.handler import ItemHandler
+from batuta.queue.item import Lease
+from batuta.queue.outcome import DEFAULT_RETRY, LONGEST_WAIT, Done, Outcome, RetryPolicy, Snooze, clamp_wait
+
+if TYPE_CHECKING:
+    from batuta.tasks.handle import Handle
+    from batuta.tasks.service import TaskService
+
+P = ParamSpec("P")  # the parameters of ``enqueue``: those of the function without the context
+Q = ParamSpec("Q")  # the parameters of a direct call
+R = TypeVar("R", covariant=True)  # the return type of the function, without the coroutine
+S = TypeVar("S", covariant=True)  # the return type of a direct call
+T = TypeVar("T")
+
+DEFAULT_QUEUE = "default"
+# Options of ``work.enqueue``. They share the keyword arguments with the parameters of the task.
+PUT_OPTIONS = ("key", "delay", "priority", "within")
+# Retention of failed tasks, so that an operator can inspect them.
+KEEP_FAILED = timedelta(days=30)
+# No limit in this process: the remote runner enforces the time limit, which excludes the wait in the remote queue.
+ELSEWHERE = timedelta(days=3650)
+# Limit per task and process: further calls are postponed while this many threads run beyond their time limit.
+MAX_STUCK_THREADS = 4
+PUT_OFF = timedelta(minutes=1)
+# Parameters with these names and one of these annotations look like a context and would not receive one.
+CONTEXT_NAMES = ("ctx", "context")
+UNCLEAR = (inspect.Parameter.empty, Any, object)
+
+
+@dataclass(slots=True)
+class TaskContext:
+    """The first argument of a function that annotates it. ``report`` stores progress, which ``status`` returns."""
+
+    id: str
+    attempt: int
+    enqueued_at: datetime
+    report: Callable[[Json], Awaitable[None]]
+
+
+class Call(NamedTuple):
+    """The arguments of one call, without the context."""
+
+    arguments: Sequence[Any]
+    named: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnqueueOptions:
+    """When and how a call runs. ``delay`` is in seconds; ``at`` is an instant; a smaller ``priority`` is more urgent.
+
+    ``key`` deduplicates: while a task with the same name and key waits or runs, no second one is stored.
+    """
+
+    delay: float = 0
+    at: datetime | None = None
+    key: str | None = None
+    priority: int = 0
+
+    def __post_init__(self) -> None:
+        if self.at is not None and self.at.tzinfo is None:
+            raise ValueError("at needs an instant with a zone, as in datetime(2026, 3, 2, 9, tzinfo=UTC)")
+        if self.at is not None and self.delay > 0:
+            raise ValueError("a call has a delay or an instant (at): give one of them")
+
+    @property
+    def wait(self) -> timedelta | None:
+        """The delay as the database adds it to its clock. None: due immediately."""
+        return clamp_wait(timedelta(seconds=min(self.delay, LONGEST_WAIT.total_seconds()))) if self.delay > 0 else None
+
+
+NO_OPTIONS = EnqueueOptions()
+STUCK_THREADS = define(
+    "stuck_threads",
+    "{count} calls of task {task} are still running in their threads after their time limit: set a timeout for the calls"
+    " inside the function, and restart the worker",
+)
+TaskFunction: TypeAlias = Callable[..., Any]
+# Runs a task in another process and returns its outcome.
+TaskRunner: TypeAlias = "Callable[[AnyTask, Lease], Awaitable[Outcome]]"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Task(Generic[P, R]):
+    """A function that can be enqueued, with the settings with which it runs."""
+
+    name: str
+    function: TaskFunction
+    service: "TaskService[Any] | None" = None  # enqueues the calls; None: the task can only run
+    queue: str = DEFAULT_QUEUE
+    timeout: timedelta = timedelta(seconds=300)
+    retry: RetryPolicy = DEFAULT_RETRY
+    retry_timeout: bool = False
+    keep_result: timedelta = timedelta(hours=1)
+    # For a synchronous function: one thread per call, which Python cannot stop.
+    threads: Threads = field(default_factory=Threads)
+    is_async: bool = field(init=False)
+    takes_context: bool = field(init=False)
+    signature: inspect.Signature = field(init=False)  # without the context
+    __name__: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        signature = inspect.signature(self.function)
+        takes_context = _takes_context(self.name, self.function, signature)
+        parameters = list(signature.parameters.values())[1 if takes_context else 0 :]
+        derived = {
+            "is_async": inspect.iscoroutinefunction(self.function),
+            "takes_context": takes_context,
+            "signature": signature.replace(parameters=parameters),
+        }
+        named = {each: getattr(self.function, each) for each in WRAPPER_ASSIGNMENTS if hasattr(self.function, each)}
+        vars(self).update(**derived, **named, __wrapped__=self.function)
+
+    async def enqueue(self, *arguments: P.args, **named: P.kwargs) -> "Handle[R]":
+        """Enqueue a call and return its handle. On return the call is synced to disk."""
+        return await BoundTask(self, NO_OPTIONS).enqueue(*arguments, **named)
+
+    async def enqueue_many(self, calls: "Sequence[Sequence[Any] | Mapping[str, Any]]") -> "list[Handle[R]]":
+        """Enqueue several calls in one transaction. Each call is a list of arguments, or a mapping of named ones."""
+        return await BoundTask(self, NO_OPTIONS).enqueue_many(calls)
+
+    @check_options
+    def options(
+        self, *, delay: float = 0, at: datetime | None = None, key: str | None = None, priority: int = 0
+    ) -> "BoundTask[P, R]":
+        """Return the task with options for its calls: ``await send.options(delay=60).enqueue("a@example.com")``."""
+        return BoundTask(self, EnqueueOptions(delay=delay, at=at, key=key, priority=priority))
+
+    def require_service(self) -> "TaskService[Any]":
+        if self.service is None:
+            raise InvalidTask(
+                task=self.name, why=Reason("task_alone", "it belongs to no application: use @work.task()")
+            )
+        return self.service
+
+    def refuse_call(self, call: Call) -> None:
+        """Raise TypeError if the arguments do not fit the function, instead of failing the task later."""
+        arguments, named = call
+        if not isinstance(arguments, list | tuple):
+            raise TypeError(
+                f"each call of task {self.name} is a list of its arguments: write [[1, 'two'], [3, 'four']]"
+            )
+        try:
+            self.signature.bind(*arguments, **named)
+        except TypeError as error:
+            known = [*self.signature.parameters, *PUT_OPTIONS]
+            for name in named:
+                if name not in known and (near := nearest(name, known)) is not None:
+                    raise TypeError(f"task {self.name} has no parameter '{name}': write {near}=…") from None
+            raise TypeError(f"task {self.name} cannot be called with these arguments: {error}") from None
+
+    def handler(
+        self, report: Callable[[Lease, Json], Awaitable[None]], elsewhere: "TaskRunner | None" = None
+    ) -> ItemHandler:
+        """Return the item handler of this task. ``elsewhere`` runs the task in another process, with its time limit."""
+        return ItemHandler(
+            handle=lambda lease: self.run(lease, report) if elsewhere is None else elsewhere(self, lease),
+            traceparent=lambda lease: _trace_of(lease.row["args"]),
+            timeout=self.timeout if elsewhere is None else ELSEWHERE,
+            retry=self.retry,
+            retry_timeout=self.retry_timeout,
+            keep=self.keep_result,
+            keep_dead=KEEP_FAILED,
+        )
+
+    async def run(self, lease: Lease, report: Callable[[Lease, Json], Awaitable[None]]) -> Outcome:
+        if not self.is_async and (stuck := self.threads.left_behind) >= MAX_STUCK_THREADS:
+            return Snooze(PUT_OFF, STUCK_THREADS(count=stuck, task=self.name))
+        arguments, named, *_ = lease.row["args"]
+        if self.takes_context:
+            context = TaskContext(
+                id=lease.id,
+                attempt=lease.attempt,
+                enqueued_at=lease.row["created_at"],
+                report=lambda progress: report(lease, progress),
+            )
+            arguments = (context, *arguments)
+        if self.is_async:
+            returned = await self.function(*arguments, **named)
+        else:
+            returned = await self.threads.call(partial(self.function, *arguments, **named), name=f"task {self.name}")
+        return outcome_of(returned)
+
+
+AnyTask: TypeAlias = Task[..., Any]
+
+
+class CallableTask(Task[P, R], Generic[P, R, Q, S]):
+    """A task that can also be called as the function that it decorates."""
+
+    def __call__(self, *arguments: Q.args, **named: Q.kwargs) -> S:
+        called: S = self.function(*arguments, **named)
+        return called
+
+
+class BoundTask(Generic[P, R]):
+    """A task with the options of its next calls."""
+
+    def __init__(self, task: Task[P, R], options: EnqueueOptions) -> None:
+        self.task = task
+        self.options = options
+
+    async def enqueue(self, *arguments: P.args, **named: P.kwargs) -> "Handle[R]":
+        """Enqueue a call and return its handle. On return the call is synced to disk."""
+        service = self.task.require_service()
+        (id,) = await service.put(self.task, [Call(arguments, named)], self.options)
+        return service.handle(id)
+
+    async def enqueue_many(self, calls: "Sequence[Sequence[Any] | Mapping[str, Any]]") -> "list[Handle[R]]":
+        """Enqueue several calls in one transaction. Each call is a list of arguments, or a mapping of named ones."""
+        if self.options.key is not None:
+            raise ValueError("one key for several calls would store only the first: leave key out")
+        service = self.task.require_service()
+        ids = await service.put(self.task, [call_of(each) for each in calls], self.options)
+        return [service.handle(id) for id in ids]
+
+
+class TaskDecorator(Protocol):
+    """The decorator that ``work.task`` returns. It accepts ``def`` and ``async def``, with and without a context."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[TaskContext, P], Coroutine[Any, Any, T]], /
+    ) -> CallableTask[P, T, Concatenate[TaskContext, P], Coroutine[Any, Any, T]]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[TaskContext, P], T], /
+    ) -> CallableTask[P, T, Concatenate[TaskContext, P], T]: ...
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, T]], /
+    ) -> CallableTask[P, T, P, Coroutine[Any, Any, T]]: ...
+    @overload
+    def __call__(self, function: Callable[P, T], /) -> CallableTask[P, T, P, T]: ...
+
+
+def call_of(row: Any) -> Call:
+    """Return the call for a list of arguments, or for a mapping of named ones."""
+    return Call((), row) if isinstance(row, Mapping) else Call(row, {})
+
+
+def outcome_of(returned: object) -> Outcome:
+    """Return an outcome unchanged; wrap any other value in Done as the result."""
+    return returned if isinstance(returned, Outcome) else Done(result=returned)  # type: ignore[arg-type]
+
+
+def _takes_context(task: str, function: TaskFunction, signature: inspect.Signature) -> bool:
+    """Return whether the first parameter is annotated ``TaskContext``. Reject a context that is elsewhere, or that has
+    no annotation.
+    """
+    hints, is_first = _hints(function), False
+    for place, parameter in enumerate(signature.parameters.values()):
+        annotation = hints.get(parameter.name, parameter.annotation)
+        is_unclear = annotation in UNCLEAR and parameter.name in CONTEXT_NAMES
+        if is_unclear or TaskContext in get_args(annotation):
+            why = Reason(
+                "task_context",
+                "annotate {name} as TaskContext to receive the context, or rename it: write ({name}: TaskContext, …)",
+                name=parameter.name,
+            )
+            raise InvalidTask(task=task, why=why)
+        if annotation not in (TaskContext, "TaskContext", "batuta.TaskContext"):
+            continue
+        is_first = place == 0 and parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        if not is_first:
+            why = Reason(
+                "task_context_place",
+                "the context {name} must be its first parameter: move it to the front",
+                name=parameter.name,
+            )
+            raise InvalidTask(task=task, why=why)
+    return is_first
+
+
+def _hints(function: TaskFunction) -> dict[str, Any]:
+    """Return the evaluated annotations. If a name is unknown here, the caller compares the annotation's text."""
+    try:
+        return get_type_hints(function, include_extras=True)
+    except (NameError, TypeError, AttributeError):
+        return {}
+
+
+def _trace_of(args: object) -> object:
+    """Return the trace context of the enqueuing caller: the third element of ``args``, which is not trusted."""
+    match args:
+        case [_, _, {**carried}]:
+            return carried.get(HEADER)
+        case _:
+            return None
