@@ -1,8 +1,9 @@
 """Combines concurrent calls into batches: one statement for many rows costs less than one statement per row.
 
-Calls made in the same iteration of the event loop become one call, without a delay. If the combined call is refused,
-or returns no result for an element, that element is requested in a call of its own. So a faulty element does not
-fail the other elements.
+``Batcher``: calls made in the same iteration of the event loop become one call, without a delay. ``Gatherer``: calls
+made while an earlier call runs become one call; a call that is alone runs immediately. If the combined call is
+refused, or returns no result for an element, that element is requested in a call of its own. So a faulty element does
+not fail the other elements.
 """
 
 import asyncio
@@ -54,6 +55,44 @@ class Batcher(Generic[Asked, Answer]):
         call.add_done_callback(partial(_distribute, futures))
 
 
+class Gatherer(Generic[Asked, Answer]):
+    """Combines the calls that arrive while an earlier call runs, so that many callers share one statement and one sync."""
+
+    def __init__(
+        self, together: Callable[[Sequence[Asked]], Coroutine[Any, Any, Sequence[Answer]]], most: int = 500
+    ) -> None:
+        """Create a gatherer. ``together`` returns one result per element, in their order, and takes at most ``most``."""
+        self._together = together
+        self._most = most
+        self._waiting: list[tuple[Asked, asyncio.Future[Answer]]] = []
+        self._call: asyncio.Task[Sequence[Answer]] | None = None  # kept alive, like those of ``Batcher``
+        self._is_busy = False
+
+    async def ask(self, one: Asked) -> Answer:
+        if not self._is_busy:
+            self._is_busy = True
+            try:
+                return (await self._together([one]))[0]
+            finally:
+                self._go_on()
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.append((one, future))
+        try:
+            return await future
+        except (StatementRefused, StoreConflict):
+            return (await self._together([one]))[0]
+
+    def _go_on(self) -> None:
+        """Begin the next call with the elements that wait; leave out those whose caller was cancelled."""
+        waiting = [each for each in self._waiting if not each[1].done()]
+        now, self._waiting = waiting[: self._most], waiting[self._most :]
+        self._is_busy = bool(now)
+        if now:
+            self._call = asyncio.create_task(self._together([one for one, _ in now]))
+            self._call.add_done_callback(partial(_distribute, [future for _, future in now]))
+            self._call.add_done_callback(lambda _: self._go_on())
+
+
 class BatchLoader(Generic[Asked, Answer]):
     """Looks up keys in batches. ``load`` receives distinct keys in the order of the requests and returns the values it found."""
 
@@ -73,9 +112,7 @@ class BatchLoader(Generic[Asked, Answer]):
         return ((await self._load([key])).get(key),)
 
 
-def _distribute(
-    waiting: Sequence["asyncio.Future[Answer | None]"], call: "asyncio.Task[Sequence[Answer | None]]"
-) -> None:
+def _distribute(waiting: Sequence["asyncio.Future[Answer]"], call: "asyncio.Task[Sequence[Answer]]") -> None:
     """Pass the result or the error of a call to every waiting future, except futures whose caller was cancelled."""
     # Read even if no future waits: asyncio reports an error that was never read.
     error = None if call.cancelled() else call.exception()

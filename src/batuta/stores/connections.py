@@ -63,6 +63,9 @@ class ObservedDatabase(Transaction):
     async def close(self) -> None:
         await self._inner.close()
 
+    def check_free(self) -> None:
+        self._inner.check_free()
+
     def check_file(self) -> None:
         self._inner.check_file()
 

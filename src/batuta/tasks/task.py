@@ -106,6 +106,10 @@ class EnqueueOptions:
         """The delay as the database adds it to its clock. None: due immediately."""
         return clamp_wait(timedelta(seconds=min(self.delay, LONGEST_WAIT.total_seconds()))) if self.delay > 0 else None
 
+    @property
+    def is_due_now(self) -> bool:
+        return self.at is None and self.delay <= 0
+
 
 NO_OPTIONS = EnqueueOptions()
 STUCK_THREADS = define(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from batuta.kernel.batcher import Batcher, BatchLoader
+from batuta.kernel.batcher import Batcher, BatchLoader, Gatherer
 from batuta.kernel.errors import StatementRefused, StoreUnavailable
 
 
@@ -137,3 +137,58 @@ async def test_key_whose_batch_is_refused_is_loaded_alone() -> None:
     answers = await asyncio.gather(*(doubles.loader.get(n) for n in (2, -1)), return_exceptions=True)
     assert answers[0] == 4
     assert isinstance(answers[1], StatementRefused)
+
+
+class Gathered:
+    """Doubles numbers, one call at a time, each when the test opens the gate."""
+
+    def __init__(self, most: int = 500) -> None:
+        self.calls: list[list[int]] = []
+        self.gate = asyncio.Event()
+        self.gatherer = Gatherer(self._together, most)
+
+    async def _together(self, asked: Sequence[int]) -> list[int]:
+        self.calls.append([*asked])
+        await self.gate.wait()
+        if min(asked) < 0:
+            raise StatementRefused(why="one of them is negative")
+        if 13 in asked:
+            raise StoreUnavailable(where="here", why="it is away")
+        return [each * 2 for each in asked]
+
+    async def ask(self, *numbers: int) -> "list[asyncio.Task[int]]":
+        """Ask for each number in a task of its own, and return the tasks once all of them wait."""
+        tasks = [asyncio.create_task(self.gatherer.ask(number)) for number in numbers]
+        await asyncio.sleep(0)
+        return tasks
+
+
+async def test_callers_that_arrive_during_a_call_share_the_next_one() -> None:
+    gathered = Gathered(most=2)
+    tasks = await gathered.ask(1, 2, 3, 4)
+    assert gathered.calls == [[1]]  # a caller that is alone does not wait
+    gathered.gate.set()
+    assert await asyncio.gather(*tasks) == [2, 4, 6, 8]
+    assert await gathered.gatherer.ask(5) == 10
+    assert gathered.calls == [[1], [2, 3], [4], [5]]
+
+
+async def test_refused_caller_of_a_gathered_call_harms_no_other() -> None:
+    gathered = Gathered()
+    tasks = await gathered.ask(1, 2, -3)
+    gathered.gate.set()
+    first, second, refused = await asyncio.gather(*tasks, return_exceptions=True)
+    assert (first, second, type(refused)) == (2, 4, StatementRefused)
+
+
+async def test_gatherer_continues_after_an_outage_and_after_cancelled_callers() -> None:
+    gathered = Gathered()
+    first, second, third, fourth = await gathered.ask(1, 2, 13, 4)
+    second.cancel()
+    await asyncio.sleep(0)
+    first.cancel()
+    gathered.gate.set()
+    results = await asyncio.gather(first, second, third, fourth, return_exceptions=True)
+    assert [type(each) for each in results] == [asyncio.CancelledError] * 2 + [StoreUnavailable] * 2
+    assert gathered.calls == [[1], [13, 4]]  # the cancelled caller that waited is left out
+    assert await gathered.gatherer.ask(6) == 12

@@ -16,7 +16,7 @@ from app.integrations.redis.arq import add_arq
 from app.settings import Settings
 from batuta import Batuta, Failed, Snooze
 from batuta.config import EngineSettings
-from batuta.kernel.errors import InvalidJob, InvalidName, InvalidTask, PayloadTooLarge, UnknownWord
+from batuta.kernel.errors import InvalidJob, InvalidName, InvalidTask, PayloadTooLarge, TransactionMisuse, UnknownWord
 from batuta.kernel.events import ItemCrashed, ItemsSettled, TaskThreadsStuck
 from batuta.stores.arq.calls import encode_call
 from batuta.stores.arq.runner import RunnerContext, functions
@@ -112,6 +112,50 @@ async def test_task_runs_and_returns_its_result(work: Batuta, events: EventRecor
         status = await ended(work, events, id)
     assert (status.status, status.result, status.error) == ("complete", {"soma": 5, "attempt": 1}, None)
     assert status.enqueue_time <= status.start_time <= status.finish_time
+
+
+async def test_concurrent_callers_share_statements_and_get_their_own_ids(database_url: str) -> None:
+    async with Batuta(database_url) as work:
+
+        @work.task()
+        async def greet(name: str) -> None: ...
+
+        statements: list[str] = []
+        work.database.observe(lambda kind, seconds, error: statements.append(kind))
+        ids = await asyncio.gather(*(work.enqueue("greet", f"é {n}", priority=n % 3) for n in range(50)))
+        assert len(statements) <= 3
+        rows = {row["id"]: row for row in await work.queues["default"].list_items("ready", 100)}
+        assert [(rows[id]["args"][0], rows[id]["priority"]) for id in ids] == [([f"é {n}"], n % 3) for n in range(50)]
+
+
+async def test_enqueue_inside_a_transaction_that_it_does_not_join_is_refused(database_url: str) -> None:
+    async with Batuta(database_url) as work:
+
+        @work.task()
+        async def greet(name: str) -> None: ...
+
+        async with work.database.transaction():
+            with pytest.raises(TransactionMisuse):
+                await work.enqueue("greet", "Ana")
+
+
+async def test_deep_and_odd_arguments_arrive_unchanged(database_url: str) -> None:
+    """The fast way of an enqueue stores arguments as one JSON value."""
+    calls: list[list[Any]] = [
+        [[1, -0.5, 1e-9, 12345678901234567890, None, True, "", 'é \\u0000 " \n', {"a": [{}]}]],
+        [[]],
+        [{}],
+        ["x"],
+    ]
+    async with Batuta(database_url) as work:
+
+        @work.task()
+        async def keep(value: Any) -> None: ...
+
+        ids = await work.enqueue_many("keep", calls)
+        ids.append(await work.enqueue("keep", *calls[0]))
+        rows = {row["id"]: row["args"] for row in await work.queues["default"].list_items("ready", 100)}
+        assert [rows[id][:2] for id in ids] == [[call, {}] for call in [*calls, calls[0]]]
 
 
 async def test_plain_function_runs_in_a_thread(work: Batuta, events: EventRecorder) -> None:

@@ -293,6 +293,9 @@ class PostgresDatabase(Transaction):
         """Return True. A server never creates a missing database, so opening fails by itself."""
         return True
 
+    def check_free(self) -> None:
+        self._held.check()
+
     def check_file(self) -> None:
         """Do nothing, because there is no database file. A lost connection is detected by the next statement."""
 
@@ -312,7 +315,9 @@ class PostgresDatabase(Transaction):
         timeout = self._limits.lock.total_seconds()
         with translate_errors(self.where):
             try:
-                connection = await pool.acquire(timeout=timeout)
+                # Not the pool's own time limit, which costs a task for every call.
+                async with asyncio.timeout(timeout):
+                    connection = await pool.acquire()
             except TimeoutError:
                 raise StoreTimeout(where=self.where, why="no connection became available in time") from None
         try:

@@ -160,6 +160,10 @@ class Database(Transaction, Protocol):
 
     async def close(self) -> None: ...
 
+    def check_free(self) -> None:
+        """Raise TransactionMisuse if the current task has a transaction open. It must not wait for another task's write."""
+        ...
+
     def check_file(self) -> None:
         """Raise StoreReplaced if the open database is a file that was deleted or replaced. Thread-safe."""
         ...

@@ -68,6 +68,9 @@ class SqliteDatabase(Transaction):
     def file(self) -> Path:
         return self._file
 
+    def check_free(self) -> None:
+        self._held.check()
+
     def check_file(self) -> None:
         """Raise StoreReplaced if the database file was deleted or replaced since it was opened. Thread-safe."""
         if self._writer is not None:

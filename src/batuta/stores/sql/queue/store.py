@@ -86,6 +86,29 @@ class SqlQueue:
                 taken = await self._put(rows, every, transaction)
         return [id if id in taken else None for id in (str(new.row[self.table.id]) for new in rows)]
 
+    async def put_rows(
+        self,
+        rows: Sequence[dict[str, Json]],
+        shared: Mapping[str, object] | None = None,
+        within: Transaction | None = None,
+    ) -> list[str]:
+        """Insert items without keys and delays with one statement, and return their ids. It takes a third of the time of
+        ``put``.
+
+        All rows have the same columns, and ``put_rows`` adds their ids. The value of a JSON column is a list or a
+        mapping that PostgreSQL can store.
+        """
+        if not rows:
+            return []
+        ids, into = self._ids.many(len(rows)), within or self._database
+        for row, id in zip(rows, ids, strict=True):
+            row[self.table.id] = id
+        own: dict[str, object] = {} if self.table.queue is None else {self.table.queue: self.name}
+        every = {column: _encode(value, self._database.dialect) for column, value in {**own, **(shared or {})}.items()}
+        await self._insert((tuple(rows[0]), 0), rows, every, into)
+        into.notify(self.name)
+        return ids
+
     async def _put(self, rows: "Sequence[_New]", every: dict[str, Json], into: Transaction) -> set[str]:
         """Insert rows, with one statement for all rows with the same columns and delay. Columns that are not filled get
         their default.

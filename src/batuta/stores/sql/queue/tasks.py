@@ -5,6 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from batuta.kernel.batcher import Gatherer
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
@@ -18,6 +19,7 @@ from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.supervise.loop import note_progress
 from batuta.tasks.registry import RELAYED_TASKS, TASKS, TaskStatus
 from batuta.tasks.task import AnyTask, Call, EnqueueOptions
 
@@ -49,12 +51,14 @@ class SqlTasks:
     def __post_init__(self) -> None:
         self._table = TASKS
         self._queues: dict[str, SqlQueue] = {}
+        self._gatherers: dict[str, Gatherer[dict[str, Json], str]] = {}
         self._queries = load_queries(TaskQueries, STATEMENTS / "tasks.sql", self.database.dialect)
 
     def relay(self) -> None:
         """Stop counting crashes of this process against the tasks. Call it if other processes run the tasks."""
         self._table = RELAYED_TASKS
         self._queues.clear()
+        self._gatherers.clear()
 
     def queue(self, name: str) -> SqlQueue:
         if name not in self._queues:
@@ -79,6 +83,11 @@ class SqlTasks:
         within: Any | None,
     ) -> list[str]:
         carried: Json = {HEADER: onward()}
+        if options.is_due_now and not any(keys):
+            plain = await self._put_plain(task, [(*call, carried) for call in calls], options.priority, within)
+            if within is None:
+                self.wake(task.queue)
+            return plain
         shared: dict[str, object] = {"name": task.name, "priority": options.priority}
         due: dict[str, Any] = {"available_at": options.at} if options.at else {"delay": options.wait}
         items = [
@@ -92,6 +101,23 @@ class SqlTasks:
             id if id is not None else await self._find_alive(task.queue, item, shared, within)
             for id, item in zip(ids, items, strict=True)
         ]
+
+    async def _put_plain(self, task: AnyTask, args: Sequence[Json], priority: int, within: Any | None) -> list[str]:
+        """Enqueue calls without keys and delays. Concurrent callers with one call each share a statement and a commit.
+
+        A call with a key is excluded, because its INSERT may wait for another transaction.
+        """
+        queue = self.queue(task.queue)
+        shared: dict[str, Json] = {"name": task.name, "priority": priority}
+        if within is not None or len(args) > 1:
+            return await queue.put_rows([{"args": each} for each in args], shared, within)
+        self.database.check_free()
+        gatherer = self._gatherers.get(task.queue)
+        if gatherer is None:
+            gatherer = self._gatherers[task.queue] = Gatherer(queue.put_rows)
+        ids = [await gatherer.ask({**shared, "args": each}) for each in args]
+        note_progress()
+        return ids
 
     async def status(self, id: str) -> TaskStatus | None:
         row = await self._task(id)
