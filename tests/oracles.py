@@ -8,11 +8,13 @@ MINUTE = timedelta(minutes=1)
 
 
 def cron_fires(text: str, zone: ZoneInfo, start: datetime, end: datetime) -> list[datetime]:
-    """Every fire in [start, end], found by walking the minutes.
+    """Every fire in [start, end], found by walking the minutes. With six fields, the first has the seconds.
 
     Jobs that begin with * in minute or hour: each real minute whose wall time matches. Others: each matching wall
     time once, at its first real instant, or at the first minute after the gap that skips it.
     """
+    if len(text.split()) == 6:
+        return _with_seconds(text, zone, start, end)
     minute, hour, *_ = text.split()
     if minute.startswith("*") or hour.startswith("*"):
         count = int((end - start) / MINUTE) + 1
@@ -25,6 +27,20 @@ def cron_fires(text: str, zone: ZoneInfo, start: datetime, end: datetime) -> lis
         if matches(text, wall):
             found.add(happens(wall, zone))
         wall += MINUTE
+    return sorted(each for each in found if start <= each <= end)
+
+
+def _with_seconds(text: str, zone: ZoneInfo, start: datetime, end: datetime) -> list[datetime]:
+    """The seconds of each minute that fires. Clocks change at whole minutes, so a skipped minute has one fire."""
+    second, _, minutes = text.partition(" ")
+    minute, hour, *_ = minutes.split()
+    follows = minute.startswith("*") or hour.startswith("*")
+    found = set()
+    for fire in cron_fires(minutes, zone, start - MINUTE, end):
+        if follows or matches(minutes, fire.astimezone(zone).replace(tzinfo=None)):
+            found |= {fire + timedelta(seconds=each) for each in values(second, 0, 59)}
+        else:
+            found.add(fire)
     return sorted(each for each in found if start <= each <= end)
 
 

@@ -180,7 +180,11 @@ def test_every_picture_is_shown_and_small() -> None:
 @pytest.mark.parametrize(
     ("document", "heading", "options"),
     [
-        ("scheduler.md", "## Options of a job", {*JobOptions.__annotations__, "category", "name", "timeout"}),
+        (
+            "scheduler.md",
+            "## Options of a job",
+            {*JobOptions.__annotations__, *signature(Batuta.job).parameters} - {"self", "schedule", "options"},
+        ),
         ("lifecycle.md", "## Tasks", {*signature(Batuta.task).parameters} - {"self", "bare", "name"}),
         ("supervision.md", "## Loops", {*signature(Batuta.loop).parameters} - {"self", "name"}),
     ],

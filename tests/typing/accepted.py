@@ -41,6 +41,9 @@ def clean() -> int:
     return 12
 
 
+work.http_job(
+    "ping", None, "http://127.0.0.1:8000/", every=30, jitter=5, timezone="UTC", expect="json", overlap="queue_one"
+)
 work.http_job("call", "0 9 * * 1", "http://127.0.0.1:8000/jobs/call", token="secret", catch_up=CatchUp.SKIP)
 
 

@@ -36,6 +36,8 @@ async def two_arguments(run: Run, more: str) -> None: ...
 
 work.http_job("call", "0 9 * * 1", "http://127.0.0.1/", tokens="secret")  # E: call-arg
 work.http_job("call", "0 9 * * 1")  # E: call-arg
+work.http_job("call", "0 9 * * 1", "http://127.0.0.1/", expect="text")  # E: arg-type
+work.http_job("call", "0 9 * * 1", "http://127.0.0.1/", overlap="queue")  # E: arg-type
 
 
 @work.task(retries=[1, 2])  # E: call-arg

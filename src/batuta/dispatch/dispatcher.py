@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from batuta.dispatch.activation import Activation, Active, StandsBy, TakesOver
 from batuta.dispatch.job import Job
-from batuta.dispatch.plan import hold, plan
+from batuta.dispatch.plan import hold, next_start, plan
 from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.runner import Gate, Lanes, Runner
 from batuta.kernel.clock import Clock
@@ -29,7 +29,7 @@ from batuta.kernel.events import (
 )
 from batuta.kernel.leases import LeaseHolder
 from batuta.runlog.execution import Registration
-from batuta.runlog.log import Controls, Decisions, ExecutionLog, Expected, Ledger, Opened, OwnTimetable
+from batuta.runlog.log import Controls, Decisions, ExecutionLog, Expected, Ledger, Opened
 from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class Dispatcher:
     clock: Clock
     events: Events
     lease_holder: LeaseHolder
-    own: OwnTimetable  # the timetable of this process
+    release: str | None  # the name of the deployment
     lanes: Lanes
     wakeup: Wakeup = field(default_factory=Wakeup, init=False)
 
@@ -66,8 +66,12 @@ class Dispatcher:
         self._ahead = timedelta(0)  # offset of the database's clock from this machine's
         self._last: datetime | None = None
         self._portion = JOBS_PER_TRANSACTION
-        self._activation = Activation(self.own, self.log, self.clock, self.lease_holder)
+        self._declared = self.registry.changes
+        self._activation = self._own_activation()
         self._behind: str | None = None
+
+    def _own_activation(self) -> Activation:
+        return Activation(self.registry.own(self.release), self.log, self.clock, self.lease_holder)
 
     def job(self, name: str) -> Job | None:
         """Return the job as it is scheduled now. If the active profile lacks the job, return it as another profile
@@ -76,6 +80,9 @@ class Dispatcher:
         return self._timetable.get(name) or self.registry.find_declared(name)
 
     async def tick(self) -> Pace:
+        if self._declared != self.registry.changes:  # the program declared a job since: its timetable is a new one
+            self._declared, self._controls = self.registry.changes, None
+            self._activation = self._own_activation()
         standing = await self._activation.look()
         if isinstance(standing, StandsBy):
             return self._stand_by(standing)
@@ -169,9 +176,11 @@ class Dispatcher:
                 if one.waits:
                     waiting.add(name)
         openings = [opening for one in decided for opening in one.openings]
-        return Decisions(openings, {name: until for one in decided for name, until in one.accounted.items()})
+        accounted = {name: until for one in decided for name, until in one.accounted.items()}
+        return Decisions(openings, accounted, replaced=frozenset(name for one in decided for name in one.replaced))
 
     def _start(self, opened: Opened) -> None:
+        self.runner.cancel_replaced(opened.replaced)
         for opening in opened.explained:
             self.events.emit(
                 FireExplained(
@@ -190,7 +199,7 @@ class Dispatcher:
     def _next(self, name: str, now: datetime, waits: bool) -> datetime:
         if waits:
             return now + LOOK_AGAIN
-        return self._compute_safely(name, lambda job: job.cron.next_after(now, job.zone)) or now + RETRY_SCHEDULE_AFTER
+        return self._compute_safely(name, lambda job: next_start(job, now)) or now + RETRY_SCHEDULE_AFTER
 
     def _compute_safely(self, name: str, compute: Callable[[Job], T]) -> T | None:
         """Return the result of ``compute``, or report ScheduleFailed and return None: one schedule never stops the others."""

@@ -1,5 +1,6 @@
 """Definition of a scheduled job: its target, schedule and rules."""
 
+import hashlib
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,8 +14,9 @@ from batuta.kernel.errors import InvalidCron, InvalidJob
 from batuta.kernel.reasons import Reason
 from batuta.receive.endpoints import DEFAULT_TIMEOUT
 from batuta.runlog.execution import Ending, Execution
-from batuta.schedule.cron import Cron, parse
-from batuta.schedule.due import CatchUp, default_sla, period
+from batuta.schedule.cron import parse
+from batuta.schedule.due import NO_TIME, CatchUp, default_sla, period
+from batuta.schedule.kinds import Schedule, every_text, parse_schedule
 from batuta.schedule.window import Window
 
 LONGEST_CATCH_UP = timedelta(hours=24)
@@ -24,6 +26,7 @@ LONGEST_BY_OPTION = {
     "timeout": timedelta(hours=24),
     "sla": timedelta(days=3653),
     "max_age": timedelta(days=366),
+    "jitter": timedelta(hours=24),
 }
 Choice = TypeVar("Choice", bound=StrEnum)
 _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
@@ -34,6 +37,8 @@ class Overlap(StrEnum):
 
     SKIP = "skip"  # record the fire as skipped
     ALLOW = "allow"
+    QUEUE_ONE = "queue_one"  # start the latest fire when the run has ended; record the earlier ones as skipped
+    REPLACE = "replace"  # cancel the run and start the fire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +78,7 @@ class Job:
 
     name: str
     target: Target
-    cron: Cron
+    cron: Schedule
     zone: ZoneInfo
     category: str = "default"
     sla: timedelta  # a successful run must start within this time after an expected fire
@@ -83,6 +88,7 @@ class Job:
     autonomous: bool = False  # acts without a request of a person; shown to operators
     catch_up: CatchUp = CatchUp.LATEST
     overlap: Overlap = Overlap.SKIP
+    jitter: timedelta = NO_TIME  # each start is delayed by a part of it; the instant of the fire stays the unique key
     holds: tuple[SwitchRule, ...] = ()
     window: str | None = None  # fires when this window opens, and never outside it
     replaces: str | None = None  # the job of another profile whose work this one does
@@ -96,6 +102,13 @@ class Job:
     def grace(self) -> timedelta:
         """How long a refused connection is retried, so that a restart of the API does not cost a daily job its run."""
         return min(self.every * 4 // 5, LONGEST_GRACE)
+
+    def delay_of(self, fire: datetime) -> timedelta:
+        """Return how long the start of a fire is delayed. Every scheduler computes the same delay."""
+        if not self.jitter:
+            return NO_TIME
+        digest = hashlib.sha256(f"{self.name} {fire.timestamp():.6f}".encode()).digest()
+        return self.jitter * (int.from_bytes(digest[:4], "big") / 2**32)
 
     def at(self, window: Window) -> "Job":
         """Return a copy of the job that fires when ``window`` opens."""
@@ -111,8 +124,11 @@ class JobRules(TypedDict, total=False):
     critical: bool
     autonomous: bool  # acts without a request of a person; shown to operators
     catch_up: CatchUp | Literal["skip", "latest", "all"]  # which missed fires run after an outage of all schedulers
-    overlap: Overlap | Literal["skip", "allow"]  # rule for a fire that is due during the previous run
+    overlap: (
+        Overlap | Literal["skip", "allow", "queue_one", "replace"]
+    )  # rule for a fire that is due during the previous run
     holds: tuple[SwitchRule, ...]  # switches that hold the job
+    jitter: timedelta | float  # longest random delay of a start, shorter than the time between two fires
     window: str | None  # fires when this window opens, and never outside it
     replaces: str | None  # the job of another profile whose work this one does
     finished: bool  # False: the handler only reports that it is not implemented
@@ -147,6 +163,8 @@ def make_job(
         rules["catch_up"] = _one_of(CatchUp, rules["catch_up"], name, "catch_up")
     if "overlap" in rules:
         rules["overlap"] = _one_of(Overlap, rules["overlap"], name, "overlap")
+    rules["jitter"] = _jitter(name, rules.get("jitter", NO_TIME), every)
+    _check_overlap(name, rules.get("overlap", Overlap.SKIP), rules.get("catch_up", CatchUp.LATEST))
     limit = _span(name, "timeout", timeout)
     if not _NAME.match(category):
         why = "'{category}' is not a category: use lower-case letters, digits and underscores"
@@ -154,9 +172,37 @@ def make_job(
     return Job(name=name, target=target, cron=cron, zone=zone, category=category, timeout=limit, **rules)
 
 
-def _parse(name: str, schedule: str) -> Cron:
+def schedule_text(name: str, schedule: str | None, every: timedelta | float | None) -> str:
+    """Return the text of a schedule that is given as cron or as an interval."""
+    if schedule is not None and every is None:
+        return schedule
+    if schedule is not None or every is None:
+        raise _invalid(name, "job_schedule", 'give either a schedule, such as "*/5 * * * *", or every=, in seconds')
     try:
-        return parse(schedule)
+        return every_text(every)
+    except InvalidCron as error:
+        raise InvalidJob(job=name, why=str(error)) from None
+
+
+def _jitter(name: str, given: timedelta | float, every: timedelta) -> timedelta:
+    span = NO_TIME if not given else _span(name, "jitter", given)
+    if span >= every:
+        raise _invalid(
+            name, "job_jitter", "its jitter must be shorter than the time between two fires ({every})", every=every
+        )
+    return span
+
+
+def _check_overlap(name: str, overlap: Overlap, catch_up: CatchUp) -> None:
+    needed = {Overlap.QUEUE_ONE: (CatchUp.LATEST,), Overlap.REPLACE: (CatchUp.LATEST, CatchUp.SKIP)}
+    if overlap in needed and catch_up not in needed[overlap]:
+        why = "its overlap is {overlap}, so its catch_up must be {known}"
+        raise _invalid(name, "job_overlap", why, overlap=overlap.value, known=" | ".join(needed[overlap]))
+
+
+def _parse(name: str, schedule: str) -> Schedule:
+    try:
+        return parse_schedule(schedule)
     except InvalidCron as error:
         raise InvalidJob(job=name, why=str(error)) from None
 

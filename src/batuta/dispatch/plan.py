@@ -17,8 +17,8 @@ from batuta.kernel.reasons import Reason
 from batuta.runlog import reasons
 from batuta.runlog.execution import Opening, Status, Trigger
 from batuta.runlog.log import Decisions, Ledger
-from batuta.schedule.cron import first_instant
-from batuta.schedule.due import FIRES_AT_A_TIME, MOMENT, ON_TIME, CatchUp, Owed, due, fires, fires_per_week
+from batuta.schedule.cron import MINUTE, first_instant
+from batuta.schedule.due import FIRES_AT_A_TIME, MOMENT, ON_TIME, CatchUp, Owed, count, due, fires, fires_per_week
 from batuta.schedule.window import Window
 
 PAUSE_ALL = "pause.all"
@@ -85,17 +85,26 @@ def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
     if since > now + SKEW:
         # Fires of that period already have rows, and the unique key keeps them from running again.
         since = now - ON_TIME
-    owed = due(job.cron, job.zone, since=since, until=now, policy=job.catch_up, max_age=job.max_age)
-    openings = list(_missed_openings(job, owed))
+    delayed = _delayed_fire(job, since, now)
+    owed = due(
+        job.cron,
+        job.zone,
+        since=since,
+        until=now if delayed is None else delayed - MOMENT,
+        policy=job.catch_up,
+        max_age=job.max_age,
+        jitter=job.jitter,
+    )
+    is_running = job.name in ledger.running
+    openings = list(_missed_openings(job, owed, is_running))
     accounted = owed.gap.last if owed.gap is not None else max(owed.missed, default=since)
     held_now = hold(job, ledger.switches, windows, now)
-    is_running = job.name in ledger.running
-    waits = len(owed.run) == FIRES_AT_A_TIME
+    waits, replaced = len(owed.run) == FIRES_AT_A_TIME, frozenset[str]()
     for fire in owed.run:
-        is_late = now - fire > ON_TIME
+        is_late = now - fire - job.delay_of(fire) > ON_TIME
         held = held_now or (find_past_hold(job, ledger.switches, fire) if is_late else None)
-        if held is None and is_running and job.overlap is Overlap.SKIP:
-            if is_late and job.catch_up is CatchUp.ALL:
+        if held is None and is_running and job.overlap in (Overlap.SKIP, Overlap.QUEUE_ONE):
+            if job.overlap is Overlap.QUEUE_ONE or (is_late and job.catch_up is CatchUp.ALL):
                 waits = True  # the remaining fires stay due until the current run ends
                 break
             openings.append(_row(job, fire, is_late, Status.SKIPPED, reasons.OVERLAP()))
@@ -103,15 +112,37 @@ def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
             openings.append(_row(job, fire, is_late, Status.SKIPPED, reasons.hold_reason(held)))
         else:
             openings.append(_row(job, fire, is_late, Status.RUNNING, None))
+            if is_running and job.overlap is Overlap.REPLACE:
+                replaced = frozenset({job.name})
             is_running = True
         accounted = fire
     moved = {job.name: accounted} if accounted != ledger.accounted[job.name] else {}
-    return Decisions(openings, moved, waits)
+    return Decisions(openings, moved, waits, replaced)
 
 
-def _missed_openings(job: Job, owed: Owed) -> Iterator[Opening]:
+def _delayed_fire(job: Job, since: datetime, now: datetime) -> datetime | None:
+    """Return the fire after ``since`` whose jitter has not passed yet, if there is one. Jitter is shorter than the time
+    between two fires, so there is at most one.
+    """
+    if not job.jitter:
+        return None
+    recent = fires(job.cron, job.zone, max(since, now - job.jitter), now)
+    return next((fire for fire in recent if fire + job.delay_of(fire) > now), None)
+
+
+def next_start(job: Job, now: datetime) -> datetime:
+    """Return the next instant after ``now`` at which a fire of the job starts."""
+    fire = _delayed_fire(job, now - job.jitter, now) or job.cron.next_after(now, job.zone)
+    return fire + job.delay_of(fire)
+
+
+def _missed_openings(job: Job, owed: Owed, is_running: bool) -> Iterator[Opening]:
+    is_overlap = is_running and job.overlap is Overlap.QUEUE_ONE  # a later fire took the place in the queue
     for fire in owed.missed:
-        yield _row(job, fire, True, Status.MISSED, _why_missed(job))
+        if is_overlap:
+            yield _row(job, fire, True, Status.SKIPPED, reasons.OVERLAP())
+        else:
+            yield _row(job, fire, True, Status.MISSED, _why_missed(job))
     if (gap := owed.gap) is not None:
         row = _row(job, gap.last, True, Status.MISSED, reasons.MANY_FIRES(why=_why_missed(job), count=gap.count))
         span: dict[str, Json] = {"from": gap.first.isoformat(), "to": gap.last.isoformat(), "count": gap.count}
@@ -143,7 +174,8 @@ def plan_manual(
     job: Job, ledger: Ledger, windows: Mapping[str, Window], params: Mapping[str, str], *, even_if_held: bool
 ) -> Decisions:
     """Return the one run that an operator requested. Raise JobRefused if the job is running or held."""
-    if job.overlap is Overlap.SKIP and job.name in ledger.running:
+    is_running = job.name in ledger.running
+    if is_running and job.overlap in (Overlap.SKIP, Overlap.QUEUE_ONE):
         raise JobRefused(job=job.name, why=reasons.ALREADY_RUNNING(), next_step=reasons.WAIT_AND_REPEAT())
     held = hold(job, ledger.switches, windows, ledger.now)
     if held is not None and not even_if_held:
@@ -157,7 +189,8 @@ def plan_manual(
         reason=None if held is None else reasons.BY_HAND(why=reasons.hold_reason(held)),
         params=params or None,
     )
-    return Decisions([opening])
+    replaced = frozenset({job.name} if is_running and job.overlap is Overlap.REPLACE else ())
+    return Decisions([opening], replaced=replaced)
 
 
 # An arbitrary week without a clock change nearby.
@@ -238,6 +271,13 @@ def _hours(jobs: Collection[Job]) -> list[float]:
     """Return the number of fires per day in each hour of the day."""
     counts = [0] * 24
     for job in jobs:
+        if job.every < MINUTE:  # counting is faster than listing hundreds of thousands of fires
+            for hour in range(7 * 24):
+                start = _WEEK[0] + timedelta(hours=hour)
+                counts[start.astimezone(job.zone).hour] += count(
+                    job.cron, job.zone, start - MOMENT, start + timedelta(hours=1) - MOMENT
+                )
+            continue
         for fire in fires(job.cron, job.zone, *_WEEK):
             counts[fire.astimezone(job.zone).hour] += 1
     return [count / 7 for count in counts]

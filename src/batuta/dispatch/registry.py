@@ -27,6 +27,7 @@ class JobRegistry:
         self.profiles = tuple(profiles)
         self.windows = dict(windows)
         self._jobs: dict[str, dict[str, Job]] = {profile: {} for profile in self.profiles}
+        self.changes = 0  # grows with each declared job, so that a running scheduler notices a new one
         self.first = self.require_profile(first or self.profiles[0])
 
     def add(self, job: Job, profiles: Collection[str] | None = None) -> None:
@@ -40,6 +41,7 @@ class JobRegistry:
             if job.name in jobs:
                 raise InvalidJob(job=job.name, why=Reason("job_taken", "another job has this name"))
             jobs[job.name] = job
+        self.changes += 1
 
     def timetable(self, controls: Controls) -> Mapping[str, Job]:
         """Return the jobs that are scheduled under these controls, by name."""
@@ -117,6 +119,7 @@ def _schedule(job: Job) -> list[Json]:
         job.catch_up.value,
         job.max_age.total_seconds(),
         job.overlap.value,
+        job.jitter.total_seconds(),
         [[rule.key, rule.hold_when, rule.default] for rule in job.holds],
     ]
 

@@ -5,7 +5,7 @@ back: the scheduler that takes it over delivers it again with the same key.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from types import MappingProxyType
@@ -126,6 +126,12 @@ class Runner:
                 self._events.emit(ExecutionLost(execution.job, execution.id, "running"))
                 task.cancel()
         return bool(renewed.unchecked)
+
+    def cancel_replaced(self, ids: Collection[str]) -> None:
+        """Cancel the runs that a later fire replaced. Their rows are closed already."""
+        for task, execution in self._runs.items():
+            if execution.id in ids and task not in self._closing:
+                task.cancel()
 
     async def drain(self, grace: timedelta) -> None:
         await pass_phases(self, Shutdown.begin(self._clock, grace))

@@ -54,9 +54,7 @@ class Scheduler:
         # A run has a short lease, so its renewal may use all of it.
         self.leases = LeaseKeeper(lease, clock, "run-leases", timeout=lease)
         self.leases.add(self.runner)
-        self.dispatcher = Dispatcher(
-            registry, log, self.runner, clock, events, self.lease_holder, registry.own(release), lanes
-        )
+        self.dispatcher = Dispatcher(registry, log, self.runner, clock, events, self.lease_holder, release, lanes)
         self.reaper = Reaper(log, self.runner, self.dispatcher.job, clock, events, self.lease_holder, registry)
 
     def loops(self) -> list[tuple[Loop, LoopPolicy]]:

@@ -1,11 +1,13 @@
 """The part of an application that declares jobs: functions, HTTP calls and any other target on a schedule."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar, Unpack
+from datetime import timedelta
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, Unpack, get_args
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from batuta.dispatch.job import JobOptions, JobRules, Target, make_job
+from batuta.config import find_zone
+from batuta.dispatch.job import JobOptions, JobRules, Target, make_job, schedule_text
 from batuta.dispatch.registry import JobRegistry
 from batuta.guard.circuits import Circuits
 from batuta.kernel.clock import Clock
@@ -19,6 +21,8 @@ from batuta.targets.call import BreakerTarget, CallTarget, JobFunction
 if TYPE_CHECKING:
     from batuta.targets.http import HttpCaller
 
+# The answers that an HTTP job accepts: any with a status of success, or only a JSON object or an empty body.
+Expect: TypeAlias = Literal["2xx", "json"]
 SomeJob = TypeVar("SomeJob", bound=JobFunction)
 DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
 
@@ -39,14 +43,20 @@ class JobDeclarations:
     @check_options
     def job(
         self,
-        schedule: str,
+        schedule: str | None = None,
         *,
+        every: timedelta | float | None = None,
+        timezone: str | None = None,
         category: str = "default",
         name: str | None = None,
         timeout: float = DEFAULT_SECONDS,
         **options: Unpack[JobOptions],
     ) -> Callable[[SomeJob], SomeJob]:
-        """Register a function that the scheduler calls in its own process. A function with a parameter receives the run."""
+        """Register a function that the scheduler calls in its own process. A function with a parameter receives the run.
+
+        ``schedule`` is cron with five fields, or with six and the seconds first; ``every`` is an interval in seconds
+        instead. ``timezone`` is the zone of this job; the default is the zone of the application.
+        """
 
         if callable(schedule):
             why = 'its schedule is missing: write @work.job("*/5 * * * *") above it'
@@ -54,7 +64,16 @@ class JobDeclarations:
 
         def register(function: SomeJob) -> SomeJob:
             called = name or str(getattr(function, "__name__", "job"))
-            self.add_job(called, schedule, CallTarget(function, self.clock), category, timeout, **options)
+            self.add_job(
+                called,
+                schedule,
+                CallTarget(function, self.clock),
+                category,
+                timeout,
+                every=every,
+                timezone=timezone,
+                **options,
+            )
             return function
 
         return register
@@ -63,26 +82,39 @@ class JobDeclarations:
     def http_job(
         self,
         name: str,
-        schedule: str,
+        schedule: str | None,
         url: str,
         *,
+        every: timedelta | float | None = None,
+        timezone: str | None = None,
         category: str = "default",
         timeout: float = DEFAULT_SECONDS,
         token: str | None = None,
+        expect: Expect = "2xx",
         **options: Unpack[JobOptions],
     ) -> None:
-        """Register a job that sends a POST request to a URL. ``token`` is sent as a bearer token."""
-        self.add_job(name, schedule, self.http_target(url, token, name), category, timeout, **options)
+        """Register a job that sends a POST request to a URL. ``token`` is sent as a bearer token.
 
-    def http_target(self, url: str, token: str | None = None, job: str = "") -> Target:
+        Any 2xx answer is a success, unless its JSON object has another ``status``. With ``expect="json"`` the answer
+        must be a JSON object or empty, so that the page of a proxy counts as an error.
+        """
+        target = self.http_target(url, token, name, expect)
+        self.add_job(name, schedule, target, category, timeout, every=every, timezone=timezone, **options)
+
+    def http_target(self, url: str, token: str | None = None, job: str = "", expect: Expect = "json") -> Target:
         if urlsplit(url).scheme not in ("http", "https"):
             raise InvalidJob(
                 job=job, why=Reason("job_url", "'{url}' is not an address: it begins with http:// or https://", url=url)
             )
+        if expect not in (known := get_args(Expect)):
+            why = Reason(
+                "job_expect", "its expect is '{word}', but must be {known}", word=expect, known=" | ".join(known)
+            )
+            raise InvalidJob(job=job, why=why)
         caller = self._caller()
         from batuta.targets.http import HttpTarget
 
-        return HttpTarget(url, caller, token)
+        return HttpTarget(url, caller, token, any_success=expect == "2xx")
 
     def _caller(self) -> "HttpCaller":
         if self._http is None:
@@ -94,11 +126,13 @@ class JobDeclarations:
     def add_job(
         self,
         name: str,
-        schedule: str,
+        schedule: str | None,
         target: Target,
         category: str,
         timeout: float = DEFAULT_SECONDS,
         *,
+        every: timedelta | float | None = None,
+        timezone: str | None = None,
         profiles: Sequence[str] | None = None,
         circuit: str | None = None,
         **options: Unpack[JobRules],
@@ -106,7 +140,9 @@ class JobDeclarations:
         """Register a job with any target. ``profiles`` are the profiles that contain the job; None means all."""
         if circuit is not None:
             target = BreakerTarget(target, self.circuits.breaker(circuit), self.clock)
-        job = make_job(name, schedule, target, zone=self.zone, category=category, timeout=timeout, **options)
+        zone = self.zone if timezone is None else find_zone(timezone)
+        text = schedule_text(name, schedule, every)
+        job = make_job(name, text, target, zone=zone, category=category, timeout=timeout, **options)
         if circuit is not None and job.timeout > (longest := self.circuits.rule_of(circuit).probe_within):
             why = f"its timeout is longer than a probe of circuit {circuit} may take ({longest.total_seconds():g} s)"
             raise InvalidJob(job=name, why=why)

@@ -75,11 +75,14 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The decisions about due fires. ``waits`` is true if more fires are due; the next call decides about them."""
+    """The decisions about due fires. ``waits`` is true if more fires are due; the next call decides about them.
+    ``replaced`` are jobs whose current runs end, because a fire replaces them.
+    """
 
     openings: Sequence[Opening] = ()
     accounted: Mapping[str, datetime] = field(default_factory=dict)
     waits: bool = False
+    replaced: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +93,7 @@ class Opened:
     ahead: timedelta = timedelta(0)  # how far this machine's clock is ahead of the clock that decides
     started: Sequence[Execution]
     explained: Sequence[Opening]
+    replaced: frozenset[str] = frozenset()  # ids of the runs that this process or another one must cancel
 
 
 class Closing(Enum):

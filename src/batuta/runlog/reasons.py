@@ -16,6 +16,7 @@ LIFT_OR_INSIST = define("held_next", "release what holds it back, or use --even-
 
 # Reasons of a fire that was skipped because an earlier run of the job is still in progress.
 OVERLAP = define("overlap", "overlap: the previous run has not ended")
+REPLACED = define("replaced", "a later fire replaced it")
 OVERLAP_BUSY = define("overlap_busy", "overlap: the endpoint is busy with an earlier call")
 OVERLAP_THREADS = define(
     "overlap_threads", "overlap: {count} earlier runs exceeded their time limit and are still running in their threads"

@@ -1,6 +1,6 @@
-"""Five-field cron in any time zone, correct on the days on which the clocks change.
+"""Cron with five or six fields in any time zone, correct on the days on which the clocks change.
 
-    minute  hour  day-of-month  month  day-of-week        names (JAN, SUN, DOM), lists, ranges, steps; 0 and 7: Sunday
+    [second]  minute  hour  day-of-month  month  day-of-week      names (JAN, SUN, DOM), lists, ranges, steps; 0 and 7: Sunday
 
 As in Debian's cron, a day matches if either day field matches, provided that both are restricted. When the clocks
 change:
@@ -10,8 +10,8 @@ change:
 - a job whose minute or hour begins with ``*`` follows elapsed time: it neither stops for an hour nor runs twice as often.
 
 The code computes with wall times (naive, in the zone) and converts them to instants at the end; it never iterates
-over minutes. A fire is a whole minute of wall time. If the UTC offset has seconds (São Paulo was at -03:06:28 until
-1914), the instant has seconds too.
+over minutes. A fire is a whole second of wall time; with five fields, a whole minute. If the UTC offset has seconds
+(São Paulo was at -03:06:28 until 1914), the instant has seconds too.
 """
 
 import calendar
@@ -61,15 +61,16 @@ class Cron:
     weekdays: frozenset[int]  # 0 is Sunday
     either_day: bool  # both day fields are restricted, so a match of either is enough
     follows_elapsed_time: bool
+    seconds: tuple[int, ...] = (0,)
 
     def next_after(self, instant: datetime, zone: ZoneInfo) -> datetime:
         """Return the first fire later than ``instant``, in UTC."""
         return self._next_elapsed(instant, zone) if self.follows_elapsed_time else self._next_fixed(instant, zone)
 
     def _next_fixed(self, instant: datetime, zone: ZoneInfo) -> datetime:
-        wall = instant.astimezone(zone).replace(tzinfo=None, fold=0, second=0, microsecond=0)
+        wall = instant.astimezone(zone).replace(tzinfo=None, fold=0, microsecond=0)
         while True:
-            wall = self._next_wall(wall + MINUTE)
+            wall = self._next_wall(wall + SECOND)
             fire = first_instant(wall, zone)
             if fire > instant:  # false in a repeated hour: its wall times have occurred once already
                 return fire
@@ -78,7 +79,7 @@ class Cron:
         start = instant.astimezone(UTC).replace(microsecond=0) + SECOND
         while True:
             offset = _offset(start, zone)
-            fire = (self._next_wall(_whole_minute(start + offset)) - offset).replace(tzinfo=UTC)
+            fire = (self._next_wall((start + offset).replace(tzinfo=None)) - offset).replace(tzinfo=UTC)
             near = min(fire, start + LARGEST_CLOCK_CHANGE)
             if _offset(near, zone) != offset:
                 start = _first_change(start, near, zone)
@@ -95,16 +96,20 @@ class Cron:
         day = wall.date() + DAY
         while not self.matches(day):
             day = _first_of_next_month(day) if day.month not in self.months else day + DAY
-        return datetime.combine(day, time(self.hours[0], self.minutes[0]))
+        return datetime.combine(day, time(self.hours[0], self.minutes[0], self.seconds[0]))
 
     def _next_time(self, earliest: time) -> time | None:
-        hour = bisect_left(self.hours, earliest.hour)
-        if hour < len(self.hours) and self.hours[hour] == earliest.hour:
-            minute = bisect_left(self.minutes, earliest.minute)
-            if minute < len(self.minutes):
-                return time(earliest.hour, self.minutes[minute])
-            hour += 1
-        return time(self.hours[hour], self.minutes[0]) if hour < len(self.hours) else None
+        """Return the first matching time of day at or after ``earliest``, which is a whole second."""
+        for hour in self.hours[bisect_left(self.hours, earliest.hour) :]:
+            if hour > earliest.hour:
+                return time(hour, self.minutes[0], self.seconds[0])
+            for minute in self.minutes[bisect_left(self.minutes, earliest.minute) :]:
+                if minute > earliest.minute:
+                    return time(hour, minute, self.seconds[0])
+                second = bisect_left(self.seconds, earliest.second)
+                if second < len(self.seconds):
+                    return time(hour, minute, self.seconds[second])
+        return None
 
     def matches(self, day: date) -> bool:
         """Return whether the schedule fires on this calendar day."""
@@ -117,10 +122,10 @@ class Cron:
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Cron:
     fields = _MACROS.get(text.strip().lower(), text).upper().split()
-    if len(fields) != 5:
-        why = "it has {count} fields and needs 5 (minute hour day month weekday)"
+    if len(fields) not in (5, 6):
+        why = "it has {count} fields and needs 5 (minute hour day month weekday), or 6 with the seconds first"
         raise _invalid(text, "cron_fields", why, count=len(fields))
-    minute, hour, day, month, weekday = fields
+    second, minute, hour, day, month, weekday = ["0", *fields][-6:]
     cron = Cron(
         text=text,
         minutes=tuple(sorted(_numbers(text, minute, "minute", 0, 59))),
@@ -130,6 +135,7 @@ def parse(text: str) -> Cron:
         weekdays=frozenset(number % 7 for number in _numbers(text, weekday, "day of week", 0, 7, _DAYS)),
         either_day=not day.startswith("*") and not weekday.startswith("*"),
         follows_elapsed_time=minute.startswith("*") or hour.startswith("*"),
+        seconds=tuple(sorted(_numbers(text, second, "second", 0, 59))),
     )
     if not _ever_fires(cron):
         raise _invalid(text, "cron_never", "none of its months has such a day, so it would never fire")
@@ -182,11 +188,6 @@ def _ever_fires(cron: Cron) -> bool:
         return True
     # 2024 is a leap year: a day that it lacks never occurs.
     return any(day <= calendar.monthrange(2024, month)[1] for month, day in product(cron.months, cron.days))
-
-
-def _whole_minute(wall: datetime) -> datetime:
-    """Round ``wall``, which is a whole second, up to a whole minute."""
-    return (wall + MINUTE - SECOND).replace(tzinfo=None, second=0)
 
 
 def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:

@@ -16,8 +16,10 @@ from itertools import islice
 from zoneinfo import ZoneInfo
 
 from batuta.schedule.cron import DAY, MINUTE, Cron
+from batuta.schedule.kinds import Interval, Once, Schedule
 
 MOMENT = timedelta(microseconds=1)
+NO_TIME = timedelta(0)
 # A fire found within this time is on time; a fire found later was missed and may be caught up.
 ON_TIME = timedelta(seconds=10)
 # More missed fires than this become one gap.
@@ -50,11 +52,20 @@ class Owed:
     gap: Gap | None = None  # replaces ``missed`` if there are many
 
 
-def due(cron: Cron, zone: ZoneInfo, *, since: datetime, until: datetime, policy: CatchUp, max_age: timedelta) -> Owed:
+def due(
+    cron: Schedule,
+    zone: ZoneInfo,
+    *,
+    since: datetime,
+    until: datetime,
+    policy: CatchUp,
+    max_age: timedelta,
+    jitter: timedelta = NO_TIME,
+) -> Owed:
     """Return the fires in (since, until] that run, and those that are missed. A fire older than ``max_age`` is always
-    missed.
+    missed. ``jitter`` is the longest intended delay of a start, which does not count as age.
     """
-    run = _worth_running(cron, zone, since, until, policy, max_age)
+    run = _worth_running(cron, zone, since, until, policy, max_age, jitter)
     end = run[0] - MOMENT if run else until
     missed = tuple(islice(fires(cron, zone, since, end), MOST_MISSED + 1))
     if len(missed) <= MOST_MISSED:
@@ -64,16 +75,22 @@ def due(cron: Cron, zone: ZoneInfo, *, since: datetime, until: datetime, policy:
 
 
 def _worth_running(
-    cron: Cron, zone: ZoneInfo, since: datetime, until: datetime, policy: CatchUp, max_age: timedelta
+    cron: Schedule,
+    zone: ZoneInfo,
+    since: datetime,
+    until: datetime,
+    policy: CatchUp,
+    max_age: timedelta,
+    jitter: timedelta,
 ) -> tuple[datetime, ...]:
-    oldest = until - (ON_TIME if policy is CatchUp.SKIP else max(max_age, ON_TIME))
+    oldest = until - jitter - (ON_TIME if policy is CatchUp.SKIP else max(max_age, ON_TIME))
     earlier = max(since, oldest - MOMENT)
     if policy is CatchUp.LATEST:
         return (last_fire(cron, zone, until),) if cron.next_after(earlier, zone) <= until else ()
     return tuple(islice(fires(cron, zone, earlier, until), FIRES_AT_A_TIME))
 
 
-def fires(cron: Cron, zone: ZoneInfo, since: datetime, until: datetime) -> Iterator[datetime]:
+def fires(cron: Schedule, zone: ZoneInfo, since: datetime, until: datetime) -> Iterator[datetime]:
     """Yield every fire in (since, until]."""
     fire = cron.next_after(since, zone)
     while fire <= until:
@@ -81,7 +98,7 @@ def fires(cron: Cron, zone: ZoneInfo, since: datetime, until: datetime) -> Itera
         fire = cron.next_after(fire, zone)
 
 
-def last_fire(cron: Cron, zone: ZoneInfo, until: datetime) -> datetime:
+def last_fire(cron: Schedule, zone: ZoneInfo, until: datetime) -> datetime:
     """Return the last fire at or before ``until``, found by bisection."""
     back = MINUTE
     while (found := cron.next_after(until - back, zone)) > until:
@@ -98,8 +115,10 @@ def last_fire(cron: Cron, zone: ZoneInfo, until: datetime) -> datetime:
     return max((found, *fires(cron, zone, found, until)))
 
 
-def count(cron: Cron, zone: ZoneInfo, since: datetime, until: datetime) -> int:
-    """Return the number of matching wall times in (since, until]."""
+def count(cron: Schedule, zone: ZoneInfo, since: datetime, until: datetime) -> int:
+    """Return the number of fires in (since, until]; for cron, of matching wall times."""
+    if not isinstance(cron, Cron):
+        return cron.count(since, until)
     start, end = (instant.astimezone(zone).replace(tzinfo=None) for instant in (since, until))
     return _count_up_to(cron, end, start.year) - _count_up_to(cron, start, start.year)
 
@@ -110,8 +129,11 @@ def _count_up_to(cron: Cron, wall: datetime, first_year: int) -> int:
     day = wall.date()
     new_year = day.replace(month=1, day=1)
     whole_days = sum(cron.matches(new_year + n * DAY) for n in range((day - new_year).days))
-    today = sum(time(hour, minute) <= wall.time() for hour in cron.hours for minute in cron.minutes)
-    per_day = len(cron.hours) * len(cron.minutes)
+    this_minute = time(wall.hour, wall.minute)
+    earlier = sum(time(hour, minute) < this_minute for hour in cron.hours for minute in cron.minutes)
+    is_now = wall.hour in cron.hours and wall.minute in cron.minutes
+    today = earlier * len(cron.seconds) + (sum(each <= wall.second for each in cron.seconds) if is_now else 0)
+    per_day = len(cron.hours) * len(cron.minutes) * len(cron.seconds)
     return (whole_years + whole_days) * per_day + (today if cron.matches(day) else 0)
 
 
@@ -132,6 +154,9 @@ WEEK = timedelta(days=7)
 # An arbitrary Monday without a clock change nearby: the period of a schedule must not depend on the current week.
 _REFERENCE = datetime(2026, 1, 5, tzinfo=UTC)
 
+# Period of a schedule that fires once: a missed fire is caught up within it.
+ONLY_FIRE = timedelta(days=366)
+
 # SLAs agreed with operators, by period; any other period gets three times its length.
 _AGREED = {
     timedelta(minutes=1): timedelta(minutes=3),
@@ -145,8 +170,14 @@ _AGREED = {
 
 
 @cache
-def period(cron: Cron, zone: ZoneInfo) -> timedelta:
-    """Return the shortest time between two fires in a week; for a rarer schedule, between the next two fires."""
+def period(cron: Schedule, zone: ZoneInfo) -> timedelta:
+    """Return the shortest time between two fires in a week; for a rarer schedule, between the next two fires. A single
+    fire has the longest period.
+    """
+    if isinstance(cron, Interval):
+        return cron.every
+    if isinstance(cron, Once):
+        return ONLY_FIRE
     last = cron.next_after(_REFERENCE, zone)
     shortest = None
     while shortest is None or (last < _REFERENCE + WEEK and shortest > MINUTE):
@@ -162,5 +193,5 @@ def default_sla(every: timedelta) -> timedelta:
 
 
 @cache
-def fires_per_week(cron: Cron, zone: ZoneInfo) -> int:
-    return sum(1 for _ in fires(cron, zone, _REFERENCE, _REFERENCE + WEEK))
+def fires_per_week(cron: Schedule, zone: ZoneInfo) -> int:
+    return count(cron, zone, _REFERENCE, _REFERENCE + WEEK)

@@ -95,7 +95,9 @@ class HttpCaller:
 class HttpTarget:
     repeatable = True
 
-    def __init__(self, url: str, caller: HttpCaller, token: str | None = None) -> None:
+    def __init__(self, url: str, caller: HttpCaller, token: str | None = None, *, any_success: bool = False) -> None:
+        """Create the target. With ``any_success`` a 2xx answer that is not a JSON object is a success too."""
+        self._any_success = any_success
         self._url = url
         self._caller = caller
         self._token = token
@@ -132,7 +134,7 @@ class HttpTarget:
                     rest = answer.retry_at - clock.now() + full_jitter(LONGEST_REST, self._caller.chance())
                     deadline = clock.now() + rest + run.timeout
                 elif answer.body.get("type") != STILL_RUNNING:
-                    return ending_of(answer)
+                    return ending_of(answer, any_success=self._any_success)
                 else:
                     was_sent = True
             await clock.sleep(rest.total_seconds())
@@ -172,11 +174,11 @@ def _content_length(headers: httpx2.Headers) -> int:
     return int(header) if header.isdecimal() else 0
 
 
-def ending_of(answer: Answer) -> Ending:
+def ending_of(answer: Answer, *, any_success: bool = False) -> Ending:
     body, code = answer.body, answer.status
     if answer.lost is not None:
         return Ending(status=Status.ERROR, error=reasons.CONNECTION_LOST(error=answer.lost))
-    if answer.too_long:
+    if answer.too_long and not (any_success and 200 <= code < 300):
         return Ending(status=Status.ERROR, response_code=code, error=reasons.ANSWER_TOO_LONG())
     if code == 409:
         return Ending(status=Status.SKIPPED, response_code=code, reason=reasons.OVERLAP_BUSY())
@@ -185,7 +187,7 @@ def ending_of(answer: Answer) -> Ending:
     if not 200 <= code < 300:
         error = _refusal(code, body)
         return Ending(status=Status.ERROR, response_code=code, error=error, retry_at=answer.retry_at)
-    if not answer.is_object:
+    if not answer.is_object and not any_success:
         # For example the page of a proxy, which must not count as success.
         return Ending(status=Status.ERROR, response_code=code, error=reasons.NO_JSON(status=code))
     return _ending_of_answer(code, body)

@@ -73,6 +73,20 @@ def test_any_cron_is_right_at_clock_changes_of_sao_paulo(text: str, change: date
     assert fires(text, SAO_PAULO, start, end) == cron_fires(text, SAO_PAULO, start, end)
 
 
+seconds = st.sampled_from(["0", "30", "*/20", "5,10", "59", "*"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(seconds, crons, st.sampled_from(CHANGES))
+def test_any_cron_with_seconds_is_right_at_clock_changes_of_sao_paulo(second: str, text: str, change: datetime) -> None:
+    middle = change.replace(tzinfo=UTC, hour=3)
+    start, end = middle - timedelta(hours=2), middle + timedelta(hours=2)
+    cron, found, at = parse(f"{second} {text}"), [], start - timedelta(microseconds=1)
+    while (at := cron.next_after(at, SAO_PAULO)) <= end:
+        found.append(at)
+    assert found == cron_fires(f"{second} {text}", SAO_PAULO, start, end)
+
+
 @cache
 def changes_of(zone: str) -> list[datetime]:
     """Days on which the zone changed its clocks, from 2010 to 2030."""

@@ -6,8 +6,8 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from batuta.schedule.cron import parse
 from batuta.schedule.due import FIRES_AT_A_TIME, MOST_MISSED, ON_TIME, CatchUp, Owed, count, due, last_fire
+from batuta.schedule.kinds import parse_schedule as parse
 from tests.engine.schedule.test_cron import crons
 from tests.oracles import cron_fires
 
@@ -74,3 +74,29 @@ def test_no_fire_follows_the_last_fire(text: str, until: datetime) -> None:
 @given(crons, st.datetimes(datetime(2020, 1, 1), datetime(2026, 1, 1), timezones=st.just(UTC)), gaps)
 def test_count_is_exact_without_clock_changes(text: str, since: datetime, gap: timedelta) -> None:
     assert count(parse(text), SAO_PAULO, since, since + gap) == len(every_fire(text, since, since + gap))
+
+
+schedules = st.one_of(
+    crons.map(lambda text: f"*/20 {text}"),
+    st.integers(1, 100_000).map(lambda every: f"@every {every}s"),
+    instants.map(lambda at: f"@at {at.isoformat()}"),
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(schedules, instants, st.timedeltas(timedelta(0), timedelta(hours=3)), ages, st.sampled_from(CatchUp))
+def test_other_kinds_of_schedules_run_or_miss_every_fire(
+    text: str, since: datetime, gap: timedelta, max_age: timedelta, policy: CatchUp
+) -> None:
+    until, schedule = since + gap, parse(text)
+    found, walked, at = owed(text, since, until, policy, max_age), [], since
+    while (at := schedule.next_after(at, SAO_PAULO)) <= until:
+        walked.append(at)
+    assert [fire for fire in found.run if fire not in walked] == []
+    counted = len(found.missed) if found.gap is None else found.gap.count
+    left = len(walked) - walked.index(found.run[-1]) - 1 if found.run else 0
+    if schedule.text.startswith("@"):
+        assert counted + len(found.run) + left == len(walked)
+        assert count(schedule, SAO_PAULO, since, until) == len(walked)
+    if walked:
+        assert last_fire(schedule, SAO_PAULO, until) == walked[-1]

@@ -83,7 +83,7 @@ def test_last_fire_is_the_later_of_two_a_minute_apart() -> None:
     [
         ("", "0 fields"),
         ("* * * *", "4 fields"),
-        ("* * * * * *", "6 fields"),
+        ("* * * * * * *", "7 fields"),
         ("60 * * * *", "'60' is not a minute from 0 to 59"),
         ("* 24 * * *", "'24' is not a hour"),
         ("* * 0 * *", "'0' is not a day of month"),

@@ -23,9 +23,9 @@ from batuta.runlog.log import (
     SilentRun,
     Timetable,
 )
-from batuta.runlog.reasons import MISSED_CHANGED, SILENT
-from batuta.schedule.cron import parse
+from batuta.runlog.reasons import MISSED_CHANGED, REPLACED, SILENT
 from batuta.schedule.due import CatchUp, due
+from batuta.schedule.kinds import parse_schedule
 from batuta.stores.sql.controls import SqlControls, SqlSwitches
 from batuta.stores.sql.database import (
     AsJson,
@@ -123,6 +123,7 @@ class ExecutionQueries:
     close: Query
     hand_back: Query
     silent: Query
+    end_replaced: Query
     take_over: Query
     expire: Query
     prune: Query
@@ -212,11 +213,21 @@ class SqlExecutionLog:
         async with self._database.transaction() as transaction:
             ledger = await self._ledger(transaction, hold, jobs)
             decisions = decide(ledger)
+            replaced = await self._end_replaced(transaction, decisions.replaced, ledger.now)
             opened = await self._open(transaction, decisions.openings, lease_holder, ledger.now)
             if decisions.accounted:
                 accounted = {job: microseconds(until) for job, until in decisions.accounted.items()}
                 await transaction.run(self._queries.account, accounted=AsJson(accounted))
-        return opened
+        return replace(opened, replaced=replaced) if replaced else opened
+
+    async def _end_replaced(self, transaction: Transaction, jobs: Collection[str], now: datetime) -> frozenset[str]:
+        """Close the current runs of these jobs. The process of each run cancels it when it renews its lease."""
+        if not jobs:
+            return frozenset()
+        rows = await transaction.all(
+            self._queries.end_replaced, jobs=AsJson(sorted(jobs)), reason=encode(REPLACED()), now=now
+        )
+        return frozenset(row["id"] for row in rows)
 
     async def open_manual(
         self, job: Registration, lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
@@ -380,7 +391,7 @@ def _leftover_openings(row: Row, until: datetime) -> list[Opening]:
     if not row["active"]:
         return []
     try:
-        cron, zone = parse(row["schedule"]), ZoneInfo(row["timezone"])
+        cron, zone = parse_schedule(row["schedule"]), ZoneInfo(row["timezone"])
     except (InvalidCron, ZoneInfoNotFoundError):
         return []
     owed = due(cron, zone, since=row["accounted_until"], until=until, policy=CatchUp.SKIP, max_age=timedelta(seconds=1))

@@ -7,6 +7,7 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from batuta.schedule.cron import Cron
+from batuta.schedule.kinds import Schedule
 from batuta.texts import Texts
 
 NOTHING = "–"
@@ -80,8 +81,10 @@ _EVERY_DAY = frozenset(range(7))
 _WORKING_DAYS = frozenset(range(1, 6))
 
 
-def in_words(cron: Cron, words: Words) -> str | None:
-    """Return a cron expression as a phrase, or None if the page should show the expression itself."""
+def in_words(cron: Schedule, words: Words) -> str | None:
+    """Return a cron expression as a phrase, or None if the page should show the text of the schedule itself."""
+    if not isinstance(cron, Cron) or cron.seconds != (0,):
+        return None
     days = _days(cron, words)
     times = _times(cron, words, every_day=not days)
     return None if days is None or times is None else ", ".join(part for part in (times, days) if part)

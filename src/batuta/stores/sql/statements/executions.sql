@@ -187,6 +187,18 @@ SET attempt = attempt + 1, owner = :owner,
 FROM taken WHERE run.id = taken.id
 RETURNING run.id, job_name, categoria, scheduled_for, trigger, attempt, started_at, params;
 
+-- write end_replaced on sqlite: end the current runs of these jobs, because a later fire replaces them
+UPDATE job_executions
+SET status = 'abandoned', reason = :reason, finished_at = :now, lease_until = NULL,
+    duration_ms = min(max(0, (:now - started_at) / 1000), 2147483647)
+WHERE status = 'running' AND job_name IN (SELECT value FROM json_each(:jobs)) RETURNING id;
+
+-- write end_replaced on postgres: end the current runs of these jobs, because a later fire replaces them
+UPDATE job_executions
+SET status = 'abandoned', reason = :reason, finished_at = :now, lease_until = NULL,
+    duration_ms = least(greatest(0, floor(extract(epoch FROM :now::timestamptz - started_at) * 1000)), 2147483647)
+WHERE status = 'running' AND job_name IN (SELECT jsonb_array_elements_text(:jobs)) RETURNING id;
+
 -- write expire on sqlite: end a manual run that was not renewed for twice its lease, so that it does not block the next run
 UPDATE job_executions SET status = 'abandoned', reason = :reason, finished_at = coalesce(:now, now()), lease_until = NULL
 WHERE job_name = :job AND status = 'running' AND trigger = 'manual' AND lease_until <= coalesce(:now, now()) - :lease;
