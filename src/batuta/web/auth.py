@@ -8,12 +8,14 @@ Sec-Fetch-Site reveals them, the Host header reveals DNS rebinding, and our form
 import secrets
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
+from starlette.routing import compile_path
 
 from batuta.access import EVERY_SCOPE, Scope, Session, Sessions, Token, includes, proves, same, split_token
 from batuta.config import EngineSettings, is_loopback
@@ -73,8 +75,25 @@ async def authorise(request: Request) -> Caller:
 class AuthoriseFirst(APIRoute):
     """A route that checks the token before the body. By default the framework would read and validate the body first.
 
-    The route contains its own checks, so ``create_api`` uses it unchanged instead of building it again.
+    The route contains its own checks, so ``create_api`` uses it unchanged instead of building it again. It analyses its
+    parameters at its first request, because the analysis of all routes takes half a second of every start.
     """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        self._analyse: Callable[[], None] | None = partial(super().__init__, path, endpoint, **options)
+        # All that finding the route of a request needs.
+        self.path, self.endpoint = path, endpoint
+        self.path_regex, self.path_format, self.param_convertors = compile_path(path)
+        self.methods = {method.upper() for method in options.get("methods") or ("GET",)}
+        self.name = options.get("name") or endpoint.__name__
+        self.include_in_schema = options.get("include_in_schema", True)
+
+    def __getattr__(self, name: str) -> Any:
+        """Analyse the route when an attribute is missing that only the analysis sets."""
+        if (analyse := vars(self).pop("_analyse", None)) is None:
+            raise AttributeError(name=name, obj=self)
+        analyse()
+        return getattr(self, name)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()

@@ -15,6 +15,7 @@ from batuta.queue.outcome import Done, Outcome
 from batuta.receive.endpoints import JobCall
 from batuta.web import create_api
 from batuta.web.api import serve
+from batuta.web.auth import AuthoriseFirst
 
 
 class Serving:
@@ -89,3 +90,21 @@ async def test_plain_route_of_an_application_needs_a_token_too(work_url: str) ->
             ]
     assert [answer.status_code for answer in answers] == [401, 200]
     assert reached == ["own"]
+
+
+async def test_route_is_analysed_at_its_first_request(work: Batuta) -> None:
+    routes = APIRouter(route_class=AuthoriseFirst)
+
+    @routes.get("/double")
+    async def double(number: int) -> int:
+        return 2 * number
+
+    api = create_api(work, load_settings(EngineSettings, {"APP_ENV": "development"}), routers=[routes])
+    (route,) = routes.routes
+    assert "dependant" not in vars(route)
+    transport = httpx2.ASGITransport(app=api, client=("127.0.0.1", 5000))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
+        assert (await client.get("/double?number=4")).json() == 8
+        assert (await client.get("/double?number=four")).status_code == 422
+    assert "dependant" in vars(route)
+    assert not hasattr(route, "unknown")
