@@ -48,6 +48,7 @@ from app.web.boards import (
     telegram_board,
     vacancies_board,
 )
+from app.web.screens import TEMPLATES, actions, screens
 from batuta import Batuta, __version__
 from batuta.config import environment, load_settings
 from batuta.errors import ConfigError
@@ -119,6 +120,9 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
                 lambda: people_board(julia),
                 lambda: telegram_board(julia),
             ],
+            screens=screens(lambda: julia),
+            actions=actions(lambda: julia),
+            templates=[TEMPLATES],
             child_env=simulator_settings(settings) if settings.in_development else {},
             rebuilt=lambda added: build(with_environment(settings, added)).work,
             restoring=lambda: [julia.messages.restauracao, julia.personal_data.restauracao],

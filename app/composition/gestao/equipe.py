@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from app.composition.gestao.relatorios import TEXTS
 from app.composition.mensagens import Messages
-from app.contexts.conversas.escrita import Escrita
+from app.contexts.conversas.escrita import EscritaDaEquipe
 from app.contexts.equipe.avisos import AVISOS, Avisos, Canal
 from app.contexts.equipe.central import CIRCUIT, Central
 from app.contexts.equipe.espelho import FILA, Espelho
@@ -23,7 +23,7 @@ NOTICES_AT_A_TIME = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
-    escrita: Escrita
+    escrita: EscritaDaEquipe
     avisos: Avisos
     espelho: Espelho | None  # None if no help desk is configured
     recados: Recados | None
@@ -36,7 +36,7 @@ def add_team(work: Batuta, settings: Settings, messages: Messages, saidas: Saida
     avisos.fila = work.add_queue(AVISOS, lambda lease: handler, concurrency=NOTICES_AT_A_TIME)
     messages.conversas.chamados.ao_chamar(avisos)
     work.health.add(avisos.check)
-    escrita = Escrita(work.database, messages.atendimento, saidas, work.ids, work.clock)
+    escrita = EscritaDaEquipe(work.database, messages.atendimento, saidas, work.ids, work.clock)
     central = help_desk(work, settings)
     if central is None:
         return Team(escrita=escrita, avisos=avisos, espelho=None, recados=None)

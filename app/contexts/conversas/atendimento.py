@@ -10,7 +10,7 @@ While a person leads or is needed, the messages that Julia queued are held. Ever
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -29,6 +29,9 @@ LONGEST_MOTIVO: Final = 500
 SHOWN: Final = 20
 PERSON: Final = "human"
 OPEN: Final = ("active", "paused", "escalated")
+# Positions before and after every row: a time and an id.
+BEFORE_ALL: Final = (datetime(1970, 1, 1, tzinfo=UTC), "00000000-0000-0000-0000-000000000000")
+AFTER_ALL: Final = (datetime(9999, 1, 1, tzinfo=UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff")
 
 
 class ConversaDesconhecida(BatutaError):
@@ -101,6 +104,9 @@ class VistaDaConversa:
 class CareQueries:
     one: Query
     listed: Query
+    ended: Query
+    waiting: Query
+    count_waiting: Query
     said: Query
     queued: Query
     history: Query
@@ -257,11 +263,38 @@ class Atendimento:
         encerradas: bool = False,
         limite: int,
         pular: int = 0,
+        antes: tuple[datetime, str] = AFTER_ALL,
     ) -> Sequence[Row]:
-        """List conversations, the most recently changed first. With ``encerradas``, the list includes ended ones."""
+        """List conversations, the most recently changed first. With ``encerradas``, the list includes ended ones.
+
+        ``antes`` is the last change and the id of the conversation after which the list begins.
+        """
         return await self._database.all(
-            self._queries.listed, com=com, estagio=estagio, encerradas=encerradas, limite=limite, pular=pular
+            self._queries.listed,
+            com=com,
+            estagio=estagio,
+            encerradas=encerradas,
+            limite=limite,
+            pular=pular,
+            antes_em=antes[0],
+            antes_de=antes[1],
         )
+
+    async def encerradas(self, *, limite: int, antes: tuple[datetime, str] = AFTER_ALL) -> Sequence[Row]:
+        """List ended conversations, the most recently ended first."""
+        query = self._queries.ended
+        return await self._database.all(query, limite=limite, antes_em=antes[0], antes_de=antes[1])
+
+    async def esperam(self, *, limite: int, depois: tuple[datetime, str] = BEFORE_ALL) -> Sequence[Row]:
+        """List what waits for a person, the longest wait first: entries of the pending list, and escalated conversations
+        without a responsible person.
+        """
+        query = self._queries.waiting
+        return await self._database.all(query, limite=limite, depois_em=depois[0], depois_de=depois[1])
+
+    async def quantos_esperam(self) -> int:
+        row = await self._database.one(self._queries.count_waiting)
+        return 0 if row is None else int(row["items"])
 
     async def ver(self, id: str) -> VistaDaConversa:
         async with self._database.snapshot() as reading:

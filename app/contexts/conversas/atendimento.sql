@@ -1,16 +1,45 @@
 -- read one: one conversation
-SELECT id, cliente_id, status, controlled_by, responsavel, stage, ultima_mensagem_em, pausado_ate, message_count, chip_id, created_at,
-       updated_at, encerrada_em
-FROM conversations WHERE id = :id;
+SELECT talk.id, talk.cliente_id, talk.status, talk.controlled_by, talk.responsavel, talk.stage, talk.ultima_mensagem_em,
+       talk.pausado_ate, talk.message_count, talk.chip_id, talk.created_at, talk.updated_at, talk.encerrada_em, person.primeiro_nome
+FROM conversations AS talk JOIN clientes AS person ON person.id = talk.cliente_id WHERE talk.id = :id;
 
 -- read listed: conversations, the most recently changed first
 SELECT talk.id, talk.cliente_id, talk.status, talk.controlled_by, talk.responsavel, talk.stage, talk.ultima_mensagem_em,
-       talk.pausado_ate, talk.message_count, talk.chip_id, talk.created_at, talk.updated_at, talk.encerrada_em
-FROM conversations AS talk
+       talk.pausado_ate, talk.message_count, talk.chip_id, talk.created_at, talk.updated_at, talk.encerrada_em, person.primeiro_nome
+FROM conversations AS talk JOIN clientes AS person ON person.id = talk.cliente_id
 WHERE (:encerradas OR talk.status IN ('active', 'paused', 'escalated'))
   AND (CAST(:com AS text) IS NULL OR talk.controlled_by = :com)
   AND (CAST(:estagio AS text) IS NULL OR talk.stage = :estagio)
-ORDER BY talk.updated_at DESC, talk.id LIMIT :limite OFFSET :pular;
+  AND (talk.updated_at, talk.id) < (:antes_em, :antes_de)
+ORDER BY talk.updated_at DESC, talk.id DESC LIMIT :limite OFFSET :pular;
+
+-- read ended: ended conversations, the most recently ended first
+SELECT talk.id, talk.cliente_id, talk.status, talk.controlled_by, talk.responsavel, talk.stage, talk.ultima_mensagem_em,
+       talk.pausado_ate, talk.message_count, talk.chip_id, talk.created_at, talk.updated_at, talk.encerrada_em, person.primeiro_nome
+FROM conversations AS talk JOIN clientes AS person ON person.id = talk.cliente_id
+WHERE talk.encerrada_em IS NOT NULL AND (talk.encerrada_em, talk.id) < (:antes_em, :antes_de)
+ORDER BY talk.encerrada_em DESC, talk.id DESC LIMIT :limite;
+
+-- read waiting: entries of the pending list, and conversations that need a person and have none; the longest wait first
+SELECT waiting.chave, waiting.pendencia_id, waiting.conversa_id, waiting.cliente_id, waiting.motivo, waiting.mensagens,
+       waiting.desde AS "desde [TIMESTAMPTZ]", talk.stage, talk.status, talk.controlled_by, talk.responsavel,
+       person.primeiro_nome
+FROM (
+    SELECT id AS chave, id AS pendencia_id, conversa_id, cliente_id, motivo, mensagens, created_at AS desde
+    FROM pendencias WHERE resolvida_em IS NULL
+    UNION ALL
+    SELECT own.id, NULL, own.id, own.cliente_id, 'escalada', 0, own.updated_at FROM conversations AS own
+    WHERE own.controlled_by = 'human' AND own.responsavel IS NULL AND own.status IN ('active', 'paused', 'escalated')
+      AND NOT EXISTS (SELECT 1 FROM pendencias AS open WHERE open.conversa_id = own.id AND open.resolvida_em IS NULL)
+) AS waiting
+LEFT JOIN conversations AS talk ON talk.id = waiting.conversa_id LEFT JOIN clientes AS person ON person.id = waiting.cliente_id
+WHERE (waiting.desde, waiting.chave) > (:depois_em, :depois_de)
+ORDER BY waiting.desde, waiting.chave LIMIT :limite;
+
+-- read count_waiting: number of rows of waiting
+SELECT (SELECT count(*) FROM pendencias WHERE resolvida_em IS NULL) + count(*) AS items FROM conversations AS own
+WHERE own.controlled_by = 'human' AND own.responsavel IS NULL AND own.status IN ('active', 'paused', 'escalated')
+  AND NOT EXISTS (SELECT 1 FROM pendencias AS open WHERE open.conversa_id = own.id AND open.resolvida_em IS NULL);
 
 -- read said: the last messages of a conversation, newest first
 SELECT tipo, autor_tipo, conteudo, classe, delivery_status, created_at FROM interacoes

@@ -39,7 +39,7 @@ class WritingQueries:
     recipient: Query
 
 
-class Escrita:
+class EscritaDaEquipe:
     def __init__(self, database: Database, atendimento: Atendimento, fila: Fila, ids: Ids, clock: Clock) -> None:
         self._database = database
         self._atendimento = atendimento

@@ -3,9 +3,10 @@
 The name of a corrected hospital is stored as an alias, so that the next message with that name needs no review.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -20,6 +21,8 @@ from batuta.kernel import Clock, Ids, Json
 from batuta.sql import AuditLog, Database, Query, Row, Transaction, load_queries
 
 LONGEST: Final = 500
+# A position before every row: creation time and id.
+BEFORE_ALL: Final = (datetime(1970, 1, 1, tzinfo=UTC), "00000000-0000-0000-0000-000000000000")
 
 
 class VagaInexistente(BatutaError):
@@ -48,6 +51,7 @@ class ReviewQueries:
     one: Query
     of_vacancy: Query
     sources: Query
+    reasons: Query
     decide: Query
     correct: Query
     is_blocked: Query
@@ -80,8 +84,32 @@ class Revisao:
         self._clock = clock
         self._queries = load_queries(ReviewQueries, Path(__file__).parent / "revisao.sql", database.dialect)
 
-    async def pendentes(self, *, limite: int, pular: int = 0, status: str = "aguardando_revisao") -> Sequence[Row]:
-        return await self._database.all(self._queries.waiting, limite=limite, pular=pular, status=status)
+    async def pendentes(
+        self,
+        *,
+        limite: int,
+        pular: int = 0,
+        status: str = "aguardando_revisao",
+        motivo: str | None = None,
+        depois: tuple[datetime, str] = BEFORE_ALL,
+    ) -> Sequence[Row]:
+        """List extracted vacancies, oldest first, from the row after ``depois`` on. ``motivo`` is the code of a reason."""
+        return await self._database.all(
+            self._queries.waiting,
+            limite=limite,
+            pular=pular,
+            status=status,
+            motivo=motivo,
+            depois_em=depois[0],
+            depois_de=depois[1],
+        )
+
+    async def motivos(self) -> Mapping[str, int]:
+        """Count the vacancies in review by the code of their reason, the most frequent first."""
+        counts: Counter[str] = Counter()
+        for row in await self._database.all(self._queries.reasons):
+            counts[str(row["motivo_status"] or "").partition(":")[0]] += row["items"]
+        return dict(counts.most_common())
 
     async def quantas(self) -> int:
         row = await self._database.one(self._queries.count)

@@ -12,7 +12,9 @@ LEFT JOIN contatos_grupo AS contato ON contato.id = vaga.contato_responsavel_id
 LEFT JOIN fila_mensagens AS pergunta ON pergunta.id = vaga.dm_recovery_mensagem_id
 LEFT JOIN vagas AS vacancy ON vacancy.id = vaga.vaga_importada_id
 LEFT JOIN vagas AS anterior ON anterior.vaga_grupo_id = vaga.duplicada_de
-WHERE vaga.status = :status ORDER BY vaga.created_at, vaga.id LIMIT :limite OFFSET :pular;
+WHERE vaga.status = :status AND (vaga.created_at, vaga.id) > (:depois_em, :depois_de)
+  AND (CAST(:motivo AS text) IS NULL OR vaga.motivo_status = :motivo OR vaga.motivo_status LIKE CAST(:motivo AS text) || ':%')
+ORDER BY vaga.created_at, vaga.id LIMIT :limite OFFSET :pular;
 
 -- read one: an extracted vacancy with its source text
 SELECT vaga.*, mensagem.texto, mensagem.timestamp_msg, mensagem.sender_nome, grupo.nome AS grupo_nome, grupo.tipo AS grupo_tipo, grupo.regiao,
@@ -55,6 +57,9 @@ WHERE block.hospital_id = :hospital AND block.status = 'bloqueado';
 
 -- write reject: reject an extracted vacancy
 UPDATE vagas_grupo SET status = 'rejeitada', motivo_status = :motivo, updated_at = :now WHERE id = :id;
+
+-- read reasons: why vacancies are in review
+SELECT motivo_status, count(*) AS items FROM vagas_grupo WHERE status = 'aguardando_revisao' GROUP BY motivo_status;
 
 -- read count: number of vacancies in review
 SELECT count(*) AS items FROM vagas_grupo WHERE status = 'aguardando_revisao';

@@ -17,7 +17,7 @@ from app.contexts.conversas.atendimento import (
     ConversaSemPessoa,
     Estagio,
 )
-from app.contexts.conversas.escrita import LONGEST_TEXTO, Escrita, RespostaRecusada
+from app.contexts.conversas.escrita import LONGEST_TEXTO, EscritaDaEquipe, RespostaRecusada
 from app.contexts.conversas.pendencias import PendenciaDesconhecida
 from app.contexts.conversas.relato import (
     conversa_em_palavras,
@@ -67,11 +67,11 @@ class Escrito(BaseModel):
     chave: Annotated[str, Field(max_length=100, pattern=NAME)] | None = None
 
 
-def routers(messages: Messages, escrita: Escrita, zone: ZoneInfo) -> list[APIRouter]:
+def routers(messages: Messages, escrita: EscritaDaEquipe, zone: ZoneInfo) -> list[APIRouter]:
     return [_conversations(messages, escrita, zone), _pending(messages, zone)]
 
 
-def _conversations(messages: Messages, escrita: Escrita, zone: ZoneInfo) -> APIRouter:
+def _conversations(messages: Messages, escrita: EscritaDaEquipe, zone: ZoneInfo) -> APIRouter:
     routes = APIRouter(prefix="/api/v1/conversas", tags=["conversas"], route_class=AuthoriseFirst)
     care = messages.atendimento
 

@@ -116,3 +116,19 @@ if (every) {
     pause.querySelector("use").setAttribute("href", isPaused ? "#i-running" : "#i-held");
   });
 }
+
+// Keys: a key presses the element with this data-key, or focuses it if it is a field. Escape leaves a field. While a form is being
+// sent, keys do nothing, so that a second press does not decide twice.
+
+let isSending = false;
+document.addEventListener("submit", (event) => { isSending = event.target.method === "post" && !event.defaultPrevented; });
+addEventListener("pageshow", () => { isSending = false; });
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || isSending) return;
+  const field = event.target.closest("input, select, textarea");
+  if (field) return event.key === "Escape" ? field.blur() : undefined;
+  const found = event.key.length === 1 && document.querySelector(`[data-key="${CSS.escape(event.key.toLowerCase())}"]`);
+  if (!found) return;
+  event.preventDefault();
+  found.matches("input, select, textarea") ? found.focus() : found.click();
+});

@@ -1,0 +1,23 @@
+"""Julia's pages of the dashboard, and the actions on them. Every action calls the service that its command calls.
+
+The modules here import no web framework, because every process loads them.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from app.composition.julia import Julia
+from app.web.screens import conversas, revisao
+from batuta.extension import Action, Screen
+
+TEMPLATES: Final = Path(__file__).parents[1] / "templates"
+
+
+def screens(julia: Callable[[], Julia]) -> Sequence[Screen]:
+    """Return the pages in the order of the navigation. ``julia`` returns the services when a page is read."""
+    return [revisao.screen(julia), *conversas.screens(julia)]
+
+
+def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
+    return [*revisao.actions(julia), *conversas.actions(julia)]

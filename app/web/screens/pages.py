@@ -1,0 +1,46 @@
+"""Lists: filters as links, and the position after which a page begins."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, Self
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_POSITION: Final = re.compile(r"(\d{1,17})_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The row of a list after which the next page begins, as an address contains it."""
+
+    at: datetime
+    id: str
+
+    @classmethod
+    def read(cls, text: str) -> Self | None:
+        """Parse a position. Return None for any other text, and the list begins at its first row."""
+        found = _POSITION.fullmatch(text)
+        if found is None:
+            return None
+        try:
+            return cls(_EPOCH + timedelta(microseconds=int(found[1])), found[2])
+        except OverflowError:
+            return None
+
+    def __str__(self) -> str:
+        return f"{(self.at - _EPOCH) // timedelta(microseconds=1)}_{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A filter of a list: a link with its own query, and the number of rows that it matches, if known."""
+
+    text: str
+    query: Mapping[str, str]
+    is_here: bool
+    count: int | None = None
+
+
+def is_id(text: str) -> bool:
+    return re.fullmatch(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", text) is not None

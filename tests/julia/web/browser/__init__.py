@@ -1,0 +1,1 @@
+"""Julia in a real browser."""

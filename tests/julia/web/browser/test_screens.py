@@ -1,0 +1,57 @@
+"""Julia's pages in a real browser: a review from the keyboard and without JavaScript, and no page wider than a telephone."""
+
+from playwright.async_api import Page, expect
+
+from tests.julia.tables import rows
+from tests.julia.web.browser.conftest import Desk
+
+STATES = "SELECT id, status, valor FROM vagas_grupo ORDER BY created_at, id"
+
+
+async def decide(page: Page, key: str, next_id: str | None) -> None:
+    """Press one key, and wait for the vacancy that follows."""
+    await page.keyboard.press(key)
+    if next_id is None:
+        await expect(page.get_by_text("Nenhuma vaga para revisar")).to_be_visible()
+    else:
+        await expect(page.locator(f'form.fields input[name="vaga"][value="{next_id}"]')).to_have_count(1)
+
+
+async def test_review_needs_one_key_per_vacancy(desk: Desk) -> None:
+    first, second, third = await desk.painel.offers(3)
+    page = await desk.sign_in("/revisao")
+    await expect(page.locator(".source mark.mark-1").first).to_have_text("Vila Inventada")
+    await page.keyboard.press("e")
+    await expect(page.locator("#campo-hospital")).to_be_focused()
+    await page.locator("#campo-valor").fill("1750")
+    await page.keyboard.press("Escape")
+    await decide(page, "a", second)
+    await decide(page, "1", third)
+    await page.keyboard.press("r")
+    await page.keyboard.type("fora do nosso estado")
+    await decide(page, "Enter", None)
+    stored = await rows(desk.painel.database, STATES)
+    assert [(str(row["id"]), row["status"]) for row in stored] == [
+        (first, "importada"),
+        (second, "rejeitada"),
+        (third, "rejeitada"),
+    ]
+    assert stored[0]["valor"] == 1750
+    assert len(await desk.painel.audit("vaga_grupo.")) == 3
+
+
+async def test_review_works_without_javascript(desk: Desk) -> None:
+    first, second = await desk.painel.offers(2)
+    page = await desk.sign_in("/revisao", script=False)
+    await page.get_by_role("button", name="Aprovar").click()
+    await expect(page.locator(f'form.fields input[name="vaga"][value="{second}"]')).to_have_count(1)
+    await expect(page.get_by_role("status").filter(has_text="batuta grupos aprovar")).to_contain_text(first)
+
+
+async def test_every_page_fits_a_telephone(desk: Desk) -> None:
+    await desk.painel.offers(1)
+    page = await desk.sign_in("/revisao", width=390)
+    for screen in desk.painel.julia.work.extension.screens:
+        if screen.in_navigation:
+            await page.goto(f"{desk.address}/painel{screen.path}")
+            assert await page.evaluate("document.documentElement.scrollWidth") <= 390, screen.path
