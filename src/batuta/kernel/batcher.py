@@ -65,7 +65,7 @@ class Gatherer(Generic[Asked, Answer]):
         self._together = together
         self._most = most
         self._waiting: list[tuple[Asked, asyncio.Future[Answer]]] = []
-        self._call: asyncio.Task[Sequence[Answer]] | None = None  # kept alive, like those of ``Batcher``
+        self._running: set[asyncio.Task[Sequence[Answer]]] = set()  # as in ``Batcher``
         self._is_busy = False
 
     async def ask(self, one: Asked) -> Answer:
@@ -88,9 +88,14 @@ class Gatherer(Generic[Asked, Answer]):
         now, self._waiting = waiting[: self._most], waiting[self._most :]
         self._is_busy = bool(now)
         if now:
-            self._call = asyncio.create_task(self._together([one for one, _ in now]))
-            self._call.add_done_callback(partial(_distribute, [future for _, future in now]))
-            self._call.add_done_callback(lambda _: self._go_on())
+            self._call([one for one, _ in now], [future for _, future in now])
+
+    def _call(self, asked: Sequence[Asked], futures: Sequence[asyncio.Future[Answer]]) -> None:
+        call = asyncio.create_task(self._together(asked))
+        self._running.add(call)
+        call.add_done_callback(self._running.discard)
+        call.add_done_callback(partial(_distribute, futures))
+        call.add_done_callback(lambda _: self._go_on())
 
 
 class BatchLoader(Generic[Asked, Answer]):
