@@ -1,10 +1,11 @@
 """The part of an application that declares tasks and enqueues their calls."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Any, Never, cast
 
 from batuta.kernel.errors import InvalidTask
+from batuta.kernel.events import Fanout, ItemsSettled
 from batuta.kernel.reasons import Reason
 from batuta.kernel.suggestions import check_options
 from batuta.queue.outcome import RetryPolicy
@@ -19,7 +20,10 @@ DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
 
 
 class TaskDeclarations:
-    """Declares tasks in ``task_registry``, and enqueues their calls."""
+    """Declares tasks in ``task_registry``, and enqueues their calls. ``Batuta`` sets the attributes."""
+
+    events: Fanout
+    closers: list[Callable[[], Awaitable[None]]]
 
     def _use_task_store(self, store: SqlTasks, max_payload: int) -> None:
         """Create the registry and the service of tasks. ``max_payload`` is the maximum bytes of JSON per call."""
@@ -28,6 +32,9 @@ class TaskDeclarations:
         self.tasks = TaskService[Transaction](self.task_registry, store, max_payload)
         self.enqueue, self.enqueue_many = self.tasks.enqueue, self.tasks.enqueue_many
         self.status, self.handle = self.tasks.status, self.tasks.handle
+        self.closers.append(store.endings.close)
+        if store.database.dialect == "sqlite":  # PostgreSQL notifies the waiters of every process
+            self.events.subscribe(lambda event: store.endings.note_change() if isinstance(event, ItemsSettled) else None)
 
     @check_options
     def task(

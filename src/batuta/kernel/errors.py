@@ -46,6 +46,9 @@
     ├── UnstorableValue             a value that the database would return changed
     │   └── PayloadTooLarge         a value larger than BATUTA_MAX_PAYLOAD_BYTES
     ├── ActionRefused               an action of the dashboard cannot be performed; nothing was changed
+    ├── TaskFailed                  the awaited task failed
+    ├── TaskCancelled               the awaited task was cancelled
+    ├── TaskUnknown                 the awaited task does not exist, or its result was deleted
     ├── JobRefused                  a requested run may not start now
     ├── ExitRefused                 the code of a job or a loop tried to end the process
     ├── EffectFailed                the effect of an item failed because of another service, or exceeded its time limit
@@ -312,6 +315,18 @@ class ActionRefused(BatutaError):
     """The form of the action shows ``why``, which ends with the next step."""
 
     sentence = "{why}"
+
+
+class TaskFailed(BatutaError):
+    sentence = "task {task} {id} failed ({why}): correct the cause and enqueue it again"
+
+
+class TaskCancelled(BatutaError):
+    sentence = "task {task} {id} was cancelled ({why}): enqueue it again if its result is needed"
+
+
+class TaskUnknown(BatutaError, LookupError):
+    sentence = "no task has the id {id}, or the retention of its result has ended: check the id, or raise keep_result"
 
 
 class JobRefused(BatutaError):

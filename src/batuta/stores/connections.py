@@ -93,6 +93,9 @@ class ObservedDatabase(Transaction):
     async def listen(self, on_change: Callable[[str | None], None]) -> ChangeListener:
         return await self._inner.listen(on_change)
 
+    async def watch(self, on_change: Callable[[str | None], None]) -> ChangeListener:
+        return await self._inner.watch(on_change)
+
     async def lock_migrations(self, transaction: Transaction) -> None:
         await self._inner.lock_migrations(transaction)
 

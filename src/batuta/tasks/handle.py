@@ -1,12 +1,17 @@
-"""Handle: a reference to one enqueued call, with which a program reads its status and cancels it."""
+"""Handle: a reference to one enqueued call, with which a program waits for its result, reads its status or cancels it."""
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from batuta.kernel.errors import TaskCancelled, TaskFailed, TaskUnknown
+from batuta.queue.outcome import Outcome
 
 if TYPE_CHECKING:
     from batuta.tasks.registry import TaskStatus
     from batuta.tasks.service import TaskService
 
 R = TypeVar("R", covariant=True)
+T = TypeVar("T")
 
 
 class Handle(Generic[R]):
@@ -21,6 +26,26 @@ class Handle(Generic[R]):
     async def status(self) -> "TaskStatus | None":
         """Return the state of the call, or None if the id is unknown or the retention of the call has ended."""
         return await self._service.status(self.id)
+
+    @overload
+    async def result(self: "Handle[Outcome]", timeout: float | None = None) -> Any: ...
+    @overload
+    async def result(self: "Handle[T | Outcome]", timeout: float | None = None) -> T: ...
+    async def result(self, timeout: float | None = None) -> Any:
+        """Wait until the call has ended and return the value of the function. ``timeout`` is in seconds; None waits
+        without a limit.
+
+        Raises TaskFailed if the last attempt failed, TaskCancelled if the call was cancelled, TimeoutError if it has not
+        ended in time, and TaskUnknown if the id is unknown or the retention of the result has ended.
+        """
+        status = await self._service.wait(self.id, None if timeout is None else timedelta(seconds=timeout))
+        if status is None:
+            raise TaskUnknown(id=self.id)
+        if status.status == "failed":
+            raise TaskFailed(task=status.name, id=self.id, why=status.error)
+        if status.status == "cancelled":
+            raise TaskCancelled(task=status.name, id=self.id, why=status.error)
+        return status.result
 
     async def cancel(self, reason: str = "cancelled") -> bool:
         """Cancel the call: at once if it waits, and within seconds if it runs. Return False if it has already ended."""

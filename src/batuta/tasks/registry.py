@@ -32,6 +32,8 @@ class TaskStatus:
     result: Json
     error: str | None
     progress: Json
+    key: str | None = None
+    tags: tuple[str, ...] = ()
 
 
 TASKS = QueueTable(

@@ -40,6 +40,9 @@ class TaskBackend(Protocol[SomeTransaction]):
 
     async def cancel(self, id: str, reason: str) -> bool: ...
 
+    async def wait(self, id: str, timeout: timedelta | None) -> None:
+        """Return when the task has ended or does not exist. Raises TimeoutError after ``timeout``."""
+
 
 class TaskService(Generic[SomeTransaction]):
     def __init__(
@@ -119,7 +122,13 @@ class TaskService(Generic[SomeTransaction]):
         """Return the state of a task, or None if the id is unknown or the task's retention has ended."""
         return await self._backend.status(id)
 
+    async def wait(self, id: str, timeout: timedelta | None = None) -> TaskStatus | None:
+        """Wait until a call has ended and return its status, or None if the id is unknown. Raises TimeoutError."""
+        await self._backend.wait(id, timeout)
+        return await self._backend.status(id)
+
     async def cancel(self, id: str, reason: str = "cancelled") -> bool:
+        """Cancel a call: at once if it waits, at the next renewal of its lease if it runs. Return False if it has ended."""
         return await self._backend.cancel(id, reason)
 
 

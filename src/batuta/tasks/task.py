@@ -12,6 +12,7 @@ callable. A function receives a context only if its first parameter is annotated
 """
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -94,12 +95,15 @@ class EnqueueOptions:
     at: datetime | None = None
     key: str | None = None
     priority: int = 0
+    tags: Sequence[str] = ()  # words by which operators find the call
 
     def __post_init__(self) -> None:
         if self.at is not None and self.at.tzinfo is None:
             raise ValueError("at needs an instant with a zone, as in datetime(2026, 3, 2, 9, tzinfo=UTC)")
         if self.at is not None and self.delay > 0:
             raise ValueError("a call has a delay or an instant (at): give one of them")
+        if isinstance(self.tags, str) or not all(isinstance(tag, str) and _TAG.match(tag) for tag in self.tags):
+            raise ValueError('tags is a list of words without spaces, at most 100 characters each: write tags=["mail"]')
 
     @property
     def wait(self) -> timedelta | None:
@@ -111,6 +115,7 @@ class EnqueueOptions:
         return self.at is None and self.delay <= 0
 
 
+_TAG = re.compile(r"\S{1,100}\Z")
 NO_OPTIONS = EnqueueOptions()
 STUCK_THREADS = define(
     "stuck_threads",
@@ -163,10 +168,16 @@ class Task(Generic[P, R]):
 
     @check_options
     def options(
-        self, *, delay: float = 0, at: datetime | None = None, key: str | None = None, priority: int = 0
+        self,
+        *,
+        delay: float = 0,
+        at: datetime | None = None,
+        key: str | None = None,
+        priority: int = 0,
+        tags: Sequence[str] = (),
     ) -> "BoundTask[P, R]":
         """Return the task with options for its calls: ``await send.options(delay=60).enqueue("a@example.com")``."""
-        return BoundTask(self, EnqueueOptions(delay=delay, at=at, key=key, priority=priority))
+        return BoundTask(self, EnqueueOptions(delay=delay, at=at, key=key, priority=priority, tags=tags))
 
     def require_service(self) -> "TaskService[Any]":
         if self.service is None:

@@ -246,6 +246,9 @@ class PostgresDatabase(Transaction):
                 raise
             raise StoreUnavailable(where=self.where, why=NOT_DIRECT) from error
 
+    async def watch(self, on_change: Callable[[str | None], None]) -> ChangeListener:
+        return await self.listen(on_change)
+
     async def _open_listener(self, url: str, on_change: Callable[[str | None], None]) -> ChangeListener:
         connection = await _connect(
             url,

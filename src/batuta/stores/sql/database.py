@@ -184,6 +184,12 @@ class Database(Transaction, Protocol):
         """
         ...
 
+    async def watch(self, on_change: Callable[[str | None], None]) -> ChangeListener:
+        """Call ``on_change`` when any process has changed a row that this process waits for: with a name on PostgreSQL,
+        with None after any commit on SQLite.
+        """
+        ...
+
     async def lock_migrations(self, transaction: Transaction) -> None:
         """Wait until no other process migrates, and hold the migration lock until the transaction ends."""
         ...

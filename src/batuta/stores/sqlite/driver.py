@@ -36,6 +36,10 @@ T = TypeVar("T")
 _CONTROL = re.compile(r"\s*(BEGIN|COMMIT|END|ROLLBACK|SAVEPOINT|RELEASE)\b", re.IGNORECASE)
 
 
+# Interval at which a process that waits for the end of a task reads the commit counter of the file.
+WATCH_PERIOD = timedelta(milliseconds=50)
+
+
 class SqliteDatabase(Transaction):
     dialect: Dialect = "sqlite"
 
@@ -147,6 +151,9 @@ class SqliteDatabase(Transaction):
         self._listeners.append(on_change)
         return SqliteListener(self, receiver, partial(self._listeners.remove, on_change))
 
+    async def watch(self, on_change: Callable[[str | None], None]) -> ChangeListener:
+        return PollingListener(self, on_change, await self.data_version(), WATCH_PERIOD)
+
     async def data_version(self) -> int:
         """Return a number that changes with every commit to this file by any process."""
         self.check_file()
@@ -198,11 +205,18 @@ class SqliteListener:
 
 
 class PollingListener:
-    """Polls ``PRAGMA data_version``, where FIFOs are impossible. The same poll detects that the file was replaced."""
+    """Polls ``PRAGMA data_version``, for any commit, or where FIFOs are impossible. The same poll detects that the file
+    was replaced.
+    """
 
-    period = timedelta(milliseconds=250)
-
-    def __init__(self, database: SqliteDatabase, on_change: Callable[[str | None], None], version: int) -> None:
+    def __init__(
+        self,
+        database: SqliteDatabase,
+        on_change: Callable[[str | None], None],
+        version: int,
+        period: timedelta = timedelta(milliseconds=250),
+    ) -> None:
+        self.period = period
         self._database = database
         self._on_change = on_change
         self._version = version

@@ -2,22 +2,25 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from batuta.kernel.batcher import Gatherer
 from batuta.kernel.clock import Clock
+from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import decode
 from batuta.kernel.storable import MAX_PAYLOAD, refuse_unstorable
 from batuta.kernel.trace import HEADER, onward
+from batuta.kernel.waiting import with_timeout
 from batuta.queue.item import Lease, NewItem
 from batuta.queue.store import Unserved
 from batuta.stores.sql.database import AsJson, Database, Query, Row, from_row
 from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
+from batuta.stores.sql.queue.endings import Endings
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.supervise.loop import note_progress
 from batuta.tasks.registry import RELAYED_TASKS, TASKS, TaskStatus
@@ -34,6 +37,10 @@ class TaskQueries:
     report_of_call: Query
     wanted: Query
     prune: Query
+    await_end: Query
+    unfinished: Query
+    tagged: Query
+    keyed: Query
 
 
 @dataclass(eq=False)
@@ -53,6 +60,9 @@ class SqlTasks:
         self._queues: dict[str, SqlQueue] = {}
         self._gatherers: dict[str, Gatherer[dict[str, Json], str]] = {}
         self._queries = load_queries(TaskQueries, STATEMENTS / "tasks.sql", self.database.dialect)
+        self.endings = Endings(
+            self.database, self.clock, await_end=self._queries.await_end, unfinished=self._queries.unfinished
+        )
 
     def relay(self) -> None:
         """Stop counting crashes of this process against the tasks. Call it if other processes run the tasks."""
@@ -89,6 +99,8 @@ class SqlTasks:
                 self.wake(task.queue)
             return plain
         shared: dict[str, object] = {"name": task.name, "priority": options.priority}
+        if options.tags:
+            shared["tags"] = AsJson(options.tags)
         due: dict[str, Any] = {"available_at": options.at} if options.at else {"delay": options.wait}
         items = [
             NewItem(values={"args": AsJson((arguments, named, carried))}, key=key, **due)
@@ -125,7 +137,26 @@ class SqlTasks:
 
     async def cancel(self, id: str, reason: str) -> bool:
         row = await self._task(id)
-        return row is not None and await self.queue(row["queue"]).cancel(id, reason)
+        is_cancelled = row is not None and await self.queue(row["queue"]).cancel(id, reason)
+        self.endings.note_change()
+        return is_cancelled
+
+    async def wait(self, id: str, timeout: timedelta | None) -> None:
+        if not is_uuid(id):
+            return None
+        if timeout is None:
+            return await self.endings.wait(id)
+        try:
+            await with_timeout(timeout, self.endings.wait(id), self.clock, f"task {id}")
+        except DeadlineExceeded:
+            raise TimeoutError(f"task {id} has not ended after {timeout.total_seconds():g} s: wait longer") from None
+
+    async def find(self, queue: str, limit: int, *, tag: str | None = None, key: str | None = None) -> Sequence[Row]:
+        """Return the newest tasks of a queue with this tag and key; None means any. One of them must be given."""
+        if key is None:
+            return await self.database.all(self._queries.tagged, queue=queue, tag=AsJson([tag]), limit=limit)
+        rows = await self.database.all(self._queries.keyed, queue=queue, key=key, limit=limit)
+        return [row for row in rows if tag is None or tag in (row["tags"] or ())]
 
     async def report(self, lease: Lease, progress: Json) -> None:
         refuse_unstorable(progress, "task progress", MAX_PAYLOAD)
@@ -182,7 +213,8 @@ class SqlTasks:
 
 def _status(row: Row) -> TaskStatus:
     times = {"enqueue_time": row["created_at"], "start_time": row["started_at"], "finish_time": row["finished_at"]}
-    return from_row(TaskStatus, row, job_id=row["id"], error=decode(row["error"]), **times)
+    found = {"key": row["unique_key"], "tags": tuple(row["tags"] or ())}
+    return from_row(TaskStatus, row, job_id=row["id"], error=decode(row["error"]), **times, **found)
 
 
 class UnservedIn(NamedTuple):

@@ -2,12 +2,14 @@
 SELECT id FROM tasks WHERE name = :name AND unique_key = :key AND status IN ('queued', 'in_progress');
 
 -- read task on sqlite: one task, and whether its retention has ended
-SELECT id, queue, name, status, created_at, started_at, finished_at, attempts, result, error, progress,
+SELECT id, queue, name, status, created_at, started_at, finished_at, attempts, result, error, progress, tags,
+       unique_key,
        coalesce(expires_at <= coalesce(:now, now()), FALSE) AS "is_over [BOOLEAN]"
 FROM tasks WHERE id = :id;
 
 -- read task on postgres: one task, and whether its retention has ended
-SELECT id, queue, name, status, created_at, started_at, finished_at, attempts, result, error, progress,
+SELECT id, queue, name, status, created_at, started_at, finished_at, attempts, result, error, progress, tags,
+       unique_key,
        coalesce(expires_at <= coalesce(:now, statement_timestamp()), FALSE) AS is_over
 FROM tasks WHERE id = :id;
 
@@ -69,3 +71,27 @@ DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE expires_at <= coalesce
 -- write prune on postgres: delete a bounded number of tasks whose retention has ended
 DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE expires_at <= coalesce(:now, statement_timestamp()) AND finished_at IS NOT NULL
                                ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED);
+
+-- write await_end on sqlite: unused, because SQLite has no notifications
+SELECT 1;
+
+-- write await_end on postgres: request a notification of the end of a task
+UPDATE tasks SET awaited = TRUE WHERE id = :id AND status IN ('queued', 'in_progress') AND NOT awaited;
+
+-- read unfinished on sqlite: those of these tasks that have not ended
+SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(:ids)) AND status IN ('queued', 'in_progress');
+
+-- read unfinished on postgres: those of these tasks that have not ended
+SELECT id FROM tasks WHERE id IN (SELECT jsonb_array_elements_text(:ids)::uuid) AND status IN ('queued', 'in_progress');
+
+-- read tagged on sqlite: the newest tasks of a queue with a tag
+SELECT * FROM tasks INDEXED BY tasks_tagged
+WHERE tags IS NOT NULL AND queue = :queue AND EXISTS (SELECT 1 FROM json_each(tags) AS tag WHERE tag.value = :tag ->> 0)
+ORDER BY created_at DESC, id DESC LIMIT :limit;
+
+-- read tagged on postgres: the newest tasks of a queue with a tag
+SELECT * FROM tasks WHERE tags IS NOT NULL AND tags @> :tag AND queue = :queue ORDER BY created_at DESC, id DESC LIMIT :limit;
+
+-- read keyed: the newest tasks of a queue with a key
+SELECT * FROM tasks WHERE unique_key = :key AND unique_key IS NOT NULL AND queue = :queue
+ORDER BY created_at DESC, id DESC LIMIT :limit;
