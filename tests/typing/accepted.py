@@ -132,6 +132,9 @@ async def enqueue(transaction: Transaction) -> None:
     assert_type(handle.id, str)
     assert_type(await handle.status(), TaskStatus | None)
     assert_type(await handle.cancel("no longer needed"), bool)
+    assert_type(await handle.result(timeout=5), str)
+    assert_type(await (await send.enqueue("a@example.com")).result(), str)  # without the outcomes
+    assert_type(await (await double.options(tags=["mail"]).enqueue(1)).result(), int)
     await orders.put([NewItem(values={"n": 1}, key="one")])
     if isinstance(verdict := await guards.admit(work.clock.now()), Hold):
         assert_type(verdict.reason, str)

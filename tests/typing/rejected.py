@@ -105,6 +105,8 @@ async def program(lease: Lease) -> None:
     await double.enqueue("3")  # E: arg-type
     double("3")  # E: arg-type
     number: int = await send.enqueue("a")  # E: assignment
+    other: int = await (await send.enqueue("a")).result(timeout=5)  # E: assignment
+    await (await send.enqueue("a")).result(timeout="5")  # E: arg-type
     (await work.status("1")).status  # E: union-attr
 
 

@@ -60,6 +60,7 @@ COMMANDS: Mapping[str, Command] = {
     "queue": {
         "list": queues.list_queues,
         "show": queues.show,
+        "cancel": queues.cancel,
         "retry": queues.retry,
         "discard": queues.discard,
         "rehome": queues.rehome,

@@ -1,6 +1,6 @@
-"""The commands ``batuta queue list | show | retry | discard | rehome | unstick``."""
+"""The commands ``batuta queue list | show | cancel | retry | discard | rehome | unstick``."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -14,8 +14,10 @@ from batuta.kernel.errors import ConfigError
 from batuta.kernel.reasons import Reason, decode
 from batuta.kernel.suggestions import unknown
 from batuta.queue.item import ItemState, QueueTable
+from batuta.stores.sql.database import Row
 from batuta.stores.sql.history import full_id
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.tasks.registry import TASKS
 from batuta.texts import Texts
 
 # Items changed in one transaction, and the largest number of transactions of one command.
@@ -34,10 +36,15 @@ def show(
     context: typer.Context,
     queue: str,
     state: Annotated[str | None, typer.Option("--state")] = None,
+    tag: Annotated[str | None, typer.Option("--tag")] = None,
+    key: Annotated[str | None, typer.Option("--key")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000)] = 20,
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
+    if tag is not None or key is not None:
+        _show_found(ctx, queue, wait_for(_find_items(ctx, queue, tag, key, limit)), as_json)
+        return
     asked, items = wait_for(_list_items(ctx, queue, state, limit))
 
     def tell() -> None:
@@ -49,6 +56,32 @@ def show(
         ctx.say(texts("cli.queue.none", state=state_word(texts, asked), queue=queue, others=others))
 
     ctx.show({"queue": queue, "items": items}, as_json, tell)
+
+
+def _show_found(ctx: CliContext, queue: str, items: list[dict[str, Any]], as_json: bool) -> None:
+    def tell() -> None:
+        if items:
+            ctx.out.print(_items_table(ctx, items, with_state=True))
+        else:
+            ctx.say(ctx.texts()("cli.queue.none_found", queue=queue))
+
+    ctx.show({"queue": queue, "items": items}, as_json, tell)
+
+
+def cancel(
+    context: typer.Context,
+    queue: str,
+    id: str,
+    reason: Annotated[str, typer.Option("--reason")] = "cancelled by an operator",
+    as_json: JsonFlag = False,
+) -> None:
+    ctx = cli_context(context)
+    is_done = wait_for(_cancel(ctx, queue, id, reason))
+    key = "cli.queue.cancelled" if is_done else "cli.queue.not_cancelled"
+    document = {"queue": queue, "id": id, "cancelled": is_done}
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(key, id=id, queue=queue)))
+    if not is_done:
+        raise typer.Exit(FAILED)
 
 
 def retry(context: typer.Context, queue: str, id: str, as_json: JsonFlag = False) -> None:
@@ -148,11 +181,28 @@ async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int
         if state not in known:
             raise unknown("state", state, dict.fromkeys(as_typed(state_word(ctx.texts(), each)) for each in known))
         rows = await found.list_items(state, limit, of=None if unserved is None else queue)
-    columns = _columns_of(found.table)
-    shown = [
-        _describe_item(ctx, {name: row[column] for name, column in columns.items() if column in row}) for row in rows
-    ]
-    return state, shown
+    return state, _describe_rows(ctx, found.table, rows)
+
+
+async def _find_items(
+    ctx: CliContext, queue: str, tag: str | None, key: str | None, limit: int
+) -> list[dict[str, Any]]:
+    found = _find_queue(ctx, queue)
+    if found.table.name != TASKS.name:
+        raise ConfigError(
+            problem=Reason("queue_untagged", "the items of queue {queue} have no tags and keys of tasks", queue=queue),
+            next_step=Reason("queue_untagged_next", "leave --tag and --key out, or name a queue of tasks"),
+        )
+    async with ctx.work() as work:
+        rows = await work.find_tasks(queue, limit, tag=tag, key=key)
+    return _describe_rows(ctx, found.table, rows)
+
+
+async def _cancel(ctx: CliContext, queue: str, id: str, reason: str) -> bool:
+    found = _find_queue(ctx, queue)
+    async with ctx.work() as work:
+        whole = await full_id(work.database, found.table.name, id, column=found.table.id)
+        return whole is not None and await found.cancel(whole, reason, by=current_user())
 
 
 async def _open_unserved(ctx: CliContext, source: str) -> SqlQueue:
@@ -217,6 +267,14 @@ async def _unstick(ctx: CliContext, queue: str) -> tuple[int, int]:
     return len(rescued), sum(each.state is ItemState.DEAD for each in rescued)
 
 
+def _describe_rows(ctx: CliContext, table: QueueTable, rows: Iterable[Row]) -> list[dict[str, Any]]:
+    columns = _columns_of(table)
+    return [
+        _describe_item(ctx, {name: row[column] for name, column in columns.items() if column in row.keys()})  # noqa: SIM118
+        for row in rows
+    ]
+
+
 def _columns_of(table: QueueTable) -> dict[str, str]:
     """Return the columns of an item that operators may see, under the engine's names. The payload is left out, because
     it may contain personal data.
@@ -261,11 +319,12 @@ def state_word(texts: Texts, state: str) -> str:
     return texts.get(f"item_state.{state}", state)
 
 
-def _items_table(ctx: CliContext, items: list[dict[str, Any]]) -> Table:
-    table = ctx.table("cli.queue.column_", ("id", "name", "attempts", "when", "error"))
+def _items_table(ctx: CliContext, items: list[dict[str, Any]], *, with_state: bool = False) -> Table:
+    state = ("state",) if with_state else ()
+    table = ctx.table("cli.queue.column_", ("id", "name", *state, "attempts", "when", "error"))
     for item in items:
         when = ctx.moment(item.get("finished_at") or item.get("available_at"))
-        table.add_row(
-            item["id"], str(item.get("name", "")), str(item.get("attempts", "")), when, item.get("error") or ""
-        )
+        word = (state_word(ctx.texts(), item["status"]),) if with_state else ()
+        attempts, error = str(item.get("attempts", "")), item.get("error") or ""
+        table.add_row(item["id"], str(item.get("name", "")), *word, attempts, when, error)
     return table

@@ -10,7 +10,7 @@ from batuta.kernel.reasons import Reason
 from batuta.kernel.suggestions import check_options
 from batuta.queue.outcome import RetryPolicy
 from batuta.receive.endpoints import DEFAULT_TIMEOUT
-from batuta.stores.sql.database import Transaction
+from batuta.stores.sql.database import Row, Transaction
 from batuta.stores.sql.queue.tasks import SqlTasks
 from batuta.tasks.registry import TaskRegistry, retry_policy
 from batuta.tasks.service import TaskService
@@ -34,7 +34,17 @@ class TaskDeclarations:
         self.status, self.handle = self.tasks.status, self.tasks.handle
         self.closers.append(store.endings.close)
         if store.database.dialect == "sqlite":  # PostgreSQL notifies the waiters of every process
-            self.events.subscribe(lambda event: store.endings.note_change() if isinstance(event, ItemsSettled) else None)
+            self.events.subscribe(
+                lambda event: store.endings.note_change() if isinstance(event, ItemsSettled) else None
+            )
+
+    async def find_tasks(
+        self, queue: str, limit: int = 20, *, tag: str | None = None, key: str | None = None
+    ) -> Sequence[Row]:
+        """Return the newest rows of a queue of tasks with this tag and key; None means any, and one must be given."""
+        if tag is None and key is None:
+            raise ValueError("find_tasks() needs a tag or a key: write tag=…")
+        return await self._task_store.find(queue, limit, tag=tag, key=key)
 
     @check_options
     def task(

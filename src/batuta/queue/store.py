@@ -129,9 +129,9 @@ class QueueStore(Protocol):
     async def next_at(self) -> datetime | None:
         """Return the instant at which the next waiting item is due, or None if no item waits."""
 
-    async def cancel(self, id: str, reason: str) -> bool:
+    async def cancel(self, id: str, reason: str, *, by: str | None = None) -> bool:
         """Cancel a waiting item immediately, or request the cancellation of a running item. Return False if the item
-        has ended or does not exist, or if its table has no column for the request.
+        has ended or does not exist, or if its table has no column for the request. ``by`` is the operator, for the audit log.
         """
 
     async def revive(self, id: str, *, by: str | None = None) -> bool:

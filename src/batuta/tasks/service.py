@@ -38,7 +38,7 @@ class TaskBackend(Protocol[SomeTransaction]):
 
     async def status(self, id: str) -> TaskStatus | None: ...
 
-    async def cancel(self, id: str, reason: str) -> bool: ...
+    async def cancel(self, id: str, reason: str, *, by: str | None = None) -> bool: ...
 
     async def wait(self, id: str, timeout: timedelta | None) -> None:
         """Return when the task has ended or does not exist. Raises TimeoutError after ``timeout``."""
@@ -127,9 +127,11 @@ class TaskService(Generic[SomeTransaction]):
         await self._backend.wait(id, timeout)
         return await self._backend.status(id)
 
-    async def cancel(self, id: str, reason: str = "cancelled") -> bool:
-        """Cancel a call: at once if it waits, at the next renewal of its lease if it runs. Return False if it has ended."""
-        return await self._backend.cancel(id, reason)
+    async def cancel(self, id: str, reason: str = "cancelled", *, by: str | None = None) -> bool:
+        """Cancel a call: at once if it waits, at the next renewal of its lease if it runs. Return False if it has ended.
+        ``by`` is the operator, for the audit log.
+        """
+        return await self._backend.cancel(id, reason, by=by)
 
 
 def _check(keys: Sequence[str | None], options: EnqueueOptions) -> None:

@@ -215,3 +215,23 @@ def test_queue_without_dead_items_names_the_other_states(batuta: Command) -> Non
         waiting.strip()
         == "default: no item in state ready; use --state for other states: running, done, dead, cancelled"
     )
+
+
+def test_waiting_task_is_found_by_tag_or_key_and_cancelled(batuta: Command) -> None:
+    work = importlib.import_module("program").work
+
+    async def enqueue() -> str:
+        async with work:
+            task = work.task_registry.get("normaliza")
+            handle = await task.options(delay=3600, tags=["mail"], key="k-1").enqueue("+55 11 00000-0000")
+            return str(handle.id)
+
+    id = asyncio.run(enqueue())
+    for option in (("--tag", "mail"), ("--key", "k-1")):
+        shown = json.loads(batuta("queue", "show", "default", *option, "--json")[1])
+        assert [item["id"] for item in shown["items"]] == [id]
+    assert "nenhuma tarefa tem" in batuta("queue", "show", "default", "--tag", "other")[1]
+    assert batuta("queue", "cancel", "default", id, "--reason", "not needed")[0] == 0
+    code, out, _ = batuta("queue", "cancel", "default", id)
+    assert (code, "já terminou" in out) == (1, True)
+    assert "cancelados" in batuta("queue", "show", "default", "--tag", "mail")[1]

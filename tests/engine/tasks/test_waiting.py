@@ -10,7 +10,6 @@ from batuta.kernel.errors import StoreUnavailable, TaskCancelled, TaskFailed, Ta
 from batuta.stores.sql.queries import query_of
 from batuta.testing import FakeClock
 
-
 TERMINATE_LISTENERS = query_of(
     "terminate",
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -60,7 +59,10 @@ async def test_waiters_of_another_process_get_the_results(caller: Batuta, worker
 
 
 async def test_failed_and_cancelled_calls_raise_their_reason(caller: Batuta, worker: Batuta) -> None:
-    failing, waiting = caller.handle(await caller.enqueue("double", 0)), caller.handle(await caller.enqueue("double", 1))
+    failing, waiting = (
+        caller.handle(await caller.enqueue("double", 0)),
+        caller.handle(await caller.enqueue("double", 1)),
+    )
     waits = [asyncio.create_task(handle.result(timeout=60)) for handle in (failing, waiting)]
     await begin(caller, *waits)
     assert await worker.handle(waiting.id).cancel("not needed")
@@ -140,3 +142,20 @@ async def test_closing_ends_the_wait(work_url: str) -> None:
         await begin(work, waiting)
     with pytest.raises(StoreUnavailable, match="open"):
         await waiting
+
+
+async def test_calls_are_found_by_tag_and_key(caller: Batuta) -> None:
+    double = caller.task_registry.get("double")
+    mail = await double.options(tags=["mail", "vip"], key="k-1").enqueue(1)
+    other = await double.options(tags=["mail"]).enqueue(2)
+    await double.enqueue(3)
+    newest_first = [str(row["id"]) for row in await caller.find_tasks("default", tag="mail")]
+    assert newest_first == [other.id, mail.id]
+    assert [row["id"] for row in await caller.find_tasks("default", key="k-1", tag="vip")] == [mail.id]
+    assert await caller.find_tasks("default", key="k-1", tag="none") == []
+    status = await mail.status()
+    assert status is not None
+    assert (status.key, status.tags) == ("k-1", ("mail", "vip"))
+    for wrong in ("mail", ["with space"], [""], [7]):
+        with pytest.raises(ValueError, match=r'write tags=\["mail"\]'):
+            double.options(tags=wrong)  # type: ignore[arg-type]

@@ -300,9 +300,11 @@ class SqlQueue:
     async def _next(self, path: Database) -> Row | None:
         return await path.one(self._queries.next_at, now=self._now(), **self._queue)
 
-    async def cancel(self, id: str, reason: str) -> bool:
-        asked = {"id": id, "reason": encode(mask_text(reason, LONGEST_ERROR), LONGEST_ERROR), "now": self._now()}
-        return bool(await self._database.run(self._queries.cancel, **asked))
+    async def cancel(self, id: str, reason: str, *, by: str | None = None) -> bool:
+        asked = {"reason": encode(mask_text(reason, LONGEST_ERROR), LONGEST_ERROR), "now": self._now()}
+        if by is None:
+            return bool(await self._database.run(self._queries.cancel, id=id, **asked))
+        return await self._run_audited(self._queries.cancel, "queue.cancel", by, id=id, **asked)
 
     async def revive(self, id: str, *, by: str | None = None) -> bool:
         try:

@@ -93,7 +93,7 @@ class SqlTasks:
         within: Any | None,
     ) -> list[str]:
         carried: Json = {HEADER: onward()}
-        if options.is_due_now and not any(keys):
+        if options.is_due_now and not options.tags and not any(keys):
             plain = await self._put_plain(task, [(*call, carried) for call in calls], options.priority, within)
             if within is None:
                 self.wake(task.queue)
@@ -135,9 +135,10 @@ class SqlTasks:
         row = await self._task(id)
         return None if row is None or row["is_over"] else _status(row)
 
-    async def cancel(self, id: str, reason: str) -> bool:
+    async def cancel(self, id: str, reason: str, *, by: str | None = None) -> bool:
+        """Cancel a task. ``by`` is the operator, for the audit log."""
         row = await self._task(id)
-        is_cancelled = row is not None and await self.queue(row["queue"]).cancel(id, reason)
+        is_cancelled = row is not None and await self.queue(row["queue"]).cancel(id, reason, by=by)
         self.endings.note_change()
         return is_cancelled
 
