@@ -37,6 +37,7 @@ WHILES = {
     "dispatch/runner.py": {"finish"},
     "targets/http.py": {"deliver"},
     "queue/worker.py": {"_finish", "_finish_isolated", "_settle_all"},
+    "stores/sql/queue/endings.py": {"_watch", "_watch_until_lost"},  # one listener for all waiters of a process
     "stores/sql/queue/tasks.py": {"_find_alive"},
     "supervise/retention.py": {"prune_all"},
     "supervise/supervisor.py": {"_keep"},
