@@ -1,4 +1,4 @@
-"""``batuta campanhas listar | ver | criar | agendar | pausar | retomar | cancelar``."""
+"""``batuta campanhas listar | ver | porque | criar | agendar | pausar | retomar | cancelar``."""
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -12,7 +12,13 @@ import typer
 from app.cli.shared import MOMENT, ask, id_of, word
 from app.composition.julia import Julia
 from app.contexts.campanhas.model import Acao, FiltroRecusado, MedicosDesconhecidos, StatusDaCampanha, TipoDeCampanha
-from app.contexts.campanhas.relato import agendada_em_palavras, campanha_em_palavras, progresso_em_palavras
+from app.contexts.campanhas.relato import (
+    agendada_em_palavras,
+    campanha_em_palavras,
+    progresso_em_palavras,
+    situacao_em_palavras,
+    situacao_em_texto,
+)
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
 from batuta.cli import CliContext, JsonFlag, cli_context, current_user
 
@@ -45,6 +51,12 @@ def ver(context: typer.Context, id: int, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     document = _progress(ctx, id)
     ctx.show(document, as_json, lambda: _print(ctx, document))
+
+
+def porque(context: typer.Context, id: int, quem: str, as_json: JsonFlag = False) -> None:
+    ctx = cli_context(context)
+    document = situacao_em_palavras(ask(ctx, lambda julia: julia.campaigns.campanhas.situacao_de(id, quem)))
+    ctx.show(document, as_json, lambda: ctx.say(situacao_em_texto(ctx.texts(), document)))
 
 
 def criar(
@@ -104,6 +116,7 @@ def cancelar(context: typer.Context, id: int, as_json: JsonFlag = False) -> None
 COMMANDS: dict[str, Callable[..., None]] = {
     "listar": listar,
     "ver": ver,
+    "porque": porque,
     "criar": criar,
     "agendar": agendar,
     "pausar": pausar,

@@ -32,3 +32,10 @@ FROM campanha_destinatarios AS someone LEFT JOIN fila_mensagens AS message ON me
 WHERE someone.campanha_id = :id AND someone.posicao > :after AND someone.situacao = coalesce(:situacao, someone.situacao)
   AND coalesce(someone.motivo, '') = coalesce(:motivo, someone.motivo, '')
 ORDER BY someone.posicao LIMIT :limit;
+
+-- read person: the situation of a doctor, named by number or id, in a campaign
+SELECT person.id AS cliente_id, someone.situacao, someone.motivo, message.status, message.outcome
+FROM clientes AS person
+LEFT JOIN campanha_destinatarios AS someone ON someone.cliente_id = person.id AND someone.campanha_id = :id
+LEFT JOIN fila_mensagens AS message ON message.id = someone.fila_mensagem_id
+WHERE (person.telefone_chave = :chave OR CAST(person.id AS TEXT) = :quem) AND person.deleted_at IS NULL;

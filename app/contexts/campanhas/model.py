@@ -70,6 +70,10 @@ class CampanhaNaoPode(BatutaError):
     )
 
 
+class DestinatarioDesconhecido(BatutaError):
+    sentence = "no doctor has this number or id: write the number as in 5511900000001"
+
+
 class CampanhaRecusada(BatutaError):
     """Raised when the text, the filters or the settings of a campaign are invalid."""
 

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 from app.contexts.campanhas.model import ninguem_recebeu
 from app.contexts.campanhas.service import Agendada, Progresso
+from batuta.extension import Texts
 from batuta.reasons import decode
 from batuta.sql import Row
 
@@ -51,6 +52,29 @@ def progresso_em_palavras(progresso: Progresso, zone: ZoneInfo) -> dict[str, Any
             "excluidos": dict(progresso.excluidos),
         },
     }
+
+
+def situacao_em_palavras(row: Row) -> dict[str, Any]:
+    """Return the code of the situation of a doctor in a campaign, and the code of the reason, if any."""
+    if row["situacao"] is None:
+        return {"medico": str(row["cliente_id"]), "situacao": "fora_do_publico", "motivo": None}
+    if row["situacao"] == "excluido":
+        return {"medico": str(row["cliente_id"]), "situacao": "excluido", "motivo": row["motivo"]}
+    situation = row["status"] or row["situacao"]
+    has_reason = situation in ("bloqueada", "cancelada", "erro")
+    return {
+        "medico": str(row["cliente_id"]),
+        "situacao": situation,
+        "motivo": row["outcome"] if has_reason else None,
+    }
+
+
+def situacao_em_texto(texts: Texts, document: Mapping[str, Any]) -> str:
+    """Return why a doctor received the message of a campaign or not."""
+    motivo = document["motivo"]
+    kind = "exclusao" if document["situacao"] == "excluido" else "desfecho"
+    why = "–" if motivo is None else texts.get(f"estado.{kind}.{motivo}", motivo)
+    return texts(f"campanhas.situacao.{document['situacao']}", motivo=why)
 
 
 def agendada_em_palavras(id: int, agendada: Agendada) -> dict[str, Any]:

@@ -22,6 +22,7 @@ class CampaignQueries:
     messages: Query
     doubts: Query
     people: Query
+    person: Query
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from app.contexts.campanhas.model import (
     CampanhaInexistente,
     CampanhaNaoPode,
     CampanhaRecusada,
+    DestinatarioDesconhecido,
     MedicosDesconhecidos,
     NomeRecusado,
     PublicoInexistente,
@@ -25,6 +26,7 @@ from app.contexts.campanhas.model import (
 from app.contexts.campanhas.publico import MotivoDaExclusao
 from app.contexts.campanhas.repository import campaign_queries
 from app.contexts.campanhas.texto import campos
+from app.contexts.comum.telefone import chave, telefone_de
 from app.contexts.mensagens.service import Mensagens
 from batuta.kernel import Clock, Ids, Json, is_writable
 from batuta.sql import AsJson, AuditLog, Database, Reading, Row, Transaction
@@ -192,6 +194,18 @@ class Campanhas:
         return await self._database.all(
             self._queries.people, id=id, situacao=situacao, motivo=motivo, after=after, limit=limit
         )
+
+    async def situacao_de(self, id: int, quem: str) -> Row:
+        """Return the situation of a doctor, named by number or id, in a campaign. ``situacao`` is None for a doctor
+        outside the audience.
+        """
+        await self._row(self._database, id)
+        telefone = telefone_de(quem)
+        key = None if telefone is None else chave(telefone)
+        row = await self._database.one(self._queries.person, id=id, chave=key, quem=quem.strip().lower())
+        if row is None:
+            raise DestinatarioDesconhecido
+        return row
 
     async def _check(self, nova: NovaCampanha) -> None:
         nome = nova.nome.strip()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from app.composition.julia import Julia
-from app.web.screens import conversas, revisao
+from app.web.screens import campanhas, chips, conversas, revisao, telegram
 from batuta.extension import Action, Screen
 
 TEMPLATES: Final = Path(__file__).parents[1] / "templates"
@@ -16,8 +16,15 @@ TEMPLATES: Final = Path(__file__).parents[1] / "templates"
 
 def screens(julia: Callable[[], Julia]) -> Sequence[Screen]:
     """Return the pages in the order of the navigation. ``julia`` returns the services when a page is read."""
-    return [revisao.screen(julia), *conversas.screens(julia)]
+    return [
+        revisao.screen(julia),
+        *conversas.screens(julia),
+        *campanhas.screens(julia),
+        *chips.screens(julia),
+        *telegram.screens(julia),
+    ]
 
 
 def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
-    return [*revisao.actions(julia), *conversas.actions(julia)]
+    parts = (revisao, conversas, campanhas, chips, telegram)
+    return [action for part in parts for action in part.actions(julia)]

@@ -1,0 +1,75 @@
+"""Chips and Telegram accounts in the dashboard: why one does not send, and the actions pause and activate."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from app.contexts.telegram.contas import EstadoDaConta
+from batuta.testing import FakeClock
+from tests.julia.tables import add_chip, one, rows, write
+from tests.julia.web.painel import EVERYTHING, OPERATOR, READER, Painel, act, open_painel, text_of
+
+
+@pytest.fixture
+async def painel(julia_url: str, clock: FakeClock, tmp_path: Path) -> AsyncIterator[Painel]:
+    async with open_painel(julia_url, clock, tmp_path) as opened:
+        yield opened
+
+
+async def test_page_says_what_keeps_a_chip_from_sending(painel: Painel) -> None:
+    await add_chip(painel.database, "sem-conexao")
+    await write(
+        painel.database,
+        "UPDATE chips SET evolution_connected = FALSE, trust_score = 20, trust_level = 'critico', telefone = '5511900001234'",
+    )
+    await add_chip(painel.database, "escuta", tipo="listener")
+    async with painel.browser(*READER) as reader:
+        page = await reader.get("/painel/chips")
+    shown = text_of(page)
+    assert ("leia o QR code de novo" in shown, "confiança 20, abaixo de 40" in shown) == (True, True)
+    assert "só escuta" in shown
+    assert "1234" not in shown
+    async with painel.browser(*EVERYTHING) as person:
+        assert "…1234" in text_of(await person.get("/painel/chips"))
+
+
+async def test_chip_is_paused_and_activated_with_a_reason(painel: Painel) -> None:
+    await add_chip(painel.database, "julia-sim")
+    async with painel.browser(*OPERATOR) as operator:
+        who = f"token:pessoa{painel.said}"
+        for verb, status in (("pausar", "paused"), ("ativar", "active")):
+            assert (await act(operator, f"chip.{verb}", instancia="julia-sim", motivo="manutencao")).status_code == 303
+            assert (await one(painel.database, "SELECT status FROM chips"))["status"] == status
+        page = await operator.get("/painel/chips")
+        assert "batuta chip julia-sim --status active --motivo manutencao" in text_of(page)
+        refused = await act(operator, "chip.pausar", instancia="outro", motivo="x")
+        assert refused.status_code == 422
+        assert (await act(operator, "chip.pausar", instancia="julia-sim", motivo="")).status_code == 422
+    changed = await painel.audit("chip.")
+    assert changed[:2] == [(who, "chip.pausar", "julia-sim"), (who, "chip.ativar", "julia-sim")]
+    events = await rows(painel.database, "SELECT event_type FROM business_events WHERE event_type = 'chip_alterado'")
+    assert len(events) == 2
+
+
+async def test_telegram_account_is_paused_and_resumed(painel: Painel) -> None:
+    await painel.julia.telegram.contas.adicionar("principal", by="ana")
+    async with painel.browser(*OPERATOR) as operator:
+        who = f"token:pessoa{painel.said}"
+        page = await operator.get("/painel/telegram")
+        assert ("principal" in text_of(page), "envio" in text_of(page)) == (True, True)
+        for verb, state in (("pausar", EstadoDaConta.PAUSADA), ("retomar", EstadoDaConta.ATIVA)):
+            assert (await act(operator, f"telegram.{verb}", conta="principal")).status_code == 303
+            assert (await one(painel.database, "SELECT estado FROM telegram_contas"))["estado"] == state
+        assert (await act(operator, "telegram.pausar", conta="outra")).status_code == 422
+    assert len([entry for entry in await painel.audit("") if entry[0] == who and "telegram" in entry[1]]) == 2
+
+
+async def test_account_with_a_revoked_session_says_the_next_step(painel: Painel) -> None:
+    id = await painel.julia.telegram.contas.adicionar("principal", by="ana")
+    await painel.julia.telegram.contas.mudar(id, EstadoDaConta.REVOGADA, by="telegram")
+    async with painel.browser(*READER) as reader:
+        shown = text_of(await reader.get("/painel/telegram"))
+        empty = text_of(await reader.get("/painel/chips?lang=en"))
+    assert "batuta telegram login" in shown
+    assert "No chip is known" in empty
