@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from batuta.dispatch.job import Run
     from batuta.engine.batuta import Batuta
     from batuta.kernel.errors import BatutaError
+    from batuta.queue.limits import Limits
     from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Partial, Skipped, Snooze, TimedOut
     from batuta.supervise.loop import Again, Idle, note_progress
     from batuta.tasks.handle import Handle
@@ -40,6 +41,7 @@ __all__ = [
     "Failed",
     "Handle",
     "Idle",
+    "Limits",
     "Outcome",
     "Partial",
     "Run",
@@ -58,6 +60,7 @@ _HOMES: Final = {
     "batuta.dispatch.job": ("Run",),
     "batuta.engine.batuta": ("Batuta",),
     "batuta.kernel.errors": ("BatutaError",),
+    "batuta.queue.limits": ("Limits",),
     "batuta.queue.outcome": ("Cancelled", "Done", "Failed", "Outcome", "Partial", "Skipped", "Snooze", "TimedOut"),
     "batuta.supervise.loop": ("Again", "Idle", "note_progress"),
     "batuta.tasks.handle": ("Handle",),

@@ -35,7 +35,7 @@ WITH settled AS (
 ),
 picked AS MATERIALIZED (
     SELECT id FROM tasks
-    WHERE status = 'queued' AND lease_until IS NULL AND queue = 'default' AND available_at <= now()
+    WHERE status = 'queued' AND lease_until IS NULL AND limit_key IS NULL AND queue = 'default' AND available_at <= now()
     ORDER BY priority, available_at, id LIMIT $2 FOR UPDATE SKIP LOCKED
 )
 UPDATE tasks SET status = 'in_progress', attempts = attempts + 1, fence = fence + 1, owner = 'raw', started_at = now(),
@@ -56,7 +56,7 @@ UPDATE tasks SET status = 'in_progress', attempts = attempts + 1, fence = fence 
     lease_until = :now + 30000000
 WHERE id IN (
     SELECT id FROM tasks INDEXED BY tasks_ready
-    WHERE status = 'queued' AND lease_until IS NULL AND queue = 'default' AND available_at <= :now
+    WHERE status = 'queued' AND lease_until IS NULL AND limit_key IS NULL AND queue = 'default' AND available_at <= :now
     ORDER BY priority, available_at, id LIMIT :limit)
 RETURNING id, args ->> '$[0][0]'"""
 

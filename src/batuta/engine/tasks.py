@@ -8,6 +8,7 @@ from batuta.kernel.errors import InvalidTask
 from batuta.kernel.events import Fanout, ItemsSettled
 from batuta.kernel.reasons import Reason
 from batuta.kernel.suggestions import check_options
+from batuta.queue.limits import Limits
 from batuta.queue.outcome import RetryPolicy
 from batuta.receive.endpoints import DEFAULT_TIMEOUT
 from batuta.stores.sql.database import Row, Transaction
@@ -56,11 +57,17 @@ class TaskDeclarations:
         queue: str = DEFAULT_QUEUE,
         name: str | None = None,
         retry_timeout: bool = False,
+        concurrency: int | None = None,
+        rate: str | None = None,
+        per_key: Limits | None = None,
     ) -> TaskDecorator:
         """Register a function as a task. The task can be enqueued, and can still be called as the function.
 
         The function receives a context if its first parameter is annotated ``TaskContext``. Times are in seconds.
         ``retry`` is a list of waits, or a policy; None means five retries with full jitter.
+
+        ``concurrency`` and ``rate`` limit the task over all processes: how many calls run at once, and how many start
+        in a period ("100/minute"). ``per_key`` limits the calls with the same value of a parameter.
         """
 
         def register(function: TaskFunction) -> CallableTask[..., Any, ..., Any]:
@@ -74,6 +81,8 @@ class TaskDeclarations:
                 retry=retry_policy(retry),
                 retry_timeout=retry_timeout,
                 keep_result=timedelta(seconds=keep_result),
+                whole=Limits(concurrency=concurrency, rate=rate),
+                per_key=per_key,
             )
             self.task_registry.add(task)
             return task
@@ -85,5 +94,5 @@ class TaskDeclarations:
 
     def relay_tasks(self, runner: TaskRunner) -> None:
         """Let ``runner`` run the tasks in other processes. A local worker claims the tasks and waits for their outcomes."""
-        self.task_registry.elsewhere = runner
+        self.task_registry.relay(runner)
         self._task_store.relay()

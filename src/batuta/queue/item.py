@@ -107,6 +107,7 @@ class QueueTable:
     last_stage: str | None = None  # in a pipeline: the stage in which a dead row failed
     # While this column is filled, no worker claims the row, because an earlier attempt may already have had its effect.
     doubt: str | None = None
+    limit_key: str | None = None  # filled for items of tasks with limits, which the plain claim leaves out
     given: tuple[str, ...] | None = None  # columns that a handler receives; None: all columns
     fixed_times: bool = True  # ``available_at`` may be set by the application; clock corrections keep such instants
     crash_cap: int = 3  # an item is dead after this many worker crashes

@@ -52,12 +52,15 @@ class Unserved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Depth:
-    """Counts of a queue's items by state. ``due`` items may be claimed now; ``later`` items wait for their time."""
+    """Counts of a queue's items by state. ``due`` items may be claimed now; ``later`` items wait for their time.
+    ``limited`` are the due items that wait for a limit of their task.
+    """
 
     due: int
     later: int
     running: int
     dead: int
+    limited: int = 0
     oldest_due: timedelta  # how long the oldest due item has waited; zero if none is due
 
 

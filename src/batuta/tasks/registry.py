@@ -12,6 +12,7 @@ from batuta.kernel.reasons import Reason
 from batuta.kernel.suggestions import unknown
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease, QueueTable
+from batuta.queue.limits import TaskLimits
 from batuta.queue.outcome import DEFAULT_RETRY, RetryPolicy, after_seconds
 from batuta.tasks.task import AnyTask, Task, TaskFunction, TaskRunner
 
@@ -50,6 +51,7 @@ TASKS = QueueTable(
     started_at="started_at",
     cancel_requested="cancel_requested",
     fixed_times=False,
+    limit_key="limit_key",
     given=("name", "args", "created_at"),
 )
 # For tasks that another process runs: a crash of the process that waits for the outcome does not count for the task.
@@ -63,6 +65,7 @@ class TaskRegistry:
     def __init__(self) -> None:
         self._tasks: dict[str, AnyTask] = {}
         self._names: dict[TaskFunction, str] = {}
+        self._limits: dict[str, dict[str, TaskLimits]] = {}
         self.elsewhere: TaskRunner | None = None  # None: workers run tasks themselves
 
     def add(self, task: AnyTask) -> None:
@@ -73,8 +76,25 @@ class TaskRegistry:
         require("task", name, name not in self._tasks, Reason("task_taken", "another task has this name"))
         if not task.timeout > timedelta(0) <= task.keep_result:
             raise InvalidTask(task=name, why=Reason("task_timeout", "its timeout must be greater than zero"))
+        if task.limits is not None:
+            _refuse_limits_elsewhere(task, self.elsewhere)
+            self.limits_in(task.queue)[name] = task.limits
         self._tasks[name] = task
         self._names[task.function] = name
+
+    def relay(self, runner: TaskRunner) -> None:
+        """Let ``runner`` run the tasks in other processes."""
+        for task in self:
+            _refuse_limits_elsewhere(task, runner)
+        self.elsewhere = runner
+
+    def limits_in(self, queue: str) -> dict[str, TaskLimits]:
+        """Return the limits of the tasks of a queue, by name. Tasks that are added later appear in the result."""
+        return self._limits.setdefault(queue, {})
+
+    @property
+    def limited(self) -> tuple[str, ...]:
+        return tuple(task.name for task in self if task.limits is not None)
 
     def get(self, task: AnyTask | TaskFunction | str) -> AnyTask:
         if isinstance(task, Task) and self._tasks.get(task.name) is task:
@@ -100,6 +120,17 @@ class TaskRegistry:
 
     def __iter__(self) -> Iterator[AnyTask]:
         return iter(self._tasks.values())
+
+
+def _refuse_limits_elsewhere(task: AnyTask, runner: "TaskRunner | None") -> None:
+    """Raise InvalidTask for limits that another process would not keep: it may start a task while the lease, which is the
+    slot, belongs to no process.
+    """
+    if task.limits is not None and runner is not None:
+        why = Reason(
+            "limits_elsewhere", "limits need TASKS_BACKEND=sql: remove its limits, or run the tasks on the database"
+        )
+        raise InvalidTask(task=task.name, why=why)
 
 
 def retry_policy(retry: RetryPolicy | Sequence[float] | None) -> RetryPolicy:

@@ -157,8 +157,13 @@ class TaskHomes(Protocol):
 
     async def rehome(self, name: str, source: str, target: str, limit: int) -> int: ...
 
+    async def unlabel(self, limited: Collection[str], limit: int) -> int:
+        """Return waiting items of tasks that are not in ``limited`` to the plain claim, and return their number."""
+
 
 class TaskRehomer:
+    """Moves waiting items to the queue that serves their task, and to the plain claim if their task has no limits any more."""
+
     name = "task-rehomer"
 
     def __init__(self, homes: TaskHomes, registry: TaskRegistry) -> None:
@@ -167,7 +172,7 @@ class TaskRehomer:
         self._registry = registry
 
     async def tick(self) -> Pace:
-        has_more = False
+        has_more = await self._homes.unlabel(self._registry.limited, REHOMED_AT_ONCE) == REHOMED_AT_ONCE
         for unserved in await self._homes.find_unserved(self._registry.queues):
             task = self._registry.find(unserved.name or "")
             if task is not None:

@@ -40,6 +40,7 @@ from batuta.kernel.trace import HEADER
 from batuta.kernel.usercode import Threads
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease
+from batuta.queue.limits import Limits, TaskLimits, limits_of
 from batuta.queue.outcome import DEFAULT_RETRY, LONGEST_WAIT, Done, Outcome, RetryPolicy, Snooze, clamp_wait
 
 if TYPE_CHECKING:
@@ -139,11 +140,14 @@ class Task(Generic[P, R]):
     retry: RetryPolicy = DEFAULT_RETRY
     retry_timeout: bool = False
     keep_result: timedelta = timedelta(hours=1)
+    whole: Limits = field(default_factory=Limits)  # limits of all calls of the task
+    per_key: Limits | None = None  # limits of the calls with the same value of a parameter
     # For a synchronous function: one thread per call, which Python cannot stop.
     threads: Threads = field(default_factory=Threads)
     is_async: bool = field(init=False)
     takes_context: bool = field(init=False)
     signature: inspect.Signature = field(init=False)  # without the context
+    limits: TaskLimits | None = field(init=False)  # None: the task has no limits
     __name__: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -154,6 +158,7 @@ class Task(Generic[P, R]):
             "is_async": inspect.iscoroutinefunction(self.function),
             "takes_context": takes_context,
             "signature": signature.replace(parameters=parameters),
+            "limits": limits_of(self.name, parameters, self.whole, self.per_key),
         }
         named = {each: getattr(self.function, each) for each in WRAPPER_ASSIGNMENTS if hasattr(self.function, each)}
         vars(self).update(**derived, **named, __wrapped__=self.function)

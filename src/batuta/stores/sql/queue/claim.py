@@ -112,7 +112,7 @@ class SqliteClaims:
 
     async def claim(self, transaction: Transaction, asked: Asked, limit: int, *, reversed: bool) -> list[Lease]:
         query = self._queries.pick_reversed if reversed else self._queries.pick
-        return await self._take(transaction, await self._pick(transaction, query, asked, limit), asked)
+        return await self.take(transaction, await self._pick(transaction, query, asked, limit), asked)
 
     async def _pick(self, transaction: Transaction, query: Query, asked: Asked, limit: int) -> list[int]:
         row = await transaction.one(query, **_values_for(query, asked, limit))
@@ -125,22 +125,26 @@ class SqliteClaims:
         after = await self._round.place(transaction, self._queries.somewhere, asked)
         query = self._queries.pick_in_turn
         picked = await self._pick(transaction, query, {**asked, "after": after}, limit)
-        leases = await self._take(transaction, picked, asked)
+        leases = await self.take(transaction, picked, asked)
         if leases:
             self._round.move_to(leases[-1].row[self._table.group or ""])
         return leases
 
     async def _claim_ungrouped(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
         picked = await self._pick(transaction, self._queries.pick_ungrouped, asked, limit)
-        return await self._take(transaction, picked, asked)
+        return await self.take(transaction, picked, asked)
 
-    async def _take(self, transaction: Transaction, picked: list[int], asked: Asked) -> list[Lease]:
+    async def take(
+        self, transaction: Transaction, picked: list[int], asked: Asked, take: Query | None = None
+    ) -> list[Lease]:
+        """Lease the picked rows with the statement ``take``. None: the plain one."""
         if not picked:
             return []
         unpack = self._unpack or await self._read_columns(transaction)
         rows = dumps(picked)
-        taking = {name: asked[name] for name in self._queries.take.parameters if name in asked}
-        await transaction.run(self._queries.take, picked=rows, **taking)
+        take = take or self._queries.take
+        taking = {name: asked[name] for name in take.parameters if name in asked}
+        await transaction.run(take, picked=rows, **taking)
         held = await transaction.one(self._queries.taken, picked=rows)
         assert held is not None
         try:

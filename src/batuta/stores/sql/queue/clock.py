@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 from batuta.kernel.clock import in_microseconds
 from batuta.queue.item import QueueTable
 from batuta.stores.sql.database import Database, Query, Reading
-from batuta.stores.sql.queue.statements import clock_queries
+from batuta.stores.sql.queue.statements import more_queries
 
 # Smaller differences are NTP adjustments or delays between processes.
 TOLERANCE = timedelta(seconds=2)
@@ -38,7 +38,7 @@ class ClockQueries:
 
 class QueueClock:
     def __init__(self, table: QueueTable) -> None:
-        self._queries = clock_queries(table, ClockQueries)
+        self._queries = more_queries("queue_clock.sql", table, "sqlite", ClockQueries, both=False)
 
     async def follow(self, database: Database, now: datetime, lease: timedelta) -> timedelta:
         """Record the current time. If the clock was set back since the last record, correct the table. Return how far

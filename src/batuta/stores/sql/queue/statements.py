@@ -8,7 +8,7 @@ from batuta.kernel.errors import MissingIndexes
 from batuta.kernel.reasons import ReasonCode, define, encode, prefix_of
 from batuta.queue.item import QueueTable
 from batuta.queue.outcome import WAITS_ALONE
-from batuta.stores.sql.database import Database, Dialect, Query
+from batuta.stores.sql.database import DIALECTS, Database, Dialect, Query
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import SomeQueries, load_text, query_of, read_sql
 
@@ -112,10 +112,12 @@ def _sqlite_claim_queries(table: QueueTable, given: tuple[tuple[str, str], ...])
     return load_text(SqliteClaimQueries, text, f"queue_on_sqlite.sql of {table.name}", "sqlite", ["sqlite"])
 
 
-def clock_queries(table: QueueTable, queries: type[SomeQueries]) -> SomeQueries:
-    """Build the statements that correct a table on SQLite after its clock was set back."""
-    text = _fill_template("queue_clock.sql", _gaps(table, "sqlite"))
-    return load_text(queries, text, f"queue_clock.sql of {table.name}", "sqlite", ["sqlite"])
+def more_queries(
+    file: str, table: QueueTable, dialect: Dialect, queries: type[SomeQueries], *, both: bool = True
+) -> SomeQueries:
+    """Build the statements of another template for one table, which is written for ``both`` databases or for one."""
+    text = _fill_template(file, _gaps(table, dialect))
+    return load_text(queries, text, f"{file} of {table.name}", dialect, DIALECTS if both else [dialect])
 
 
 def _pack(column: str, type: str) -> str:
@@ -165,6 +167,10 @@ _INDEXES: Mapping[Dialect, Query] = {
 
 
 def _ready_condition(table: QueueTable) -> str:
+    return _unleased_condition(table) + (f" AND {table.limit_key} IS NULL" if table.limit_key else "")
+
+
+def _unleased_condition(table: QueueTable) -> str:
     condition = f"{_is_one_of(table.state, table.ready)} AND {table.lease_until} IS NULL"
     return condition + (f" AND {table.doubt} IS NULL" if table.doubt else "")
 
@@ -204,13 +210,17 @@ def _duration(microseconds: str, dialect: Dialect) -> str:
 @lru_cache(maxsize=256)
 def _gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
     names = {name: str(getattr(table, name) or "") for name in table.__dataclass_fields__}
-    is_ready = _ready_condition(table)
+    is_waiting, is_ready = _unleased_condition(table), _ready_condition(table)
+    is_limited = f"{is_waiting} AND {table.limit_key} IS NOT NULL AND"
     in_queue = f" AND {table.queue} = :queue" if table.queue else ""
     gaps = names | {
         "table": table.name,
         "clock": _clock(dialect),
         "given": "*" if table.given is None else ", ".join(dict.fromkeys((*required_columns(table), *table.given))),
+        "is_waiting": is_waiting,
         "is_ready": is_ready,
+        "is_unfiled": f"{is_limited} NOT in_line" if table.limit_key else "FALSE",
+        "is_in_line": f"{is_limited} in_line" if table.limit_key else "FALSE",
         "in_queue": in_queue,
         "not_held": _no_hold_condition(dialect),
         "is_dead": f"{table.state} = '{table.dead}'{_stage_condition(table)}",
@@ -234,7 +244,7 @@ def _gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
         "started_after_now": f"{table.started_at} > :now" if table.started_at else "TRUE",
         "cancel_wish": _qualify(table, dialect, table.cancel_requested) if table.cancel_requested else "FALSE",
     }
-    gaps |= _gaps_of_operators(table, dialect, is_ready)
+    gaps |= _gaps_of_operators(table, dialect, is_waiting)
     gaps["settle"] = _settle(table, dialect)
     gaps["settle_unlocked"] = _settle(table, dialect, skips_locked=True)
     index = f" INDEXED BY {gaps['ready_index']}" if dialect == "sqlite" else ""
@@ -245,13 +255,13 @@ def _gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
     return gaps
 
 
-def _gaps_of_operators(table: QueueTable, dialect: Dialect, is_ready: str) -> dict[str, str]:
+def _gaps_of_operators(table: QueueTable, dialect: Dialect, is_waiting: str) -> dict[str, str]:
     return {
         "of_queue": _queue_condition(table),
         "shown_state": _state_expression(table),
         "revived": _stage_of_dead(table) if table.last_stage else f"'{table.ready[0]}'",
         "as_new": _revive_changes(table),
-        "unwanted": _cancel_changes(table, dialect, is_ready),
+        "unwanted": _cancel_changes(table, dialect, is_waiting),
         "or_is_asked": _or_cancel_condition(table),
         "waits": _waiting_condition(table),
         "touched": f", {table.updated_at} = {_now(dialect)}" if table.updated_at else "",
@@ -377,13 +387,13 @@ def _cancel_values(table: QueueTable, dialect: Dialect) -> dict[str | None, str]
     }
 
 
-def _cancel_changes(table: QueueTable, dialect: Dialect, is_ready: str) -> str:
+def _cancel_changes(table: QueueTable, dialect: Dialect, is_waiting: str) -> str:
     """Return the UPDATE assignments that cancel a waiting item, or request the cancellation of a running item. One
     statement does both, because between two statements the item could change its state and avoid the cancellation.
     """
     ends, wish = _cancel_values(table, dialect), table.cancel_requested
-    sets = {column: f"CASE WHEN {is_ready} THEN {value} ELSE {column} END" for column, value in ends.items()}
-    return _assign({**sets, wish: f"CASE WHEN {is_ready} THEN {wish} ELSE TRUE END"})
+    sets = {column: f"CASE WHEN {is_waiting} THEN {value} ELSE {column} END" for column, value in ends.items()}
+    return _assign({**sets, wish: f"CASE WHEN {is_waiting} THEN {wish} ELSE TRUE END"})
 
 
 def _or_cancel_condition(table: QueueTable) -> str:

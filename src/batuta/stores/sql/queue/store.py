@@ -1,6 +1,7 @@
 """SqlQueue: a queue on any table that a ``QueueTable`` describes."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, NamedTuple, TypeAlias
@@ -14,12 +15,14 @@ from batuta.kernel.leases import LeaseHolder, Renewed
 from batuta.kernel.reasons import decode, define, encode
 from batuta.kernel.storable import mask_text, refuse_too_deep
 from batuta.queue.item import ItemState, Lease, NewItem, QueueTable, pause_of_queue, require_identifier
+from batuta.queue.limits import TaskLimits
 from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, clamp_instant, clamp_wait
 from batuta.queue.store import ClaimResult, Depth, Endings, Lapsing, Rescued, Unserved
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Transaction, from_row
 from batuta.stores.sql.queue.claim import Asked, PostgresClaims, Unwritten, claims_for, merge_writes
 from batuta.stores.sql.queue.clock import QueueClock
+from batuta.stores.sql.queue.limits import LimitedClaims
 from batuta.stores.sql.queue.statements import RUNNING, QueueQueries, queue_queries
 
 DISCARDED = define("discarded", "discarded by an operator: no worker serves {queue}")
@@ -40,9 +43,10 @@ class SqlQueue:
         queue: str | None = None,
         own_time: bool = False,
         liveness: Database | None = None,
+        limits: Mapping[str, TaskLimits] | None = None,
     ) -> None:
         """Create the queue. ``liveness`` are the connections used to renew, settle, claim and rescue items. None means
-        the connections of ``database``.
+        the connections of ``database``. ``limits`` are those of the tasks of the queue, by name.
         """
         self.table = table
         self.name = queue or table.name
@@ -56,6 +60,11 @@ class SqlQueue:
         self._holds = AsJson([pause_of_queue(self.name), "pause.all"])
         self._queries = queue_queries(table, database.dialect)
         self._claims = claims_for(table, database.dialect)
+        self.limited = (
+            None
+            if limits is None
+            else LimitedClaims(table, self.name, limits, self._claims, ids, clock, own_time=own_time)
+        )
         self._set_clock = QueueClock(table) if database.dialect == "sqlite" else None
         # Counts the claims of all workers of the queue, because every eighth claim takes the least urgent items first.
         self.claims = count(1)
@@ -170,6 +179,11 @@ class SqlQueue:
         asked = {"owner": lease_holder.owner, "holds": self._holds, **self._queue, **self._time(lease_holder)}
         if self.table.group is not None:
             return await self._turn_by_group(endings, asked, limit)
+        if self.limited and limit:
+            return await self._turn_with_limits(self.limited, endings, asked, limit, reversed=reversed)
+        return await self._turn(endings, asked, limit, reversed=reversed)
+
+    async def _turn(self, endings: Endings, asked: Asked, limit: int, *, reversed: bool) -> ClaimResult:
         plain = not any(settlement.follow_ups or settlement.effect for _, settlement in endings)
         if (
             isinstance(self._claims, PostgresClaims)
@@ -189,6 +203,29 @@ class SqlQueue:
             leases = await self._claims.claim(transaction, asked, limit, reversed=reversed) if limit else []
         self._defer_unchecked(endings, unwritten)
         return ClaimResult(leases, *unwritten)
+
+    async def _turn_with_limits(
+        self, limited: LimitedClaims, endings: Endings, asked: Asked, limit: int, *, reversed: bool
+    ) -> ClaimResult:
+        """Settle items and claim the next ones of a queue that has tasks with limits. If no limited item may start, this
+        is the plain turn.
+        """
+        work = await limited.find_work(self._liveness, endings, asked)
+        if not work:
+            result = await self._turn(endings, asked, limit, reversed=reversed)
+            return replace(result, leases=await limited.label(self._liveness, result.leases, asked))
+        path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
+        async with path.transaction() as transaction:
+            unwritten = await self._settle(transaction, endings)
+            limited_first = limited.next_order()
+            leases = await limited.claim(transaction, work, asked, limit) if limited_first else []
+            left = limit - len(leases)
+            plain = await self._claims.claim(transaction, asked, left, reversed=reversed) if left else []
+            left -= len(plain)
+            if left and not limited_first:
+                leases = await limited.claim(transaction, work, asked, left)
+        self._defer_unchecked(endings, unwritten)
+        return ClaimResult([*leases, *await limited.label(self._liveness, plain, asked)], *unwritten)
 
     async def _turn_by_group(self, endings: Endings, asked: Asked, limit: int) -> ClaimResult:
         """Settle items and claim the next ones in two transactions. If the claim conflicts with another process over a
@@ -291,11 +328,14 @@ class SqlQueue:
         """Return the instant at which the next item is due, by this process's clock, because a worker sleeps by that
         clock. Return None if no item waits.
         """
+        limited_at = await self.limited.next_at(self._liveness) if self.limited else None
         row = await self._next(self._liveness)
         if row is None or row["at"] is None:
-            return None
+            return limited_at
         at: datetime = row["at"]
-        return at if self._own_time or self._database.dialect == "sqlite" else self._clock.now() + (at - row["now"])
+        if not (self._own_time or self._database.dialect == "sqlite"):
+            at = self._clock.now() + (at - row["now"])
+        return at if limited_at is None else min(at, limited_at)
 
     async def _next(self, path: Database) -> Row | None:
         return await path.one(self._queries.next_at, now=self._now(), **self._queue)
@@ -404,6 +444,7 @@ class SqlQueue:
             later=row["ready"] - row["due"],
             running=row["running"],
             dead=row["dead"],
+            limited=row["limited"],
             oldest_due=timedelta(0) if oldest is None else max(timedelta(0), row["now"] - oldest),
         )
 

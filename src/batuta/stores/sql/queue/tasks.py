@@ -1,7 +1,7 @@
 """Stores tasks in the engine's own table, and finds waiting items that no queue or stage of this release serves."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from batuta.stores.sql.queries import load_queries
 from batuta.stores.sql.queue.endings import Endings
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.supervise.loop import note_progress
-from batuta.tasks.registry import RELAYED_TASKS, TASKS, TaskStatus
+from batuta.tasks.registry import RELAYED_TASKS, TASKS, TaskRegistry, TaskStatus
 from batuta.tasks.task import AnyTask, Call, EnqueueOptions
 
 
@@ -41,6 +41,8 @@ class TaskQueries:
     unfinished: Query
     tagged: Query
     keyed: Query
+    unlabel: Query
+    close_unused_lines: Query
 
 
 @dataclass(eq=False)
@@ -54,6 +56,7 @@ class SqlTasks:
     _: KW_ONLY
     own_time: bool = False
     liveness: Database | None = None  # connections of the queues; None means ``database``
+    registry: TaskRegistry = field(default_factory=TaskRegistry)  # the tasks whose limits the queues enforce
 
     def __post_init__(self) -> None:
         self._table = TASKS
@@ -80,6 +83,7 @@ class SqlTasks:
                 queue=name,
                 own_time=self.own_time,
                 liveness=self.liveness,
+                limits=self.registry.limits_in(name),
             )
         return self._queues[name]
 
@@ -93,7 +97,7 @@ class SqlTasks:
         within: Any | None,
     ) -> list[str]:
         carried: Json = {HEADER: onward()}
-        if options.is_due_now and not options.tags and not any(keys):
+        if options.is_due_now and not options.tags and task.limits is None and not any(keys):
             plain = await self._put_plain(task, [(*call, carried) for call in calls], options.priority, within)
             if within is None:
                 self.wake(task.queue)
@@ -103,8 +107,7 @@ class SqlTasks:
             shared["tags"] = AsJson(options.tags)
         due: dict[str, Any] = {"available_at": options.at} if options.at else {"delay": options.wait}
         items = [
-            NewItem(values={"args": AsJson((arguments, named, carried))}, key=key, **due)
-            for (arguments, named), key in zip(calls, keys, strict=True)
+            NewItem(values=_values(task, call, carried), key=key, **due) for call, key in zip(calls, keys, strict=True)
         ]
         ids = await self.queue(task.queue).put(items, within=within, shared=shared)
         if within is None:
@@ -191,6 +194,15 @@ class SqlTasks:
             self.database.notify(target)
         return moved
 
+    async def unlabel(self, limited: Collection[str], limit: int) -> int:
+        """Return at most ``limit`` waiting items of tasks without limits to the plain claim, and return their number."""
+        names = AsJson(sorted(limited))
+        async with self.database.transaction() as transaction:
+            count = await transaction.run(self._queries.unlabel, limited=names, limit=limit)
+            if count < limit:
+                await transaction.run(self._queries.close_unused_lines, limited=names)
+        return count
+
     async def prune(self, limit: int) -> int:
         return await self.database.run(self._queries.prune, now=self._now(), limit=limit)
 
@@ -210,6 +222,13 @@ class SqlTasks:
     def _now(self) -> datetime | None:
         """Return the time to pass to a statement, or None if the statement uses the database's clock."""
         return self.clock.now() if self.own_time else None
+
+
+def _values(task: AnyTask, call: Call, carried: Json) -> dict[str, object]:
+    values: dict[str, object] = {"args": AsJson((*call, carried))}
+    if task.limits is not None:
+        values["limit_key"] = task.limits.key_of(*call)
+    return values
 
 
 def _status(row: Row) -> TaskStatus:

@@ -169,7 +169,7 @@ UPDATE {table} SET {dropped}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {queue} = :source AND {waits} LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED);
 
 -- write cancel: cancel a waiting item; request the cancellation of a running item, or of one with an unknown effect
-UPDATE {table} SET {unwanted} WHERE {id} = :id AND ({is_ready}{or_is_asked});
+UPDATE {table} SET {unwanted} WHERE {id} = :id AND ({is_waiting}{or_is_asked});
 
 -- write revive: make a dead item ready, with its attempts and crashes reset
 UPDATE {table} SET {state} = {revived}, {attempts} = 0, {crashes} = 0, {error} = NULL, {finished_at} = NULL,
@@ -186,8 +186,12 @@ SELECT * FROM {table} WHERE {id} = :id;
 SELECT {shown_state} AS state, count(*) AS items FROM {table} WHERE {of_queue} GROUP BY 1;
 
 -- read depth: how many items are waiting, due, running and dead, each counted in its own index
-SELECT (SELECT count(*) FROM {table} WHERE {is_ready}{in_queue}) AS ready,
-       (SELECT count(*) FROM {table} WHERE {is_ready}{in_queue} AND {available_at} <= coalesce(:now, {clock})) AS due,
+SELECT (SELECT count(*) FROM {table} WHERE {is_ready}{in_queue}) + (SELECT count(*) FROM {table} WHERE {is_unfiled}{in_queue})
+           + (SELECT count(*) FROM {table} WHERE {is_in_line}{in_queue}) AS ready,
+       (SELECT count(*) FROM {table} WHERE {is_ready}{in_queue} AND {available_at} <= coalesce(:now, {clock}))
+           + (SELECT count(*) FROM {table} WHERE {is_unfiled}{in_queue} AND {available_at} <= coalesce(:now, {clock}))
+           + (SELECT count(*) FROM {table} WHERE {is_in_line}{in_queue}) AS due,
+       (SELECT count(*) FROM {table} WHERE {is_in_line}{in_queue}) AS limited,
        (SELECT count(*) FROM {table} WHERE {lease_until} IS NOT NULL{in_queue}) AS running,
        (SELECT count(*) FROM {table} WHERE {is_dead}) AS dead,
        coalesce(:now, {clock}) AS "now [TIMESTAMPTZ]";
@@ -220,6 +224,10 @@ FROM (
     UNION ALL
     SELECT count(*), min({available_at}) FROM {table} INDEXED BY {ready_index}
     WHERE {is_ready}{in_queue} AND {priority} {further} ({last_level}) AND {available_at} <= (SELECT coalesce(:now, now()))
+    UNION ALL
+    -- An item in line waits for a limit, not for a worker, so it is not counted.
+    SELECT count(*), min({available_at}) FROM {table}
+    WHERE {is_unfiled}{in_queue} AND {available_at} <= (SELECT coalesce(:now, now()))
 ) AS due;
 
 -- read pulse on postgres: figures for the health check: due, stuck, running and dead items, and whether the queue is paused
@@ -235,6 +243,10 @@ due AS (
             SELECT count(*) AS items, min({available_at}) AS oldest FROM {table}
             WHERE {is_ready}{in_queue} AND {priority} {further} last.value
               AND {available_at} <= coalesce(:now, statement_timestamp())) AS rest
+        UNION ALL
+        -- An item in line waits for a limit, not for a worker, so it is not counted.
+        SELECT count(*), min({available_at}) FROM {table}
+        WHERE {is_unfiled}{in_queue} AND {available_at} <= coalesce(:now, statement_timestamp())
     ) AS counted
 )
 SELECT coalesce(:now, statement_timestamp()) AS now, due.items AS due, due.oldest AS oldest_due_at,

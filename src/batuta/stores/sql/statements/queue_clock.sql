@@ -7,7 +7,7 @@ INSERT INTO clock_marks (queue_table, seen_at) VALUES ('{table}', :now) ON CONFL
 -- write move_waiting: subtract a clock step from the waits; an item without a delay becomes due
 UPDATE {table} SET {available_at} = CASE
     WHEN {fence} = 0 AND {available_at} <= {created_at} THEN min(:now, {available_at} - :step) ELSE {available_at} - :step END
-WHERE {is_ready} AND {available_at} > :now AND typeof({available_at}) = 'integer'
+WHERE {is_waiting} AND {available_at} > :now AND typeof({available_at}) = 'integer'
   AND (({available_at} <= :seen AND ({fence} > 0 OR {all_waits_are_delays} OR {created_at} > :now))
        OR ({fence} > 0 AND {started_after_now})
        OR ({fence} = 0 AND {created_at} > :now AND ({all_waits_are_delays} OR {available_at} <= {created_at})));

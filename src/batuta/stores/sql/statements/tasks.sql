@@ -15,28 +15,30 @@ FROM tasks WHERE id = :id;
 
 -- read unserved on sqlite: waiting tasks of queues that are not in ``served``; jumps from queue to queue in the index
 WITH RECURSIVE queues(value) AS (
-    SELECT (SELECT min(queue) FROM tasks INDEXED BY tasks_ready WHERE status = 'queued' AND lease_until IS NULL)
+    SELECT (SELECT min(queue) FROM tasks INDEXED BY tasks_ready
+            WHERE status = 'queued' AND lease_until IS NULL AND limit_key IS NULL)
     UNION ALL
     SELECT (SELECT min(queue) FROM tasks INDEXED BY tasks_ready
-            WHERE status = 'queued' AND lease_until IS NULL AND queue > queues.value)
+            WHERE status = 'queued' AND lease_until IS NULL AND limit_key IS NULL AND queue > queues.value)
     FROM queues WHERE value IS NOT NULL
 )
 SELECT task.queue AS queue, task.name AS name, count(*) AS items, min(task.available_at) AS "oldest [TIMESTAMPTZ]"
 FROM queues CROSS JOIN tasks AS task INDEXED BY tasks_ready
 WHERE queues.value NOT IN (SELECT value FROM json_each(:served))
-  AND task.queue = queues.value AND task.status = 'queued' AND task.lease_until IS NULL
+  AND task.queue = queues.value AND task.status = 'queued' AND task.lease_until IS NULL AND task.limit_key IS NULL
 GROUP BY task.queue, task.name ORDER BY task.queue, task.name;
 
 -- read unserved on postgres: waiting tasks of queues that are not in ``served``; jumps from queue to queue in the index
 WITH RECURSIVE queues(value) AS (
-    SELECT (SELECT min(queue) FROM tasks WHERE status = 'queued' AND lease_until IS NULL)
+    SELECT (SELECT min(queue) FROM tasks WHERE status = 'queued' AND lease_until IS NULL AND limit_key IS NULL)
     UNION ALL
-    SELECT (SELECT min(queue) FROM tasks WHERE status = 'queued' AND lease_until IS NULL AND queue > queues.value)
+    SELECT (SELECT min(queue) FROM tasks
+            WHERE status = 'queued' AND lease_until IS NULL AND limit_key IS NULL AND queue > queues.value)
     FROM queues WHERE value IS NOT NULL
 )
 SELECT queues.value AS queue, waiting.name, waiting.items, waiting.oldest FROM queues CROSS JOIN LATERAL (
     SELECT name, count(*) AS items, min(available_at) AS oldest FROM tasks
-    WHERE queue = queues.value AND status = 'queued' AND lease_until IS NULL GROUP BY name
+    WHERE queue = queues.value AND status = 'queued' AND lease_until IS NULL AND limit_key IS NULL GROUP BY name
 ) AS waiting
 WHERE queues.value IS NOT NULL AND queues.value NOT IN (SELECT jsonb_array_elements_text(:served))
 ORDER BY queues.value, waiting.name;
@@ -44,11 +46,13 @@ ORDER BY queues.value, waiting.name;
 -- write rehome on sqlite: move a bounded number of waiting tasks to the queue that serves them
 UPDATE tasks SET queue = :target
 WHERE id IN (SELECT id FROM tasks INDEXED BY tasks_ready
-             WHERE status = 'queued' AND lease_until IS NULL AND queue = :source AND name = :name LIMIT :limit);
+             WHERE status = 'queued' AND lease_until IS NULL AND limit_key IS NULL AND queue = :source AND name = :name
+             LIMIT :limit);
 
 -- write rehome on postgres: move a bounded number of waiting tasks to the queue that serves them
 UPDATE tasks SET queue = :target
-WHERE id IN (SELECT id FROM tasks WHERE status = 'queued' AND lease_until IS NULL AND queue = :source AND name = :name
+WHERE id IN (SELECT id FROM tasks
+             WHERE status = 'queued' AND lease_until IS NULL AND limit_key IS NULL AND queue = :source AND name = :name
              LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED);
 
 -- write report: store progress, unless another worker holds the lease
@@ -95,3 +99,40 @@ SELECT * FROM tasks WHERE tags IS NOT NULL AND tags @> :tag AND queue = :queue O
 -- read keyed: the newest tasks of a queue with a key
 SELECT * FROM tasks WHERE unique_key = :key AND unique_key IS NOT NULL AND queue = :queue
 ORDER BY created_at DESC, id DESC LIMIT :limit;
+
+-- write unlabel on sqlite: return a bounded number of waiting items to the plain claim, if their task has no limits any more
+UPDATE tasks SET limit_key = NULL, in_line = FALSE WHERE id IN (
+    WITH RECURSIVE names(value) AS (
+        SELECT (SELECT min(name) FROM tasks WHERE status = 'queued' AND lease_until IS NULL AND limit_key IS NOT NULL AND NOT in_line)
+        UNION ALL
+        SELECT (SELECT min(name) FROM tasks WHERE status = 'queued' AND lease_until IS NULL AND limit_key IS NOT NULL AND NOT in_line
+                AND name > names.value) FROM names WHERE value IS NOT NULL
+    ), lines(value) AS (
+        SELECT (SELECT min(name) FROM task_lines) UNION ALL
+        SELECT (SELECT min(name) FROM task_lines WHERE name > lines.value) FROM lines WHERE value IS NOT NULL
+    )
+    SELECT id FROM (SELECT value FROM names UNION SELECT value FROM lines) AS found CROSS JOIN tasks ON name = found.value
+    WHERE found.value NOT IN (SELECT value FROM json_each(:limited))
+      AND status = 'queued' AND lease_until IS NULL AND limit_key IS NOT NULL LIMIT :limit);
+
+-- write unlabel on postgres: return a bounded number of waiting items to the plain claim, if their task has no limits any more
+WITH RECURSIVE names(value) AS (
+    SELECT (SELECT min(name) FROM tasks WHERE status = 'queued' AND lease_until IS NULL AND limit_key IS NOT NULL AND NOT in_line)
+    UNION ALL
+    SELECT (SELECT min(name) FROM tasks WHERE status = 'queued' AND lease_until IS NULL AND limit_key IS NOT NULL AND NOT in_line
+            AND name > names.value) FROM names WHERE value IS NOT NULL
+), lines(value) AS (
+    SELECT (SELECT min(name) FROM task_lines) UNION ALL
+    SELECT (SELECT min(name) FROM task_lines WHERE name > lines.value) FROM lines WHERE value IS NOT NULL
+)
+UPDATE tasks SET limit_key = NULL, in_line = FALSE WHERE id IN (
+    SELECT id FROM tasks WHERE status = 'queued' AND lease_until IS NULL AND limit_key IS NOT NULL AND name IN (
+        SELECT value FROM names WHERE value NOT IN (SELECT jsonb_array_elements_text(:limited))
+        UNION SELECT value FROM lines WHERE value NOT IN (SELECT jsonb_array_elements_text(:limited)))
+    LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED);
+
+-- write close_unused_lines on sqlite: delete the lines of tasks without limits
+DELETE FROM task_lines WHERE name NOT IN (SELECT value FROM json_each(:limited));
+
+-- write close_unused_lines on postgres: delete the lines of tasks without limits
+DELETE FROM task_lines WHERE name NOT IN (SELECT jsonb_array_elements_text(:limited));

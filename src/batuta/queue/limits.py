@@ -1,0 +1,208 @@
+"""Limits of tasks: how many items of a task, or of one key of a task, run at once and start in a period.
+
+The *line* of a key holds the due items of one key of a limited task. A claim asks how much room the task and each of its
+lines have, and shares its places between the lines: one item of each line in turn. The store counts; the functions of
+this module decide.
+"""
+
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from typing import NamedTuple
+
+from batuta.kernel.errors import require
+from batuta.kernel.json import Json, dumps
+from batuta.kernel.reasons import Reason, define
+from batuta.kernel.suggestions import nearest, unknown
+
+UNITS = {
+    "second": timedelta(seconds=1),
+    "minute": timedelta(minutes=1),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+}
+# Each start is stored until its window has passed, so a window has a bounded number of starts.
+MOST_STARTS = 10_000
+# The line of items without a key. Only the limits of the task apply to it.
+NO_KEY = ""
+_RATE = re.compile(r"(\d{1,9})\s*/\s*(\S+)\Z")
+
+TASK_CONCURRENCY = define("limit_task_concurrency", "limit of task {task}: at most {most} run at once")
+TASK_RATE = define("limit_task_rate", "limit of task {task}: at most {most} start in {per}")
+KEY_CONCURRENCY = define(
+    "limit_key_concurrency", "limit of task {task}: at most {most} with the same value of {by} run at once"
+)
+KEY_RATE = define("limit_key_rate", "limit of task {task}: at most {most} with the same value of {by} start in {per}")
+
+
+class Rate(NamedTuple):
+    most: int
+    per: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Limits that hold over all processes. ``concurrency`` items run at once. ``rate`` items start in any period, for
+    example ``"100/minute"``; a retry is a start.
+
+    In ``per_key``, ``by`` is the parameter of the task whose value is the key. Each key has these limits.
+    """
+
+    concurrency: int | None = None
+    rate: str | None = None
+    by: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.concurrency is not None:
+            is_count = isinstance(self.concurrency, int) and self.concurrency >= 1
+            why = Reason("concurrency_least", "give a number of at least 1; to stop everything, pause the queue")
+            require("concurrency", str(self.concurrency), is_count, why)
+        if self.rate is not None:
+            parse_rate(self.rate)
+
+    @property
+    def window(self) -> Rate | None:
+        return None if self.rate is None else parse_rate(self.rate)
+
+
+def parse_rate(text: str) -> Rate:
+    """Return the rate of a text such as ``"100/minute"``. The units are second, minute, hour and day."""
+    found = _RATE.match(text) if isinstance(text, str) else None
+    form = Reason("rate_form", 'write a number and a unit, for example "100/minute"')
+    require("rate", str(text), found, form)
+    assert found is not None
+    most, unit = int(found[1]), found[2]
+    if unit not in UNITS:
+        near = nearest(unit, UNITS)
+        is_near = near is not None
+        why = Reason("rate_unit_near", 'write "{most}/{near}"', most=most, near=near) if is_near else form
+        require("rate", text, False, why)
+    require(
+        "rate", text, most >= 1, Reason("rate_least", "it must allow at least one; to stop everything, pause the queue")
+    )
+    many = Reason("rate_most", "it allows more than {most} in its period; use a shorter period", most=MOST_STARTS)
+    require("rate", text, most <= MOST_STARTS, many)
+    return Rate(most, UNITS[unit])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskLimits:
+    """The limits of one task. ``position`` is the place of the parameter ``each.by`` among the positional arguments;
+    None: it is given by name only. ``default`` is its default value.
+    """
+
+    task: str
+    whole: Limits
+    each: Limits | None = None
+    position: int | None = None
+    default: Json = None
+
+    def key_of(self, arguments: Sequence[Json], named: Mapping[str, Json]) -> str:
+        """Return the key of a call: a digest, so that no personal data is copied. ``None`` has no limits of its own."""
+        if self.each is None or self.each.by is None:
+            return NO_KEY
+        if self.each.by in named:
+            value = named[self.each.by]
+        elif self.position is not None and self.position < len(arguments):
+            value = arguments[self.position]
+        else:
+            value = self.default
+        return NO_KEY if value is None else blake2b(dumps(value).encode(), digest_size=16).hexdigest()
+
+    def at_once(self, key: str) -> int | None:
+        return None if self.each is None or key == NO_KEY else self.each.concurrency
+
+    def window(self, key: str) -> Rate | None:
+        return None if self.each is None or key == NO_KEY else self.each.window
+
+
+def limits_of(
+    task: str, parameters: Sequence[inspect.Parameter], whole: Limits, per_key: Limits | None
+) -> TaskLimits | None:
+    """Return the limits of a task, or None if it has none. ``parameters`` are those that a caller fills."""
+    if per_key is None:
+        return None if whole == Limits() else TaskLimits(task=task, whole=whole)
+    require("per_key", task, per_key.by is not None, Reason("limit_by", "name the parameter: Limits(by=…)"))
+    is_limit = per_key.concurrency is not None or per_key.rate is not None
+    require("per_key", task, is_limit, Reason("limit_nothing", "give Limits a concurrency or a rate"))
+    names = [each.name for each in parameters]
+    if per_key.by not in names:
+        raise unknown(f"parameter of task {task}", str(per_key.by), names)
+    found = parameters[names.index(per_key.by)]
+    is_named = found.kind is inspect.Parameter.KEYWORD_ONLY
+    default = None if found.default is inspect.Parameter.empty else found.default
+    position = None if is_named else names.index(per_key.by)
+    return TaskLimits(task=task, whole=whole, each=per_key, position=position, default=default)
+
+
+class Use(NamedTuple):
+    """What counts against a limit: the running items, the starts in the window, and the first of these starts."""
+
+    running: int = 0
+    started: int = 0
+    first_start: datetime | None = None
+
+
+class Room(NamedTuple):
+    """How many items may start. With none, ``until`` is the instant at which the rate allows another one; None means that
+    a running item must end first.
+    """
+
+    free: int
+    is_rate: bool = False
+    until: datetime | None = None
+
+
+def room(concurrency: int | None, window: Rate | None, use: Use, most: int) -> Room:
+    """Return the room for at most ``most`` items. A full rate counts before a full concurrency, because its end is known."""
+    if window is not None and use.started >= window.most:
+        return Room(0, is_rate=True, until=None if use.first_start is None else use.first_start + window.per)
+    free = most if concurrency is None else min(most, concurrency - use.running)
+    free = free if window is None else min(free, window.most - use.started)
+    return Room(max(0, free))
+
+
+class Line(NamedTuple):
+    """The due items of a key: their number (at most the places of the claim) and what counts against the key's limits."""
+
+    key: str
+    waiting: int
+    use: Use = Use()
+
+
+def share(places: int, lines: Mapping[str, int]) -> dict[str, int]:
+    """Return how many items each line gets, one item of each line in turn. ``lines`` are the most that each can take,
+    the line that waited longest first.
+    """
+    given = dict.fromkeys(lines, 0)
+    left = min(places, sum(lines.values()))
+    while left > 0:
+        for key, most in lines.items():
+            if given[key] < most and left > 0:
+                given[key] += 1
+                left -= 1
+    return {key: count for key, count in given.items() if count}
+
+
+def why_task_waits(limits: TaskLimits, use: Use) -> Reason | None:
+    """Return why no item of the task may start now, or None if one may."""
+    found = room(limits.whole.concurrency, limits.whole.window, use, 1)
+    if found.free:
+        return None
+    if found.is_rate and (window := limits.whole.window) is not None:
+        return TASK_RATE(task=limits.task, most=window.most, per=window.per)
+    return TASK_CONCURRENCY(task=limits.task, most=limits.whole.concurrency)
+
+
+def why_line_waits(limits: TaskLimits, key: str, use: Use) -> Reason | None:
+    """Return why no item of the key may start now, or None if one may."""
+    window = limits.window(key)
+    found = room(limits.at_once(key), window, use, 1)
+    if found.free or limits.each is None:
+        return None
+    if found.is_rate and window is not None:
+        return KEY_RATE(task=limits.task, by=limits.each.by, most=window.most, per=window.per)
+    return KEY_CONCURRENCY(task=limits.task, by=limits.each.by, most=limits.at_once(key))
