@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from batuta import Batuta, Done
+from batuta import Batuta, Done, Limits
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.events import ItemLost
 from batuta.kernel.leases import LeaseHolder
@@ -67,6 +67,7 @@ class Plan:
     looks_every: float = 5.0
     drain: float = 5.0
     has_line: bool = False
+    has_limits: bool = False
     queues: tuple[str, ...] = ("default",)
     effect_limit: float = 3.0  # the time limit of a task whose effect never returns
     sink: int = 0  # the port of an endpoint that logs its calls
@@ -124,6 +125,8 @@ def build(plan: Plan, stop: asyncio.Event | None = None) -> Batuta:
         add_every_way(work, plan, stop or asyncio.Event())
     if plan.has_line:
         add_line(work, plan)
+    if plan.has_limits:
+        add_limited(work, plan)
     return work
 
 
@@ -199,6 +202,25 @@ def add_lease_tasks(work: Batuta, plan: Plan) -> None:
             await asyncio.Event().wait()
 
         return Done(effect=hang)
+
+
+def add_limited(work: Batuta, plan: Plan) -> None:
+    row = query_of("row", "SELECT started_at FROM tasks WHERE id = :id", writes=False)
+    started = in_dialect(row, work.database.dialect)
+
+    @work.task(retry=[0.05], concurrency=4, rate="10/second", per_key=Limits(by="quem", concurrency=1, rate="3/second"))
+    async def limitada(ctx: TaskContext, quem: str, seconds: float) -> Done | Failed:
+        """Note the key, the process, the instant of the claim, and when the handler begins and ends on the machine's clock."""
+        begins = time.monotonic()
+        found = await work.database.one(started, id=ctx.id)
+        assert found is not None
+        words = (quem, str(os.getpid()), ctx.id, str(ctx.attempt), found["started_at"].isoformat(), str(begins))
+        note(plan, "begin", *words)
+        await asyncio.sleep(seconds)
+        note(plan, "end", ctx.id, str(ctx.attempt), str(os.getpid()), str(time.monotonic()))
+        if ctx.attempt == 1 and int(ctx.id[-1], 16) < 3:
+            return Failed("once more")  # a retry is a start
+        return Done(effect=partial(write_effect, work.database, ctx.id, "task"))
 
 
 def add_jobs(work: Batuta, plan: Plan) -> None:

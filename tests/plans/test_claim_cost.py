@@ -68,8 +68,8 @@ async def counted(database_url: str, events: EventRecorder, monkeypatch: pytest.
 async def test_thirty_thousand_priorities_cost_about_as_much_as_one(counted: Database, due: str) -> None:
     alone = await _costs(counted, "0", due)
     many = await _costs(counted, "i", due)
-    # Allowed extra: a hundred sorted due items (on SQLite fifty steps each), and twelve jumps of two or three pages.
-    allowed = 6_000 if counted.dialect == "sqlite" else 250
+    # Allowed extra: a hundred sorted due items (on SQLite fifty-five steps each), and twelve jumps of two or three pages.
+    allowed = 6_500 if counted.dialect == "sqlite" else 250
     dearer = {name: (cost, alone[name]) for name, cost in many.items() if cost > alone[name] + allowed}
     assert not dearer, f"costs above those with one priority, as (cost, cost with one): {dearer}"
 
