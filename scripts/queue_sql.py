@@ -11,8 +11,9 @@ from typing import Any
 from batuta.stores.sql.database import DIALECTS, Dialect, Query
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queue.clock import ClockQueries
+from batuta.stores.sql.queue.limits import LimitQueries
 from batuta.stores.sql.queue.statements import (
-    clock_queries,
+    more_queries,
     postgres_claim_queries,
     queue_queries,
     sqlite_claim_queries,
@@ -67,15 +68,17 @@ def _section(dialect: Dialect) -> Iterator[str]:
 def queries(dialect: Dialect) -> Iterator[Query]:
     turns: Any = postgres_claim_queries(TASKS) if dialect == "postgres" else sqlite_claim_queries(TASKS, GIVEN)
     all_statements = [turns, queue_queries(TASKS, dialect, OWN, SHARED)]
-    all_statements += [clock_queries(TASKS, ClockQueries)] if dialect == "sqlite" else []
+    all_statements += [more_queries("queue_limits.sql", TASKS, dialect, LimitQueries)]
+    if dialect == "sqlite":
+        all_statements += [more_queries("queue_clock.sql", TASKS, dialect, ClockQueries, both=False)]
     for statements in all_statements:
         yield from (getattr(statements, field.name) for field in fields(statements))
 
 
 def _explanations(dialect: Dialect) -> Iterator[tuple[str, str]]:
     """Yield the name and description of each statement. Statements that need groups are omitted."""
-    for file in (STATEMENTS / "queue.sql", STATEMENTS / f"queue_on_{dialect}.sql", STATEMENTS / "queue_clock.sql"):
-        text = file.read_text(encoding="utf-8")
+    for file in ("queue.sql", f"queue_on_{dialect}.sql", "queue_limits.sql", "queue_clock.sql"):
+        text = (STATEMENTS / file).read_text(encoding="utf-8")
         headers = list(_HEADER.finditer(text))
         ends = [header.start() for header in headers[1:]] + [len(text)]
         for header, end in zip(headers, ends, strict=True):

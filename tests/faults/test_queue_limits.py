@@ -50,7 +50,9 @@ async def _storm(url: str, folder: Path) -> None:
         assert _most_in_a_second(run.claimed_at for run in runs) <= 10
         in_a_second = {key: _most_in_a_second(run.claimed_at for run in some) for key, some in _by_key(runs).items()}
         assert max(in_a_second.values()) <= 3, in_a_second
-        figures.record_bare(len(ids), f"{len(runs)} starts; at most {_most_at_once(runs)} of 4 ran at once; limits over 0")
+        figures.record_bare(
+            len(ids), f"{len(runs)} starts; at most {_most_at_once(runs)} of 4 ran at once; limits over 0"
+        )
 
 
 async def _died_often(running: QueueWorkers) -> bool:

@@ -10,6 +10,7 @@ from batuta import (
     Failed,
     Handle,
     Idle,
+    Limits,
     Outcome,
     Partial,
     Run,
@@ -69,6 +70,8 @@ def double(n: int) -> int:
 
 
 at_noon: Task[[int], int] = double
+@work.task(concurrency=5, rate="100/minute", per_key=Limits(by="to", concurrency=1, rate="3/hour"))
+async def limited(context: TaskContext, to: str) -> None: ...
 
 
 @work.loop(every=2, stuck_after=60, longest_call=10, max_failures=3, max_restarts=3)

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from batuta import Admit  # E: attr-defined
-from batuta import Batuta, Done, Failed, Run, TaskContext
+from batuta import Batuta, Done, Failed, Limits, Run, TaskContext
 from batuta.guards import Limit
 from batuta.jobs import JobCall
 from batuta.queues import Lease, NewItem, QueueTable
@@ -46,6 +46,18 @@ async def retries(context: TaskContext) -> None: ...
 
 @work.task(retry="often")  # E: arg-type
 async def often(context: TaskContext) -> None: ...
+
+
+@work.task(rate=100)  # E: arg-type
+async def rate(context: TaskContext) -> None: ...
+
+
+@work.task(per_key="to")  # E: arg-type
+async def per_key(context: TaskContext, to: str) -> None: ...
+
+
+Limits(by="to", concurrency="one")  # E: arg-type
+Limits("to")  # E: call-arg
 
 
 @work.task  # E: arg-type

@@ -1,6 +1,6 @@
 """The commands ``batuta queue list | show | cancel | retry | discard | rehome | unstick``."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -181,7 +181,8 @@ async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int
         if state not in known:
             raise unknown("state", state, dict.fromkeys(as_typed(state_word(ctx.texts(), each)) for each in known))
         rows = await found.list_items(state, limit, of=None if unserved is None else queue)
-    return state, _describe_rows(ctx, found.table, rows)
+        waits = await found.why_limited(rows)
+    return state, _describe_rows(ctx, found.table, rows, waits)
 
 
 async def _find_items(
@@ -195,7 +196,8 @@ async def _find_items(
         )
     async with ctx.work() as work:
         rows = await work.find_tasks(queue, limit, tag=tag, key=key)
-    return _describe_rows(ctx, found.table, rows)
+        waits = await found.why_limited(rows)
+    return _describe_rows(ctx, found.table, rows, waits)
 
 
 async def _cancel(ctx: CliContext, queue: str, id: str, reason: str) -> bool:
@@ -267,12 +269,13 @@ async def _unstick(ctx: CliContext, queue: str) -> tuple[int, int]:
     return len(rescued), sum(each.state is ItemState.DEAD for each in rescued)
 
 
-def _describe_rows(ctx: CliContext, table: QueueTable, rows: Iterable[Row]) -> list[dict[str, Any]]:
+def _describe_rows(
+    ctx: CliContext, table: QueueTable, rows: Iterable[Row], waits: Mapping[str, Reason]
+) -> list[dict[str, Any]]:
+    """Describe items. ``waits`` are the limits that items wait for, by id."""
     columns = _columns_of(table)
-    return [
-        _describe_item(ctx, {name: row[column] for name, column in columns.items() if column in row.keys()})  # noqa: SIM118
-        for row in rows
-    ]
+    shown = [{name: row[column] for name, column in columns.items() if column in row.keys()} for row in rows]  # noqa: SIM118
+    return [_describe_item(ctx, each, waits.get(str(each["id"]))) for each in shown]
 
 
 def _columns_of(table: QueueTable) -> dict[str, str]:
@@ -295,10 +298,14 @@ def _columns_of(table: QueueTable) -> dict[str, str]:
     return {name: column for name, column in named.items() if column is not None}
 
 
-def _describe_item(ctx: CliContext, item: dict[str, Any]) -> dict[str, Any]:
+def _describe_item(ctx: CliContext, item: dict[str, Any], waits_for: Reason | None) -> dict[str, Any]:
+    """Describe an item. ``waits_for`` is the limit it waits for, if any."""
     error = decode(item.get("error"))
     shown = {name: ctx.iso(value) if isinstance(value, datetime) else value for name, value in item.items()}
-    return {**shown, "error": error and ctx.texts().reason(error), **reasons.describe_reason(error, "error")}
+    shown |= {"error": error and ctx.texts().reason(error), **reasons.describe_reason(error, "error")}
+    if waits_for is not None:
+        shown |= {"waits_for": ctx.texts().reason(waits_for), **reasons.describe_reason(waits_for, "waits_for")}
+    return shown
 
 
 def _queues_table(ctx: CliContext, found: list[dict[str, Any]], unserved: list[dict[str, Any]]) -> Table:
@@ -325,6 +332,6 @@ def _items_table(ctx: CliContext, items: list[dict[str, Any]], *, with_state: bo
     for item in items:
         when = ctx.moment(item.get("finished_at") or item.get("available_at"))
         word = (state_word(ctx.texts(), item["status"]),) if with_state else ()
-        attempts, error = str(item.get("attempts", "")), item.get("error") or ""
+        attempts, error = str(item.get("attempts", "")), item.get("waits_for") or item.get("error") or ""
         table.add_row(item["id"], str(item.get("name", "")), *word, attempts, when, error)
     return table

@@ -240,13 +240,7 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
 
     def _tasks_in_sql(self) -> SqlTasks:
         return SqlTasks(
-            self.database,
-            self.ids,
-            self.clock,
-            self.wakeups.wake_here,
-            own_time=self._own_time,
-            liveness=self.liveness,
-            registry=self.task_registry,
+            self.database, self.ids, self.clock, self.wakeups.wake_here, own_time=self._own_time, liveness=self.liveness
         )
 
     @property

@@ -13,7 +13,7 @@ from batuta.queue.outcome import RetryPolicy
 from batuta.receive.endpoints import DEFAULT_TIMEOUT
 from batuta.stores.sql.database import Row, Transaction
 from batuta.stores.sql.queue.tasks import SqlTasks
-from batuta.tasks.registry import TaskRegistry, retry_policy
+from batuta.tasks.registry import retry_policy
 from batuta.tasks.service import TaskService
 from batuta.tasks.task import DEFAULT_QUEUE, CallableTask, Task, TaskDecorator, TaskFunction, TaskRunner
 
@@ -27,9 +27,9 @@ class TaskDeclarations:
     closers: list[Callable[[], Awaitable[None]]]
 
     def _use_task_store(self, store: SqlTasks, max_payload: int) -> None:
-        """Create the registry and the service of tasks. ``max_payload`` is the maximum bytes of JSON per call."""
+        """Use the registry of the store, and create the service of tasks. ``max_payload`` is the maximum bytes of JSON per call."""
         self._task_store = store
-        self.task_registry = TaskRegistry()
+        self.task_registry = store.registry
         self.tasks = TaskService[Transaction](self.task_registry, store, max_payload)
         self.enqueue, self.enqueue_many = self.tasks.enqueue, self.tasks.enqueue_many
         self.status, self.handle = self.tasks.status, self.tasks.handle

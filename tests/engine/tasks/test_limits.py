@@ -178,10 +178,10 @@ async def test_a_delayed_item_starts_at_its_time_and_urgent_items_of_a_key_first
     assert [first(lease) for lease in await queue.claim(ended=running)] == ["second"]
 
 
-async def test_a_paused_queue_starts_no_limited_item(work: Batuta) -> None:
+async def test_a_paused_queue_starts_no_limited_item(work: Batuta, clock: FakeClock) -> None:
     send_task(work, concurrency=1)
     await send_all(work, "a")
-    await work.switches.set("pause.queue.default", True, by="test", reason="test", now=work.now())
+    await work.switches.set("pause.queue.default", True, by="test", reason="test", now=clock.now())
     assert await Queue(work).claim() == []
 
 
@@ -260,3 +260,17 @@ async def test_limits_are_refused_if_another_backend_runs_the_tasks(work: Batuta
     send_task(work, concurrency=1)
     with pytest.raises(InvalidName, match="TASKS_BACKEND=sql"):
         work.relay_tasks(runner)
+
+
+async def test_a_waiting_item_names_the_limit_it_waits_for(work: Batuta) -> None:
+    send_task(work, concurrency=2, per_key=Limits(by="to", concurrency=1))
+    await send_all(work, "a", "a")
+    queue = Queue(work)
+    (running,) = await queue.claim()
+    waiting = await queue.store.list_items("ready", 10)
+    assert [why.code for why in (await queue.store.why_limited(waiting)).values()] == ["limit_key_concurrency"]
+    await send_all(work, "b", "c")
+    assert [first(lease) for lease in await queue.claim()] == ["b"]
+    waiting = await queue.store.list_items("ready", 10)
+    assert {why.code for why in (await queue.store.why_limited(waiting)).values()} == {"limit_task_concurrency"}
+    assert await queue.store.why_limited([dict(await queue.store.item(running.id) or {})]) == {}

@@ -21,7 +21,7 @@ from batuta.kernel.reasons import Reason
 from batuta.queue.item import Lease, QueueTable
 from batuta.queue.limits import NO_KEY, TaskLimits, Use, room, share, why_line_waits, why_task_waits
 from batuta.queue.store import Endings
-from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction
+from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row, Transaction
 from batuta.stores.sql.queue.claim import Asked, PostgresClaims, SqliteClaims, lease_of
 from batuta.stores.sql.queue.statements import more_queries
 
@@ -42,8 +42,8 @@ class LimitQueries:
     open_lines: Query
     file: Query
     lines: Query
-    pick: Query
-    take: Query
+    pick_in_line: Query
+    take_in_line: Query
     count_starts: Query
     move_lines: Query
     close_lines: Query
@@ -71,7 +71,7 @@ class LimitedClaims:
         self._claims = claims
         self._ids = ids
         self._clock = clock
-        dialect = "postgres" if isinstance(claims, PostgresClaims) else "sqlite"
+        dialect: Dialect = "postgres" if isinstance(claims, PostgresClaims) else "sqlite"
         self._uses_own_clock = own_time or dialect == "sqlite"
         self._queries = more_queries("queue_limits.sql", table, dialect, LimitQueries)
         self._full_until: dict[str, datetime] = {}  # tasks with a full rate
@@ -156,7 +156,7 @@ class LimitedClaims:
     async def _read_lines(
         self, transaction: Transaction, limits: TaskLimits, now: datetime, limit: int
     ) -> Sequence[Row]:
-        whole, each = limits.whole.window, limits.each and limits.each.window
+        whole, each = limits.whole.window, None if limits.each is None else limits.each.window
         return await transaction.all(
             self._queries.lines,
             task=limits.task,
@@ -172,18 +172,18 @@ class LimitedClaims:
         self, transaction: Transaction, task: str, shares: Mapping[str, int], asked: Asked
     ) -> tuple[list[Lease], Mapping[str, int]]:
         """Lease the shares. Return the leases, and how many items of each line they are."""
-        values = {name: asked[name] for name in self._queries.take.parameters if name in asked}
+        values = {name: asked[name] for name in self._queries.take_in_line.parameters if name in asked}
         if isinstance(self._claims, SqliteClaims):
             picks = {key: await self._pick(transaction, task, key, count) for key, count in shares.items()}
             picked = [each for some in picks.values() for each in some]
-            leases = await self._claims.take(transaction, picked, values, self._queries.take)
+            leases = await self._claims.take(transaction, picked, values, self._queries.take_in_line)
             return leases, {key: len(some) for key, some in picks.items()}
         given = AsJson([{"key": key, "count": count} for key, count in shares.items()])
-        rows = await transaction.all(self._queries.take, task=task, shares=given, **values)
+        rows = await transaction.all(self._queries.take_in_line, task=task, shares=given, **values)
         return [lease_of(self._table, dict(row)) for row in rows], Counter(str(row["limit_key"]) for row in rows)
 
     async def _pick(self, transaction: Transaction, task: str, key: str, count: int) -> list[int]:
-        row = await transaction.one(self._queries.pick, task=task, key=key, limit=count)
+        row = await transaction.one(self._queries.pick_in_line, task=task, key=key, limit=count)
         return [] if row is None else loads(row["picked"])  # type: ignore[return-value]
 
     async def _count_starts(
@@ -288,7 +288,7 @@ class LimitedClaims:
         limits = self._limits[lease.row["name"]]
         match lease.row.get("args"):
             case [[*arguments], {**named}, *_]:
-                return limits.key_of(arguments, named)
+                return limits.key_of(arguments, named)  # type: ignore[arg-type]
             case _:
                 return NO_KEY
 

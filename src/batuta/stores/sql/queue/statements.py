@@ -245,8 +245,7 @@ def _gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
         "cancel_wish": _qualify(table, dialect, table.cancel_requested) if table.cancel_requested else "FALSE",
     }
     gaps |= _gaps_of_operators(table, dialect, is_waiting)
-    gaps["settle"] = _settle(table, dialect)
-    gaps["settle_unlocked"] = _settle(table, dialect, skips_locked=True)
+    gaps |= {"settle": _settle(table, dialect), "settle_unlocked": _settle(table, dialect, skips_locked=True)}
     index = f" INDEXED BY {gaps['ready_index']}" if dialect == "sqlite" else ""
     gaps |= _level_gaps(table, dialect, gaps, index)
     most = MOST_GROUPS if dialect == "postgres" else None
@@ -340,9 +339,7 @@ def _state_expression(table: QueueTable) -> str:
 
 
 def _priority_order(table: QueueTable) -> list[str]:
-    if table.priority is None:
-        return []
-    return [f"{table.priority} DESC" if table.urgent_is_high else table.priority]
+    return [] if table.priority is None else [f"{table.priority} DESC" if table.urgent_is_high else table.priority]
 
 
 def _assign(values: Mapping[str | None, str]) -> str:

@@ -12,7 +12,7 @@ from batuta.kernel.errors import InvalidName, RowLocked, StatementRefused, Store
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps, loads
 from batuta.kernel.leases import LeaseHolder, Renewed
-from batuta.kernel.reasons import decode, define, encode
+from batuta.kernel.reasons import Reason, decode, define, encode
 from batuta.kernel.storable import mask_text, refuse_too_deep
 from batuta.queue.item import ItemState, Lease, NewItem, QueueTable, pause_of_queue, require_identifier
 from batuta.queue.limits import TaskLimits
@@ -430,6 +430,13 @@ class SqlQueue:
         queue = {"queue": of} if of and self._queue else self._queue
         rows = await self._database.all(self._queries.listed, states=states, limit=limit, **queue)
         return [dict(row) for row in rows]
+
+    async def why_limited(self, items: Sequence[Mapping[str, Any]]) -> Mapping[str, Reason]:
+        """Return which limit each of these rows waits for, by id. Rows that wait for no limit are left out."""
+        if not self.limited:
+            return {}
+        waiting = [each for each in items if each[self.table.state] in self.table.ready]
+        return await self.limited.explain(self._database, waiting)
 
     async def counts(self) -> dict[str, int]:
         return {row["state"]: row["items"] for row in await self._database.all(self._queries.counts, **self._queue)}

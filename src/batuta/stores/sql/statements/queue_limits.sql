@@ -1,4 +1,4 @@
--- Limited items: those of tasks with limits. ``queue/limits.py`` explains lines; decision 70 the protocol.
+-- Limited items: those of tasks with limits. ``queue/limits.py`` explains lines; decision 74 the protocol.
 
 -- read work on sqlite: for each of these tasks, what counts against its limits, and whether a due item or a line may wait
 SELECT task.value ->> 'name' AS name, :now AS "now [TIMESTAMPTZ]",
@@ -41,7 +41,7 @@ SELECT DISTINCT :task, limit_key, :now FROM (
 WHERE TRUE ON CONFLICT DO NOTHING;
 
 -- write open_lines on postgres: unused, because file creates the lines
-SELECT :task::text, :now::timestamptz, :limit::bigint;
+SELECT 1;
 
 -- write file on sqlite: put a bounded number of due items in line; after a move of the task, into its present queue too
 UPDATE tasks SET in_line = TRUE, queue = :queue WHERE rowid IN (
@@ -73,18 +73,18 @@ FROM (SELECT limit_key, next_at, (SELECT count(*) FROM tasks WHERE lease_until I
 WHERE line.running < :at_once OR line.limit_key = ''
 ORDER BY line.next_at, line.limit_key LIMIT :limit;
 
--- read pick on sqlite: the next items of a line
+-- read pick_in_line on sqlite: the next items of a line
 SELECT json_group_array(item) AS picked FROM (
     SELECT rowid AS item FROM tasks INDEXED BY tasks_in_line WHERE {is_in_line} AND name = :task AND limit_key = :key
     ORDER BY priority, available_at, id LIMIT :limit);
 
--- read pick on postgres: unused, because take picks the items
-SELECT :task::text, :key::text, :limit::bigint;
+-- read pick_in_line on postgres: unused, because take_in_line picks the items
+SELECT 1;
 
--- write take on sqlite: lease the picked items
+-- write take_in_line on sqlite: lease the picked items
 UPDATE tasks SET {taken}, in_line = FALSE, lease_until = :now + :lease WHERE rowid IN (SELECT value FROM json_each(:picked));
 
--- write take on postgres: lease the shares of several lines
+-- write take_in_line on postgres: lease the shares of several lines
 WITH picked AS MATERIALIZED (
     SELECT item.id FROM jsonb_to_recordset(:shares) AS share (key text, count bigint) CROSS JOIN LATERAL (
         SELECT id FROM tasks WHERE {is_in_line} AND name = :task AND limit_key = share.key
