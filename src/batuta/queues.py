@@ -5,7 +5,7 @@ from batuta.queue.item import Lease, NewItem, QueueTable
 from batuta.queue.outcome import LONGEST_ERROR, FullJitter, ItemEffect, RetryPolicy, Waits, Writes, after_seconds
 from batuta.queue.store import Depth
 from batuta.stores.arq import ARQ_RUNNER
-from batuta.stores.sql.queue.statements import index_ddl
+from batuta.stores.sql.queue.indexes import index_ddl
 
 __all__ = [
     "ARQ_RUNNER",

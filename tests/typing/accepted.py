@@ -70,6 +70,8 @@ def double(n: int) -> int:
 
 
 at_noon: Task[[int], int] = double
+
+
 @work.task(concurrency=5, rate="100/minute", per_key=Limits(by="to", concurrency=1, rate="3/hour"))
 async def limited(context: TaskContext, to: str) -> None: ...
 

@@ -53,8 +53,8 @@ from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.history import SqlReports
 from batuta.stores.sql.migrations import Marker, Migration, Migrator, engine_migrations
 from batuta.stores.sql.queries import query_of
+from batuta.stores.sql.queue.indexes import require_indexes
 from batuta.stores.sql.queue.items import SqlItems
-from batuta.stores.sql.queue.statements import require_indexes
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.queue.tasks import SqlTasks, UnservedItems
 from batuta.stores.sql.rates import SqlRates

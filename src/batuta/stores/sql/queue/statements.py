@@ -1,16 +1,16 @@
 """Builds the SQL of a queue for one table, by filling the table's names into the templates ``statements/queue*.sql``."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from batuta.kernel.errors import MissingIndexes
 from batuta.kernel.reasons import ReasonCode, define, encode, prefix_of
 from batuta.queue.item import QueueTable
 from batuta.queue.outcome import WAITS_ALONE
-from batuta.stores.sql.database import DIALECTS, Database, Dialect, Query
+from batuta.stores.sql.database import DIALECTS, Dialect, Query
 from batuta.stores.sql.migrations import STATEMENTS
-from batuta.stores.sql.queries import SomeQueries, load_text, query_of, read_sql
+from batuta.stores.sql.queries import SomeQueries, load_text, read_sql
+from batuta.stores.sql.queue.indexes import is_one_of, priority_order, ready_condition, unleased_condition
 
 # A claim checks this many priorities one by one. Each check skips any number of items that are not due.
 MOST_LEVELS = 12
@@ -129,52 +129,6 @@ def _pack(column: str, type: str) -> str:
     return f"iif(typeof({column}) = 'blob', hex({column}), {column})"
 
 
-def index_ddl(table: QueueTable) -> dict[str, str]:
-    """Return the indexes that a queue needs on its table: by name, the statement that creates each."""
-    ready = table.ready_index or f"{table.name}_ready"
-    columns = [table.queue, table.group, *_priority_order(table), table.available_at, table.id]
-    names = ", ".join(each for each in columns if each)
-    return {
-        ready: f"CREATE INDEX {ready} ON {table.name} ({names}) WHERE {_ready_condition(table)};",
-        f"{table.name}_leased": f"CREATE INDEX {table.name}_leased ON {table.name} ({table.lease_until}) "
-        f"WHERE {table.lease_until} IS NOT NULL;",
-    }
-
-
-async def require_indexes(database: Database, tables: Iterable[QueueTable]) -> None:
-    """Raise MissingIndexes, which contains the statements to add, if a queue table lacks an index."""
-    wanted = {name: (table.name, ddl) for table in tables for name, ddl in index_ddl(table).items()}
-    if not wanted:
-        return
-    found = {row["name"]: row["table"] for row in await database.all(_INDEXES[database.dialect])}
-    # A table without a single index, not even that of its primary key, does not exist yet.
-    missing = {name: each for name, each in wanted.items() if name not in found and each[0] in found.values()}
-    if missing:
-        lacking = sorted({table for table, _ in missing.values()})
-        raise MissingIndexes(tables=", ".join(lacking), ddl="\n".join(ddl for _, ddl in missing.values()))
-
-
-_INDEXES: Mapping[Dialect, Query] = {
-    "sqlite": query_of(
-        "indexes", "SELECT name, tbl_name AS \"table\" FROM sqlite_master WHERE type = 'index'", writes=False
-    ),
-    "postgres": query_of(
-        "indexes",
-        'SELECT indexname AS name, tablename AS "table" FROM pg_indexes WHERE schemaname = ANY (current_schemas(FALSE))',
-        writes=False,
-    ),
-}
-
-
-def _ready_condition(table: QueueTable) -> str:
-    return _unleased_condition(table) + (f" AND {table.limit_key} IS NULL" if table.limit_key else "")
-
-
-def _unleased_condition(table: QueueTable) -> str:
-    condition = f"{_is_one_of(table.state, table.ready)} AND {table.lease_until} IS NULL"
-    return condition + (f" AND {table.doubt} IS NULL" if table.doubt else "")
-
-
 def required_columns(table: QueueTable) -> tuple[str, ...]:
     known = (table.id, table.fence, table.attempts, table.crashes, table.available_at)
     return (*known, *([table.state] if table.last_stage else ()), *([table.group] if table.group else ()))
@@ -210,7 +164,7 @@ def _duration(microseconds: str, dialect: Dialect) -> str:
 @lru_cache(maxsize=256)
 def _gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
     names = {name: str(getattr(table, name) or "") for name in table.__dataclass_fields__}
-    is_waiting, is_ready = _unleased_condition(table), _ready_condition(table)
+    is_waiting, is_ready = unleased_condition(table), ready_condition(table)
     is_limited = f"{is_waiting} AND {table.limit_key} IS NOT NULL AND"
     in_queue = f" AND {table.queue} = :queue" if table.queue else ""
     gaps = names | {
@@ -227,7 +181,7 @@ def _gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
         "id_type": "uuid",
         "priority": table.priority or "0",
         "group": table.group or "0",
-        "in_group_order": ", ".join([*_priority_order(table), table.available_at, table.id]),
+        "in_group_order": ", ".join([*priority_order(table), table.available_at, table.id]),
         "ready_index": table.ready_index or f"{table.name}_ready",
         "lease_index": f"{table.name}_leased",
         "of_level": f" AND {table.priority} = level.value" if table.priority else "",
@@ -285,12 +239,6 @@ def _level_gaps(table: QueueTable, dialect: Dialect, gaps: dict[str, str], index
     }
 
 
-def _is_one_of(column: str, values: Sequence[str]) -> str:
-    """Return the SQL condition in exactly the form of the table's partial indexes, because only then does the database use them."""
-    quoted = [f"'{value}'" for value in values]
-    return f"{column} = {quoted[0]}" if len(quoted) == 1 else f"{column} IN ({', '.join(quoted)})"
-
-
 def _no_hold_condition(dialect: Dialect) -> str:
     """Return the SQL condition that no pause switch holds the queue. A switch with a value other than true or false
     holds it too.
@@ -336,10 +284,6 @@ def _state_expression(table: QueueTable) -> str:
     if table.running is not None:
         return table.state
     return f"CASE WHEN {table.lease_until} IS NOT NULL THEN '{RUNNING}' ELSE {table.state} END"
-
-
-def _priority_order(table: QueueTable) -> list[str]:
-    return [] if table.priority is None else [f"{table.priority} DESC" if table.urgent_is_high else table.priority]
 
 
 def _assign(values: Mapping[str | None, str]) -> str:
@@ -456,7 +400,7 @@ def _waiting_condition(table: QueueTable) -> str:
     index of ready rows.
     """
     waits = f"{table.lease_until} IS NULL AND {table.finished_at} IS NULL"
-    return waits if table.queue == table.state else f"{waits} AND {_is_one_of(table.state, table.ready)}"
+    return waits if table.queue == table.state else f"{waits} AND {is_one_of(table.state, table.ready)}"
 
 
 def _settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) -> str:
