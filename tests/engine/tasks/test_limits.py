@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from batuta import Batuta, Limits
-from batuta.kernel.errors import InvalidName, UnknownWord
+from batuta import Batuta, Limits, TaskContext
+from batuta.kernel.errors import InvalidName, InvalidTask, UnknownWord
 from batuta.kernel.json import Json
 from batuta.kernel.leases import LeaseHolder
 from batuta.queue.item import ItemState, Lease
@@ -16,7 +16,6 @@ from batuta.queue.outcome import Settlement
 from batuta.stores.sql.queries import query_of
 from batuta.stores.sql.queue.limits import FILED_AT_ONCE
 from batuta.stores.sql.queue.store import SqlQueue
-from batuta.tasks.registry import TaskContext
 from batuta.tasks.service import TaskRehomer
 from batuta.testing import FakeClock
 
@@ -258,7 +257,7 @@ async def test_limits_are_refused_if_another_backend_runs_the_tasks(work: Batuta
     async def runner(task: object, lease: Lease) -> Any: ...
 
     send_task(work, concurrency=1)
-    with pytest.raises(InvalidName, match="TASKS_BACKEND=sql"):
+    with pytest.raises(InvalidTask, match="TASKS_BACKEND=sql"):
         work.relay_tasks(runner)
 
 
