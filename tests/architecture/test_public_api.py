@@ -83,6 +83,7 @@ def test_names_of_a_first_program_are_listed() -> None:
         "Failed",
         "Handle",
         "Idle",
+        "Limits",
         "Outcome",
         "Partial",
         "Run",

@@ -57,7 +57,7 @@ async def per_key(context: TaskContext, to: str) -> None: ...
 
 
 Limits(by="to", concurrency="one")  # E: arg-type
-Limits("to")  # E: call-arg
+Limits(by="to", per=1)  # E: call-arg
 
 
 @work.task  # E: arg-type

@@ -139,7 +139,7 @@ def limits_of(
 
 
 class Use(NamedTuple):
-    """What counts against a limit: the running items, the starts in the window, and the first of these starts."""
+    """The items that count against a limit: the running ones, the starts in the window, and the first of these starts."""
 
     running: int = 0
     started: int = 0

@@ -9,6 +9,7 @@ one transaction. A claim visits only lines that may start an item, however many 
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -259,11 +260,9 @@ class LimitedClaims:
             for lease in self._misplaced
         ]
         kept = [lease for lease in leases if lease not in self._misplaced]
-        try:
+        with suppress(StoreUnavailable):
             await database.run_many(self._queries.label, rows)
             self._misplaced = []
-        except StoreUnavailable:
-            pass
         return kept
 
     async def explain(self, reading: Reading, items: Sequence[Mapping[str, Any]]) -> dict[str, Reason]:
