@@ -196,7 +196,7 @@ async def _find_items(
         )
     async with ctx.work() as work:
         rows = await work.find_tasks(queue, limit, tag=tag, key=key)
-        waits = await found.why_limited(rows)
+        waits = await found.why_limited([dict(row) for row in rows])
     return _describe_rows(ctx, found.table, rows, waits)
 
 
