@@ -2,6 +2,7 @@
 
 from batuta.dispatch.job import Job, JobOptions, Overlap, Target
 from batuta.dispatch.plan import find_holding_switch
+from batuta.dispatch.schedules import TaskSchedule
 from batuta.receive.endpoints import JobCall, JobHandler
 from batuta.runlog.log import Controls
 from batuta.schedule.due import CatchUp
@@ -16,6 +17,7 @@ __all__ = [
     "JobOptions",
     "Overlap",
     "Target",
+    "TaskSchedule",
     "Window",
     "find_holding_switch",
 ]

@@ -18,7 +18,12 @@ def build(plan: dict[str, Any]) -> Batuta:
         options = {name: value for name, value in each.items() if name not in ("name", "schedule", "url", "max_age")}
         max_age = None if each["max_age"] is None else timedelta(seconds=each["max_age"])
         work.http_job(each["name"], each["schedule"], each["url"], max_age=max_age, **options)
+    work.task(name="noted")(noted)
     return work
+
+
+async def noted() -> None:
+    """The task of a schedule in the database."""
 
 
 def __getattr__(name: str) -> object:

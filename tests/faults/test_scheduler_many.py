@@ -4,14 +4,17 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
+from batuta import Batuta
 from batuta.testing import FakeClock
 from batuta.testing.clock import START
 from tests.engine.dispatch.scheduling import House
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.harness import MINUTE, SECOND, Plant, Spec, plant
+from tests.faults.plant import noted
 from tests.faults.simulated import HOUR, RecordingEndpoint, as_registry, decide, declared, fires_of, judged, look
 from tests.judges.evidence import Rules
 
@@ -72,6 +75,31 @@ async def _kill_loop(url: str, folder: Path) -> None:
         (taken,) = await running.ask("SELECT count(*) AS runs FROM job_executions WHERE attempt > 1")
         taken_over = f"{taken['runs']} runs taken over, {running.repeats()} answered again without a second run"
         figures.record(verdict, f"{taken_over}; {running.lateness(await running.log())}")
+
+
+async def test_kills_lose_and_double_no_fire_of_a_schedule_in_the_database(places: Mapping[str, Path]) -> None:
+    await together(*(_kill_schedulers_of_a_row(url, folder) for url, folder in places.items()))
+
+
+async def _kill_schedulers_of_a_row(url: str, folder: Path) -> None:
+    async with plant(folder, url, many(1), rate=40.0, lease=24, drain=600) as running:
+        await running.begin_first()
+        async with Batuta(url, timezone="UTC", clock=running.clock, migrate=False) as work:
+            work.task(name="noted")(noted)
+            await work.schedules.create("each_minute", task="noted", cron="* * * * *", overlap="allow", catch_up="all")
+        await running.begin_more(2)
+        for _ in range(2):
+            await running.passes(2 * MINUTE)
+            running.kill(running.schedulers[0])
+        await running.passes(2 * MINUTE)
+        rows = await running.ask(
+            "SELECT scheduled_for, status FROM job_executions WHERE job_name = 'each_minute' ORDER BY scheduled_for"
+        )
+        (stored,) = await running.ask("SELECT count(*) AS tasks FROM tasks WHERE name = 'noted'")
+    fires = [row["scheduled_for"] for row in rows]
+    assert len(fires) >= 4
+    assert all(later - earlier == MINUTE for earlier, later in pairwise(fires))
+    assert stored["tasks"] == [row["status"] for row in rows].count("success") >= 2
 
 
 async def _near_the_next_minute(running: Plant, chance: random.Random) -> None:

@@ -19,7 +19,7 @@ from typer._click import exceptions
 from typer._click.exceptions import NoArgsIsHelpError
 
 from batuta import __version__
-from batuta.cli import controls, database, doctor, health, jobs, queues, timetable, tokens, up, workers
+from batuta.cli import controls, database, doctor, health, jobs, queues, schedules, timetable, tokens, up, workers
 from batuta.cli.context import DONE, FAILED, INTERRUPTED, REFUSED, CliContext, as_typed, make_cli_context
 from batuta.cli.roles import role_command
 from batuta.config import reason_of
@@ -56,6 +56,15 @@ COMMANDS: Mapping[str, Command] = {
     "circuits": {"": controls.circuits, "reset": controls.reset},
     "limits": controls.limits,
     "schedule": {"": timetable.show, "use": timetable.use, "compare": timetable.compare_profiles},
+    "schedules": {
+        "list": schedules.show,
+        "create": schedules.create,
+        "edit": schedules.edit,
+        "pause": schedules.pause,
+        "resume": schedules.resume,
+        "delete": schedules.delete,
+        "backfill": schedules.backfill,
+    },
     "windows": {"list": timetable.list_windows, "set": timetable.set_window},
     "queue": {
         "list": queues.list_queues,

@@ -87,7 +87,8 @@ def roles_of(work: Batuta, settings: EngineSettings, notifier: Notifier | None =
         Role(
             "scheduler",
             lambda stop: _run_supervised(work, settings, "scheduler", stop, parent),
-            in_up=len(work.registry) > 0,
+            # A program with tasks may have schedules in its database.
+            in_up=len(work.registry) > 0 or any(work.task_registry),
         ),
         Role("worker", lambda stop: _run_supervised(work, settings, "worker", stop, parent)),
     ]

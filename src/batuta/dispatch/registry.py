@@ -105,6 +105,9 @@ class JobRegistry:
         for jobs in self._jobs.values():
             yield from jobs.values()
 
+    def __contains__(self, name: object) -> bool:
+        return any(job.name == name for job in self)
+
     def __len__(self) -> int:
         return sum(len(jobs) for jobs in self._jobs.values())
 

@@ -15,11 +15,13 @@ from batuta.config import ENV_FILE, EngineSettings, environment, find_zone, load
 from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.runner import Lanes
 from batuta.dispatch.scheduler import RUN_LEASE, Scheduler
+from batuta.dispatch.schedules import SCHEDULES_POLICY, ScheduleLoop
 from batuta.engine.extension import Extension
 from batuta.engine.jobs import DEFAULT_SECONDS, JobDeclarations
 from batuta.engine.observability import Observability
 from batuta.engine.queues import QueueDeclarations, Served, queue_loops
 from batuta.engine.running import DEFAULT_ROLES, OnFailure, run_roles
+from batuta.engine.schedules import Schedules
 from batuta.engine.tasks import TaskDeclarations
 from batuta.guard.breaker import CircuitRule
 from batuta.guard.circuits import Circuits
@@ -58,6 +60,7 @@ from batuta.stores.sql.queue.items import SqlItems
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.queue.tasks import SqlTasks, UnservedItems
 from batuta.stores.sql.rates import SqlRates
+from batuta.stores.sql.schedules import SqlSchedules
 from batuta.stores.sql.tokens import SqlTokens
 from batuta.supervise.loop import Loop, LoopFunction, LoopPolicy, loop_of, policy_in_seconds
 from batuta.supervise.retention import PRUNER_POLICY, Pruner, Retention, keep_for
@@ -131,6 +134,17 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
         self.endpoints = JobEndpoints()
         self._calls = SqlJobCalls(self.database, self.now, liveness=self.connections.run_liveness)
         self.receiver = JobReceiver(self._calls, self.clock, self.ids, self.events)
+        self._schedules = SqlSchedules(
+            self.database,
+            self.switches,
+            self.tasks,
+            self.task_registry,
+            self.ids,
+            self.clock,
+            self.events,
+            self.wakeups.wake_here,
+            own_time=self._own_time,
+        )
         self._items = SqlItems(self.database, self.worker_policy.max_result, self.now)
         self.probes: dict[str, Probe] = {"database": Probe(self._database_answers, needed=True)}
         self.observability = self._observability()
@@ -243,6 +257,11 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
             self.database, self.ids, self.clock, self.wakeups.wake_here, own_time=self._own_time, liveness=self.liveness
         )
 
+    @cached_property
+    def schedules(self) -> Schedules:
+        """The schedules that are created while the program runs."""
+        return Schedules(self._schedules, self.task_registry, self.zone, self.registry)
+
     @property
     def unserved(self) -> UnservedItems:
         """The waiting items whose queue or stage does not exist in this release."""
@@ -324,6 +343,7 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
         if role == "scheduler":
             scheduler = self.scheduler()
             yield from scheduler.loops()
+            yield ScheduleLoop(self._schedules, self.clock, self._schedules.wakeup), SCHEDULES_POLICY
             owner, recover = scheduler.lease_holder.owner, [scheduler.reaper.recover]
             yield from crash_loops(self.presence, owner, recover, self.clock, starts_work=True)
         elif role != "api":

@@ -28,7 +28,7 @@ from batuta.web.clients import POLICY, Clients
 from batuta.web.connections import limited_protocol
 from batuta.web.context import ApiState
 from batuta.web.middleware import BodyLimit, RequestAccounting
-from batuta.web.routes import health, incidents, jobs, metrics, openapi, tasks
+from batuta.web.routes import health, incidents, jobs, metrics, openapi, schedules, tasks
 
 # Anybody may ask whether the process is ready, and each look asks the database and services.
 READY_KEPT = timedelta(seconds=2)
@@ -60,7 +60,7 @@ def create_api(
     state = _state(work, settings, registry, looks, service, open_routes)
     state.actions = actions
     work.add_loop(state.clients, POLICY, role="api")
-    own = (health, incidents, jobs, metrics, openapi, tasks)
+    own = (health, incidents, jobs, metrics, openapi, schedules, tasks)
     pages, last_pages = panel.build_routers(prefix, work.extension, actions)
     every = (*(each.router for each in own), pages, health.details, *routers, health.pages, last_pages)
     uploads = {f"{prefix}/acoes/{each.name}": each.largest_body for each in actions.values() if each.largest_body}

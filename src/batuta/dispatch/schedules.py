@@ -1,0 +1,99 @@
+"""Schedules that are created at run time: each fire enqueues a task.
+
+A schedule follows the rules of a job in code (``plan``): catch-up, overlap, jitter, pauses. One transaction decides its
+fires, writes their rows and enqueues the tasks, so a scheduler that dies leaves either all of it or nothing.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+from zoneinfo import ZoneInfo
+
+from batuta.dispatch.job import Job, Overlap, Run, make_job
+from batuta.dispatch.plan import next_start
+from batuta.kernel.clock import FARTHEST, Clock
+from batuta.kernel.errors import InvalidJob
+from batuta.kernel.json import Json
+from batuta.kernel.reasons import Reason
+from batuta.runlog.execution import Ending
+from batuta.schedule.due import CatchUp
+from batuta.supervise.loop import Again, Idle, LoopPolicy, Pace, Wakeup
+
+_NAME = re.compile(r"^[a-z0-9][a-z0-9_.:-]{0,99}$")
+LOOK_EVERY = timedelta(seconds=1)
+AT_A_TIME = 100
+SCHEDULES_POLICY = LoopPolicy(every=LOOK_EVERY, stuck_after=timedelta(minutes=1), max_failures=20, finishes_tick=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSchedule:
+    """A schedule of a task, stored in the database. ``next_at`` is None if it is paused, or if its only fire has passed."""
+
+    name: str
+    schedule: str  # cron, ``@every 30s`` or ``@at <instant>``
+    timezone: str
+    task: str
+    args: Mapping[str, Json]
+    jitter: timedelta
+    overlap: Overlap
+    catch_up: CatchUp
+    paused: bool
+    decided_until: datetime
+    next_at: datetime | None
+    last_task: str | None
+    created_by: str
+    created_at: datetime
+    updated_at: datetime
+
+
+class _TaskTarget:
+    """Stands for the task of a schedule where a job has its target. The store enqueues the task itself."""
+
+    repeatable = False
+    address = "task"
+
+    async def deliver(self, run: Run) -> Ending:
+        raise AssertionError("a schedule enqueues its task in the transaction that decides its fire")
+
+
+def job_of(name: str, schedule: str, zone: ZoneInfo, **options: Any) -> Job:
+    """Return the rules of a schedule as those of a job. Raises InvalidJob if they are invalid."""
+    if not _NAME.match(name):
+        why = "a name consists of lower-case letters, digits and any of . : _ -, at most 100"
+        raise InvalidJob(job=name, why=Reason("schedule_name", why))
+    try:
+        job = make_job("schedule", schedule, _TaskTarget(), zone=zone, category="schedules", **options)
+    except InvalidJob as error:
+        raise InvalidJob(job=name, why=error.facts["why"]) from None
+    return replace(job, name=name)
+
+
+def next_look(job: Job, now: datetime) -> datetime | None:
+    """Return when the next fire starts, or None if none follows."""
+    at = next_start(job, now)
+    return None if at >= FARTHEST else at
+
+
+class DueSchedules(Protocol):
+    async def fire(self, limit: int) -> int:
+        """Decide the due fires of at most ``limit`` schedules, and return the number of schedules."""
+
+    async def next_at(self) -> datetime | None:
+        """Return when the next schedule is due, by this process's clock."""
+
+
+class ScheduleLoop:
+    name = "schedules"
+
+    def __init__(self, schedules: DueSchedules, clock: Clock, wakeup: Wakeup) -> None:
+        self.wakeup = wakeup
+        self._schedules = schedules
+        self._clock = clock
+
+    async def tick(self) -> Pace:
+        if await self._schedules.fire(AT_A_TIME) == AT_A_TIME:
+            return Again()
+        latest, due = self._clock.now() + LOOK_EVERY, await self._schedules.next_at()
+        return Idle(latest if due is None else max(self._clock.now(), min(due, latest)))

@@ -1,0 +1,181 @@
+"""``work.schedules``: create, edit, pause, delete and back-fill schedules while the program runs."""
+
+from collections.abc import Container, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Literal
+from zoneinfo import ZoneInfo
+
+from batuta.config import find_zone
+from batuta.dispatch.job import Overlap, schedule_text
+from batuta.dispatch.schedules import TaskSchedule
+from batuta.kernel.errors import InvalidCron, InvalidJob
+from batuta.kernel.json import Json
+from batuta.kernel.reasons import Reason
+from batuta.kernel.storable import refuse_unstorable
+from batuta.kernel.suggestions import check_options
+from batuta.schedule.due import CatchUp
+from batuta.schedule.kinds import at_text
+from batuta.stores.sql.schedules import NewSchedule, SqlSchedules, parts_of
+from batuta.tasks.registry import TaskRegistry
+from batuta.tasks.task import AnyTask, Call, TaskFunction
+
+# The actor in the audit log for a call that names none.
+PROGRAM = "program"
+
+
+class Schedules:
+    """The schedules in the database. Each fire enqueues a task; every method that changes one writes to the audit log."""
+
+    def __init__(self, store: SqlSchedules, tasks: TaskRegistry, zone: ZoneInfo, jobs: Container[str]) -> None:
+        self._store = store
+        self._tasks = tasks
+        self._zone = zone
+        self._jobs = jobs
+
+    @check_options
+    async def create(
+        self,
+        name: str,
+        *,
+        task: AnyTask | TaskFunction | str,
+        args: Mapping[str, Json] | None = None,
+        cron: str | None = None,
+        every: timedelta | float | None = None,
+        at: datetime | None = None,
+        timezone: str | None = None,
+        jitter: timedelta | float = 0,
+        overlap: Overlap | Literal["skip", "allow", "queue_one", "replace"] = Overlap.SKIP,
+        catch_up: CatchUp | Literal["skip", "latest", "all"] = CatchUp.LATEST,
+        by: str = PROGRAM,
+    ) -> TaskSchedule:
+        """Create a schedule with one of ``cron``, ``every`` (seconds) and ``at`` (an instant, once).
+
+        Each fire enqueues ``task`` with the named arguments ``args``. The other options are those of a job. ``by`` is
+        the actor in the audit log.
+        """
+        if name in self._jobs:
+            raise InvalidJob(job=name, why=Reason("schedule_is_job", "a job in the code has this name"))
+        new = NewSchedule(
+            schedule=_text(name, cron, every, at),
+            timezone=(self._zone if timezone is None else find_zone(timezone)).key,
+            task=self._check(name, task, args or {}),
+            args=dict(args or {}),
+            jitter=_span(jitter),
+            overlap=_word(name, Overlap, overlap, "overlap"),
+            catch_up=_word(name, CatchUp, catch_up, "catch_up"),
+        )
+        return await self._store.create(name, new, by=by)
+
+    @check_options
+    async def edit(
+        self,
+        name: str,
+        *,
+        task: AnyTask | TaskFunction | str | None = None,
+        args: Mapping[str, Json] | None = None,
+        cron: str | None = None,
+        every: timedelta | float | None = None,
+        at: datetime | None = None,
+        timezone: str | None = None,
+        jitter: timedelta | float | None = None,
+        overlap: Overlap | Literal["skip", "allow", "queue_one", "replace"] | None = None,
+        catch_up: CatchUp | Literal["skip", "latest", "all"] | None = None,
+        by: str = PROGRAM,
+    ) -> TaskSchedule:
+        """Change the given parts of a schedule. An edit fires nothing: only later fires of the new schedule are due."""
+        given: dict[str, Any] = {
+            "schedule": _text(name, cron, every, at) if any(each is not None for each in (cron, every, at)) else None,
+            "timezone": None if timezone is None else find_zone(timezone).key,
+            "jitter": None if jitter is None else _span(jitter),
+            "overlap": None if overlap is None else _word(name, Overlap, overlap, "overlap"),
+            "catch_up": None if catch_up is None else _word(name, CatchUp, catch_up, "catch_up"),
+        }
+
+        def change(old: TaskSchedule) -> NewSchedule:
+            wanted = old.args if args is None else dict(args)
+            new = parts_of(old)
+            if task is not None or args is not None:
+                new = replace(new, task=self._check(name, task or old.task, wanted), args=wanted)
+            return replace(new, **{part: value for part, value in given.items() if value is not None})
+
+        return await self._store.edit(name, change, by=by)
+
+    async def pause(self, name: str, *, by: str = PROGRAM) -> TaskSchedule:
+        """Stop a schedule until ``resume``. Fires of the pause do not run later."""
+        return await self._store.edit(name, lambda old: replace(parts_of(old), paused=True), by=by)
+
+    async def resume(self, name: str, *, by: str = PROGRAM) -> TaskSchedule:
+        return await self._store.edit(name, lambda old: replace(parts_of(old), paused=False), by=by)
+
+    async def delete(self, name: str, *, by: str = PROGRAM) -> None:
+        """Delete a schedule. Its executions and the tasks that it enqueued stay."""
+        await self._store.delete(name, by=by)
+
+    async def backfill(self, name: str, since: datetime, until: datetime, *, by: str = PROGRAM) -> int:
+        """Enqueue the task of every past fire from ``since`` to ``until`` that has not run, and return their number."""
+        return await self._store.backfill(name, since, until, by=by)
+
+    async def get(self, name: str) -> TaskSchedule:
+        return await self._store.get(name)
+
+    async def all(self) -> list[TaskSchedule]:
+        return await self._store.all()
+
+    def _check(self, name: str, task: AnyTask | TaskFunction | str, args: Mapping[str, Json]) -> str:
+        known = self._tasks.get(task)
+        try:
+            known.refuse_call(Call((), args))
+        except TypeError as error:
+            raise InvalidJob(job=name, why=str(error)) from None
+        refuse_unstorable(dict(args), "task arguments")
+        return known.name
+
+
+def _text(name: str, cron: str | None, every: timedelta | float | None, at: datetime | None) -> str:
+    if len([each for each in (cron, every, at) if each is not None]) != 1:
+        raise InvalidJob(
+            job=name, why=Reason("schedule_kind", "give one of cron=, every= (seconds) and at= (an instant)")
+        )
+    if at is None:
+        return schedule_text(name, cron, every)
+    try:
+        return at_text(at)
+    except InvalidCron as error:
+        raise InvalidJob(job=name, why=str(error)) from None
+
+
+def _span(given: timedelta | float) -> timedelta:
+    return given if isinstance(given, timedelta) else timedelta(seconds=given)
+
+
+def _word(name: str, kind: Any, word: str, what: str) -> Any:
+    try:
+        return kind(word)
+    except ValueError:
+        why = "its {what} is '{word}', but must be {known}"
+        raise InvalidJob(job=name, why=Reason("job_word", why, what=what, word=word, known=" | ".join(kind))) from None
+
+
+def describe(schedule: TaskSchedule) -> dict[str, Any]:
+    """Return a schedule as JSON. The values of its arguments may be personal data, so only their names are shown."""
+    return {
+        "name": schedule.name,
+        "schedule": schedule.schedule,
+        "timezone": schedule.timezone,
+        "task": schedule.task,
+        "args": sorted(schedule.args),
+        "jitter_seconds": schedule.jitter.total_seconds(),
+        "overlap": schedule.overlap.value,
+        "catch_up": schedule.catch_up.value,
+        "state": state_of(schedule),
+        "next_at": None if schedule.next_at is None else schedule.next_at.isoformat(),
+        "last_task": schedule.last_task,
+        "created_by": schedule.created_by,
+    }
+
+
+def state_of(schedule: TaskSchedule) -> str:
+    if schedule.paused:
+        return "paused"
+    return "over" if schedule.next_at is None else "active"

@@ -1,0 +1,85 @@
+"""The commands and routes of schedules, as operators and API clients use them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from batuta import Batuta
+from batuta.web import create_api
+from tests.command import Command, one_sentence
+
+PROGRAM = """
+from batuta import Batuta
+
+work = Batuta("sqlite:///work.db", timezone="UTC")
+
+@work.task()
+async def send(to: str, times: int = 1) -> None: ...
+"""
+
+
+@pytest.fixture(autouse=True)
+def program(folder: Path) -> None:
+    (folder / "program.py").write_text(PROGRAM)
+
+
+def test_operator_creates_edits_pauses_and_deletes_a_schedule(batuta: Command) -> None:
+    batuta("migrate")
+    code, out, _ = batuta("schedules", "create", "resumo-42", "--task", "send", "--arg", "to=x", "--every", "30")
+    assert (code, out.startswith("programação resumo-42 criada; próximo disparo: ")) == (0, True)
+    code, out, _ = batuta(
+        "schedules", "edit", "resumo-42", "--arg", "to=y", "--arg", "times=3", "--cron", "0 9 * * *", "--json"
+    )
+    shown = json.loads(out)
+    assert (shown["schedule"], shown["args"], shown["state"]) == ("0 9 * * *", ["times", "to"], "active")
+    assert batuta("schedules", "pause", "resumo-42")[1] == "programação resumo-42 suspensa\n"
+    assert "suspensa" in batuta("schedules", "list")[1]
+    assert batuta("schedules", "resume", "resumo-42")[0] == 0
+    code, out, _ = batuta(
+        "schedules", "backfill", "resumo-42", "--since", "2020-01-01 00:00", "--until", "2020-01-03 00:00"
+    )
+    assert out == "programação resumo-42: 2 disparos enfileirados\n"
+    assert batuta("schedules", "delete", "resumo-42")[0] == 0
+    assert json.loads(batuta("schedules", "list", "--json")[1]) == {"schedules": []}
+
+
+def test_mistakes_are_one_sentence_with_the_next_step(batuta: Command) -> None:
+    batuta("migrate")
+    code, _, err = batuta("schedules", "create", "um", "--task", "sent", "--arg", "to=x", "--every", "30")
+    assert code != 0
+    assert one_sentence(err)
+    assert "send" in err
+    for mistake in (
+        ("create", "um", "--task", "send", "--arg", "to=x"),
+        ("create", "um", "--task", "send", "--arg", "too=x", "--every", "30"),
+        ("pause", "nada"),
+    ):
+        code, _, err = batuta("schedules", *mistake)
+        assert code != 0
+        assert one_sentence(err)
+
+
+def test_api_client_manages_schedules(work_url: str) -> None:
+    work = Batuta(work_url, timezone="UTC")
+
+    @work.task()
+    async def send(to: str) -> None: ...
+
+    api = create_api(work, work.settings)
+    with TestClient(api, base_url="http://127.0.0.1", client=("127.0.0.1", 50000)) as client:
+        body = {"name": "one", "task": "send", "args": {"to": "x"}, "every": 30}
+        created = client.post("/schedules", json=body)
+        assert (created.status_code, created.json()["schedule"]) == (201, "@every 30s")
+        assert client.post("/schedules", json=body).status_code == 422
+        assert client.post("/schedules", json={**body, "name": "two", "args": {"too": "x"}}).status_code == 422
+        assert client.post("/schedules", json={**body, "name": "two", "cron": "* * * * *"}).status_code == 422
+        assert client.patch("/schedules/one", json={"cron": "0 9 * * *"}).json()["schedule"] == "0 9 * * *"
+        assert client.post("/schedules/one/pause").json()["state"] == "paused"
+        assert client.post("/schedules/one/resume").json()["state"] == "active"
+        span = {"since": "2020-01-01T00:00:00Z", "until": "2020-01-02T12:00:00Z"}
+        assert client.post("/schedules/one/backfill", json=span).json()["fires"] == 2
+        assert client.post("/schedules/none/pause").status_code == 404
+        assert client.delete("/schedules/one").status_code == 200
+        assert client.get("/schedules").json() == {"schedules": []}
