@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from batuta.kernel.errors import BatutaError
     from batuta.queue.limits import Limits
     from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Partial, Skipped, Snooze, TimedOut
+    from batuta.stores.sql.foreign import enqueue_in, enqueue_in_sync
     from batuta.supervise.loop import Again, Idle, note_progress
     from batuta.tasks.handle import Handle
     from batuta.tasks.registry import TaskStatus
@@ -52,6 +53,8 @@ __all__ = [
     "TaskStatus",
     "TimedOut",
     "__version__",
+    "enqueue_in",
+    "enqueue_in_sync",
     "note_progress",
 ]
 
@@ -62,6 +65,7 @@ _HOMES: Final = {
     "batuta.kernel.errors": ("BatutaError",),
     "batuta.queue.limits": ("Limits",),
     "batuta.queue.outcome": ("Cancelled", "Done", "Failed", "Outcome", "Partial", "Skipped", "Snooze", "TimedOut"),
+    "batuta.stores.sql.foreign": ("enqueue_in", "enqueue_in_sync"),
     "batuta.supervise.loop": ("Again", "Idle", "note_progress"),
     "batuta.tasks.handle": ("Handle",),
     "batuta.tasks.registry": ("TaskStatus",),

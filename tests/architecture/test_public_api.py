@@ -94,6 +94,8 @@ def test_names_of_a_first_program_are_listed() -> None:
         "TaskStatus",
         "TimedOut",
         "__version__",
+        "enqueue_in",
+        "enqueue_in_sync",
         "note_progress",
     }
 

@@ -19,6 +19,8 @@ from batuta import (
     Task,
     TaskContext,
     TaskStatus,
+    enqueue_in,
+    enqueue_in_sync,
 )
 from batuta.guards import AllOf, Hold, HoursGuard, Limit, RateGuard, SwitchGuard, SwitchRule
 from batuta.jobs import CatchUp, JobCall, Overlap, Window
@@ -138,6 +140,10 @@ async def enqueue(transaction: Transaction) -> None:
     assert_type(await handle.status(), TaskStatus | None)
     assert_type(await handle.cancel("no longer needed"), bool)
     assert_type(await handle.result(timeout=5), str)
+    assert_type(await enqueue_in(object(), greet, "a@example.com", subject="hi"), Handle[str])
+    assert_type(await enqueue_in(object(), greet.options(delay=60), "a@example.com"), Handle[str])
+    assert_type(enqueue_in_sync(object(), double, 3), Handle[int])
+    assert_type(greet.options(at=work.clock.now()).enqueue_sync("a@example.com"), Handle[str])
     assert_type(await (await send.enqueue("a@example.com")).result(), str)  # without the outcomes
     assert_type(await (await double.options(tags=["mail"]).enqueue(1)).result(), int)
     await orders.put([NewItem(values={"n": 1}, key="one")])

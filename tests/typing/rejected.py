@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from batuta import Admit  # E: attr-defined
-from batuta import Batuta, Done, Failed, Limits, Run, TaskContext
+from batuta import Batuta, Done, Failed, Limits, Run, TaskContext, enqueue_in, enqueue_in_sync
 from batuta.guards import Limit
 from batuta.jobs import JobCall
 from batuta.queues import Lease, NewItem, QueueTable
@@ -117,6 +117,9 @@ async def program(lease: Lease) -> None:
     await double.enqueue("3")  # E: arg-type
     double("3")  # E: arg-type
     number: int = await send.enqueue("a")  # E: assignment
+    await enqueue_in(object(), send, 7)  # E: arg-type
+    enqueue_in_sync(object(), double)  # E: call-arg
+    send.enqueue_sync(to=7)  # E: arg-type
     other: int = await (await send.enqueue("a")).result(timeout=5)  # E: assignment
     await (await send.enqueue("a")).result(timeout="5")  # E: arg-type
     (await work.status("1")).status  # E: union-attr

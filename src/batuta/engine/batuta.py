@@ -51,6 +51,7 @@ from batuta.stores.sql.audit import AccessLog
 from batuta.stores.sql.calls import SqlJobCalls
 from batuta.stores.sql.circuits import SqlCircuits
 from batuta.stores.sql.controls import SqlControls, SqlSwitches
+from batuta.stores.sql.database import Database
 from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.history import SqlReports
 from batuta.stores.sql.migrations import Marker, Migration, Migrator, engine_migrations
@@ -426,9 +427,9 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
             await marker.require()
         return applied
 
-    def migrator(self) -> Migrator:
+    def migrator(self, database: Database | None = None) -> Migrator:
         migrations = [*engine_migrations(), *self.extension.migrations]
-        return Migrator(self.database, migrations, self.clock, self.events)
+        return Migrator(database or self.database, migrations, self.clock, self.events)
 
     async def close(self) -> None:
         """Close the database and everything in ``closers``."""

@@ -1,6 +1,7 @@
 """The part of an application that declares tasks and enqueues their calls."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Never, cast
 
@@ -11,8 +12,11 @@ from batuta.kernel.suggestions import check_options
 from batuta.queue.limits import Limits
 from batuta.queue.outcome import RetryPolicy
 from batuta.receive.endpoints import DEFAULT_TIMEOUT
-from batuta.stores.sql.database import Row, Transaction
+from batuta.stores.connections import Connections
+from batuta.stores.sql.database import Database, Row, Transaction
+from batuta.stores.sql.migrations import Migrator
 from batuta.stores.sql.queue.tasks import SqlTasks
+from batuta.tasks.blocking import BlockingTasks
 from batuta.tasks.registry import retry_policy
 from batuta.tasks.service import TaskService
 from batuta.tasks.task import DEFAULT_QUEUE, CallableTask, Task, TaskDecorator, TaskFunction, TaskRunner
@@ -25,6 +29,12 @@ class TaskDeclarations:
 
     events: Fanout
     closers: list[Callable[[], Awaitable[None]]]
+    connections: Connections
+    _migrates: bool
+
+    def migrator(self, database: Database | None = None) -> Migrator:
+        """Return the migrator of a database; None means the application's own connections."""
+        raise NotImplementedError
 
     def _use_task_store(self, store: SqlTasks, max_payload: int) -> None:
         """Use the registry of the store, and create the service of tasks. ``max_payload`` is the maximum bytes of JSON per call."""
@@ -34,10 +44,27 @@ class TaskDeclarations:
         self.enqueue, self.enqueue_many = self.tasks.enqueue, self.tasks.enqueue_many
         self.status, self.handle = self.tasks.status, self.tasks.handle
         self.closers.append(store.endings.close)
+        self.tasks.blocking = BlockingTasks(self._open_aside, _close_aside)
+        self.closers.append(self.tasks.blocking.close)
         if store.database.dialect == "sqlite":  # PostgreSQL notifies the waiters of every process
             self.events.subscribe(
                 lambda event: store.endings.note_change() if isinstance(event, ItemsSettled) else None
             )
+
+    async def _open_aside(self) -> SqlTasks:
+        """Open a connection on the event loop of synchronous callers, and check the schema as ``open`` does."""
+        database = self.connections.aside()
+        await database.open()
+        try:
+            migrator = self.migrator(database)
+            if self._migrates:
+                await migrator.migrate()
+            await migrator.require_current()
+        except BaseException:
+            await database.close()
+            raise
+        # The database notifies the workers of every process, this one included.
+        return replace(self._task_store, database=database, wake=lambda queue: None, liveness=None)
 
     async def find_tasks(
         self, queue: str, limit: int = 20, *, tag: str | None = None, key: str | None = None
@@ -96,3 +123,8 @@ class TaskDeclarations:
         """Let ``runner`` run the tasks in other processes. A local worker claims the tasks and waits for their outcomes."""
         self.task_registry.relay(runner)
         self._task_store.relay()
+
+
+async def _close_aside(store: SqlTasks) -> None:
+    await store.endings.close()
+    await store.database.close()

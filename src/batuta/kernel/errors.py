@@ -46,6 +46,7 @@
     ├── UnstorableValue             a value that the database would return changed
     │   └── PayloadTooLarge         a value larger than BATUTA_MAX_PAYLOAD_BYTES
     ├── ActionRefused               an action of the dashboard cannot be performed; nothing was changed
+    ├── ForeignConnection           a connection of another library that cannot be used to enqueue
     ├── TaskFailed                  the awaited task failed
     ├── TaskCancelled               the awaited task was cancelled
     ├── TaskUnknown                 the awaited task does not exist, or its result was deleted
@@ -315,6 +316,10 @@ class ActionRefused(BatutaError):
     """The form of the action shows ``why``, which ends with the next step."""
 
     sentence = "{why}"
+
+
+class ForeignConnection(BatutaError, TypeError):
+    sentence = "a task cannot be enqueued with a connection of type {kind}: {why}"
 
 
 class TaskFailed(BatutaError):

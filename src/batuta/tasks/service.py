@@ -16,6 +16,7 @@ from batuta.kernel.storable import (
 from batuta.kernel.suggestions import check_options
 from batuta.queue.store import Unserved
 from batuta.supervise.loop import FOR_EVER, Again, Idle, LoopPolicy, Pace, Wakeup
+from batuta.tasks.blocking import BlockingTasks
 from batuta.tasks.handle import Handle
 from batuta.tasks.registry import TaskRegistry, TaskStatus
 from batuta.tasks.task import AnyTask, Call, EnqueueOptions, TaskFunction, call_of
@@ -52,6 +53,7 @@ class TaskService(Generic[SomeTransaction]):
         self._max_payload = max_payload
         self._registry = registry
         self._backend = backend
+        self.blocking: BlockingTasks[Any] | None = None  # for synchronous callers
 
     async def enqueue(
         self,
@@ -106,13 +108,26 @@ class TaskService(Generic[SomeTransaction]):
     ) -> list[str]:
         """Check the calls and enqueue them in one transaction. ``keys`` replaces the key of ``options``, one per call."""
         keys = keys or [options.key] * len(calls)
+        self._check_calls(task, calls, options, keys)
+        return await self._backend.enqueue(task, calls, options, keys=keys, within=within)
+
+    def put_sync(self, task: AnyTask, calls: Sequence[Call], options: EnqueueOptions) -> list[str]:
+        """Check the calls and enqueue them from synchronous code, on a connection of its own."""
+        if self.blocking is None:
+            raise RuntimeError("this service has no connection for synchronous code: use the tasks of a Batuta object")
+        keys = [options.key] * len(calls)
+        self._check_calls(task, calls, options, keys)
+        return self.blocking.call(lambda backend: backend.enqueue(task, calls, options, keys=keys, within=None))
+
+    def _check_calls(
+        self, task: AnyTask, calls: Sequence[Call], options: EnqueueOptions, keys: Sequence[str | None]
+    ) -> None:
         _check(keys, options)
         # Calls of equal shape are all valid or all invalid.
         for call in {_shape(each): each for each in calls}.values():
             task.refuse_call(call)
         stored: list[list[object]] = [[[*arguments], named] for arguments, named in calls]
         refuse_each_unstorable(stored, "task arguments", self._max_payload)
-        return await self._backend.enqueue(task, calls, options, keys=keys, within=within)
 
     def handle(self, id: str) -> Handle[Any]:
         """Return a handle for the id of an enqueued call. The call may have been enqueued by another process."""

@@ -167,6 +167,10 @@ class Task(Generic[P, R]):
         """Enqueue a call and return its handle. On return the call is synced to disk."""
         return await BoundTask(self, NO_OPTIONS).enqueue(*arguments, **named)
 
+    def enqueue_sync(self, *arguments: P.args, **named: P.kwargs) -> "Handle[R]":
+        """Enqueue a call from synchronous code: Flask, Django, a script. Inside a running event loop this is an error."""
+        return BoundTask(self, NO_OPTIONS).enqueue_sync(*arguments, **named)
+
     async def enqueue_many(self, calls: "Sequence[Sequence[Any] | Mapping[str, Any]]") -> "list[Handle[R]]":
         """Enqueue several calls in one transaction. Each call is a list of arguments, or a mapping of named ones."""
         return await BoundTask(self, NO_OPTIONS).enqueue_many(calls)
@@ -262,6 +266,20 @@ class BoundTask(Generic[P, R]):
         """Enqueue a call and return its handle. On return the call is synced to disk."""
         service = self.task.require_service()
         (id,) = await service.put(self.task, [Call(arguments, named)], self.options)
+        return service.handle(id)
+
+    def enqueue_sync(self, *arguments: P.args, **named: P.kwargs) -> "Handle[R]":
+        """Enqueue a call from synchronous code, and return its handle when the call is synced to disk. Inside a running
+        event loop this is an error, because it would block the loop.
+        """
+        service = self.task.require_service()
+        (id,) = service.put_sync(self.task, [Call(arguments, named)], self.options)
+        return service.handle(id)
+
+    async def enqueue_within(self, transaction: Any, *arguments: P.args, **named: P.kwargs) -> "Handle[R]":
+        """Enqueue a call in a transaction of the engine. It is accepted when the transaction commits."""
+        service = self.task.require_service()
+        (id,) = await service.put(self.task, [Call(arguments, named)], self.options, within=transaction)
         return service.handle(id)
 
     async def enqueue_many(self, calls: "Sequence[Sequence[Any] | Mapping[str, Any]]") -> "list[Handle[R]]":

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from batuta.kernel.batcher import Gatherer
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import DeadlineExceeded
+from batuta.kernel.errors import DeadlineExceeded, ForeignConnection
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
-from batuta.kernel.reasons import decode
+from batuta.kernel.reasons import Reason, decode
 from batuta.kernel.storable import MAX_PAYLOAD, refuse_unstorable
 from batuta.kernel.trace import HEADER, onward
 from batuta.kernel.waiting import with_timeout
@@ -96,6 +96,15 @@ class SqlTasks:
         keys: Sequence[str | None],
         within: Any | None,
     ) -> list[str]:
+        wanted, found = self.database.dialect, getattr(within, "dialect", self.database.dialect)
+        if found != wanted:
+            why = Reason(
+                "foreign_mismatch",
+                "it speaks {found}, and the application uses {wanted}: pass a connection to the application's database",
+                found=found,
+                wanted=wanted,
+            )
+            raise ForeignConnection(kind=type(within).__name__, why=why)
         carried: Json = {HEADER: onward()}
         if options.is_due_now and not options.tags and task.limits is None and not any(keys):
             plain = await self._put_plain(task, [(*call, carried) for call in calls], options.priority, within)

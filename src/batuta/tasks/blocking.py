@@ -1,0 +1,78 @@
+"""BlockingTasks: enqueues from synchronous code, on an event loop and a database connection of their own.
+
+Flask, Django, scripts and the threads of plain functions have no event loop. The first call starts a thread with an
+event loop and opens the connection; later calls reuse both. A child process after a fork starts its own.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+Backend = TypeVar("Backend")
+
+
+class BlockingTasks(Generic[Backend]):
+    def __init__(
+        self, open: Callable[[], Coroutine[Any, Any, Backend]], close: Callable[[Backend], Awaitable[None]]
+    ) -> None:
+        """Create the runner. ``open`` and ``close`` run on its event loop, with the first call and at the end."""
+        self._open = open
+        self._close = close
+        self._lock = threading.Lock()
+        self._pid: int | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._backend: Backend | None = None
+
+    def call(self, work: Callable[[Backend], Coroutine[Any, Any, T]]) -> T:
+        """Run ``work`` with the backend and return its value. Raises RuntimeError in the thread of a running event loop."""
+        if _has_running_loop():
+            raise RuntimeError("enqueue_sync() would block the running event loop: write await ….enqueue(…) instead")
+        with self._lock:
+            loop, backend = self._start()
+        return asyncio.run_coroutine_threadsafe(work(backend), loop).result()
+
+    async def close(self) -> None:
+        """Close the connection and end the thread. A later call starts again."""
+        with self._lock:
+            loop, backend, pid = self._loop, self._backend, self._pid
+            self._loop = self._backend = self._pid = None
+        if loop is None or backend is None or pid != os.getpid():
+            return
+
+        async def end() -> None:
+            await self._close(backend)
+
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(end(), loop))
+        loop.call_soon_threadsafe(loop.stop)
+
+    def _start(self) -> tuple[asyncio.AbstractEventLoop, Backend]:
+        if self._loop is not None and self._backend is not None and self._pid == os.getpid():
+            return self._loop, self._backend
+        loop = asyncio.new_event_loop()
+        threading.Thread(target=_serve, args=(loop,), name="batuta-sync", daemon=True).start()
+        try:
+            backend = asyncio.run_coroutine_threadsafe(self._open(), loop).result()
+        except BaseException:
+            loop.call_soon_threadsafe(loop.stop)
+            raise
+        self._loop, self._backend, self._pid = loop, backend, os.getpid()
+        return loop, backend
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+def _has_running_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
