@@ -23,7 +23,8 @@ WHERE vaga.deleted_at IS NULL AND vaga.data >= :de AND vaga.data <= :ate
   AND (CAST(:status AS text) IS NULL OR vaga.status = :status)
   AND (CAST(:origem AS text) IS NULL OR vaga.origem = :origem)
   AND (NOT :por_medico OR vaga.cliente_id = :cliente_id)
-ORDER BY vaga.data, vaga.hora_inicio, vaga.id LIMIT :limite OFFSET :pular;
+  AND (vaga.data, coalesce(vaga.hora_inicio, ''), vaga.id) > (:depois_dia, :depois_hora, :depois_de)
+ORDER BY vaga.data, coalesce(vaga.hora_inicio, ''), vaga.id LIMIT :limite OFFSET :pular;
 
 -- read one: one vacancy with the names that it refers to
 SELECT vaga.id, vaga.status, vaga.data, vaga.hora_inicio, vaga.hora_fim, vaga.valor, vaga.valor_tipo, vaga.origem, vaga.cliente_id,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from functools import partial
 from pathlib import Path
+from typing import Final
 from zoneinfo import ZoneInfo
 
 from app.contexts.leitura_grupos.api import Periodo, periodo_das_horas
@@ -37,6 +38,9 @@ from app.contexts.plantoes.model import (
 from app.contexts.vagas.api import PERIODO_ID, PROCURA, StatusDaVaga, Transicoes, chave_de
 from batuta.kernel import Clock, Ids
 from batuta.sql import Database, Query, Row, Transaction, load_queries
+
+# A position before every vacancy: day, hour and id.
+BEFORE_ALL: Final = (date.min, "", "00000000-0000-0000-0000-000000000000")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +122,14 @@ class Plantoes:
         self._dicionario.esquecer()
         return id
 
-    async def listar(self, filtro: Filtro, *, limite: int, pular: int = 0) -> Sequence[Row]:
+    async def listar(
+        self, filtro: Filtro, *, limite: int, pular: int = 0, depois: tuple[date, str, str] = BEFORE_ALL
+    ) -> Sequence[Row]:
+        """List vacancies, earliest day first, from the row after ``depois`` on: its day, its hour and its id."""
         return await self._database.all(
             self._queries.listed, status=filtro.status, origem=filtro.origem, cliente_id=filtro.cliente_id,
             por_medico=filtro.cliente_id is not None, de=filtro.de, ate=filtro.ate, limite=limite, pular=pular,
+            depois_dia=depois[0], depois_hora=depois[1], depois_de=depois[2],
         )  # fmt: skip
 
     async def ver(self, id: str) -> Vista:
