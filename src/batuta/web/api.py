@@ -55,7 +55,7 @@ def create_api(
     settings.require_access()
     registry = metrics.observe_process(work, "api")
     looks = metrics.readings_of(work, registry, readings or {})
-    prefix, actions = settings.batuta_panel_prefix, {each.name: each for each in work.extension.actions}
+    prefix, actions = settings.batuta_panel_prefix, panel.actions_of(work)
     open_routes = OPEN | panel.open_routes(prefix) | frozenset(own_proof)
     state = _state(work, settings, registry, looks, service, open_routes)
     state.actions = actions

@@ -8,6 +8,7 @@ from pathlib import Path
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from batuta.web.context import base_of, state_of
 from batuta.web.problems import LANGUAGE_COOKIE, texts_for
@@ -20,12 +21,21 @@ TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 @cache
 def _environment(folders: tuple[Path, ...]) -> Environment:
     """Return the environment of the engine's templates and of the templates in the application's folders."""
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader([HERE / "templates", *folders]),
         autoescape=True,  # escaping by file name would skip our templates, which do not end with .html
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+    )
+    environment.filters["coded"] = coded
+    return environment
+
+
+def coded(text: str) -> Markup:
+    """Return a text with the words between backticks as code."""
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if n % 2 else escape(part) for n, part in enumerate(text.split("`"))
     )
 
 

@@ -1,5 +1,13 @@
 """The dashboard: server-rendered pages, to see and to operate everything that runs."""
 
+from batuta.engine.batuta import Batuta
+from batuta.engine.screens import Action
+from batuta.web.panel import operations
 from batuta.web.panel.routes import build_routers, open_routes
 
-__all__ = ["build_routers", "open_routes"]
+__all__ = ["actions_of", "build_routers", "open_routes"]
+
+
+def actions_of(work: Batuta) -> dict[str, Action]:
+    """Return the actions of the engine and of the application by name."""
+    return {each.name: each for each in (*operations.actions_of(work), *work.extension.actions)}

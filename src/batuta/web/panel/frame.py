@@ -28,6 +28,7 @@ BACK, REVEAL, CHOSEN = "voltar", "mostrar", "escolhido"
 # The engine's screens, in the order of the navigation: path below the prefix, and key of the title.
 ENGINE_SCREENS = {
     "": "panel.now",
+    "/tarefas": "panel.jobs",
     "/execucoes": "panel.executions",
 }
 

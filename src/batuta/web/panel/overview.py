@@ -46,6 +46,8 @@ SHOWN = (
     JobState.HELD,
     JobState.UNFINISHED,
 )
+TROUBLED = (JobState.STALE, JobState.FAILING, JobState.DEGRADED)
+PROBLEM = "problema"  # the value of the filter for these states
 MOST_NAMES = 4
 _RAN = ("success", "error", "timeout", "abandoned")
 
@@ -57,6 +59,7 @@ class JobFilter:
     state: JobState | None = None
     category: str | None = None
     text: str = ""
+    has_problem: bool = False  # only jobs that are late, failing or degraded
 
     @classmethod
     def read(cls, params: QueryParams, categories: Sequence[str]) -> Self:
@@ -65,6 +68,7 @@ class JobFilter:
             state=JobState(state) if state in set(JobState) else None,
             category=category if category in categories else None,
             text=params.get("q", "")[:100],
+            has_problem=state == PROBLEM,
         )
 
 
@@ -124,6 +128,7 @@ def _row(health: JobHealth, seen: JobsSeen, asked: JobFilter, words: Words) -> J
     searched = fold(" ".join(text))
     is_shown = (
         asked.state in (None, health.state)
+        and (not asked.has_problem or health.state in TROUBLED)
         and asked.category in (None, job.category)
         and all(word in searched for word in fold(asked.text).split())
     )
@@ -227,6 +232,7 @@ def root_findings(assessment: Assessment) -> list[Finding]:
 
 
 FIRES = 10
+_TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 _CURSOR = re.compile(r"^(\d{1,17})_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$")
 
 
@@ -270,6 +276,39 @@ def next_fires(job: Job, seen: JobsSeen, words: Words) -> list[NextFire]:
         stopped = words.reason(hold(job, seen.switches, seen.windows, at))
         found.append(NextFire(at, stopped, holiday_at(day, job.zone)))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """The answer to the question why a job did not run at a time of the day."""
+
+    text: str
+    execution: str | None = None
+
+
+def fire_at(job: Job, asked: str, now: datetime) -> datetime | None:
+    """Return the latest past instant with this time of day (HH:MM) in the job's zone, or None for another text."""
+    found = _TIME.fullmatch(asked)
+    if found is None:
+        return None
+    local = now.astimezone(job.zone)
+    at = local.replace(hour=int(found[1]), minute=int(found[2]), second=0, microsecond=0)
+    return at if at <= local else at - timedelta(days=1)
+
+
+def why_not(job: Job, at: datetime, rows: Sequence[Recorded], words: Words, *, held: str | None) -> WhyNot:
+    """Explain a fire. ``rows`` are the executions around it; ``held`` is the reason that holds the job now."""
+    for row in rows:
+        if row.scheduled_for == at or (row.scheduled_for is None and abs(row.started_at - at) < timedelta(minutes=1)):
+            reason = words.reason(row.error) or words.reason(row.reason) or ""
+            facts = {"status": words.word("status_word", row.status), "reason": reason, "at": words.local(at)}
+            return WhyNot(words.texts("panel.why_recorded" if reason else "panel.why_ran", **facts), row.id)
+    if job.cron.next_after(at - timedelta(seconds=1), job.zone) != at:
+        following = job.cron.next_after(at, job.zone)
+        return WhyNot(words.texts("panel.why_no_fire", at=words.local(at), next=words.local(following)))
+    if held is not None:
+        return WhyNot(words.texts("panel.why_held", at=words.local(at), reason=words.texts.reason(held)))
+    return WhyNot(words.texts("panel.why_no_record", at=words.local(at)))
 
 
 def newest(lists: Sequence[Sequence[Recorded]], limit: int) -> list[Recorded]:

@@ -8,21 +8,20 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from batuta.access import Scope
 from batuta.dispatch.job import Job
-from batuta.dispatch.plan import rules_of
+from batuta.dispatch.plan import pause_of_job, rules_of
 from batuta.engine.extension import Extension
 from batuta.engine.screens import Action
-from batuta.health.jobs import DAY
+from batuta.health.jobs import DAY, JobHealth, JobsSeen, JobState
 from batuta.kernel.identity import short
 from batuta.kernel.masking import mask
 from batuta.kernel.suggestions import nearest
 from batuta.runlog.execution import Status
 from batuta.runlog.history import BEFORE_ANY, Recorded
-from batuta.texts.findings import message_of, next_step_of
 from batuta.web.auth import needs
 from batuta.web.context import base_of, state_of
 from batuta.web.pages import static
 from batuta.web.panel import actions as act
-from batuta.web.panel import charts, overview, screens, sign_in
+from batuta.web.panel import charts, now, overview, screens, sign_in
 from batuta.web.panel import words as crons
 from batuta.web.panel.frame import show, words_of
 from batuta.web.panel.overview import Cursor
@@ -32,6 +31,8 @@ from batuta.web.problems import Problem, unknown_job
 
 PAGE = 50
 ERRORS = 5
+FIRES = 10
+AROUND = 500  # executions that are searched for one fire
 _FAILED = ("error", "timeout", "abandoned")
 
 
@@ -64,11 +65,38 @@ async def first_page(request: Request) -> RedirectResponse:
     return RedirectResponse(base_of(request))
 
 
-async def jobs(request: Request) -> HTMLResponse:
+async def overview_page(request: Request) -> HTMLResponse:
     work = state_of(request).work
     seen = await work.job_health.look()
     since = charts.begin(seen.now)
-    slices = await work.reports.activity(since=since, length=charts.SLICE)
+    words = words_of(request, seen.now)
+    categories = tuple(dict.fromkeys(health.job.category for health in seen.jobs))
+    assessment = await work.health.look()
+    pulses = [await queue.pulse() for queue in work.observability.queues()]
+    held = sum(health.state is JobState.HELD for health in seen.jobs) + sum(pulse.is_held for pulse in pulses)
+    return _page(
+        request,
+        "now",
+        words,
+        live=True,
+        seen=seen,
+        verdict=now.verdict(assessment, words),
+        assessment=assessment,
+        findings=now.show_findings(assessment, words),
+        most_findings=overview.MOST_FINDINGS,
+        numbers=now.key_numbers(seen, pulses, held),
+        windows=overview.windows(seen, work.registry, words),
+        boards=[await board() for board in work.extension.boards],
+        lanes=charts.lanes(categories, await work.reports.activity(since=since, length=charts.SLICE), since, words),
+        hours=charts.hours(since, words),
+        running=await work.reports.recent(status=Status.RUNNING.value, before=_after_every_row(request), limit=FIRES),
+        fires=sorted(seen.jobs, key=lambda health: health.next_at)[:FIRES],
+    )
+
+
+async def jobs(request: Request) -> HTMLResponse:
+    work = state_of(request).work
+    seen = await work.job_health.look()
     words = words_of(request, seen.now)
     categories = tuple(dict.fromkeys(health.job.category for health in seen.jobs))
     asked = overview.JobFilter.read(request.query_params, categories)
@@ -83,15 +111,7 @@ async def jobs(request: Request) -> HTMLResponse:
         rows=overview.rows(seen, asked, words),
         counts=overview.counts(seen),
         verdict=overview.verdict(seen),
-        assessment=(assessment := await work.health.look()),
-        findings=overview.root_findings(assessment),
-        most_findings=overview.MOST_FINDINGS,
-        message_of=message_of,
-        next_step_of=next_step_of,
         windows=overview.windows(seen, work.registry, words),
-        boards=[await board() for board in work.extension.boards],
-        lanes=charts.lanes(categories, slices, since, words),
-        hours=charts.hours(since, words),
         shares=overview.shares,
     )
 
@@ -109,6 +129,7 @@ async def job(request: Request, name: str) -> HTMLResponse:
         await work.reports.recent(job=name, status=status, before=_after_every_row(request), limit=ERRORS)
         for status in _FAILED
     ]
+    asked_time = request.query_params.get("hora", "")
     return _page(
         request,
         "job",
@@ -127,7 +148,25 @@ async def job(request: Request, name: str) -> HTMLResponse:
         is_first=cursor is None,
         spark=charts.spark(rows),
         errors=overview.newest(errors, ERRORS),
+        is_paused=_is_paused(found, seen),
+        asked_time=asked_time,
+        why_not=await _why_not(request, found, asked_time, health, words),
     )
+
+
+async def _why_not(
+    request: Request, job: Job, asked: str, health: JobHealth | None, words: Words
+) -> overview.WhyNot | None:
+    at = overview.fire_at(job, asked, words.now)
+    if at is None:
+        return None
+    around = await state_of(request).work.reports.recent(job=job.name, before=at + DAY, limit=AROUND)
+    return overview.why_not(job, at, around, words, held=None if health is None else health.held)
+
+
+def _is_paused(job: Job, seen: JobsSeen) -> bool:
+    switch = seen.switches.get(pause_of_job(job.name))
+    return switch is not None and bool(switch.on) and (switch.until is None or switch.until > seen.now)
 
 
 async def executions(request: Request) -> HTMLResponse:
@@ -204,7 +243,8 @@ def _after_every_row(request: Request) -> datetime:
 
 
 _PAGES: dict[str, Callable[..., Awaitable[Response]]] = {
-    "": jobs,
+    "": overview_page,
+    "/tarefas": jobs,
     "/tarefas/{name}": job,
     "/execucoes": executions,
     "/execucoes/{id}": execution,

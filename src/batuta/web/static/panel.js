@@ -6,6 +6,7 @@ const folded = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCas
 // Filter: hide the rows that do not match. The address changes with it, so that a view can be bookmarked.
 
 const form = $("filtro");
+const troubled = new Set(["stale", "failing", "degraded"]);
 
 function filter() {
   const { q, estado, categoria } = form.elements;
@@ -14,7 +15,7 @@ function filter() {
   for (const row of rows) {
     row.hidden = !(
       words.every((word) => row.dataset.text.includes(word)) &&
-      (!estado.value || row.dataset.state === estado.value) &&
+      (!estado.value || row.dataset.state === estado.value || (estado.value === "problema" && troubled.has(row.dataset.state))) &&
       (!categoria.value || row.dataset.category === categoria.value)
     );
   }

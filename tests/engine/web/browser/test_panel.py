@@ -13,7 +13,7 @@ from batuta.processes.address import listen
 from batuta.web.api import serve
 from tests.engine.web.browser.panel import MINUTE, STATES, Panel, open_panel
 
-PAGES = ("/painel", "/painel/tarefas/broken", "/painel/execucoes", "/painel/execucoes/{id}")
+PAGES = ("/painel", "/painel/tarefas", "/painel/tarefas/broken", "/painel/execucoes", "/painel/execucoes/{id}")
 DESK = {"width": 1440, "height": 900}
 
 
@@ -54,7 +54,7 @@ async def dashboard(tmp_path: Path, work_url: str, browser: Browser) -> AsyncIte
 
 
 async def test_page_shows_every_job_and_typing_filters_them(dashboard: Dashboard) -> None:
-    page = await dashboard.visit("/painel")
+    page = await dashboard.visit("/painel/tarefas")
     rows = page.locator("tr[data-text]:visible")
     await expect(rows).to_have_count(len(STATES))
     await page.keyboard.press("/")
@@ -62,7 +62,7 @@ async def test_page_shows_every_job_and_typing_filters_them(dashboard: Dashboard
     await expect(rows).to_have_count(1)
     await expect(rows).to_contain_text("broken")
     await expect(page.locator("output")).to_have_text(f"1 de {len(STATES)}")
-    await expect(page).to_have_url(f"{dashboard.address}/painel?q=BR%C3%93KEN")
+    await expect(page).to_have_url(f"{dashboard.address}/painel/tarefas?q=BR%C3%93KEN")
     await page.reload()  # the filter is in the address
     await expect(rows).to_have_count(1)
     await page.get_by_text("Limpar").click()
@@ -72,14 +72,14 @@ async def test_page_shows_every_job_and_typing_filters_them(dashboard: Dashboard
 
 
 async def test_filter_is_a_form_without_a_script(dashboard: Dashboard) -> None:
-    page = await dashboard.visit("/painel", java_script_enabled=False)
+    page = await dashboard.visit("/painel/tarefas", java_script_enabled=False)
     await page.get_by_role("searchbox").fill("broken")
     await page.get_by_role("button", name="Filtrar").click()
     await expect(page.locator("tr[data-text]:visible")).to_have_count(1)
 
 
 async def test_first_tab_offers_a_skip_link_and_the_focus_is_visible(dashboard: Dashboard) -> None:
-    page = await dashboard.visit("/painel")
+    page = await dashboard.visit("/painel/tarefas")
     await page.keyboard.press("Tab")
     skip = page.get_by_role("link", name="Ir para o conteúdo")
     await expect(skip).to_be_focused()
@@ -114,7 +114,7 @@ async def test_pages_on_a_phone_do_not_scroll_sideways_and_both_themes_are_reada
 
 
 async def test_refresh_replaces_changes_in_place_and_keeps_the_state_of_the_page(dashboard: Dashboard) -> None:
-    page = await dashboard.visit("/painel")
+    page = await dashboard.visit("/painel/tarefas")
     await page.clock.install()
     await page.reload()
     await page.get_by_role("searchbox").fill("broken")
@@ -127,21 +127,21 @@ async def test_refresh_replaces_changes_in_place_and_keeps_the_state_of_the_page
 
 
 async def test_silent_server_is_reported_and_the_page_stays(dashboard: Dashboard) -> None:
-    page = await dashboard.visit("/painel")
+    page = await dashboard.visit("/painel/tarefas")
     await page.clock.install()
     await page.reload()
-    await page.route("**/painel", lambda route: route.abort())
+    await page.route("**/painel/tarefas", lambda route: route.abort())
     await page.clock.run_for(25_000)
     await expect(page.get_by_text("O servidor não responde")).to_be_visible()
     await expect(page.locator("tr[data-text]:visible")).to_have_count(len(STATES))
-    await page.unroute("**/painel")
+    await page.unroute("**/painel/tarefas")
     await page.clock.run_for(16_000)  # shorter than the timeout of the answer
     await expect(page.get_by_text("O servidor não responde")).to_be_hidden()
     dashboard.complaints.clear()  # the browser logs the failed request
 
 
 async def test_refreshing_can_be_paused(dashboard: Dashboard) -> None:
-    page = await dashboard.visit("/painel")
+    page = await dashboard.visit("/painel/tarefas")
     await page.clock.install()
     await page.reload()
     await page.get_by_role("button", name="Pausar atualização").click()
@@ -150,7 +150,7 @@ async def test_refreshing_can_be_paused(dashboard: Dashboard) -> None:
     await page.clock.run_for(90_000)
     assert asked == []
     await page.get_by_role("button", name="Retomar atualização").click()
-    async with page.expect_request("**/painel"):
+    async with page.expect_request("**/painel/tarefas"):
         await page.clock.run_for(1_000)
 
 

@@ -1,0 +1,280 @@
+"""The engine's own actions: run a job, pause and resume, circuits and switches."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+
+from batuta.dispatch.job import Job
+from batuta.dispatch.plan import PAUSE_ALL, pause_of_category, pause_of_job
+from batuta.engine.batuta import Batuta
+from batuta.engine.screens import Action, ActionCall, ActionResult, Field, FieldKind, Preview, Tone
+from batuta.kernel.errors import ActionRefused
+from batuta.kernel.reasons import define
+from batuta.kernel.spans import read_span
+from batuta.kernel.suggestions import unknown
+from batuta.queue.item import pause_of_queue
+
+NO_PARAMETER = define("no_parameter", "write each parameter on its own line, as in name=value")
+RUN_WAITS = timedelta(seconds=3)  # a run that ends sooner is reported at once
+REASON = Field(name="motivo", label="panel.field.reason", required=True, longest=200)
+SPAN = Field(name="prazo", label="panel.field.span", kind=FieldKind.SPAN, hint="panel.field.span_hint")
+
+
+def actions_of(work: Batuta) -> list[Action]:
+    return [*Jobs(work).actions(), *Pauses(work).actions(), *Breakers(work).actions()]
+
+
+def _given(name: str) -> Field:
+    return Field(name=name, kind=FieldKind.HIDDEN, required=True)
+
+
+class Jobs:
+    """Run a job now. A run that takes longer continues in the background and is shown among the executions."""
+
+    def __init__(self, work: Batuta) -> None:
+        self._work = work
+        self._running: set[asyncio.Task[object]] = set()
+
+    def actions(self) -> Iterator[Action]:
+        yield Action(
+            name="job.run",
+            label="panel.act.run",
+            preview=self._preview,
+            perform=self._run,
+            fields=[
+                _given("tarefa"),
+                Field(
+                    name="parametros", label="panel.field.params", kind=FieldKind.LINES, hint="panel.field.params_hint"
+                ),
+                Field(
+                    name="suspensa",
+                    label="panel.field.even_if_held",
+                    kind=FieldKind.CHOICE,
+                    choices={"": "panel.no", "sim": "panel.yes"},
+                ),
+            ],
+            command=_run_command,
+        )
+
+    async def _preview(self, call: ActionCall) -> Preview:
+        job = await self._find(call)
+        last = await self._work.reports.recent(job=job.name, before=call.now + timedelta(days=1), limit=1)
+        took = last[0].duration_ms if last else None
+        facts = {"job": job.name, "took": call.texts.took(took) if took is not None else "–"}
+        return Preview(says="panel.will.run", facts=facts)
+
+    async def _run(self, call: ActionCall) -> ActionResult:
+        job, params = await self._find(call), _params(call.values["parametros"])
+        running = asyncio.create_task(
+            self._work.scheduler().run_by_hand(job, params, even_if_held=call.values["suspensa"] == "sim")
+        )
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+        await asyncio.wait([running], timeout=RUN_WAITS.total_seconds())
+        if not running.done():
+            return ActionResult(says="panel.done.run_going", facts={"job": job.name}, tone=Tone.RUNNING)
+        execution = running.result()
+        recorded = await self._work.reports.execution(execution.id)
+        has_failed = recorded is not None and recorded.status not in ("success", "running")
+        return ActionResult(
+            says="panel.done.run_failed" if has_failed else "panel.done.run",
+            facts={"job": job.name},
+            tone=Tone.FAILING if has_failed else Tone.OK,
+            to=f"/execucoes/{execution.id}",
+        )
+
+    async def _find(self, call: ActionCall) -> Job:
+        return self._work.registry.find(call.values["tarefa"], await self._work.controls.read())
+
+
+def _params(text: str) -> dict[str, str]:
+    pairs = [line.partition("=") for line in text.splitlines() if line.strip()]
+    if not all(name.strip() and equals for name, equals, _ in pairs):
+        raise ActionRefused(why=NO_PARAMETER())
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _run_command(values: Mapping[str, str]) -> list[str]:
+    params = [part for line in values["parametros"].splitlines() if line.strip() for part in ("--param", line.strip())]
+    return ["run", values["tarefa"], *params, *(["--even-if-held"] if values["suspensa"] else [])]
+
+
+class Pauses:
+    """Pause and resume a job, a category, a queue or everything, and set the application's switches."""
+
+    def __init__(self, work: Batuta) -> None:
+        self._work = work
+
+    def actions(self) -> Iterator[Action]:
+        yield Action(
+            name="pause",
+            label="panel.act.pause",
+            preview=self._preview_pause,
+            perform=self._pause,
+            fields=[_given("alvo"), SPAN, REASON],
+            command=lambda values: ["pause", values["alvo"], *_span_option(values), "--reason", values["motivo"]],
+            tone=Tone.HELD,
+            audits=True,
+        )
+        yield Action(
+            name="resume",
+            label="panel.act.resume",
+            preview=self._preview_resume,
+            perform=self._resume,
+            fields=[_given("alvo"), REASON],
+            command=lambda values: ["resume", values["alvo"], "--reason", values["motivo"]],
+            tone=Tone.OK,
+            audits=True,
+        )
+        for word, is_on in (("on", True), ("off", False)):
+            yield Action(
+                name=f"switch.{word}",
+                label=f"panel.act.switch_{word}",
+                preview=self._preview_switch,
+                perform=self._switch_to(is_on),
+                fields=[_given("chave"), SPAN, REASON],
+                command=lambda values, word=word: [  # type: ignore[misc]
+                    *("switch", word, values["chave"]),
+                    *_span_option(values),
+                    *("--reason", values["motivo"]),
+                ],
+                tone=Tone.HELD,
+                audits=True,
+            )
+
+    async def _preview_pause(self, call: ActionCall) -> Preview:
+        self._key(call.values["alvo"])
+        jobs, waiting = await self._affected(call.values["alvo"])
+        facts = {"target": _target(call), "jobs": jobs, "waiting": call.texts.number(waiting)}
+        return Preview(says="panel.will.pause", facts=facts, items=jobs + waiting)
+
+    async def _pause(self, call: ActionCall) -> ActionResult:
+        key, until = self._key(call.values["alvo"]), end_of(call)
+        await self._set(key, True, call, until)
+        says = "panel.done.paused" if until is None else "panel.done.paused_until"
+        facts = {"target": _target(call), **({} if until is None else {"until": until.astimezone(self._work.zone)})}
+        return ActionResult(says=says, facts=facts, tone=Tone.HELD)
+
+    async def _preview_resume(self, call: ActionCall) -> Preview:
+        self._key(call.values["alvo"])
+        jobs, waiting = await self._affected(call.values["alvo"])
+        facts = {"target": _target(call), "jobs": jobs, "waiting": call.texts.number(waiting)}
+        return Preview(says="panel.will.resume", facts=facts, items=jobs + waiting)
+
+    async def _resume(self, call: ActionCall) -> ActionResult:
+        await self._set(self._key(call.values["alvo"]), False, call, None)
+        return ActionResult(says="panel.done.resumed", facts={"target": _target(call)})
+
+    async def _preview_switch(self, call: ActionCall) -> Preview:
+        key = self._switch(call)
+        held = sum(any(rule.key == key for rule in job.holds) for job in self._work.registry)
+        return Preview(says="panel.will.switch", facts={"switch": call.values["chave"], "jobs": held}, items=held)
+
+    def _switch_to(self, is_on: bool):  # type: ignore[no-untyped-def]
+        async def perform(call: ActionCall) -> ActionResult:
+            await self._set(self._switch(call), is_on, call, end_of(call))
+            return ActionResult(says="panel.done.switched", facts={"switch": call.values["chave"]})
+
+        return perform
+
+    async def _set(self, key: str, on: bool, call: ActionCall, until: datetime | None) -> None:
+        await self._work.switches.set(key, on, by=call.caller, reason=call.values["motivo"], now=call.now, until=until)
+
+    def _switch(self, call: ActionCall) -> str:
+        known, word = self._work.extension.switches, call.values["chave"]
+        if word not in known:
+            raise unknown("switch", word, known)
+        return known[word].key
+
+    def _key(self, target: str) -> str:
+        kind, _, name = target.partition(":")
+        known: dict[str, tuple[list[str], str]] = {
+            "all": ([""], PAUSE_ALL),
+            "job": ([job.name for job in self._work.registry], pause_of_job(name)),
+            "category": (list(self._work.registry.categories), pause_of_category(name)),
+            "queue": (list(self._work.queues), pause_of_queue(name)),
+        }
+        if kind not in known or name not in known[kind][0]:
+            raise unknown("job, queue or category", target, [*known["job"][0], *known["queue"][0]])
+        return known[kind][1]
+
+    async def _affected(self, target: str) -> tuple[int, int]:
+        """Return the number of jobs and of waiting items that a pause concerns."""
+        kind, _, name = target.partition(":")
+        jobs = [
+            job
+            for job in self._work.registry
+            if kind == "all" or (kind == "job" and job.name == name) or (kind == "category" and job.category == name)
+        ]
+        queues = [
+            queue for each, queue in self._work.queues.items() if kind == "all" or (kind, name) == ("queue", each)
+        ]
+        depths = [await queue.depth() for queue in queues]
+        return len({job.name for job in jobs}), sum(depth.due + depth.later for depth in depths)
+
+
+class Breakers:
+    """Close an open circuit, or open one by hand."""
+
+    def __init__(self, work: Batuta) -> None:
+        self._work = work
+
+    def actions(self) -> Iterator[Action]:
+        yield Action(
+            name="circuit.close",
+            label="panel.act.close_circuit",
+            preview=self._preview,
+            perform=self._close,
+            fields=[_given("circuito")],
+            command=lambda values: ["circuits", "reset", values["circuito"]],
+            tone=Tone.OK,
+            audits=True,
+        )
+        yield Action(
+            name="circuit.open",
+            label="panel.act.open_circuit",
+            preview=self._preview_open,
+            perform=self._open,
+            fields=[_given("circuito"), REASON],
+            tone=Tone.HELD,
+        )
+
+    async def _preview(self, call: ActionCall) -> Preview:
+        circuit = await self._find(call)
+        state = call.texts(f"circuit.{circuit.state.value}")
+        return Preview(says="panel.will.close_circuit", facts={"circuit": circuit.name, "state": state})
+
+    async def _close(self, call: ActionCall) -> ActionResult:
+        circuit = await self._work.circuits.reset((await self._find(call)).name, by=call.caller)
+        return ActionResult(says="panel.done.circuit_closed", facts={"circuit": circuit.name})
+
+    async def _preview_open(self, call: ActionCall) -> Preview:
+        circuit = await self._find(call)
+        reset = call.texts.span(self._work.circuits.rule_of(circuit.name).reset)
+        return Preview(says="panel.will.open_circuit", facts={"circuit": circuit.name, "reset": reset})
+
+    async def _open(self, call: ActionCall) -> ActionResult:
+        circuit = await self._find(call)
+        await self._work.circuits.breaker(circuit.name).trip(call.values["motivo"])
+        return ActionResult(says="panel.done.circuit_opened", facts={"circuit": circuit.name}, tone=Tone.HELD)
+
+    async def _find(self, call: ActionCall):  # type: ignore[no-untyped-def]
+        name, known = call.values["circuito"], {each.name: each for each in await self._work.circuits.look()}
+        if name not in known:
+            raise unknown("circuit", name, known)
+        return known[name]
+
+
+def end_of(call: ActionCall) -> datetime | None:
+    """Return the end of a temporary setting, or None if the operator gave none."""
+    span = read_span(call.values["prazo"])
+    return None if span is None else call.now + span
+
+
+def _target(call: ActionCall) -> str:
+    kind, _, name = call.values["alvo"].partition(":")
+    return call.texts("panel.target_all") if kind == "all" else call.texts(f"panel.target_{kind}", name=name)
+
+
+def _span_option(values: Mapping[str, str]) -> list[str]:
+    return ["--for", values["prazo"]] if values["prazo"] else []
