@@ -39,6 +39,7 @@ from batuta.kernel.suggestions import check_options
 from batuta.processes.heartbeat import Heartbeat
 from batuta.processes.presence import PresenceFolder, crash_loops
 from batuta.queue.handler import ItemHandler
+from batuta.queue.inspection import BULK_POLICY, BulkOperator
 from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease
 from batuta.queue.rescuer import Rescuer
@@ -57,6 +58,7 @@ from batuta.stores.sql.history import SqlReports
 from batuta.stores.sql.migrations import Marker, Migration, Migrator, engine_migrations
 from batuta.stores.sql.queries import query_of
 from batuta.stores.sql.queue.indexes import require_indexes
+from batuta.stores.sql.queue.inspection import SqlBulk
 from batuta.stores.sql.queue.items import SqlItems
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.queue.tasks import SqlTasks, UnservedItems
@@ -289,6 +291,11 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
         )
 
     @cached_property
+    def bulk(self) -> SqlBulk:
+        """The changes of many items that operators began."""
+        return SqlBulk(self.database, lambda: self.queues, self.ids, self.clock, self.now)
+
+    @cached_property
     def presence(self) -> PresenceFolder:
         """The folder in which the processes of this host register, so that they detect each other's death."""
         return PresenceFolder.for_database(self.database.where)
@@ -325,6 +332,7 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
             Retention("pipeline_items", self._items.prune),
             Retention("rate_tokens", self._prune_rates),
             Retention("job_calls", lambda limit: self._calls.prune(keep=DAY, limit=limit)),
+            keep_for(30 * DAY, "bulk_operations", self.bulk, self.clock),
             keep_for(7 * DAY, "worker_heartbeats", self.observability.beats, self.clock),
             keep_for(30 * DAY, "worker_restarts", self.observability.restarts, self.clock),
             keep_for(90 * DAY, "alertas_enviados", self.observability.alerts, self.clock),
@@ -347,7 +355,9 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
             yield ScheduleLoop(self._schedules, self.clock, self._schedules.wakeup), SCHEDULES_POLICY
             owner, recover = scheduler.lease_holder.owner, [scheduler.reaper.recover]
             yield from crash_loops(self.presence, owner, recover, self.clock, starts_work=True)
-        elif role != "api":
+        elif role == "api":
+            yield BulkOperator(lambda: self.bulk), BULK_POLICY
+        else:
             yield from () if self.only else [(loop, policy) for own, loop, policy in self._loops if own == role]
             yield from self._queue_loops(role)
 

@@ -162,6 +162,6 @@ class Action:
         return {**values, **({"chosen": len(call.chosen)} if call.chosen else {})}
 
     def subject(self, call: ActionCall) -> str:
-        """Return what the action changes: the value of its first hidden field."""
-        hidden = (each.name for each in self.fields if each.kind is FieldKind.HIDDEN)
-        return next((call.values[name] for name in hidden if call.values.get(name)), "-")
+        """Return what the action changes: the values of its hidden fields."""
+        hidden = (call.values.get(each.name) for each in self.fields if each.kind is FieldKind.HIDDEN)
+        return ":".join(filter(None, hidden)) or "-"

@@ -32,6 +32,12 @@ PAGES = (
     "/painel/tarefas/broken",
     "/painel/execucoes",
     "/painel/execucoes/{id}",
+    "/painel/filas",
+    "/painel/processos",
+    "/painel/freios",
+    "/painel/incidentes",
+    "/painel/auditoria",
+    "/painel/acoes/pause?alvo=job:broken",
     "/painel/nowhere",
 )
 
@@ -115,7 +121,7 @@ async def test_row_shows_the_last_run_the_next_fire_and_the_outcome(panel: Panel
     assert 'title="seg 05/01/2026 08:59:00 -0300">05/01/2026 08:59</time>' in pulse
     assert "05/01/2026 09:01</time><small>em 60 s" in pulse
     assert "1,2 s" in pulse
-    assert '<small>3 min</small>' in pulse
+    assert "<small>3 min</small>" in pulse
     assert "30 de 30 com sucesso" in pulse
     assert "a cada 5 min, 8h–19h" in row(html, "overdue")
 

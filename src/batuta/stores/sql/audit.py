@@ -8,7 +8,7 @@ from datetime import datetime
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
-from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Transaction
+from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Transaction, from_row
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
@@ -17,6 +17,20 @@ from batuta.stores.sql.queries import load_queries
 class AuditQueries:
     note: Query
     prune_access: Query
+    listed: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of the audit log."""
+
+    id: str
+    at: datetime
+    actor: str
+    action: str
+    subject: str
+    before: Json
+    after: Json
 
 
 class AuditLog:
@@ -67,6 +81,11 @@ class AccessLog:
             await self._audit.note(
                 transaction, actor=actor, action=action, subject=subject, after=facts, now=self._clock.now()
             )
+
+    async def list_before(self, before: datetime, before_id: str, limit: int) -> list[Entry]:
+        """Return the newest entries before an entry, the newest first."""
+        rows = await self._database.all(self._queries.listed, before=before, before_id=before_id, limit=limit)
+        return [from_row(Entry, row, id=str(row["id"])) for row in rows]
 
     async def prune(self, *, before: datetime, limit: int) -> int:
         """Delete old entries of accesses. Entries of operators' actions stay."""

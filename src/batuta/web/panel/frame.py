@@ -30,6 +30,11 @@ ENGINE_SCREENS = {
     "": "panel.now",
     "/tarefas": "panel.jobs",
     "/execucoes": "panel.executions",
+    "/filas": "panel.queues",
+    "/processos": "panel.processes",
+    "/freios": "panel.brakes",
+    "/incidentes": "panel.incidents",
+    "/auditoria": "panel.audit",
 }
 
 

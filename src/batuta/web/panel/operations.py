@@ -13,6 +13,7 @@ from batuta.kernel.reasons import define
 from batuta.kernel.spans import read_span
 from batuta.kernel.suggestions import unknown
 from batuta.queue.item import pause_of_queue
+from batuta.web.panel.item_actions import Items
 
 NO_PARAMETER = define("no_parameter", "write each parameter on its own line, as in name=value")
 RUN_WAITS = timedelta(seconds=3)  # a run that ends sooner is reported at once
@@ -21,7 +22,7 @@ SPAN = Field(name="prazo", label="panel.field.span", kind=FieldKind.SPAN, hint="
 
 
 def actions_of(work: Batuta) -> list[Action]:
-    return [*Jobs(work).actions(), *Pauses(work).actions(), *Breakers(work).actions()]
+    return [*Jobs(work).actions(), *Pauses(work).actions(), *Breakers(work).actions(), *Items(work).actions()]
 
 
 def _given(name: str) -> Field:

@@ -21,7 +21,7 @@ from batuta.web.auth import needs
 from batuta.web.context import base_of, state_of
 from batuta.web.pages import static
 from batuta.web.panel import actions as act
-from batuta.web.panel import charts, now, overview, screens, sign_in
+from batuta.web.panel import brakes, charts, now, overview, queues, records, screens, sign_in
 from batuta.web.panel import words as crons
 from batuta.web.panel.frame import show, words_of
 from batuta.web.panel.overview import Cursor
@@ -248,5 +248,13 @@ _PAGES: dict[str, Callable[..., Awaitable[Response]]] = {
     "/tarefas/{name}": job,
     "/execucoes": executions,
     "/execucoes/{id}": execution,
+    "/filas": queues.queues,
+    "/filas/{name}": queues.queue,
+    "/filas/{name}/{id}": queues.item,
+    "/processos": records.processes,
+    "/freios": brakes.brakes,
+    "/incidentes": records.incidents,
+    "/auditoria": records.audit,
+    "/auditoria.csv": records.audit_file,
     "/static/{name}": file,
 }

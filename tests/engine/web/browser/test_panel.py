@@ -13,7 +13,19 @@ from batuta.processes.address import listen
 from batuta.web.api import serve
 from tests.engine.web.browser.panel import MINUTE, STATES, Panel, open_panel
 
-PAGES = ("/painel", "/painel/tarefas", "/painel/tarefas/broken", "/painel/execucoes", "/painel/execucoes/{id}")
+PAGES = (
+    "/painel",
+    "/painel/tarefas",
+    "/painel/tarefas/broken",
+    "/painel/execucoes",
+    "/painel/execucoes/{id}",
+    "/painel/filas",
+    "/painel/processos",
+    "/painel/freios",
+    "/painel/incidentes",
+    "/painel/auditoria",
+    "/painel/acoes/pause?alvo=job:broken",
+)
 DESK = {"width": 1440, "height": 900}
 
 

@@ -90,13 +90,13 @@ def queue_queries(
     """Build the queries for one table. ``own`` are columns with one value per row of ``put``; ``shared`` are columns
     with one value for all rows.
     """
-    text = _fill_template("queue.sql", {**_gaps(table, dialect), **_put_values(table, dialect, own, shared)})
+    text = _fill_template("queue.sql", {**queue_gaps(table, dialect), **_put_values(table, dialect, own, shared)})
     return load_text(QueueQueries, text, f"queue.sql of {table.name}", dialect)
 
 
 @lru_cache(maxsize=256)
 def postgres_claim_queries(table: QueueTable) -> PostgresClaimQueries:
-    text = _fill_template("queue_on_postgres.sql", _gaps(table, "postgres"))
+    text = _fill_template("queue_on_postgres.sql", queue_gaps(table, "postgres"))
     return load_text(PostgresClaimQueries, text, f"queue_on_postgres.sql of {table.name}", "postgres", ["postgres"])
 
 
@@ -108,7 +108,7 @@ def sqlite_claim_queries(table: QueueTable, given: Mapping[str, str] | None = No
 @lru_cache(maxsize=256)
 def _sqlite_claim_queries(table: QueueTable, given: tuple[tuple[str, str], ...]) -> SqliteClaimQueries:
     packed = ", ".join(_pack(f"item.{name}", type) for name, type in given)
-    text = _fill_template("queue_on_sqlite.sql", {**_gaps(table, "sqlite"), "packed": packed})
+    text = _fill_template("queue_on_sqlite.sql", {**queue_gaps(table, "sqlite"), "packed": packed})
     return load_text(SqliteClaimQueries, text, f"queue_on_sqlite.sql of {table.name}", "sqlite", ["sqlite"])
 
 
@@ -116,7 +116,7 @@ def more_queries(
     file: str, table: QueueTable, dialect: Dialect, queries: type[SomeQueries], *, both: bool = True
 ) -> SomeQueries:
     """Build the statements of another template for one table, which is written for ``both`` databases or for one."""
-    text = _fill_template(file, _gaps(table, dialect))
+    text = _fill_template(file, queue_gaps(table, dialect))
     return load_text(queries, text, f"{file} of {table.name}", dialect, DIALECTS if both else [dialect])
 
 
@@ -162,7 +162,7 @@ def _duration(microseconds: str, dialect: Dialect) -> str:
 
 
 @lru_cache(maxsize=256)
-def _gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
+def queue_gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
     names = {name: str(getattr(table, name) or "") for name in table.__dataclass_fields__}
     is_waiting, is_ready = unleased_condition(table), ready_condition(table)
     is_limited = f"{is_waiting} AND {table.limit_key} IS NOT NULL AND"

@@ -9,3 +9,7 @@ WHERE id IN (
     WHERE at < :before AND (action LIKE 'access.%' OR action LIKE 'session.%')
     ORDER BY at LIMIT :limit
 );
+
+-- read listed: one page of the entries, the newest first
+SELECT id, at, actor, action, subject, before, after FROM audit_log
+WHERE (at, id) < (:before, :before_id) ORDER BY at DESC, id DESC LIMIT :limit;

@@ -1,0 +1,153 @@
+"""How operators look at the items of a queue: filters, pages, groups of equal errors, and changes of many items.
+
+A change of many items is a durable operation. A loop performs it in batches, each in one transaction, so that it
+continues after a restart and an operator can stop it.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Protocol, Self
+
+from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.reasons import code_of, decode
+from batuta.queue.item import ItemState
+from batuta.supervise.loop import Again, Idle, LoopPolicy, Pace, Wakeup
+
+BULK_POLICY = LoopPolicy(every=timedelta(seconds=2), stuck_after=timedelta(minutes=2), max_failures=20)
+_VARYING = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\b[0-9a-f]{8,}\b|\d+|'[^']*'|\"[^\"]*\"")
+
+
+class Change(StrEnum):
+    """A change that operators make to items."""
+
+    RETRY = "retry"
+    DISCARD = "discard"
+    CANCEL = "cancel"
+
+
+# The state of the items that a change concerns.
+STATE_OF = {Change.RETRY: ItemState.DEAD, Change.DISCARD: ItemState.DEAD, Change.CANCEL: ItemState.READY}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemFilter:
+    """The items that an operator asks for. ``error`` is the signature of an error group."""
+
+    state: ItemState
+    name: str | None = None
+    error: str | None = None
+
+    def matches(self, name: object, error: str | None) -> bool:
+        return self.name in (None, name) and self.error in (None, signature_of(name, error))
+
+    def describe(self) -> dict[str, str]:
+        named = {"state": self.state.value, "name": self.name, "error": self.error}
+        return {key: value for key, value in named.items() if value}
+
+    @classmethod
+    def restore(cls, stored: Mapping[str, Any]) -> Self:
+        return cls(state=ItemState(stored["state"]), name=stored.get("name"), error=stored.get("error"))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The last item of a page: the value of the column that orders the page, and the id."""
+
+    at: datetime
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorGroup:
+    """Dead items that failed in the same way. ``error`` is the newest error, as it is stored."""
+
+    signature: str
+    name: str
+    error: str | None
+    items: int
+    since: datetime
+    latest: datetime
+
+
+def signature_of(name: object, error: str | None) -> str:
+    """Return the key of an error group: the same for errors that differ in numbers, ids and quoted values only."""
+    reason = decode(error) or ""
+    text = f"{name or ''}|{code_of(reason) or ''}|{_VARYING.sub('#', str(reason))}"
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def group_errors(rows: Iterable[Mapping[str, Any]]) -> list[ErrorGroup]:
+    """Merge rows of equal errors into groups, the largest first."""
+    groups: dict[str, ErrorGroup] = {}
+    for row in rows:
+        key = signature_of(row["name"], row["error"])
+        known = groups.get(key)
+        is_newer = known is None or row["latest"] > known.latest
+        groups[key] = ErrorGroup(
+            signature=key,
+            name=row["name"],
+            error=row["error"] if is_newer or known is None else known.error,
+            items=row["items"] + (known.items if known else 0),
+            since=min(row["since"], known.since) if known else row["since"],
+            latest=max(row["latest"], known.latest) if known else row["latest"],
+        )
+    return sorted(groups.values(), key=lambda group: -group.items)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkOperation:
+    """A change of every item that a filter matches. ``seen`` items were compared with the filter, ``changed`` of them
+    matched and were changed.
+    """
+
+    id: str
+    queue: str
+    change: Change
+    filter: ItemFilter
+    status: str  # running, done or stopped
+    created_by: str
+    created_at: datetime
+    expected: int
+    seen: int
+    changed: int
+    finished_at: datetime | None = None
+    ticket: int = 0  # grows with each batch, so that two processes never perform the same batch
+    place: Place | None = None  # the last item that was compared
+
+    @property
+    def is_running(self) -> bool:
+        return self.status == "running"
+
+
+class BulkStore(Protocol):
+    async def next(self) -> BulkOperation | None:
+        """Return the oldest operation that is not finished."""
+        ...
+
+    async def advance(self, operation: BulkOperation) -> bool:
+        """Perform one batch. Return whether the operation has more batches."""
+        ...
+
+
+class BulkOperator:
+    """Loop that performs the operations on many items, one batch per tick."""
+
+    name = "bulk"
+
+    def __init__(self, store: Callable[[], BulkStore]) -> None:
+        self.wakeup = Wakeup()
+        self._store = store
+
+    async def tick(self) -> Pace:
+        try:
+            operation = await self._store().next()
+            if operation is None:
+                return Idle()
+            await self._store().advance(operation)
+        except StoreUnavailable:
+            return Idle()
+        return Again()

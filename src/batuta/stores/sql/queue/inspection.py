@@ -1,0 +1,265 @@
+"""Reads pages and error groups of a queue for operators, and performs changes of many items."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import StoreConflict
+from batuta.kernel.ids import Ids
+from batuta.kernel.reasons import define, encode
+from batuta.queue.inspection import BulkOperation, Change, ErrorGroup, ItemFilter, Place, group_errors
+from batuta.queue.item import ItemState, QueueTable
+from batuta.queue.outcome import LONGEST_ERROR
+from batuta.stores.sql.audit import AuditLog
+from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row, Transaction
+from batuta.stores.sql.migrations import STATEMENTS
+from batuta.stores.sql.queries import load_queries, load_text, read_sql
+from batuta.stores.sql.queue.statements import queue_gaps
+from batuta.stores.sql.queue.store import SqlQueue
+
+CANCELLED_BY = define("cancelled_by", "cancelled by {by}")
+TASKS = "tasks"
+MOST_GROUPED = 20_000  # dead items that are grouped by their error
+MOST_ERRORS = 1_000
+BATCH = 1_000
+LAST = Place(datetime(9999, 1, 1, tzinfo=UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff")
+FIRST = Place(datetime(1, 1, 2, tzinfo=UTC), "00000000-0000-0000-0000-000000000000")
+_FROM_THE_END = (ItemState.DEAD, ItemState.DONE, ItemState.CANCELLED)
+
+
+@dataclass(frozen=True, slots=True)
+class InspectionQueries:
+    dead: Query
+    ready: Query
+    running: Query
+    done: Query
+    cancelled: Query
+    errors: Query
+    retry: Query
+    discard: Query
+    cancel: Query
+
+
+@lru_cache(maxsize=256)
+def _queries(table: QueueTable, dialect: Dialect, has_name: bool) -> InspectionQueries:
+    gaps = {
+        **queue_gaps(table, dialect),
+        "name_column": name_column(table),
+        "named": " AND name = :name" if has_name else "",
+        # In a pipeline a finished row belongs to no stage.
+        "of_whole": f" AND {table.queue} = :queue" if table.queue and table.queue != table.state else "",
+    }
+    text = read_sql(STATEMENTS / "inspection.sql").format_map(gaps)
+    return load_text(InspectionQueries, text, f"inspection.sql of {table.name}", dialect)
+
+
+def name_column(table: QueueTable) -> str:
+    """Return the column with the name of the function; a table of an application has none."""
+    return "name" if table.name == TASKS else "''"
+
+
+def name_of(row: Row) -> str:
+    """Return the name of the function of an item, or an empty text."""
+    return str(dict(row).get("name") or "")
+
+
+def order_column(table: QueueTable, state: ItemState) -> str:
+    columns = {
+        ItemState.DEAD: table.finished_at,
+        ItemState.READY: table.available_at,
+        ItemState.RUNNING: table.lease_until,
+    }
+    return columns.get(state, table.created_at)
+
+
+class QueueInspection:
+    """Reads one queue for operators. ``reading`` may be a transaction, or have its own connections and time limits."""
+
+    def __init__(self, queue: SqlQueue, reading: Reading, dialect: Dialect) -> None:
+        self.queue = queue
+        self.table = queue.table
+        self._reading = reading
+        self._dialect = dialect
+
+    async def page(self, asked: ItemFilter, after: Place | None, limit: int) -> tuple[list[Row], Place | None]:
+        """Return the items that follow ``after``, and the place of the last item that was compared, or None at the end.
+
+        A page has fewer than ``limit`` items if the filter names an error group: it is compared here.
+        """
+        has_name = asked.name is not None and self.table.name == TASKS
+        query: Query = getattr(_queries(self.table, self._dialect, has_name), asked.state.value)
+        start = after or (LAST if asked.state in _FROM_THE_END else FIRST)
+        known = {"at": start.at, "id": start.id, "limit": limit, "queue": self.queue.name, "name": asked.name}
+        rows = await self._reading.all(query, **{name: known[name] for name in query.parameters})
+        shown = [row for row in rows if asked.error is None or asked.matches(name_of(row), row[self.table.error])]
+        if len(rows) < limit:
+            return shown, None
+        last = rows[-1]
+        return shown, Place(last[order_column(self.table, asked.state)] or start.at, str(last[self.table.id]))
+
+    async def groups(self) -> list[ErrorGroup]:
+        """Return the groups of the newest dead items, the largest first."""
+        query = _queries(self.table, self._dialect, False).errors
+        known = {"most": MOST_GROUPED, "limit": MOST_ERRORS, "queue": self.queue.name}
+        rows = await self._reading.all(query, **{name: known[name] for name in query.parameters})
+        return group_errors(dict(row) for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class BulkQueries:
+    add: Query
+    next: Query
+    operation: Query
+    recent: Query
+    take: Query
+    advance: Query
+    finish: Query
+    prune: Query
+
+
+class SqlBulk:
+    """Stores and performs changes of many items."""
+
+    def __init__(
+        self,
+        database: Database,
+        queues: Callable[[], Mapping[str, SqlQueue]],
+        ids: Ids,
+        clock: Clock,
+        now: Callable[[], datetime | None],
+    ) -> None:
+        """Create the store. ``now`` returns None if the database's clock is used."""
+        self._database = database
+        self._now = now
+        self._queues = queues
+        self._ids = ids
+        self._clock = clock
+        self._audit = AuditLog(database.dialect, ids)
+        self._queries = load_queries(BulkQueries, STATEMENTS / "bulk.sql", database.dialect)
+
+    async def add(self, queue: str, change: Change, asked: ItemFilter, expected: int, *, by: str) -> str:
+        """Begin an operation, with its audit entry, and return its id."""
+        id, now = self._ids.new(), self._clock.now()
+        async with self._database.transaction() as transaction:
+            await transaction.run(
+                self._queries.add,
+                id=id,
+                queue=queue,
+                change=change.value,
+                filter=AsJson(asked.describe()),
+                by=by,
+                now=now,
+                expected=expected,
+            )
+            await self._note(transaction, f"bulk.{change.value}", f"{queue}:{id}", by, asked.describe(), now)
+        return id
+
+    async def stop(self, id: str, *, by: str) -> bool:
+        now = self._clock.now()
+        async with self._database.transaction() as transaction:
+            is_stopped = bool(await transaction.run(self._queries.finish, id=id, status="stopped", now=now))
+            if is_stopped:
+                await self._note(transaction, "bulk.stop", id, by, None, now)
+        return is_stopped
+
+    async def recent(self, queue: str, limit: int = 5) -> list[BulkOperation]:
+        return [_operation(row) for row in await self._database.all(self._queries.recent, queue=queue, limit=limit)]
+
+    async def find(self, id: str) -> BulkOperation | None:
+        row = await self._database.one(self._queries.operation, id=id)
+        return None if row is None else _operation(row)
+
+    async def next(self) -> BulkOperation | None:
+        row = await self._database.one(self._queries.next)
+        return None if row is None else _operation(row)
+
+    async def advance(self, operation: BulkOperation) -> bool:
+        queue = self._queues().get(operation.queue)
+        if queue is None:
+            await self._database.run(self._queries.finish, id=operation.id, status="stopped", now=self._clock.now())
+            return False
+        try:
+            return await self._advance(queue, operation)
+        except StoreConflict:  # a live item has the key of a retried one
+            return await self._advance_singly(queue, operation)
+
+    async def _advance(self, queue: SqlQueue, operation: BulkOperation) -> bool:
+        async with self._database.transaction() as transaction:
+            if not await transaction.run(self._queries.take, id=operation.id, ticket=operation.ticket):
+                return True
+            rows, place = await self._read(transaction, queue, operation)
+            wanted = [str(row[queue.table.id]) for row in rows if self._concerns(operation, queue.table, row)]
+            changed = await self._change(transaction, queue, operation, wanted)
+            await self._record(transaction, operation, len(rows), changed, place)
+        return place is not None
+
+    async def _advance_singly(self, queue: SqlQueue, operation: BulkOperation) -> bool:
+        """Perform a batch item by item, and skip the items whose key belongs to a live item."""
+        if not await self._database.run(self._queries.take, id=operation.id, ticket=operation.ticket):
+            return True
+        rows, place = await self._read(self._database, queue, operation)
+        wanted = [str(row[queue.table.id]) for row in rows if self._concerns(operation, queue.table, row)]
+        changed = sum([await queue.revive(id) for id in wanted])
+        async with self._database.transaction() as transaction:
+            await self._record(transaction, operation, len(rows), changed, place)
+        return place is not None
+
+    async def _record(
+        self, transaction: Transaction, operation: BulkOperation, seen: int, changed: int, place: Place | None
+    ) -> None:
+        known = {"place_at": place and place.at, "place_id": place and place.id}
+        await transaction.run(self._queries.advance, id=operation.id, seen=seen, changed=changed, **known)
+        if place is None:
+            await transaction.run(self._queries.finish, id=operation.id, status="done", now=self._clock.now())
+
+    async def prune(self, *, before: datetime, limit: int) -> int:
+        return await self._database.run(self._queries.prune, before=before, limit=limit)
+
+    async def _read(
+        self, reading: Reading, queue: SqlQueue, operation: BulkOperation
+    ) -> tuple[list[Row], Place | None]:
+        inspection = QueueInspection(queue, reading, self._database.dialect)
+        return await inspection.page(replace(operation.filter, error=None), operation.place, BATCH)
+
+    def _concerns(self, operation: BulkOperation, table: QueueTable, row: Row) -> bool:
+        """Return whether the operation changes the item. Items that failed or came later are not concerned."""
+        at = row[table.finished_at] if operation.filter.state is ItemState.DEAD else row[table.created_at]
+        is_known = at is None or at <= operation.created_at
+        return is_known and operation.filter.matches(name_of(row), row[table.error])
+
+    async def _change(
+        self, transaction: Transaction, queue: SqlQueue, operation: BulkOperation, ids: Sequence[str]
+    ) -> int:
+        if not ids:
+            return 0
+        reason = CANCELLED_BY(by=operation.created_by)
+        known = {"ids": AsJson(list(ids)), "now": self._now(), "reason": encode(reason, LONGEST_ERROR)}
+        query: Query = getattr(_queries(queue.table, self._database.dialect, False), operation.change.value)
+        return await transaction.run(query, **{name: known[name] for name in query.parameters})
+
+    async def _note(
+        self, transaction: Transaction, action: str, subject: str, by: str, after: Any, now: datetime
+    ) -> None:
+        await self._audit.note(transaction, actor=by, action=action, subject=subject, after=after, now=now)
+
+
+def _operation(row: Row) -> BulkOperation:
+    place = None if row["place_at"] is None else Place(row["place_at"], str(row["place_id"]))
+    return BulkOperation(
+        id=str(row["id"]),
+        queue=row["queue"],
+        change=Change(row["change"]),
+        filter=ItemFilter.restore(row["filter"]),
+        status=row["status"],
+        created_by=row["created_by"],
+        created_at=row["created_at"],
+        expected=row["expected"],
+        seen=row["seen"],
+        changed=row["changed"],
+        finished_at=row["finished_at"],
+        ticket=row["ticket"],
+        place=place,
+    )

@@ -1,0 +1,136 @@
+"""The page of everything that can hold work: pauses, switches, circuits, limits and windows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+
+from batuta.dispatch.plan import PAUSE_ALL, pause_of_category, pause_of_job
+from batuta.engine.batuta import Batuta
+from batuta.guard.switches import Switch
+from batuta.queue.item import pause_of_queue
+from batuta.schedule.window import Window
+from batuta.web.context import state_of
+from batuta.web.panel.frame import show, words_of
+from batuta.web.panel.words import Words
+
+HOURS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class ActivePause:
+    """A pause in force. ``target`` is the word of the actions pause and resume."""
+
+    target: str
+    switch: Switch
+    waiting: int  # jobs and items that wait because of it
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchRow:
+    name: str
+    is_on: bool
+    is_set: bool
+    holds: bool
+    switch: Switch | None
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnWindow:
+    """A window as a week: for each weekday from Monday the begin and the length of its open hours."""
+
+    name: str
+    is_open: bool
+    changes_at: datetime
+    bars: Sequence[tuple[int, float, float]]
+    jobs: int
+
+
+async def brakes(request: Request) -> HTMLResponse:
+    work, words = state_of(request).work, words_of(request)
+    switches = await work.switches.all()
+    used = await work.rates.count_used([limit for limit in work.limits.values() if not limit.each])
+    controls = await work.controls.read()
+    values = {
+        "pauses": await _pauses(work, switches, words.now),
+        "switches": _switches(work, switches, words.now),
+        "circuits": await work.circuits.look(),
+        "limits": [(limit, None if limit.each else used[limit.name]) for limit in work.limits.values()],
+        "windows": [_draw(name, each, work, words) for name, each in work.registry.windows_now(controls).items()],
+        "categories": list(work.registry.categories),
+        "weekdays": [words.weekday(day % 7) for day in range(1, 8)],
+        "is_all_paused": _is_on(switches.get(PAUSE_ALL), words.now),
+    }
+    return show(request, "panel/brakes.html.j2", words, values, live=True)
+
+
+def _is_on(switch: Switch | None, now: datetime) -> bool:
+    return switch is not None and bool(switch.on) and (switch.until is None or switch.until > now)
+
+
+async def _pauses(work: Batuta, switches: dict[str, Switch], now: datetime) -> list[ActivePause]:
+    keys = {PAUSE_ALL: "all:"}
+    keys |= {pause_of_category(name): f"category:{name}" for name in work.registry.categories}
+    keys |= {pause_of_job(job.name): f"job:{job.name}" for job in work.registry}
+    keys |= {pause_of_queue(name): f"queue:{name}" for name in work.queues}
+    found = []
+    for key, target in keys.items():
+        switch = switches.get(key)
+        if switch is not None and _is_on(switch, now):
+            found.append(ActivePause(target, switch, await _count_waiting(work, target)))
+    return found
+
+
+async def _count_waiting(work: Batuta, target: str) -> int:
+    """Count what a pause holds: the jobs of its category, or the due items of its queue."""
+    kind, _, name = target.partition(":")
+    if kind == "queue":
+        return (await work.queues[name].depth()).due
+    if kind == "category":
+        return len({job.name for job in work.registry if job.category == name})
+    if kind == "job":
+        return 1
+    depths = [await queue.depth() for queue in work.queues.values()]
+    return len({job.name for job in work.registry}) + sum(depth.due for depth in depths)
+
+
+def _switches(work: Batuta, stored: dict[str, Switch], now: datetime) -> list[SwitchRow]:
+    rows = []
+    for name, rule in work.extension.switches.items():
+        switch = stored.get(rule.key)
+        is_set = switch is not None and (switch.until is None or switch.until > now)
+        is_on = bool(switch.on) if switch is not None and is_set else rule.default
+        jobs = sum(any(each.key == rule.key for each in job.holds) for job in work.registry)
+        rows.append(SwitchRow(name, is_on, is_set, is_on is rule.hold_when, switch if is_set else None, jobs))
+    return rows
+
+
+def _draw(name: str, window: Window, work: Batuta, words: Words) -> DrawnWindow:
+    closes = window.closes(words.now, words.zone)
+    return DrawnWindow(
+        name,
+        closes is not None,
+        closes or window.next_open(words.now, words.zone),
+        week_bars(window),
+        sum(job.window == name for job in work.registry),
+    )
+
+
+def week_bars(window: Window) -> list[tuple[int, float, float]]:
+    """Return the open hours of a week: the row of each day (0 is Monday), the first hour and the length in hours.
+
+    A window that ends after midnight continues in the row of the next day.
+    """
+    begins = window.opens.hour + window.opens.minute / 60
+    length = window.lasts.total_seconds() / 3600
+    bars = []
+    for day in sorted(window.days):
+        row = (day - 1) % 7
+        first = min(length, HOURS - begins)
+        bars.append((row, round(begins, 2), round(first, 2)))
+        if length > first:
+            bars.append(((row + 1) % 7, 0.0, round(length - first, 2)))
+    return bars

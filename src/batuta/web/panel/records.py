@@ -1,0 +1,89 @@
+"""The pages of processes, incidents and the audit log."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from datetime import timedelta
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, Response
+
+from batuta.health.alerts import stats
+from batuta.health.workers import FORGOTTEN_AFTER
+from batuta.kernel.masking import mask
+from batuta.runlog.history import BEFORE_ANY
+from batuta.stores.sql.audit import Entry
+from batuta.web.context import state_of
+from batuta.web.panel.frame import show, words_of
+from batuta.web.panel.overview import Cursor
+
+PAGE = 50
+MOST_RESTARTS = 20
+MOST_EXPORTED = 10_000
+MOST_INCIDENTS = 100
+PERIOD = timedelta(days=30)
+DAY = timedelta(days=1)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+async def processes(request: Request) -> HTMLResponse:
+    work = state_of(request).work
+    signs = await work.beats.read_signs(within=FORGOTTEN_AFTER, now=work.now())
+    alive = [beat for beat in signs.beats if not beat.is_offline]
+    values = {
+        "now": signs.now,
+        "beats": sorted(alive, key=lambda beat: (beat.lives(signs.now), beat.role, beat.started_at)),
+        "versions": sorted({beat.version for beat in alive if beat.lives(signs.now) and beat.version}),
+        "restarts": await work.observability.restarts.since(words_of(request).now - DAY, limit=MOST_RESTARTS),
+    }
+    return show(request, "panel/processes.html.j2", words_of(request), values, live=True)
+
+
+async def incidents(request: Request) -> HTMLResponse:
+    work, words = state_of(request).work, words_of(request)
+    since = words.now - PERIOD
+    found = await work.observability.incidents.list_between(since, words.now, MOST_INCIDENTS)
+    values = {"incidents": found, "stats": stats(found, since, words.now), "days": PERIOD.days}
+    return show(request, "panel/incidents.html.j2", words, values, live=True)
+
+
+async def audit(request: Request) -> Response:
+    work, words = state_of(request).work, words_of(request)
+    start = Cursor.read(request.query_params.get("antes", "")) or Cursor(words.now + DAY, BEFORE_ANY)
+    entries = await work.access.list_before(start.at, start.id, PAGE + 1)
+    shown = entries[:PAGE]
+    values = {
+        "entries": shown,
+        "older": Cursor(shown[-1].at, shown[-1].id) if len(entries) > PAGE else None,
+        "is_first": "antes" not in request.query_params,
+        "facts": describe,
+    }
+    return show(request, "panel/audit.html.j2", words, values, live=values["is_first"] is True)
+
+
+async def audit_file(request: Request) -> Response:
+    """Return the newest entries of the audit log as CSV."""
+    work = state_of(request).work
+    entries = await work.access.list_before(words_of(request).now + DAY, BEFORE_ANY, MOST_EXPORTED)
+    rows = (
+        [state_of(request).local(each.at), each.actor, each.action, each.subject, describe(each)] for each in entries
+    )
+    headers = {"Content-Disposition": 'attachment; filename="auditoria.csv"'}
+    return Response(write_csv(rows), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+def describe(entry: Entry) -> str:
+    """Return the facts of an entry as text, with personal data masked."""
+    return mask(json.dumps(entry.after, ensure_ascii=False)) if entry.after else ""
+
+
+def write_csv(rows: Iterable[Iterable[object]]) -> str:
+    """Write rows as CSV. A cell that a spreadsheet would evaluate as a formula begins with an apostrophe."""
+    file = io.StringIO()
+    writer = csv.writer(file)
+    writer.writerow(["at", "actor", "action", "subject", "facts"])
+    for row in rows:
+        cells = [str(cell or "") for cell in row]
+        writer.writerow([f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells])
+    return file.getvalue()

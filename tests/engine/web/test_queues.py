@@ -1,0 +1,238 @@
+"""The pages of queues and items, and the changes that operators make there."""
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+
+from batuta import Batuta, TaskContext
+from batuta.access import Scope, mint
+from batuta.config import EngineSettings, load_settings
+from batuta.engine.batuta import Batuta as Work
+from batuta.queue.inspection import BulkOperator, Change, ItemFilter, signature_of
+from batuta.queue.item import ItemState
+from batuta.stores.sql.queries import in_dialect, query_of
+from batuta.supervise.loop import Idle
+from batuta.testing import FakeClock
+from batuta.web import create_api
+
+SECRETS = {"API_TOKEN": "t" * 40, "SECRET_KEY": "s" * 40, "APP_ENV": "production", "BATUTA_HTTPS": "false"}
+HOSTILE = "<script>alert('5')</script><img src=x onerror=alert(1)>"
+SET_UP = ("token.create", "session.begin")
+AUDIT = query_of("audit", "SELECT actor, action, subject FROM audit_log ORDER BY at DESC, id DESC", writes=False)
+STATES = query_of("states", "SELECT status, count(*) AS items FROM tasks GROUP BY 1", writes=False)
+FAIL = query_of(
+    "fail",
+    "UPDATE tasks SET status = 'failed', error = :error, finished_at = :now, attempts = 5 WHERE id = :id",
+    writes=True,
+)
+
+
+async def fail(work: Work, **values: object) -> None:
+    await work.database.run(in_dialect(FAIL, work.database.dialect), **values)
+
+
+@dataclass
+class Plant:
+    work: Work
+    api: FastAPI
+    ids: list[str]
+
+    async def browser(self, *scopes: Scope) -> httpx2.AsyncClient:
+        now = self.work.clock.now()
+        token, text = mint("ana", scopes, by="test", now=now, chance=lambda n: "ab" * n)
+        await self.work.tokens.keep(token)
+        transport = httpx2.ASGITransport(app=self.api, client=("10.0.0.1", 5000))
+        client = httpx2.AsyncClient(
+            transport=transport, base_url="http://batuta.test", headers={"Accept": "text/html"}, follow_redirects=True
+        )
+        assert (await client.post("/painel/entrar", data={"token": text})).status_code == 200
+        return client
+
+    async def entries(self) -> list[tuple[Any, ...]]:
+        rows = await self.work.database.all(AUDIT)
+        return [(row["actor"], row["action"], row["subject"]) for row in rows if row["action"] not in SET_UP]
+
+    async def states(self) -> dict[str, int]:
+        return {row["status"]: row["items"] for row in await self.work.database.all(STATES)}
+
+
+@pytest.fixture
+async def plant(database_url: str) -> AsyncIterator[Plant]:
+    """Four dead tasks of two causes, one waiting task, and one with hostile data."""
+    work = Batuta(database_url, clock=FakeClock())
+
+    @work.task()
+    async def send(context: TaskContext, name: str) -> None: ...
+
+    async with work:
+        ids = [str(await work.enqueue(send, f"Fulana {n}")) for n in range(6)]
+        for n, id in enumerate(ids[:4]):
+            error = f"HTTP 500 after {n} s: {HOSTILE}" if n < 3 else "no such person"
+            await fail(work, id=id, error=error, now=work.clock.now())
+        settings = load_settings(EngineSettings, {"DATABASE_URL": database_url, **SECRETS})
+        yield Plant(work, create_api(work, settings), ids)
+
+
+def proof_in(page: str) -> str:
+    found = re.search(r'name="csrf" value="(\w+)"', page)
+    assert found
+    return found[1]
+
+
+async def act(client: httpx2.AsyncClient, name: str, **data: Any) -> httpx2.Response:
+    form = await client.get(f"/painel/acoes/{name}", params=data)
+    return await client.post(f"/painel/acoes/{name}", data={**data, "csrf": proof_in(form.text)})
+
+
+async def finish(work: Work) -> None:
+    operator = BulkOperator(lambda: work.bulk)
+    while not isinstance(await operator.tick(), Idle):
+        pass
+
+
+async def test_the_queue_page_counts_states_and_groups_failures_by_cause(plant: Plant) -> None:
+    client = await plant.browser(Scope.OPERATE)
+    page = (await client.get("/painel/filas/default")).text
+    assert "3×" in page
+    assert "1×" in page
+    assert HOSTILE not in page
+    signature = signature_of("send", f"HTTP 500 after 7 s: {HOSTILE}")
+    assert f"erro={signature}" in page
+    group = (await client.get(f"/painel/filas/default?estado=dead&erro={signature}")).text
+    assert [id in group for id in plant.ids] == [True, True, True, False, False, False]
+    assert "default" in (await client.get("/painel/filas?estado=dead")).text
+
+
+async def test_pages_follow_each_other_without_a_gap(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("batuta.web.panel.queues.PAGE", 3)
+    client = await plant.browser(Scope.READ)
+    first = (await client.get("/painel/filas/default?estado=dead")).text
+    following = re.search(r'rel="next" href="\?([^"]+)"', first)
+    assert following
+    second = (await client.get(f"/painel/filas/default?{following[1].replace('&amp;', '&')}")).text
+    shown = [set(re.findall(r'value="([0-9a-f-]{36})" aria-label', page)) for page in (first, second)]
+    assert len(shown[0]) == 3
+    assert shown[0] | shown[1] == set(plant.ids[:4])
+    assert not shown[0] & shown[1]
+
+
+async def test_a_selection_is_retried_and_each_item_leaves_an_entry(plant: Plant) -> None:
+    client = await plant.browser(Scope.OPERATE)
+    page = await act(client, "item.retry", fila="default", escolhido=plant.ids[:2])
+    assert "2 de 2 itens voltaram à fila." in page.text
+    assert await plant.states() == {"queued": 4, "failed": 2}
+    assert sorted(await plant.entries()) == sorted(("token:ana", "queue.retry", f"tasks:{id}") for id in plant.ids[:2])
+
+
+async def test_one_item_is_discarded_or_cancelled_with_an_entry(plant: Plant) -> None:
+    client = await plant.browser(Scope.OPERATE)
+    await act(client, "item.discard", fila="default", id=plant.ids[0])
+    await act(client, "item.cancel", fila="default", id=plant.ids[4])
+    assert await plant.states() == {"queued": 1, "failed": 3, "cancelled": 1}
+    assert [(action, subject) for _, action, subject in await plant.entries()] == [
+        ("item.cancel", f"default:{plant.ids[4]}"),
+        ("queue.discard", f"tasks:{plant.ids[0]}"),
+    ]
+
+
+async def test_everything_of_an_error_group_is_retried_by_a_durable_operation(plant: Plant) -> None:
+    client = await plant.browser(Scope.OPERATE)
+    signature = signature_of("send", f"HTTP 500 after 7 s: {HOSTILE}")
+    page = await act(client, "bulk.retry", fila="default", erro=signature)
+    assert "A operação em 3 itens começou." in page.text
+    assert "em andamento" in page.text
+    assert (await plant.entries())[0][:2] == ("token:ana", "bulk.retry")
+    await finish(plant.work)
+    assert await plant.states() == {"queued": 5, "failed": 1}
+    (operation,) = await plant.work.bulk.recent("default")
+    assert (operation.status, operation.changed, operation.expected) == ("done", 3, 3)
+    assert "concluída" in (await client.get("/painel/filas/default")).text
+
+
+async def test_a_stopped_operation_changes_nothing_more(plant: Plant) -> None:
+    client = await plant.browser(Scope.OPERATE)
+    await act(client, "bulk.discard", fila="default")
+    (operation,) = await plant.work.bulk.recent("default")
+    page = await act(client, "bulk.stop", operacao=operation.id)
+    assert "A operação foi interrompida." in page.text
+    await finish(plant.work)
+    assert (await plant.states())["failed"] == 4
+    assert [action for _, action, _ in await plant.entries()] == ["bulk.stop", "bulk.discard"]
+
+
+async def test_an_operation_skips_items_that_failed_after_it_began_and_items_with_a_live_twin(
+    database_url: str,
+) -> None:
+    work = Batuta(database_url, clock=FakeClock())
+
+    @work.task()
+    async def send(context: TaskContext) -> None: ...
+
+    async with work:
+        first = str(await work.enqueue(send, key="k"))
+        await fail(work, id=first, error="x", now=work.clock.now())
+        await work.enqueue(send, key="k")
+        other = str(await work.enqueue(send))
+        await fail(work, id=other, error="x", now=work.clock.now() + timedelta(minutes=1))
+        third = str(await work.enqueue(send))
+        await fail(work, id=third, error="x", now=work.clock.now())
+        await work.bulk.add("default", Change.RETRY, ItemFilter(state=ItemState.DEAD), 3, by="ana")
+        await finish(work)
+        (operation,) = await work.bulk.recent("default")
+        assert (operation.status, operation.changed) == ("done", 1)
+
+
+async def test_the_data_of_an_item_is_hidden_until_it_is_revealed_with_an_entry(plant: Plant) -> None:
+    client = await plant.browser(Scope.PII)
+    address = f"/painel/filas/default/{plant.ids[0]}"
+    page = (await client.get(address)).text
+    assert "Fulana" not in page
+    assert "Ocultos" in page
+    assert HOSTILE not in page
+    assert "Fulana 0" in (await client.get(f"{address}?mostrar=dados")).text
+    assert [action for _, action, _ in await plant.entries()] == ["access.unmask"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/painel/filas/nada", "/painel/filas/default/nada", f"/painel/filas/default/{'0' * 8}-0000-0000-0000-{'0' * 12}"],
+)
+async def test_an_unknown_queue_or_item_is_a_page_with_the_next_step(plant: Plant, path: str) -> None:
+    client = await plant.browser(Scope.READ)
+    answer = await client.get(path)
+    assert answer.status_code == 404
+    assert "página da" in answer.text or "página das" in answer.text
+
+
+async def test_every_page_opens_for_a_reader_without_an_action(plant: Plant) -> None:
+    client = await plant.browser(Scope.READ)
+    pages = [
+        "",
+        "/tarefas",
+        "/execucoes",
+        "/filas",
+        "/filas/default",
+        "/processos",
+        "/freios",
+        "/incidentes",
+        "/auditoria",
+    ]
+    for path in (*pages, f"/filas/default/{plant.ids[0]}"):
+        answer = await client.get(f"/painel{path}")
+        assert answer.status_code == 200, path
+        assert "/acoes/" not in answer.text, path
+
+
+async def test_the_audit_log_is_exported_as_csv_without_formulas(plant: Plant) -> None:
+    await plant.work.access.note(actor="=cmd()", action="x.y", subject="CPF 529.982.247-25")
+    client = await plant.browser(Scope.READ)
+    answer = await client.get("/painel/auditoria.csv")
+    assert answer.headers["content-type"].startswith("text/csv")
+    assert "'=cmd()" in answer.text
+    assert "=cmd()" in (await client.get("/painel/auditoria")).text
