@@ -37,6 +37,7 @@ NO_STATES = {
     "avaliacoes_qualidade.avaliador",
     "avisos_equipe.destino",
     "briefing_sync_log.origem",
+    "bulk_operations.change",
     "briefing_sync_log.resultado",
     "business_events.source",
     "campanhas.tipo_campanha",

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -53,7 +53,7 @@ class ShownItem(NamedTuple):
     error: str | None
 
 
-class Chip(NamedTuple):
+class FilterTag(NamedTuple):
     """A filter in the address. ``without`` is the address without it."""
 
     label: str
@@ -101,8 +101,8 @@ async def queue(request: Request, name: str) -> HTMLResponse:
         "table": found.table,
         "depth": depth,
         "asked": asked,
-        "chips": chips(asked, groups, request, words),
-        "states": states(depth, asked, request),
+        "filters": tags(asked, words),
+        "states": states(depth, asked),
         "groups": groups,
         "reason": lambda error: words.reason(decode(error)),
         "items": [show_item(row, found.table, asked.state) for row in map(dict, rows)],
@@ -152,11 +152,11 @@ def read_filter(query: Mapping[str, str], depth: Depth) -> ItemFilter:
     """Read the filter in the address. Without a state the page shows the dead items, if there are any."""
     given = query.get("estado", "")
     otherwise = ItemState.DEAD if depth.dead else ItemState.READY
-    error = query.get("erro", "")
+    signature = query.get("erro", "")
     return ItemFilter(
         state=ItemState(given) if given in set(ItemState) else otherwise,
         name=query.get("nome") or None,
-        error=error if _SIGNATURE.fullmatch(error) else None,
+        error=signature if _SIGNATURE.fullmatch(signature) else None,
     )
 
 
@@ -178,17 +178,17 @@ def write_place(place: Place) -> str:
     return f"{microseconds(place.at)}_{place.id}"
 
 
-def chips(asked: ItemFilter, groups: Sequence[Any], request: Request, words: Words) -> list[Chip]:
+def tags(asked: ItemFilter, words: Words) -> list[FilterTag]:
     query = asked_query(asked)
     labels = {"nome": "panel.item_name", "erro": "panel.error_group"}
     return [
-        Chip(words.texts(label), query[name], f"?{urlencode({k: v for k, v in query.items() if k != name})}")
+        FilterTag(words.texts(label), query[name], f"?{urlencode({k: v for k, v in query.items() if k != name})}")
         for name, label in labels.items()
         if name in query
     ]
 
 
-def states(depth: Depth, asked: ItemFilter, request: Request) -> list[tuple[str, int | None, bool]]:
+def states(depth: Depth, asked: ItemFilter) -> list[tuple[str, int | None, bool]]:
     """Return the states of items with their counts. Items that ended well are not counted: they are the most."""
     counts = {
         ItemState.READY: depth.due + depth.later,

@@ -1,4 +1,4 @@
-// The pages work without this script. It filters while the reader types and refreshes the page.
+// The pages work without this script. It filters while the reader types, follows changes, opens forms as dialogs, and adds keys.
 
 const $ = (id) => document.getElementById(id);
 const folded = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
@@ -46,11 +46,6 @@ if (form) {
     form.elements.q.focus();
   });
   filter();
-  document.addEventListener("keydown", (event) => {
-    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
-    event.preventDefault();
-    form.elements.q.select();
-  });
 }
 
 // Refresh: fetch the same page again and replace changed elements marked data-live.
@@ -125,7 +120,7 @@ let isSending = false;
 document.addEventListener("submit", (event) => { isSending = event.target.method === "post" && !event.defaultPrevented; });
 addEventListener("pageshow", () => { isSending = false; });
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || isSending) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || isSending || document.querySelector("dialog[open]")) return;
   const field = event.target.closest("input, select, textarea");
   if (field) return event.key === "Escape" ? field.blur() : undefined;
   const found = event.key.length === 1 && document.querySelector(`[data-key="${CSS.escape(event.key.toLowerCase())}"]`);
@@ -133,3 +128,76 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   found.matches("input, select, textarea") ? found.focus() : found.click();
 });
+
+// Actions: a button opens the form of its action in a dialog. Without this script the button is a link to the same form.
+
+async function openAction(address) {
+  const answer = await fetch(address, { headers: { Accept: "text/html" } });
+  if (answer.redirected && !answer.url.includes("/acoes/")) return location.assign(answer.url);
+  const sheet = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("section.sheet");
+  if (!sheet) return location.assign(address);
+  const dialog = document.createElement("dialog");
+  dialog.className = "sheet";
+  dialog.setAttribute("aria-labelledby", "acao-titulo");
+  dialog.append(...document.adoptNode(sheet).childNodes);
+  dialog.querySelector(".cancel")?.addEventListener("click", (event) => { event.preventDefault(); dialog.close(); });
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+  (dialog.querySelector("input:not([type=hidden]), textarea, select") ?? dialog.querySelector("button.main"))?.focus();
+}
+
+document.addEventListener("click", (event) => {
+  if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  const opener = event.target.closest("[data-action]");
+  if (!opener) return;
+  event.preventDefault();
+  if (opener.href) return openAction(opener.href);
+  const chosen = new URLSearchParams(new FormData(opener.form));
+  openAction(`${opener.formAction}?${chosen}`);
+});
+
+// Keyboard: / filters, j and k move, Enter opens, x selects, Ctrl-K goes to a page, ? shows the keys.
+
+const rowsOf = () => [...document.querySelectorAll("main tbody tr, main .findings > li")].filter((row) => row.checkVisibility());
+let at = -1;
+
+function move(step) {
+  const rows = rowsOf();
+  if (!rows.length) return;
+  at = Math.max(0, Math.min(rows.length - 1, at + step));
+  rows[at].querySelector("a, button, input")?.focus();
+  rows[at].scrollIntoView({ block: "nearest" });
+}
+
+function showDialog(id) {
+  const dialog = $(id);
+  if (dialog && !dialog.open) { dialog.showModal(); dialog.querySelector("input")?.select(); }
+}
+
+const pages = $("paginas");
+pages?.querySelector("input").addEventListener("input", (event) => {
+  const words = folded(event.target.value);
+  for (const link of pages.querySelectorAll("li")) link.hidden = !folded(link.textContent).includes(words);
+});
+pages?.querySelector("input").addEventListener("keydown", (event) => {
+  if (event.key === "Enter") pages.querySelector("li:not([hidden]) a")?.click();
+});
+
+document.addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+    event.preventDefault();
+    return showDialog("paginas");
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input:not([type=checkbox]), select, textarea, dialog")) return;
+  if (event.key === "/") {
+    const search = document.querySelector("main input[type=search]");
+    if (search) { event.preventDefault(); search.select(); }
+  } else if (event.key === "j") move(1);
+  else if (event.key === "k") move(-1);
+  else if (event.key === "x") document.activeElement.closest("tr")?.querySelector("input[type=checkbox]")?.click();
+});
+
+document.addEventListener("click", (event) => event.target.closest("[data-close]")?.closest("dialog")?.close());
+const help = $("ajuda");
+if (help) { help.hidden = false; help.addEventListener("click", () => showDialog("teclas")); }
