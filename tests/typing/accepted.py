@@ -78,6 +78,9 @@ at_noon: Task[[int], int] = double
 async def limited(context: TaskContext, to: str) -> None: ...
 
 
+limited.options(key="welcome-7", unique_for=3600, on_conflict="reschedule", delay=30)
+
+
 @work.loop(every=2, stuck_after=60, longest_call=10, max_failures=3, max_restarts=3)
 async def beat() -> Idle | None:
     return Idle(work.clock.now())

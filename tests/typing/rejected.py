@@ -60,6 +60,14 @@ Limits(by="to", concurrency="one")  # E: arg-type
 Limits(by="to", per=1)  # E: call-arg
 
 
+@work.task()
+async def once(to: str) -> None: ...
+
+
+once.options(key="a", on_conflict="update")  # E: arg-type
+once.options(key="a", unique_for="1h")  # E: arg-type
+
+
 @work.task  # E: arg-type
 async def bare(context: TaskContext) -> None: ...
 

@@ -22,6 +22,7 @@ from typing import (
     Any,
     Concatenate,
     Generic,
+    Literal,
     NamedTuple,
     ParamSpec,
     Protocol,
@@ -35,7 +36,7 @@ from typing import (
 from batuta.kernel.errors import InvalidTask
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason, define
-from batuta.kernel.suggestions import check_options, nearest
+from batuta.kernel.suggestions import check_options, nearest, unknown
 from batuta.kernel.trace import HEADER
 from batuta.kernel.usercode import Threads
 from batuta.queue.handler import ItemHandler
@@ -85,11 +86,18 @@ class Call(NamedTuple):
     named: Mapping[str, Any]
 
 
+OnConflict: TypeAlias = Literal["keep", "replace", "reschedule"]
+LONGEST_UNIQUE = timedelta(days=366)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnqueueOptions:
     """When and how a call runs. ``delay`` is in seconds; ``at`` is an instant; a smaller ``priority`` is more urgent.
 
-    ``key`` deduplicates: while a task with the same name and key waits or runs, no second one is stored.
+    ``key`` deduplicates: while a task with the same name and key waits or runs, no second one is stored. With
+    ``unique_for``, none is stored for this many seconds either, even if the first one has ended, unless it was cancelled.
+    ``on_conflict`` says how a further call changes the first one while that waits: ``keep`` leaves it as it is, ``replace``
+    gives it the new arguments, and ``reschedule`` gives it the new arguments and the new time.
     """
 
     delay: float = 0
@@ -97,8 +105,16 @@ class EnqueueOptions:
     key: str | None = None
     priority: int = 0
     tags: Sequence[str] = ()  # words by which operators find the call
+    unique_for: float = 0
+    on_conflict: OnConflict = "keep"
 
     def __post_init__(self) -> None:
+        if not 0 <= self.unique_for <= LONGEST_UNIQUE.total_seconds():
+            raise ValueError("unique_for is a number of seconds, at most a year")
+        if self.on_conflict not in get_args(OnConflict):
+            raise unknown("on_conflict", str(self.on_conflict), get_args(OnConflict))
+        if self.key is None and self.is_unique:
+            raise ValueError("unique_for and on_conflict need the key that must be unique: give key=…")
         if self.at is not None and self.at.tzinfo is None:
             raise ValueError("at needs an instant with a zone, as in datetime(2026, 3, 2, 9, tzinfo=UTC)")
         if self.at is not None and self.delay > 0:
@@ -114,6 +130,11 @@ class EnqueueOptions:
     @property
     def is_due_now(self) -> bool:
         return self.at is None and self.delay <= 0
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether a further call does more than find the live task with its key."""
+        return self.unique_for > 0 or self.on_conflict != "keep"
 
 
 _TAG = re.compile(r"\S{1,100}\Z")
@@ -184,9 +205,14 @@ class Task(Generic[P, R]):
         key: str | None = None,
         priority: int = 0,
         tags: Sequence[str] = (),
+        unique_for: float = 0,
+        on_conflict: OnConflict = "keep",
     ) -> "BoundTask[P, R]":
         """Return the task with options for its calls: ``await send.options(delay=60).enqueue("a@example.com")``."""
-        return BoundTask(self, EnqueueOptions(delay=delay, at=at, key=key, priority=priority, tags=tags))
+        options = EnqueueOptions(
+            delay=delay, at=at, key=key, priority=priority, tags=tags, unique_for=unique_for, on_conflict=on_conflict
+        )
+        return BoundTask(self, options)
 
     def require_service(self) -> "TaskService[Any]":
         if self.service is None:

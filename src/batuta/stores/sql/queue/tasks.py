@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from batuta.kernel.batcher import Gatherer
-from batuta.kernel.clock import Clock
+from batuta.kernel.clock import Clock, in_microseconds
 from batuta.kernel.errors import DeadlineExceeded, ForeignConnection
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
@@ -43,6 +43,12 @@ class TaskQueries:
     keyed: Query
     unlabel: Query
     close_unused_lines: Query
+    open_period: Query
+    period: Query
+    set_period: Query
+    replace: Query
+    reschedule: Query
+    prune_periods: Query
 
 
 @dataclass(eq=False)
@@ -118,13 +124,50 @@ class SqlTasks:
         items = [
             NewItem(values=_values(task, call, carried), key=key, **due) for call, key in zip(calls, keys, strict=True)
         ]
-        ids = await self.queue(task.queue).put(items, within=within, shared=shared)
+        ids: list[str | None]
+        if options.is_unique:
+            ids = [await self._put_unique(task, options, item, shared, within) for item in items]
+        else:
+            ids = await self.queue(task.queue).put(items, within=within, shared=shared)
         if within is None:
             self.wake(task.queue)
         return [
             id if id is not None else await self._find_alive(task.queue, item, shared, within)
             for id, item in zip(ids, items, strict=True)
         ]
+
+    async def _put_unique(
+        self, task: AnyTask, options: EnqueueOptions, item: NewItem, shared: Mapping[str, object], within: Any | None
+    ) -> str:
+        """Enqueue a call unless its key is taken, by a live task or for a period. Then change the task that has the key,
+        if it waits and the options say so.
+        """
+        if within is None:
+            async with self.database.transaction() as transaction:
+                return await self._put_unique(task, options, item, shared, transaction)
+        of_key = {"name": task.name, "key": item.key}
+        length = in_microseconds(timedelta(seconds=options.unique_for))
+        if length:
+            opened = await within.run(self._queries.open_period, **of_key, length=length, now=self._now())
+            period = None if opened else await within.one(self._queries.period, **of_key)
+            if period is not None:
+                return await self._change_waiting(str(period["task_id"]), options, item, within)
+        (id,) = await self.queue(task.queue).put([item], within=within, shared=shared)
+        if id is None:
+            alive = await self._find_alive(task.queue, item, shared, within)
+            id = await self._change_waiting(alive, options, item, within)
+        if length:
+            await within.run(self._queries.set_period, **of_key, id=id)
+        return id
+
+    async def _change_waiting(self, id: str, options: EnqueueOptions, item: NewItem, within: Any) -> str:
+        if options.on_conflict != "keep":
+            new = {"args": item.values["args"], "limit_key": item.values.get("limit_key"), "priority": options.priority}
+            await within.run(self._queries.replace, id=id, **new)
+        if options.on_conflict == "reschedule":
+            delay = in_microseconds(options.wait or timedelta(0))
+            await within.run(self._queries.reschedule, id=id, at=options.at, delay=delay, now=self._now())
+        return id
 
     async def _put_plain(self, task: AnyTask, args: Sequence[Json], priority: int, within: Any | None) -> list[str]:
         """Enqueue calls without keys and delays. Concurrent callers with one call each share a statement and a commit.
@@ -213,6 +256,7 @@ class SqlTasks:
         return count
 
     async def prune(self, limit: int) -> int:
+        await self.database.run(self._queries.prune_periods, now=self._now(), limit=limit)
         return await self.database.run(self._queries.prune, now=self._now(), limit=limit)
 
     async def _task(self, id: str) -> Row | None:

@@ -136,3 +136,44 @@ DELETE FROM task_lines WHERE name NOT IN (SELECT value FROM json_each(:limited))
 
 -- write close_unused_lines on postgres: delete the lines of tasks without limits
 DELETE FROM task_lines WHERE name NOT IN (SELECT jsonb_array_elements_text(:limited));
+
+-- write open_period on sqlite: reserve a key for a period, unless a period of the key lasts; a cancelled task frees its key
+INSERT INTO task_periods (name, unique_key, until) VALUES (:name, :key, coalesce(:now, now()) + :length)
+ON CONFLICT (name, unique_key) DO UPDATE SET until = excluded.until, task_id = NULL
+WHERE task_periods.until <= coalesce(:now, now())
+   OR EXISTS (SELECT 1 FROM tasks WHERE id = task_periods.task_id AND status = 'cancelled');
+
+-- write open_period on postgres: reserve a key for a period, unless a period of the key lasts; a cancelled task frees its key
+INSERT INTO task_periods (name, unique_key, until)
+VALUES (:name, :key, coalesce(:now, statement_timestamp()) + :length::bigint * INTERVAL '1 microsecond')
+ON CONFLICT (name, unique_key) DO UPDATE SET until = excluded.until, task_id = NULL
+WHERE task_periods.until <= coalesce(:now, statement_timestamp())
+   OR EXISTS (SELECT 1 FROM tasks WHERE id = task_periods.task_id AND status = 'cancelled');
+
+-- read period: the task that has the key
+SELECT task_id FROM task_periods WHERE name = :name AND unique_key = :key;
+
+-- write set_period: record the task that has the key
+UPDATE task_periods SET task_id = :id WHERE name = :name AND unique_key = :key;
+
+-- write replace: give a waiting task new arguments
+UPDATE tasks SET args = :args, priority = :priority, limit_key = :limit_key, in_line = FALSE
+WHERE id = :id AND status = 'queued' AND lease_until IS NULL;
+
+-- write reschedule on sqlite: move a waiting task to another time
+UPDATE tasks SET available_at = coalesce(:at, coalesce(:now, now()) + :delay), in_line = FALSE
+WHERE id = :id AND status = 'queued' AND lease_until IS NULL;
+
+-- write reschedule on postgres: move a waiting task to another time
+UPDATE tasks SET available_at = coalesce(:at::timestamptz, coalesce(:now, statement_timestamp()) + :delay::bigint * INTERVAL '1 microsecond'),
+    in_line = FALSE
+WHERE id = :id AND status = 'queued' AND lease_until IS NULL;
+
+-- write prune_periods on sqlite: delete a bounded number of periods that have ended
+DELETE FROM task_periods WHERE (name, unique_key) IN
+    (SELECT name, unique_key FROM task_periods WHERE until <= coalesce(:now, now()) ORDER BY until LIMIT :limit);
+
+-- write prune_periods on postgres: delete a bounded number of periods that have ended
+DELETE FROM task_periods WHERE (name, unique_key) IN
+    (SELECT name, unique_key FROM task_periods WHERE until <= coalesce(:now, statement_timestamp())
+     ORDER BY until LIMIT :limit FOR UPDATE SKIP LOCKED);
