@@ -79,7 +79,7 @@ def open_session(folder: Path, document: str = "") -> Iterator[Session]:
             "LOGNAME": "ana",
             # The plugins of this repository's environment take seconds to load.
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            "PYTEST_PLUGINS": "anyio.pytest_plugin",
+            "PYTEST_PLUGINS": "anyio.pytest_plugin,batuta.testing.plugin",
             "SIMULADOR_PORT": str(free_port()),
             "TELEGRAM_SIMULADOR_PORT": str(free_port()),
         }.items():

@@ -3,6 +3,7 @@ on request.
 """
 
 from batuta.testing.clock import FakeClock, FastClock, JumpClock
+from batuta.testing.kit import Kit, KitFactory
 from batuta.testing.loops import EventRecorder, Puppet, loops_of, supervise, tick
 from batuta.testing.simulation import Simulation
 
@@ -11,6 +12,8 @@ __all__ = [
     "FakeClock",
     "FastClock",
     "JumpClock",
+    "Kit",
+    "KitFactory",
     "Puppet",
     "Simulation",
     "loops_of",

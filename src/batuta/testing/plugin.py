@@ -1,0 +1,29 @@
+"""The pytest plugin of Batuta: the fixture ``batuta_kit``. pytest loads it if Batuta is installed."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from batuta.testing.kit import KitFactory
+
+MEMORY = Path("/dev/shm")  # noqa: S108 - a folder in memory, if the machine has one
+
+
+@pytest.fixture(scope="session")
+def batuta_templates() -> Iterator[Path]:
+    """A folder, in memory if possible, for the databases of this session."""
+    with tempfile.TemporaryDirectory(prefix="batuta-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def batuta_kit(batuta_templates: Path) -> "Iterator[KitFactory]":
+    """Open programs under test: ``async with batuta_kit(build) as kit``, where ``build(url, clock)`` returns a Batuta."""
+    from batuta.testing.kit import KitFactory
+
+    with tempfile.TemporaryDirectory(dir=batuta_templates) as folder:
+        yield KitFactory(batuta_templates, Path(folder))

@@ -1,0 +1,64 @@
+"""The testing kit: a program on a copied database and a fake clock, with tasks that run on request."""
+
+import pytest
+
+from batuta import Batuta, Failed, TaskContext
+from batuta.kernel import Clock
+from batuta.testing import KitFactory
+
+
+async def send(context: TaskContext, to: str, *, subject: str = "") -> str | Failed:
+    return Failed("busy") if context.attempt == 1 and to == "later" else f"{to} {subject}"
+
+
+def build(url: str, clock: Clock) -> Batuta:
+    work = Batuta(url, clock=clock, timezone="UTC")
+    work.task(retry=[60])(send)
+
+    async def fetch(item: dict[str, int]) -> dict[str, int]:
+        await work.enqueue(send, f"order-{item['n']}")
+        return item
+
+    work.pipeline("orders", [fetch])
+    return work
+
+
+async def test_drain_runs_what_is_due_and_travel_makes_retries_due(batuta_kit: KitFactory) -> None:
+    async with batuta_kit(build) as kit:
+        id = await kit.work.enqueue(send, "later")
+        assert await kit.drain() == 1
+        assert await kit.drain() == 0
+        await kit.travel(60)
+        assert await kit.drain("default") == 1
+        status = await kit.work.status(id)
+        assert status is not None
+        assert status.status == "complete"
+
+
+async def test_enqueued_calls_are_asserted_with_their_arguments(batuta_kit: KitFactory) -> None:
+    async with batuta_kit(build) as kit:
+        with pytest.raises(AssertionError, match="enqueued calls: none"):
+            await kit.assert_enqueued(send)
+        await kit.work.enqueue(send, "a", subject="hi")
+        await kit.assert_enqueued(send)
+        await kit.assert_enqueued(send, "a", subject="hi")
+        with pytest.raises(AssertionError, match="no call of task send"):
+            await kit.assert_enqueued(send, "b")
+
+
+async def test_inline_runs_tasks_at_once_and_leaves_the_program_unchanged(batuta_kit: KitFactory) -> None:
+    async with batuta_kit(build) as kit:
+        with kit.inline():
+            id = await kit.work.enqueue(send, "a")
+            status = await kit.work.status(id)
+        assert status is not None
+        assert status.result == "a "
+        await kit.work.enqueue(send, "b")
+        assert await kit.drain() == 1
+
+
+async def test_each_test_has_an_empty_database_and_stages_drain_too(batuta_kit: KitFactory) -> None:
+    async with batuta_kit(build) as kit:
+        assert await kit.enqueued(send) == []
+        queue = kit.work.queues["orders.fetch"]
+        assert (await queue.pulse()).due == 0
