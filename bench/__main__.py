@@ -12,8 +12,9 @@ from pathlib import Path
 from types import FrameType
 
 from bench import scheduler
-from bench.queue import contest, tables
+from bench.queue import chart, contest, stored, tables
 from bench.queue.entries import KEYS
+from bench.queue.figures import verdicts
 from bench.report import MEMORY_FILESYSTEMS, filesystem, machine, spread, table
 from bench.store import Contest, Effort, RowsLost, figures_of, postgres_contest, sqlite_contest, syncs_per_second
 from tests.servers import postgres_server
@@ -40,12 +41,12 @@ def main(arguments: list[str]) -> int:
     if not folder.is_dir() or filesystem(folder) in MEMORY_FILESYSTEMS:
         return refuse(f"{folder} is not a folder on a disk, where a sync is real: choose one with --folder")
     started = time.monotonic()
-    what = options.what or WHAT
+    what = options.what or (("queue",) if options.check or options.store else WHAT)
     try:
         print("\n".join(machine(folder)), flush=True)
         asyncio.run(bounded(folder, effort, what, quick=options.quick))
-        if "queue" in what:
-            measure_queue(folder, options)
+        if "queue" in what and (worse := measure_queue(folder, options)):
+            return refuse("worse than the stored run:\n" + "\n".join(worse))
     except (TimeoutError, RowsLost) as error:
         return refuse(str(error) or f"it did not end within {LIMIT:.0f} s: check what else runs on the machine")
     except (KeyboardInterrupt, asyncio.CancelledError):
@@ -64,6 +65,10 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     where = "a folder on the disk to measure (default: %(default)s)"
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"), help=where)
     parser.add_argument("--rows", nargs="+", choices=KEYS, default=[], help="only these contenders of the queue")
+    parser.add_argument(
+        "--check", action="store_true", help="fail if a ratio of the queue is 20 % below the stored one"
+    )
+    parser.add_argument("--store", action="store_true", help="store the ratios of the queue and draw their chart")
     parser.add_argument("--million", action="store_true", help="also the queue among a million rows: some minutes more")
     return parser.parse_args(arguments)
 
@@ -80,9 +85,9 @@ async def bounded(folder: Path, effort: Effort, what: Sequence[str], *, quick: b
             await measure_scheduler(folder, quick=quick)
 
 
-def measure_queue(folder: Path, options: argparse.Namespace) -> None:
+def measure_queue(folder: Path, options: argparse.Namespace) -> list[str]:
     """Measure the queue with real processes and without an event loop here, so that every exit runs the blocks that
-    stop them.
+    stop them. Return the regressions if ``--check`` asks for them.
     """
     signal.signal(signal.SIGTERM, stopped)
     signal.signal(signal.SIGALRM, overdue)
@@ -97,6 +102,11 @@ def measure_queue(folder: Path, options: argparse.Namespace) -> None:
                 around = running.surroundings
             print(f"\nthe queue; load average {load} before and {contest.load()} after; {effort.repeats} repeats")
             print(f"{around}\n\n{tables.render(running)}\n")
+            found = verdicts(running.figures)
+            if options.store:
+                stored.write(found)
+                chart.FILE.write_text(chart.draw(running.figures))
+            return stored.regressions(stored.read(), stored.stable_ratios(found)) if options.check else []
     finally:
         signal.alarm(0)
 

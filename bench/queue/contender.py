@@ -112,19 +112,23 @@ def run(make: Callable[[Assignment], Contender]) -> None:
 async def _enqueue(
     enqueuing: AbstractAsyncContextManager[Enqueuer], assignment: Assignment
 ) -> dict[str, tuple[int, float]]:
-    """Enqueue jobs in three ways and return for each the number of jobs and the seconds."""
+    """Enqueue jobs in three ways. Return for each the number of jobs with the seconds, and with the processor seconds."""
     async with enqueuing as queue:
         numbers = iter(range(assignment.first, assignment.marks.capacity))
         single = await _for(assignment.seconds, 1, lambda: queue.one(next(numbers)))
         concurrent = await _for(assignment.seconds, CALLERS, lambda: queue.one(next(numbers)))
-        started = time.perf_counter()
+        started, used = time.perf_counter(), time.process_time()
         for done in range(0, assignment.bulk, PORTION):
             await queue.many([next(numbers) for _ in range(min(PORTION, assignment.bulk - done))])
-        return {"single": single, "concurrent": concurrent, "bulk": (assignment.bulk, time.perf_counter() - started)}
+        bulk = assignment.bulk, time.perf_counter() - started, time.process_time() - used
+    timed = {"single": single, "concurrent": concurrent, "bulk": bulk}
+    by_cpu = {f"{name} cpu": (count, cpu) for name, (count, _, cpu) in timed.items()}
+    return {name: (count, seconds) for name, (count, seconds, _) in timed.items()} | by_cpu
 
 
-async def _for(seconds: float, callers: int, act: Callable[[], Awaitable[None]]) -> tuple[int, float]:
-    started = time.perf_counter()
+async def _for(seconds: float, callers: int, act: Callable[[], Awaitable[None]]) -> tuple[int, float, float]:
+    """Repeat ``act`` with concurrent callers. Return the number of calls, and the wall and processor seconds of this process."""
+    started, used = time.perf_counter(), time.process_time()
 
     async def caller() -> int:
         done = 0
@@ -134,7 +138,7 @@ async def _for(seconds: float, callers: int, act: Callable[[], Awaitable[None]])
         return done
 
     done = await asyncio.gather(*(caller() for _ in range(callers)))
-    return sum(done), time.perf_counter() - started
+    return sum(done), time.perf_counter() - started, time.process_time() - used
 
 
 async def _latency(enqueuing: AbstractAsyncContextManager[Enqueuer], assignment: Assignment) -> list[float]:

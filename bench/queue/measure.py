@@ -37,7 +37,7 @@ class Stand:
 
     def enqueue(self, bulk: int, seconds: float = 0.0) -> dict[str, tuple[int, float]]:
         said: dict[str, tuple[int, float]] = self.ask("enqueue", first=self.enqueued, bulk=bulk, seconds=seconds)
-        self.enqueued += sum(count for count, _ in said.values())
+        self.enqueued += sum(said[name][0] for name in ("single", "concurrent", "bulk"))
         return said
 
     def start(self, workers: int = 1, *, tuned: bool = True, traced: bool = False) -> list[int]:

@@ -31,6 +31,17 @@ COST = {
     "idle looks": "idle looks/s",
     "idle MB": "idle RSS MB",
 }
+# Figures that are also shown for each repeat, in the order of the repeats.
+EVERY = {
+    "drain": "every repeat: drain/s",
+    "together": "two workers",
+    "single": "one enqueue after the other/s",
+    "concurrent": "50 callers/s",
+    "bulk": "bulk/s",
+    "single cpu": "one after the other, per processor second",
+    "concurrent cpu": "50 callers, per processor second",
+    "bulk cpu": "bulk, per processor second",
+}
 MILLION = {
     "alone": "drain/s, empty table",
     "among millions": "among a million waiting and a million done",
@@ -47,15 +58,18 @@ def render(contest: Contest) -> str:
         parts.append(_table({key: each for key, each in contest.figures.items() if "share" in each.values}, MILLION))
     found = verdicts(contest.figures)
     parts += [markdown([["bar", "wanted", "found", "", "by processor time"], *map(_verdict, found)])] if found else []
+    parts += [_table(contest.figures, EVERY, every=True)]
     parts += ["\n".join(f"NOT MEASURED: {who}: {why}" for who, why in contest.missing.items())]
     return "\n\n".join(part for part in parts if part)
 
 
-def _table(figures: Mapping[str, Figures], columns: Mapping[str, str]) -> str:
+def _table(figures: Mapping[str, Figures], columns: Mapping[str, str], *, every: bool = False) -> str:
+    """Format figures as medians with their range, or with ``every`` the value of each repeat."""
     if not figures:
         return ""
     lines = [["", *columns.values()]]
-    lines += [[TITLES[key], *(cell(each.of(name)) for name in columns)] for key, each in figures.items()]
+    show = (lambda values: " · ".join(map(number, values)) or "–") if every else cell
+    lines += [[TITLES[key], *(show(each.of(name)) for name in columns)] for key, each in figures.items()]
     return markdown(lines)
 
 
@@ -80,4 +94,4 @@ def _verdict(verdict: Verdict) -> list[str]:
     sign = "≤" if bar.at_most else "≥"
     found = f"{cell(verdict.found)}{bar.unit if verdict.found else ''}"
     by_cpu = f"{cell(verdict.by_cpu)}×" if verdict.by_cpu else ""
-    return [bar.what, f"{sign} {bar.bound:g}{bar.unit}", found, word, by_cpu]
+    return [bar.what, f"{sign} {number(verdict.bound)}{bar.unit}", found, word, by_cpu]

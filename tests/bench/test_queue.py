@@ -2,12 +2,14 @@
 
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from batuta.stores.sql.database import DIALECTS, Dialect
 from batuta.stores.sql.queue.statements import postgres_claim_queries, sqlite_claim_queries
 from batuta.tasks.registry import TASKS
+from bench.queue.chart import draw
 from bench.queue.contenders.ours import without_fence
 from bench.queue.entries import ENTRIES, LOCKS
 from bench.queue.figures import (
@@ -23,6 +25,8 @@ from bench.queue.figures import (
     verdicts,
 )
 from bench.queue.marks import Marks
+from bench.queue.stored import read as read_stored
+from bench.queue.stored import regressions, stable_ratios
 from bench.queue.tables import cell
 
 SECOND = 1_000_000_000
@@ -118,9 +122,40 @@ def test_bar_is_met_missed_or_not_measured() -> None:
     assert Verdict(most, []).is_met is None
 
 
+def test_no_more_than_a_share_of_the_raw_loop_is_demanded() -> None:
+    figures = {"batuta-postgres": of(drain=[15.0]), "pgqueuer": of(drain=[10.0]), "raw-postgres": of(drain=[20.0])}
+    verdict = verdicts(figures)[0]
+    assert verdict.bar.bound == 3.0
+    assert verdict.bound == pytest.approx(1.4)
+    assert verdict.is_met is True
+
+
+def test_check_compares_processor_times_and_tolerates_a_fifth() -> None:
+    drain, single = Bar("drain", "a", "drain", 2.0, "b"), Bar("single", "a", "single", 1.0, "b")
+    alone = Bar("p99", "a", "p99", 15.0, at_most=True)
+    found = [Verdict(drain, [1.0, 9.0, 2.0], [3.0, 2.0, 4.0]), Verdict(single, [1.5]), Verdict(alone, [3.0])]
+    now = stable_ratios(found)
+    assert now == {"drain": 3.0, "single": 1.5}
+    assert regressions({"drain": 3.7, "single": 1.8, "not measured": 9.0}, now) == []
+    assert regressions({"drain": 3.8, "single": 1.9}, now) == [
+        "drain: 3.00×, stored 3.80×",
+        "single: 1.50×, stored 1.90×",
+    ]
+
+
+def test_stored_ratios_belong_to_bars() -> None:
+    assert set(read_stored()) <= {bar.what for bar in BARS if bar.beside}
+
+
+def test_chart_shows_the_rate_of_each_contender() -> None:
+    drawn = draw({"batuta-sqlite": of(drain=[1000.0, 3000.0, 2000.0]), "huey": of(drain=[500.0], single=[100.0])})
+    ElementTree.fromstring(drawn)
+    assert [drawn.count(text) for text in (">2,000<", ">500<", ">100<", "Huey, SQLite")] == [1, 1, 1, 2]
+
+
 def test_bars_of_other_contenders_are_left_out() -> None:
     found = verdicts({"batuta-sqlite": of(drain=[30.0]), "huey": of(drain=[2.0])})
-    assert [verdict.found for verdict in found if verdict.bar.beside] == [[15.0]]
+    assert [verdict.found for verdict in found if verdict.bar.beside and verdict.found] == [[15.0]]
     assert {verdict.bar.of for verdict in found} == {"batuta-sqlite"}
 
 
@@ -145,6 +180,8 @@ def test_statement_without_fence_keeps_everything_else(dialect: Dialect) -> None
     assert "fence =" in claim.text
     assert "fence =" not in without_fence(settle).text
     assert "fence =" not in without_fence(claim).text
+    if dialect == "postgres":
+        assert "fence =" not in without_fence(postgres_claim_queries(TASKS).settle_and_claim).text
     assert re.sub(r"\s", "", without_fence(settle).text)[:200] == re.sub(r"\s", "", settle.text)[:200]
 
 

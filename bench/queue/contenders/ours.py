@@ -35,12 +35,12 @@ class FenceNotFound(Exception):
 def without_fence(query: Query) -> Query:
     """Return the statement without its fence, for workers that trust each other."""
     text = query.text
-    if query.name in ("settle", "turn", "ours"):
+    if query.name in ("settle", "settle_and_claim", "ours"):
         text, checks = FENCE_CHECKED.subn("", text)
         text, leases = LEASE_CHECKED.subn("", text)
         if not checks or not leases:
             raise FenceNotFound(query.name)
-    if query.name in ("claim", "claim_reversed", "turn", "take"):
+    if query.name in ("claim", "claim_reversed", "settle_and_claim", "take"):
         if FENCE_COUNTED not in text:
             raise FenceNotFound(query.name)
         text = text.replace(FENCE_COUNTED, "")
@@ -51,7 +51,7 @@ def trust_each_other() -> None:
     """Remove the fences in this process, to measure the price of safety. The product has no such mode."""
 
     def on_postgres(table: QueueTable) -> PostgresClaimQueries:
-        return unfenced(postgres_claim_queries(table), "settle", "claim", "claim_reversed", "turn")
+        return unfenced(postgres_claim_queries(table), "settle", "claim", "claim_reversed", "settle_and_claim")
 
     def on_sqlite(table: QueueTable, given: Mapping[str, str] | None = None) -> SqliteClaimQueries:
         return unfenced(sqlite_claim_queries(table, given), "settle", "ours", "take")
