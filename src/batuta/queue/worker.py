@@ -103,6 +103,7 @@ class Worker:
         self._put_off_count = 0
         self._isolation = isolation or Isolation(clock)
         self._isolation.join(self)
+        self._polls_at: float | None = None  # monotonic time of the next poll of a queue without waiting items
 
     async def tick(self) -> Pace:
         self._start_waiting()
@@ -118,6 +119,8 @@ class Worker:
         await self._start_isolated()
         asked = self._free_places()
         if asked <= 0 and not self._unsettled.is_ready:
+            return Idle(self._next_deadline())
+        if await self._still_has_nothing():
             return Idle(self._next_deadline())
         looked_at, came_back = self._clock.now(), self._unsettled.returns_soon
         claimed = await self._settle_and_claim(asked)
@@ -430,8 +433,23 @@ class Worker:
         self._stop(running, Stop.LOST)
         self._events.emit(ItemLost(self._queue, running.lease.id))
 
-    async def _wake_at(self, looked_at: datetime, *, came_back: bool) -> datetime:
+    async def _still_has_nothing(self) -> bool:
+        """Return whether the regular poll of a queue that had no waiting items finds none again. The poll is one read,
+        while a claim also locks and commits.
+        """
+        polls_at, self._polls_at = self._polls_at, None
+        if polls_at is None or self._clock.monotonic() < polls_at or self._unsettled.is_ready:
+            return False
+        return await self._next_at() is None
+
+    async def _next_at(self) -> datetime | None:
+        polls_at = self._clock.monotonic() + self._policy.look_every.total_seconds()
         due = await self._store.next_at()
+        self._polls_at = polls_at if due is None and not self._running else None
+        return due
+
+    async def _wake_at(self, looked_at: datetime, *, came_back: bool) -> datetime:
+        due = await self._next_at()
         # A due item that the last claim did not return is paused or leased; an immediate retry would be a busy loop.
         if due is None or (due <= looked_at and not came_back):
             return self._next_deadline()

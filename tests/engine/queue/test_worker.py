@@ -39,6 +39,32 @@ async def test_distant_item_does_not_lengthen_the_polling_interval(bench: Bench)
     assert until(await worker.tick(), bench.clock) == SECOND
 
 
+async def test_poll_of_an_empty_queue_is_one_read(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    claims: list[int] = []
+    claim = bench.store.settle_and_claim
+
+    async def counted(*arguments: Any, **options: Any) -> Any:
+        claims.append(1)
+        return await claim(*arguments, **options)
+
+    monkeypatch.setattr(bench.store, "settle_and_claim", counted)
+    bench.handles("fine", fine)
+    worker = bench.worker()
+    await worker.tick()
+    assert len(claims) == 1
+    for _ in range(3):
+        await bench.clock.advance(WorkerPolicy().look_every)
+        assert until(await worker.tick(), bench.clock) == WorkerPolicy().look_every
+    assert len(claims) == 1
+    (id,) = await bench.put("fine")
+    await bench.clock.advance(WorkerPolicy().look_every)  # the wake-up was lost
+    await bench.works(worker)
+    assert (await bench.row(id))["status"] == "complete"
+    before = len(claims)
+    await worker.tick()  # a wake-up before the next poll: claim at once
+    assert len(claims) == before + 1
+
+
 async def test_item_snoozed_until_now_is_claimed_at_once(bench: Bench) -> None:
     calls: list[int] = []
 
