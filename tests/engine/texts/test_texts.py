@@ -62,7 +62,9 @@ def test_every_key_used_by_the_code_is_in_the_table() -> None:
             for part in ("title", "detail")
         }
     assert len(asked) > 40
-    assert asked - known == set()
+    # A template composes some keys: a state follows the first part.
+    composed = {key for key in asked if key.endswith((".", "_")) and any(each.startswith(key) for each in known)}
+    assert asked - known - composed == set()
 
 
 def test_error_is_shown_in_the_language_of_the_operator() -> None:
