@@ -6,6 +6,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from app.contexts.leitura_grupos.blocos.layout import escrito
+from app.contexts.leitura_grupos.blocos.oracoes import em_oracoes
 from app.contexts.leitura_grupos.juizo.confianca import Evidencia, com_confianca, inexplicadas
 from app.contexts.leitura_grupos.juizo.fechamentos import tomadas
 from app.contexts.leitura_grupos.juizo.intencao import julgar
@@ -47,6 +48,8 @@ def _lida(
     lido = escrito(texto, today, known)
     found = sinais(lido)
     marks = folha(lido, today, known, regiao, pedidos(lido, found))
+    if (clauses := em_oracoes(marks)) is not None:
+        lido, marks = clauses, folha(clauses, today, known, regiao, pedidos(clauses, found))
     vagas = montar(marks, known)
     judged = julgar(lido, found, marks, vagas)
     is_offer = judged.categoria is Categoria.OFERTA

@@ -61,8 +61,9 @@ class Derivacao:
 
     ``herdados`` counts the fields that another line states, ``padroes`` those that no line states. ``produto`` is the
     number of vacancies of the same line. ``preco`` is the distance of the price: 0 its line, then its heading, its
-    section, the message; 4 without a price. ``de_semana`` means that only a weekday names the day. ``do_bloco`` is the
-    range of the line.
+    section, the message; 4 without a price. ``disputa`` counts the other prices that apply just as well. ``de_semana``
+    means that only a weekday names the day. ``abaixo`` counts the fields that a later line states. ``do_bloco`` is the
+    range of the line, ``dia`` the position of the day.
     """
 
     forma: Forma
@@ -70,8 +71,11 @@ class Derivacao:
     padroes: int
     produto: int
     preco: int
+    disputa: int
     de_semana: bool
+    abaixo: int
     do_bloco: Trecho
+    dia: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,17 @@
 import re
 from datetime import date
 
-from app.contexts.leitura_grupos.blocos import mes, tabela
+from app.contexts.leitura_grupos.blocos import horas, mes, situacao, tabela
 from app.contexts.leitura_grupos.blocos.escrita import escrita, linhas
 from app.contexts.leitura_grupos.texto.texto import Texto
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 
+BLOCOS = (horas.reescrever, situacao.reescrever, tabela.reescrever, mes.reescrever)
 # A text without these has no layout other than lines.
 _LAYOUT = re.compile(
-    r"[|;\t]|[^\s] {2,}\S|^[^\w\n]{0,12}\d{1,2}\W|[:>→➜➡=(-]\W{0,4}\d{1,2}\b|\d ?[(\[]?[DNMTS]", re.MULTILINE
+    r"[|;\t]|[^\s] {2,}\S|^[^\w\n]{0,12}\d{1,2}\W|[:>→➜➡=(-]\W{0,4}\d{1,2}\b|\d ?[(\[]?[DNMTS]|\d{4} ?[hH]\b|[-–—] ?D[Rr]"
+    r"|\d[A-Za-z]{3}|\d (?:do corrente|d[eo]ss?t?e m[eê]s)",
+    re.MULTILINE,
 )
 
 
@@ -18,10 +21,9 @@ def escrito(fonte: str, hoje: date, vocabulario: Vocabulario) -> Texto:
     """Return a message whose tables and calendars are rewritten as lists."""
     if _LAYOUT.search(fonte) is None:
         return Texto.de(fonte, vocabulario.grafias)
-    before = linhas(fonte)
-    after = mes.reescrever(tabela.reescrever(before, hoje, vocabulario), hoje)
-    if after is before or (
-        all(one is two for one, two in zip(before, after, strict=False)) and len(before) == len(after)
-    ):
+    before = after = linhas(fonte)
+    for rewrite in BLOCOS:
+        after = rewrite(after, hoje, vocabulario)
+    if len(before) == len(after) and all(one is two for one, two in zip(before, after, strict=True)):
         return Texto.de(fonte, vocabulario.grafias)
     return Texto.de(fonte, vocabulario.grafias, escrita(after))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from app.contexts.leitura_grupos.blocos.escrita import Linha, dito
+from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 
 NOME = "mes"
 # Longer lines are text, not lists of days. A list of shifts names few months.
@@ -16,7 +17,7 @@ _MES = (
     r"(?:janeiro|fevereiro|marco|abril|maio|junho|julho|agosto|setembro|outubro|novembro|dezembro"
     r"|jan|fev|mar|abr|mai|jun|jul|ago|set|out|nov|dez)"
 )
-_SOZINHO = re.compile(rf"(?<!\d)(?<!\d )(?<!\d de )(?<!/)(?<!-)\b(?P<mes>{_MES})\b(?!\.? \d{{1,2}}(?!\d| ?/))")
+_SOZINHO = re.compile(rf"(?<!\d)(?<!\d )(?<!\d de )(?<!rio de )(?<!/)(?<!-)\b(?P<mes>{_MES})\b(?!\.? \d{{1,2}}(?!\d| ?/))")
 _FAIXA = re.compile(
     r"(?<![\d/])(?P<d>\d{1,2})(?: ?/ ?(?P<m>\d{1,2}))? ?(?:a|ate|ao|-|–"
     r"|e) ?(?P<ate>\d{1,2})(?: ?/ ?(?P<ma>\d{1,2})(?:/(?:20)?\d\d)?)?(?![\d/h:])"
@@ -48,12 +49,14 @@ _COM_PRECO = re.compile(
     rf"|\(feriado\):?)) {{0,2}}(?:todos )?(?:r\$ ?)?\d[\d.]{{2,6}}\b"
 )
 _T = r"(?:sd|sn|dn|[dnmt])"
+_P = r"(?:diurno|noturno|cinderela|manha|tarde|noite|madrugada|dia|24h|sd|sn|dn|[dnmt])"
 _LISTA_COM_TRACOS = re.compile(r"\W{0,6}\d{1,2}(?: - \d{1,2})+\W{0,4}")
 _COM_LETRA = re.compile(
     rf"(?<![\w/$.,:-])(?P<d>0?[1-9]|[12]\d|3[01])(?P<mes> ?/ ?\d{{1,2}})?"
-    rf"(?P<turno>(?P<liga> ?[(\[:-] ?| )?(?P<t>{_T}(?:(?: ?[/+,&] ?| e | )(?:{_T})\b(?! ?\())*)\b(?: ?[)\]])?)(?!['.]?\w)"
+    rf"(?P<turno>(?P<liga> ?[(\[:-] ?| )?(?P<t>{_T}(?:(?: ?[/+,&] ?| e | )(?:{_T})\b(?! ?\())*)\b(?: ?[)\]])?"
+    rf"| {{0,2}}\((?P<p>{_P}(?:(?: ?[/+,&] ?| e | ou ){_P})*)\))(?!['.]?\w)"
 )
-_LETRAS = {"d": "SD", "n": "SN", "m": "manhã", "t": "tarde", "dn": "SD e SN", "sd": "SD", "sn": "SN"}
+_LETRAS = {"d": "SD", "n": "SN", "m": "manhã", "t": "tarde", "dn": "SD e SN", "dia": "SD", "noite": "SN"}
 _COM_TURNO = re.compile(r"(?<![\w/$.,:-])(?P<d>\d{1,2}) (?:(?:a|à) )?(?:sd|sn|diurno|noturno|noite|manha|tarde)\b")
 _DATA = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})(?!\d)")
 _NUMERO = re.compile(r"\d{1,2}")
@@ -137,8 +140,26 @@ def dia_do_mes(line: Linha, month: int | None) -> Linha:
     return line.com(found.end(), f"/{month:02d}") if month is not None else _com_dia(line, found.start())
 
 
-def reescrever(found: list[Linha], hoje: date) -> list[Linha]:
+_COLADO = re.compile(rf"(?<![\w/])(?P<d>\d{{1,2}})(?P<mes>{_MES})(?P<ano>\d{{4}}|\d\d)?(?!\w)")
+_DO_MES = re.compile(r"\b(?P<d>\d{1,2})(?P<qual> (?:do (?:mes )?corrente|d?(?:este|esse) mes|do mes que vem|do proximo mes)\b)")
+
+
+def _por_extenso(line: Linha, hoje: date) -> Linha:
+    """Write days in other forms as day and month: "07MAR26", "26 e 27 do corrente"."""
+    plano = line.plano
+    for each in reversed([*_COLADO.finditer(plano)]):
+        year = f"/{each['ano']}" if each["ano"] else ""
+        line = line.trocada(each.end("d"), each.end(), f"/{_MESES.index(each['mes'][:3]) + 1:02d}{year}")
+    if " mes" in plano or " corrente" in plano:
+        for each in reversed([*_DO_MES.finditer(plano)]):
+            later = "vem" in each["qual"] or "proximo" in each["qual"]
+            line = line.trocada(*each.span("qual"), f"/{(hoje.month - 1 + later) % 12 + 1:02d}")
+    return line
+
+
+def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
     """Add the month to bare days below its name. Without a month, mark at least two such lines as days."""
+    found = [_por_extenso(each, hoje) if len(each.texto) <= LONGA else each for each in found]
     meses = Meses.de(found, hoje)
     if meses.nomes:
         found = _sem_tracos(found)
@@ -197,7 +218,8 @@ def _letras(line: Linha, month: int | None) -> Linha:
     if not any(each["mes"] for each in named) and (month is None or not named) and len(named) < 2:
         return line
     for each in reversed(named):
-        shifts = " e ".join(_LETRAS[letter] for letter in re.findall(_T, each["t"]))
+        named_shifts = re.findall(_P if each["p"] else _T, each["p"] or each["t"])
+        shifts = " e ".join(_LETRAS.get(shift, shift) for shift in named_shifts)
         line = line.trocada(*each.span("turno"), f" {shifts}")
         if not each["mes"]:
             line = line.com(each.end("d"), f"/{month:02d}") if month else _com_dia(line, each.start("d"))
@@ -210,7 +232,7 @@ def _com_dia(line: Linha, at: int) -> Linha:
 
 def _e_turno(line: Linha, found: re.Match[str]) -> bool:
     """Return whether letters after a number are a shift: in brackets, or in upper case."""
-    is_bracketed = found["turno"].strip()[:1] in ("(", "[")
+    is_bracketed = found["p"] is not None or found["turno"].strip()[:1] in ("(", "[")
     return is_bracketed or line.texto[slice(*found.span("t"))].isupper()
 
 

@@ -462,6 +462,8 @@ def _com_pares(row: Fila, line: Linha, vocabulario: Vocabulario) -> Linha:
     if head is None or len(row.celulas) < 2:
         return line
     lead = row.celulas[0].linha.parte(0, head.start())
+    if not any(char.isdigit() for char in lead.texto):
+        return line
     pairs = [row.celulas[0].linha.parte(head.start(), len(first)), *(each.linha for each in row.celulas[1:])]
     kept: list[Linha] = []
     for each in pairs:

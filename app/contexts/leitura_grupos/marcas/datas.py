@@ -22,16 +22,17 @@ _MES = (
 )
 _WD = (
     r"(?:(?:segunda|terca|quarta|quinta|sexta)s?(?: {0,2}-? {0,2}feiras?)?\b|sabad(?:o|ao)s?\b|domingo?s?\b"
-    r"|[2-6]a(?: {0,2}-? {0,2}feiras?\b|s?f\b)|(?:seg|ter|qua|qui|sex|sab|dom)\b\.?)"
+    r"|[2-6]\.?a(?: {0,2}-? {0,2}feiras?\b|s?f\b|(?= (?:sd|sn|manha|tarde|noite|diurno|noturno)\b))"
+    r"|(?:seg|ter|qua|qui|sex|sab|dom)\b\.?)"
 )
 _START = re.compile(
     rf"(?<![\w$]){_WD}|(?<![\w$])dias?\b|(?<![\w.,$:/-])\d{{1,2}}(?=o? {{0,2}}(?:[/.,;e&+(a✔✅☑-]|o |de "
-    rf"|[jfmsond]|(?:ter|qua|qui)(?:\b|ca|rta|nta)))"
+    rf"|[jfmsond]|(?:ter|qua|qui)(?:\b|ca|rta|nta)| ?\d{{1,2}} (?:e |\d{{1,2}} (?:e |\d))))"
     r"|\b(?:hoje|hj|amanha|amnh|amanh|depois de amanha)\b"
     r"|\bf(?:im|inal|ins|inais) de semana\b|\bfds\b|\bfindi\b|\bferiad(?:o|ao)s?\b"
 )
 _ELEMENT = re.compile(
-    rf"(?:(?P<antes>{_WD})[ ,(:.*_-]{{0,4}})?(?P<dia>dias? {{0,2}}:? {{0,2}})?(?P<d>\d{{1,2}})(?!\d)o?(?:"
+    rf"(?:(?P<antes>{_WD})[ ,(:.*_-]{{0,4}})?(?P<dia>dias? {{0,2}}:? {{0,2}})?(?P<d>\d{{1,2}})(?!\d)(?:(?<=\b1)o)?(?!o\b)(?:"
     r" {0,2}/ {0,2}(?P<m>\d{1,2})(?: {0,2}/ {0,2}(?P<a>\d{4}|\d{2})(?!\d|[h:]| {1,2}h))?(?![\d/])"
     r"|\.(?P<mp>[01]\d)(?:\.(?P<ap>\d{4}|\d{2}))?(?!\d| {0,2}(?:mil|k)\b)"
     r"|-(?P<mt>[01]?\d)-(?P<at>\d{4}|\d{2})(?!\d)"
@@ -48,6 +49,12 @@ _SEP = re.compile(
     r"[ *_]{0,3}(?:(?P<lista>[,;&+/|] {0,2}(?:e\b)?|\be\b|\bou\b)|(?P<faixa>\bate\b|\bao\b|\ba\b|-))"
     r"[ *_]{0,3}(?:(?:o|os|no|nos|na|nas|de|do|o dia) )?"
 )
+# Days of a list without commas: "22 23 e 24 de junho".
+_NEXT_DAY = re.compile(rf" (?=\d{{1,2}} (?:\d{{1,2}} )?(?:\d{{1,2}} )?(?:\d{{1,2}} )?(?:e \d{{1,2}}\b|(?:de )?{_MES}))")
+# A number before one of these words is not a day.
+_UNIT = re.compile(
+    r" {0,2}(?:h(?:s|rs|oras?)?\b|[%x:]|k\b|mil\b|reais|vagas?\b|plant|medic|clinic|pediatr|leitos|anos|min\b|dias\b|por\b)"
+)
 _CLOSED = re.compile(
     r" {0,2}(?:[,;:)(/|\n.\x01>*_+&✔✅☑-]|$|(?:e|a|ate|ao|ou|de|das|agora|com|no|na"
     r"|sd|sn|dia|noite|manha|tarde|diurno|noturno|cinderela)\b)"
@@ -61,7 +68,7 @@ _THEN_HOURS = re.compile(
 _MONTH_SOON = re.compile(rf" {{0,2}}(?:-|a|ate|ao) {{0,2}}\d{{1,2}} {{0,2}}(?:/ {{0,2}}\d|\.\d\d\b|de {_MES}|{_MES})")
 _HOURS = re.compile(r" {0,2}h(?:s|rs|oras)?\b")
 _NEXT_WEEK = re.compile(r"\bsemana (?:que vem|proxima)\b|\bproxima semana\b")
-_MONTH_ALONE = re.compile(rf"(?<!\d)(?<!\d )(?<!\d de )(?<!/)\b(?P<mes>{_MES})")
+_MONTH_ALONE = re.compile(rf"(?<!\d)(?<!\d )(?<!\d de )(?<!rio de )(?<!/)\b(?P<mes>{_MES})")
 _UNTIL = re.compile(r"\bate (?:as )?\d{1,2}(?::\d\d)? ?(?:h\d{0,2}|horas)? de $")
 _EVERY = re.compile(r"\btod[ao]s?(?: [ao]s)? $")
 _SHIFT_SOON = re.compile(r"[ :>✔✅☑-]{0,4}(?:sd|sn|diurno|noturno|cinderela|manha|tarde|noite|dia)\b(?! \d)")
@@ -330,13 +337,17 @@ def _easter(year: int) -> date:
 
 def _run(livre: str, at: int) -> Iterator[_Elemento]:
     """Yield the days of a list or range. Stops at the first number that cannot be a day."""
-    link, count = "", 0
+    link, count, listed = "", 0, False
     while (found := _ELEMENT.match(livre, at)) is not None:
         each = _elemento(found, link)
-        if each is None or not _is_day(livre, found, each, count):
+        if each is None or not (_is_day(livre, found, each, count) or (listed and _is_listed(livre, each))):
             return
         yield each
+        listed = listed or found["dia"] is not None
         step = _SEP.match(livre, each.fim)
+        if step is None and each.mes is None and (spaced := _NEXT_DAY.match(livre, each.fim)) is not None:
+            link, at, count = "lista", spaced.end(), count + 1
+            continue
         if step is None or count == LONGE:
             return
         link, at, count = ("faixa" if step["faixa"] else "lista"), step.end(), count + 1
@@ -365,7 +376,14 @@ def _is_day(livre: str, found: re.Match[str], each: _Elemento, count: int) -> bo
         return True
     if _HOURISH.match(livre, found.end("d")) and _MONTH_SOON.match(livre, found.end("d")) is None:
         return False
-    return _CLOSED.match(livre, found.end()) is not None
+    return _CLOSED.match(livre, found.end()) is not None or _NEXT_DAY.match(livre, found.end()) is not None
+
+
+def _is_listed(livre: str, each: _Elemento) -> bool:
+    """Return whether a bare number in a list after "dias" is a day: "dias 27 e 28 temos vaga"."""
+    if each.liga != "lista" or _UNIT.match(livre, each.fim):
+        return False
+    return _HOURISH.match(livre, each.fim) is None and livre[each.fim : each.fim + 1] in (" ", "")
 
 
 def _is_weekday(livre: str, said: re.Match[str]) -> bool:

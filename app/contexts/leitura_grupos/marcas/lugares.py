@@ -257,6 +257,8 @@ class _Nomes:
             return False
         if between == "-" and self._is_free(word):
             return True
+        if before.texto in ("upa", "upas") and word.texto in ("24h", "24hs"):
+            return True
         is_part = cased and word.texto in _PARTS and self._is_upper(word)
         if not self._is_free(word) or (word.texto in self._ends and not is_part):
             return False

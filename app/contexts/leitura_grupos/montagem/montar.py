@@ -267,7 +267,7 @@ class _Montador:
         holiday = self._feriado(day.data, block)
         speciality = self._padrao(where) if area is None or area.fraca else area.nome
         target = Alvo(where.nome, where.cidade, speciality, day.data, shift.periodo, shift.horas, holiday)
-        price, kind, scope = self._valor(place, block, target)
+        price, kind, scope, rivals = self._valor(place, block, target)
         name, phone = self._pessoas.de(where, block)
         town = where.cidade_em or (where.inicio, where.fim)
         pays = self._folha.pagamentos
@@ -287,20 +287,22 @@ class _Montador:
             forma_pagamento=None if self._forma is None else self._campo(self._forma, pays[0]),
             contato_nome=name,
             contato_whatsapp=phone,
-            derivacao=self._derivacao(block, where, area, shift, total, scope),
+            derivacao=self._derivacao(block, (where, area, shift.marca), day, total, (scope, rivals)),
         )
 
     def _derivacao(
-        self, block: Bloco, where: Lugar, area: Area | None, shift: _Turno, total: int, scope: int
+        self, block: Bloco, marks: tuple[Marca | None, ...], day: Dia, total: int, price: tuple[int, int]
     ) -> Derivacao:
         assert block.dias is not None
         line = linha_de(self._folha.texto.plano, block.inicio)
-        marks = (where, area, shift.marca)
-        inherited = sum(each is not None and not line[0] <= each.inicio < line[1] for each in marks)
-        defaults = sum(each is None for each in marks)
+        stated = [each for each in marks if each is not None]
+        below = sum(each.inicio >= line[1] for each in stated)
+        inherited = below + sum(each.inicio < line[0] for each in stated)
         is_cell = bool(self._folha.texto.tabelas) and self._numero(block.inicio) in self._folha.texto.tabelas
         form = Forma.TABELA if is_cell else Forma.PRODUTO if total > 1 else Forma.TITULO if inherited else Forma.LINHA
-        return Derivacao(form, inherited, defaults, total, scope, bool(block.dias.semana), line)
+        defaults = len(marks) - len(stated)
+        weekday = bool(block.dias.semana)
+        return Derivacao(form, inherited, defaults, total, *price, weekday, below, line, day.inicio)
 
     def _numero(self, at: int) -> int:
         """Return the number of the line at a position."""
@@ -398,17 +400,21 @@ class _Montador:
     def _e_feriado(self, day: date) -> bool:
         return day in feriados(day.year) or day in self._vocabulario.feriados
 
-    def _valor(self, place: int, block: Bloco, target: Alvo) -> tuple[*_Valor, int]:
-        """Return the price of a vacancy, its kind and the distance of its scope."""
+    def _valor(self, place: int, block: Bloco, target: Alvo) -> tuple[*_Valor, int, int]:
+        """Return the price of a vacancy, its kind, the distance of its scope and the number of other prices there that
+        apply just as well.
+        """
         for distance, scope in enumerate(self._escopos(place, block)):
-            chosen = _escolhida(scope, target)
-            if chosen is not None:
+            fitting = _servem(scope, target)
+            if fitting:
+                chosen = fitting[0]
                 amount = por_plantao(chosen.preco, target.horas)
+                rivals = {each.preco.reais for each in fitting if each.peso == chosen.peso} - {chosen.preco.reais}
                 sure = 1.0 if chosen.preco.certo else 0.8
                 fixed = self._campo(ValorTipo.FIXO, chosen.preco, sure)
-                return self._campo(amount, chosen.preco, sure), fixed, min(distance, SEM_PRECO - 1)
+                return self._campo(amount, chosen.preco, sure), fixed, min(distance, SEM_PRECO - 1), len(rivals)
         agreed = next(iter(block.combinar), None) or next(iter(self._folha.combinar), None)
-        return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed), SEM_PRECO
+        return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed), SEM_PRECO, 0
 
     def _escopos(self, place: int, block: Bloco) -> Iterator[Sequence[Regra]]:
         """Yield price rules from the narrowest scope to the widest: the line, the hospital's line, the section, the
@@ -481,11 +487,9 @@ def _alternativas(found: list[Area], folha: Folha) -> list[Area]:
     return kept
 
 
-def _escolhida(scope: Sequence[Regra], target: Alvo) -> Regra | None:
-    """Return the most specific price rule that applies. Of equally specific rules the gross price wins, then the first
-    one.
+def _servem(scope: Sequence[Regra], target: Alvo) -> list[Regra]:
+    """Return the price rules that apply, the most specific first. Of equally specific rules the gross price comes first,
+    then the one that the message states first.
     """
     fitting = [each for each in scope if each.serve(target) and not each.preco.soma]
-    if not fitting:
-        return None
-    return min(fitting, key=lambda each: (-each.peso, each.preco.liquido))
+    return sorted(fitting, key=lambda each: (-each.peso, each.preco.liquido))

@@ -5,8 +5,8 @@ letter.
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -139,6 +139,12 @@ class Texto:
             return (inicio, fim) if self.lugares is None else (0, 0)
         first, last = self.lugares[inicio], self.lugares[fim - 1]
         return min(first, last), max(first, last) + 1
+
+    def em_linhas(self, cuts: Sequence[int]) -> "Texto":
+        """Return the text with an end of line at each position, instead of the character there."""
+        starts = (0, *(each + 1 for each in cuts))
+        parts = (self.plano[start:end] for start, end in zip(starts, (*cuts, len(self.plano)), strict=True))
+        return replace(self, plano="\n".join(parts))
 
     def palavras_entre(self, inicio: int, fim: int) -> tuple[Palavra, ...]:
         first = bisect_left(self.palavras, inicio, key=_INICIO)

@@ -1,0 +1,36 @@
+"""Hours in other forms: military ("das 0700h às 1900h"), or start and end in two cells ("07:00; 19:00")."""
+
+import re
+from datetime import date
+
+from app.contexts.leitura_grupos.blocos.escrita import Linha
+from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
+
+_MILITARES = re.compile(r"(?<![\w.,$/])(?P<h>[01]\d|2[0-3])(?P<m>[0-5]\d) ?h(?:s|rs|oras)?\b")
+_HORA = r"(?:[01]?\d|2[0-4])(?::[0-5]\d|h(?:[0-5]\d)?)"
+_CELULAS = re.compile(rf"(?<![\w:/-])(?P<das>{_HORA})(?P<entre>\s{{0,3}}(?:;|\||>{{1,2}}|→|\t)\s{{0,3}})(?P<ate>{_HORA})(?![\w:-])")
+_DATADA = re.compile(r"\d ?/ ?\d|\b(?:seg|ter|qua|qui|sex|sab|dom|hoje|amanha)|\d{3,}")
+
+
+def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
+    return [_com_faixa(_com_dois_pontos(each)) for each in found]
+
+
+def _com_dois_pontos(line: Linha) -> Linha:
+    """Write military hours with a colon: "1900h" as "19:00"."""
+    if "h" not in line.texto and "H" not in line.texto:
+        return line
+    for each in reversed([*_MILITARES.finditer(line.plano)]):
+        line = line.trocada(*each.span(), f"{each['h']}:{each['m']}")
+    return line
+
+
+def _com_faixa(line: Linha) -> Linha:
+    """Join the start and the end of a shift that are two cells of a row. Three or more hours are columns."""
+    if ":" not in line.texto and "h" not in line.texto:
+        return line
+    plano = line.plano
+    pairs = [*_CELULAS.finditer(plano)]
+    if len(pairs) != 1 or len(re.findall(_HORA, plano)) != 2 or not _DATADA.search(plano):
+        return line
+    return line.trocada(*pairs[0].span("entre"), "-")

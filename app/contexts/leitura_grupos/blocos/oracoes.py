@@ -1,0 +1,77 @@
+"""Prose about several places: each clause with its own place and days becomes a line.
+
+    no Hospital A, dia 10/08 à noite, e na UPA B, dia 11/08     →     no Hospital A, dia 10/08 à noite,
+                                                                      e na UPA B, dia 11/08
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from app.contexts.leitura_grupos.marcas.folha import Folha
+from app.contexts.leitura_grupos.marcas.marca import Dias, Lugar, entre, linha_de
+from app.contexts.leitura_grupos.texto.texto import Texto
+
+# Where a clause may end, the clearest first. The first character becomes the end of the line.
+_FINS = tuple(
+    re.compile(each)
+    for each in (r";", r"(?<!\bdr)(?<!\bdra)(?<!\bn)(?<!\bs)(?<!\bsta)(?<!\bh)\.(?= )", r"[|•]|(?<= )/(?= )", r",(?= e\b)| (?=e\b)", r",(?= )", r" (?=-)", r" ")
+)
+_FRASE = _FINS[1]
+
+
+def em_oracoes(folha: Folha) -> Texto | None:
+    """Return the text with one line per clause, or None if no line has several places with days of their own."""
+    if len(folha.lugares) < 2 or len(folha.dias) < 2:
+        return None
+    cuts = sorted({at for line in _linhas(folha) for at in _cortes(folha, line)})
+    if not cuts:
+        return None
+    return folha.texto.em_linhas(cuts)
+
+
+def _linhas(folha: Folha) -> Iterator[tuple[int, int]]:
+    """Yield the lines with at least two places."""
+    lines = [linha_de(folha.texto.plano, each.inicio) for each in folha.lugares]
+    yield from (one for one, two in zip(lines, lines[1:], strict=False) if one == two)
+
+
+def _cortes(folha: Folha, line: tuple[int, int]) -> Iterator[int]:
+    places = entre(folha.lugares, *line)
+    days = [each for each in entre(folha.dias, *line) if not each.feriado]
+    groups = _grupos(sorted((*places, *days), key=lambda each: each.inicio))
+    if len(groups) < 2 or len({groups[0][0].nome, *(each[0].nome for each in groups)}) < 2:
+        return
+    plano = folha.livre
+    first = groups[0][0].inicio
+    if (head := plano.rfind(":", line[0], first)) >= 0 and entre(folha.areas, line[0], head):
+        yield head
+    for (_, last), (place, _) in zip(groups, groups[1:], strict=False):
+        if (at := _fim(plano, last.fim, place.inicio)) is not None:
+            yield at
+    if (end := _FRASE.search(plano, groups[-1][1].fim, line[1])) is not None:
+        yield end.start()
+
+
+def _grupos(marks: Sequence[Lugar | Dias]) -> list[tuple[Lugar, Dias]]:
+    """Return the first place and the last days of each clause. The clauses must begin with their places."""
+    found: list[tuple[Lugar, Dias]] = []
+    place: Lugar | None = None
+    for each in marks:
+        if isinstance(each, Lugar):
+            place = each if place is None else place
+        elif place is not None:
+            found.append((place, each))
+            place = None
+        elif found:
+            found[-1] = (found[-1][0], each)
+        else:
+            return []
+    return found if place is None else []
+
+
+def _fim(plano: str, start: int, end: int) -> int | None:
+    for pattern in _FINS:
+        found = [*pattern.finditer(plano, start, end)]
+        if found:
+            return found[-1].start()
+    return None

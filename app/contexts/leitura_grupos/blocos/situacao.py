@@ -1,0 +1,37 @@
+"""Rows of a rota whose last part says who has the shift, or that nobody has it: "02/04 SN – VAGO", "03/04 SN – Dra. X"."""
+
+import re
+from datetime import date
+
+from app.contexts.leitura_grupos.blocos.celula import Tipo, celula
+from app.contexts.leitura_grupos.blocos.escrita import Linha
+from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
+
+LONGA = 160
+TOMADA = " (preenchido)"
+_ULTIMA = re.compile(r"^.*(?:\s[-–—>=]{1,2}\s*|[;:|→\t]\s*)(?P<fim>[^;:|→\t\n]{0,40})$")
+_NOME = re.compile(r"(?:[Dd]ra?\.? )?[A-ZÀ-Ý][a-zà-ÿ]{2,}(?: (?:d[aeo]s? )?[A-ZÀ-Ý][a-zà-ÿ]+){0,3}")
+_DIA = re.compile(r"\d{1,2} ?/ ?\d{1,2}|\b(?:seg|ter|qua|qui|sex|sab|dom)[a-z]{0,6}\b|^\W{0,6}(?:dia )?\d{1,2}\b")
+
+
+def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
+    """Mark the rows with a name as taken, if another row is marked as open."""
+    states = [_estado(each, vocabulario) for each in found]
+    if True not in states or False not in states:
+        return found
+    return [
+        each.com(len(each.texto), TOMADA) if state is False else each
+        for each, state in zip(found, states, strict=True)
+    ]
+
+
+def _estado(line: Linha, vocabulario: Vocabulario) -> bool | None:
+    """Return whether the last part of a row says that its shift is open; None if it says neither."""
+    text = line.texto.rstrip(" *_.")
+    if len(text) > LONGA or (last := _ULTIMA.search(text)) is None or not _DIA.search(line.plano):
+        return None
+    cell = celula(line, last.start("fim"), len(text), vocabulario)
+    if cell.tipo is Tipo.ABERTA or (cell.tipo is Tipo.VAZIA and last["fim"].strip(" _") == ""):
+        return True
+    is_person = _NOME.fullmatch(cell.linha.texto) is not None and cell.tipo in (Tipo.FECHADA, Tipo.OUTRA)
+    return False if is_person else None
