@@ -32,7 +32,7 @@ _TURNO = (
 )
 _DECO = r"[^\w~]{0,8}"
 _ANTES_DO_TURNO = re.compile(
-    rf"^{_DECO}(?:{_WD}[ ,.(-]{{0,3}})?(?:dias? )?(?P<dias>{_LISTA})(?P<wd>[ ,.(]{{1,3}}{_WD}\)?)?(?P<liga>[^\w\n]{{1,6}}){_TURNO}"
+    rf"^{_DECO}(?:{_WD}[ ,.(-]{{0,3}})?(?:dias? )?(?P<dias>{_LISTA})(?P<wd>[^\w\n]{{1,4}}{_WD}\)?)?(?P<liga>[^\w\n]{{1,6}}){_TURNO}"
 )
 _DEPOIS_DO_TURNO = re.compile(
     rf"(?:^|[^\w]){_TURNO}[^\w\n]{{0,3}}(?::|>|=|-|\()[^\w\n]{{0,4}}(?:dias? )?(?P<dias>{_LISTA})(?=\W*$|[ )]*[,;.|(])"

@@ -38,12 +38,12 @@ def _linhas(folha: Folha) -> Iterator[tuple[int, int]]:
 def _cortes(folha: Folha, line: tuple[int, int]) -> Iterator[int]:
     places = entre(folha.lugares, *line)
     days = [each for each in entre(folha.dias, *line) if not each.feriado]
-    groups = _grupos(sorted((*places, *days), key=lambda each: each.inicio))
-    if len(groups) < 2 or len({groups[0][0].nome, *(each[0].nome for each in groups)}) < 2:
+    plano, first = folha.livre, places[0].inicio
+    head = plano.rfind(":", line[0], first)
+    groups = _grupos(sorted((*places, *(each for each in days if each.inicio > head)), key=lambda each: each.inicio))
+    if len(groups) < 2 or len({each[0].nome for each in groups}) < 2:
         return
-    plano = folha.livre
-    first = groups[0][0].inicio
-    if (head := plano.rfind(":", line[0], first)) >= 0 and entre(folha.areas, line[0], head):
+    if head >= 0 and (entre(folha.areas, line[0], head) or entre(folha.dias, line[0], head)):
         yield head
     for (_, last), (place, _) in zip(groups, groups[1:], strict=False):
         if (at := _fim(plano, last.fim, place.inicio)) is not None:
@@ -53,7 +53,9 @@ def _cortes(folha: Folha, line: tuple[int, int]) -> Iterator[int]:
 
 
 def _grupos(marks: Sequence[Lugar | Dias]) -> list[tuple[Lugar, Dias]]:
-    """Return the first place and the last days of each clause. The clauses must begin with their places."""
+    """Return the first place and the last days of each clause. The clauses must begin with their places. Places after the
+    last days belong to no clause.
+    """
     found: list[tuple[Lugar, Dias]] = []
     place: Lugar | None = None
     for each in marks:
@@ -66,7 +68,7 @@ def _grupos(marks: Sequence[Lugar | Dias]) -> list[tuple[Lugar, Dias]]:
             found[-1] = (found[-1][0], each)
         else:
             return []
-    return found if place is None else []
+    return found
 
 
 def _fim(plano: str, start: int, end: int) -> int | None:

@@ -56,7 +56,7 @@ _UNIT = re.compile(
     r" {0,2}(?:h(?:s|rs|oras?)?\b|[%x:]|k\b|mil\b|reais|vagas?\b|plant|medic|clinic|pediatr|leitos|anos|min\b|dias\b|por\b)"
 )
 _CLOSED = re.compile(
-    r" {0,2}(?:[,;:)(/|\n.\x01>*_+&✔✅☑-]|$|(?:e|a|ate|ao|ou|de|das|agora|com|no|na"
+    r" {0,8}(?:[,;:)(/|\n.\x01>*_+&✔✅☑-]|$|(?:e|a|ate|ao|ou|de|das|agora|com|no|na"
     r"|sd|sn|dia|noite|manha|tarde|diurno|noturno|cinderela)\b)"
 )
 _HOURISH = re.compile(

@@ -139,7 +139,7 @@ def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar
         return []
     heads: dict[str, list[Lugar]] = {}
     for each in named.values():
-        for word in set(chave(each.nome).split(" ")):
+        for word in set(chave(each.nome).split(" ")) - _LINKS:
             heads.setdefault(word, []).append(each)
     return [
         replace(heads[word.texto][0], inicio=word.inicio, fim=word.fim, confianca=0.8)

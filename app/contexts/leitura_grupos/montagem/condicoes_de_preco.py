@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
-from itertools import islice, pairwise
+from itertools import groupby, islice, pairwise
 
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.horas import DURACAO, horas_entre, periodo_das_horas
@@ -22,8 +22,11 @@ _AND = re.compile(r" {0,2}(?:e|ou|/|,) {0,2}")
 _WEEK_OF = re.compile(r"\bsemana d[eo] (?:dia )?$")
 _NEXT_TO = re.compile(r" {0,2}[/|] {0,2}")
 _OPENS = re.compile(r"[ :=-]{0,3}\(?")
+_ALNUM = re.compile(r"[a-z0-9]+")
+_LINKS = frozenset(("e", "ou", "sao", "e o", "valores", "valor", "plantao"))
+_BRACKET = re.compile(r" {0,2}\([^()\n]{1,40}\)")
 _COLON = re.compile(r"[ *_]{0,2}[:=]")
-_PART = re.compile(r"[a-z0-9]+|[^\sa-z0-9]|\n")
+_PART = re.compile(r"\bp/|[a-z0-9]+|[^\sa-z0-9]|\n")
 _COST = {"e": 2, "ou": 2, ",": 3, ";": 5, "/": 5, "|": 5, "\n": 9, ".": 5, "\x01": 4, "\x02": 4, "•": 5, "+": 2}
 
 
@@ -51,7 +54,9 @@ class Regra:
 
 def _peso(mark: Marca) -> int:
     match mark:
-        case Lugar() | Area() | Cidade():
+        case Lugar() | Cidade():
+            return 48
+        case Area():
             return 32
         case Turno():
             return 8
@@ -90,6 +95,7 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
     candidates = sorted((*others, *fortes), key=lambda each: each.inicio)
     held = _presos(folha, candidates)
     paired = _lado_a_lado(folha, candidates, held)
+    _em_listas(folha, sorted((*others, *folha.areas), key=lambda each: each.inicio), held, paired)
     _com_cabeca(folha, sorted((*others, *folha.areas), key=lambda each: each.inicio), held)
     for hung in held.values():
         hung.extend(_enumerados(folha, [each for each in hung if id(each) not in paired]))
@@ -286,6 +292,96 @@ def _cidades_de_lugares(folha: Folha) -> Sequence[Cidade]:
             if each.start() not in taken
         )
     return known
+
+
+def _em_listas(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[Marca]], paired: set[int]) -> None:
+    """Read lines that list prices by condition: "UTI – semana: D 1.600 / N 1.700 – fds: D 1.750 / N 1.850"."""
+    plano = folha.livre
+    for line, group in groupby(folha.precos, key=lambda each: linha_de(plano, each.inicio)):
+        prices, marks = [*group], _sem_sobrepostas(entre(candidates, *line))
+        if len(prices) < 2 or not marks or any(id(mark) in paired for mark in marks):
+            continue
+        if any(not (each.solto or _is_priced(each, marks)) for each in entre(folha.dias, *line)):
+            continue
+        gaps = [*_intervalos(plano, line[0], prices, marks)]
+        behind = entre(marks, prices[-1].fim, line[1])
+        if not all(gaps) or (behind and behind[0] not in gaps[-1] and _is_joined(plano, prices[-1].fim, behind[0].inicio)):
+            continue
+        for price, state in zip(prices, _estados(plano, prices, gaps), strict=True):
+            held[id(price)] = state
+
+
+def _sem_sobrepostas(marks: Sequence[Marca]) -> list[Marca]:
+    """Drop marks inside another mark: "dia" in "dia útil"."""
+    kept: list[Marca] = []
+    for each in sorted(marks, key=lambda mark: (mark.inicio, -mark.fim)):
+        if not kept or each.fim > kept[-1].fim or each.inicio == kept[-1].inicio:
+            kept.append(each)
+    return kept
+
+
+def _is_priced(each: Dias, marks: Sequence[Marca]) -> bool:
+    """Return whether a date is only the condition of a price."""
+    return any(isinstance(mark, Condicao) and mark.datas for mark in entre(marks, each.inicio, each.inicio + 1))
+
+
+def _is_joined(plano: str, start: int, end: int) -> bool:
+    """Return whether only signs and small words separate two marks of a list of prices."""
+    between = plano[start:end]
+    if len(between) > 30 or ". " in between or "\n" in between:
+        return False
+    return all(word in _LINKS or word in palavras_soltas("junto_do_preco") for word in _ALNUM.findall(between))
+
+
+def _intervalos(plano: str, start: int, prices: Sequence[Preco], marks: Sequence[Marca]) -> Iterator[list[Marca]]:
+    """Yield the conditions of each price: those joined to it from the left, and those in brackets right after it."""
+    for price in prices:
+        own: list[Marca] = []
+        at = price.inicio
+        for mark in reversed(entre(marks, start, price.inicio)):
+            if not _is_joined(plano, mark.fim, at):
+                break
+            own.insert(0, mark)
+            at = mark.inicio
+        start = price.fim
+        if (bracket := _BRACKET.match(plano, price.fim)) is not None:
+            inside = entre(marks, price.fim, bracket.end())
+            if inside and not entre(prices, price.fim, bracket.end()):
+                own, start = [*own, *inside], bracket.end()
+        yield own
+
+
+def _estados(plano: str, prices: Sequence[Preco], gaps: Sequence[Sequence[Marca]]) -> Iterator[list[Marca]]:
+    """Yield all conditions of each price. A condition that is stated before another kind also holds for the next prices,
+    until one of its kind replaces it.
+    """
+    outer: dict[str, list[Marca]] = {}
+    end = 0
+    for price, gap in zip(prices, gaps, strict=True):
+        new: dict[str, list[Marca]] = {}
+        for each in gap:
+            new.setdefault(_genero(each), []).append(each)
+        first = next(iter(new))
+        kept = {kind: marks for kind, marks in outer.items() if kind not in new}
+        if first in outer:
+            order = [*outer]
+            kept = {kind: marks for kind, marks in kept.items() if order.index(kind) < order.index(first)}
+        state = kept | new
+        yield [mark for marks in state.values() for mark in marks]
+        end = price.fim
+        is_open = plano[end : end + 3].lstrip(" ")[:1] not in (";", ".")
+        carried = [kind for kind in state][:-1] if len(state) > 1 else ["onde"] if first == "onde" and is_open else []
+        outer = {kind: state[kind] for kind in carried}
+
+
+def _genero(mark: Marca) -> str:
+    match mark:
+        case Lugar() | Cidade() | Area():
+            return "onde"
+        case Turno():
+            return "turno"
+        case _:
+            return "dias"
 
 
 def _com_cabeca(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[Marca]]) -> None:

@@ -251,8 +251,8 @@ def _herdeiros(head: Bloco, below: list[Bloco]) -> list[Bloco]:
         lambda each: bool(each.turnos) and not head.lugares,
         lambda each: bool(each.lugares) and not head.lugares,
     )
-    for test in tests:
-        if len(heirs := [each for each in below if test(each)]) > 1:
+    for test, least in zip(tests, (1 if not head.lugares else 2, 2, 2), strict=True):
+        if len(heirs := [each for each in below if test(each)]) >= least:
             return heirs
     return []
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
 from itertools import islice, product
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from app.contexts.leitura_grupos.marcas.datas import feriados
 from app.contexts.leitura_grupos.marcas.folha import Folha
@@ -19,7 +19,7 @@ from app.contexts.leitura_grupos.montagem.contato_da_vaga import Pessoas
 from app.contexts.leitura_grupos.montagem.linhas import Bloco, blocos
 from app.contexts.leitura_grupos.montagem.ocupadas import Fechadas
 from app.contexts.leitura_grupos.montagem.onde import Onde
-from app.contexts.leitura_grupos.montagem.ordem import em_ordem
+from app.contexts.leitura_grupos.montagem.ordem import em_ordem, em_paralelo
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 from app.contexts.leitura_grupos.tipos import Campo, Derivacao, Forma, Periodo, VagaDita, VagaLida, ValorTipo
 
@@ -119,21 +119,36 @@ class _Montador:
 
     def _vagas(self, place: int, block: Bloco) -> Iterator[VagaLida]:
         assert block.dias is not None
-        places = self._lugares(place)
+        places, days = self._lugares(place), self._dias(block)
         areas: Sequence[Area | None] = self._areas(place) or (None,)
-        shifts = self._turnos(place, block)
+        combined = self._combinadas(block, places, days, areas, self._turnos(place, block))
+        for where, day, area, shift in combined:
+            if day.data.day in self._fechamentos.numeros:
+                continue
+            if not self._tomados or not self._tomados & {
+                (where.nome, day.data, None),
+                (where.nome, day.data, shift.periodo),
+            }:
+                yield self._vaga(place, block, where, area, day, shift, len(combined))
+
+    def _combinadas(
+        self,
+        block: Bloco,
+        places: Sequence[Lugar],
+        days: Sequence[Dia],
+        areas: Sequence[Area | None],
+        shifts: Sequence[_Turno],
+    ) -> Sequence[tuple[Lugar, Dia, Area | None, _Turno]]:
+        """Combine the lists of a block: each with each, or in their order if the line says "respectivamente"."""
+        lists: tuple[Sequence[Any], ...] = (places, days, areas, shifts)
+        size = em_paralelo(self._folha, block, lists)
+        if size:
+            rows = (
+                product(*(each[at : at + 1] if len(each) == size else each for each in lists)) for at in range(size)
+            )
+            return [each for row in rows for each in islice(row, MAIS)]
         pairs = self._pares(block, areas, shifts)
-        total = len(places) * len(self._dias(block)) * len(pairs)
-        for where in places:
-            for day in self._dias(block):
-                if day.data.day in self._fechamentos.numeros:
-                    continue
-                for area, shift in pairs:
-                    if not self._tomados or not self._tomados & {
-                        (where.nome, day.data, None),
-                        (where.nome, day.data, shift.periodo),
-                    }:
-                        yield self._vaga(place, block, where, area, day, shift, total)
+        return [(where, day, *pair) for where, day, pair in islice(product(places, days, pairs), MAIS)]
 
     def _pares(
         self, block: Bloco, areas: Sequence[Area | None], shifts: Sequence[_Turno]

@@ -1,25 +1,42 @@
-"""Assign prices in the order of their shifts: "Clínica: 10/08 SN / Orto: 11/08 SD. 1.500 e 1.800 respectivamente"."""
+"""Combine lists in their order: "dias 10 e 11, SD e SN respectivamente", "10/08 SN e 11/08 SD. 1.500 e 1.800"."""
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby, pairwise
+from typing import Any
 
 from app.contexts.leitura_grupos.marcas.folha import Folha
-from app.contexts.leitura_grupos.marcas.marca import linha_de
+from app.contexts.leitura_grupos.marcas.marca import Condicao, Marca, linha_de
 from app.contexts.leitura_grupos.montagem.condicoes_de_preco import Regra
 from app.contexts.leitura_grupos.montagem.linhas import Bloco
 
+_EXPLICIT = "respectiv"
 _AND = re.compile(r" {0,2}e {0,2}(?:r\$ {0,2})?")
-_OR_SIGN = re.compile(r" {0,2}(?:[/|,]|e) {0,2}(?:r\$ {0,2})?")
+_OR_SIGN = re.compile(r"[^\n\d;]{0,20}")
+
+
+def em_paralelo(folha: Folha, block: Bloco, lists: Sequence[Sequence[Any]]) -> int:
+    """Return the common length of the lists that the line pairs with "respectivamente", or 0."""
+    if _EXPLICIT not in folha.texto.plano:
+        return 0
+    start, end = linha_de(folha.texto.plano, block.inicio)
+    if folha.texto.plano.find(_EXPLICIT, start, end) < 0:
+        return 0
+    sizes = Counter(len(each) for each in lists if len(each) > 1)
+    return next((size for size, times in sizes.most_common(1) if times > 1), 0)
 
 
 def em_ordem(folha: Folha, regras: Sequence[Regra], blocos: Sequence[Bloco]) -> None:
-    """Assign adjacent prices without conditions in order: one per line with days, or one per day if only one line has
-    days.
+    """Assign adjacent prices in order: one per line with days, or one per day if only one line has days, or one per
+    item of the list that has as many items as there are prices.
     """
-    if not 2 <= len(regras) <= 12 or any(each.condicoes or each.preco.liquido for each in regras):
+    is_explicit = _EXPLICIT in folha.texto.plano
+    if not 2 <= len(regras) <= 12 or any(each.preco.liquido for each in regras):
         return
-    is_explicit = "respectivamente" in folha.texto.plano
+    if not is_explicit and any(each.condicoes for each in regras):
+        return
     between = _OR_SIGN if is_explicit else _AND
     prices = [each.preco for each in regras]
     if not all(between.fullmatch(folha.livre, one.fim, two.inicio) for one, two in pairwise(prices)):
@@ -27,10 +44,27 @@ def em_ordem(folha: Folha, regras: Sequence[Regra], blocos: Sequence[Bloco]) -> 
     dated = [each for each in blocos if each.dias is not None]
     lines = [list(each) for _, each in groupby(dated, key=lambda each: linha_de(folha.texto.plano, each.inicio))]
     groups = lines if len(lines) > 1 else [[each] for each in dated]
-    if len(groups) != len(regras):
-        return
+    if len(groups) == len(regras):
+        _dar(blocos, [[rule] for rule in regras], groups)
+    elif is_explicit and len(dated) == 1:
+        items = next((each for each in _listas(dated[0]) if len(each) == len(regras)), None)
+        if items is not None:
+            paired = [replace(rule, condicoes=(item,)) for rule, item in zip(regras, items, strict=True)]
+            _dar(blocos, [paired], [dated])
+
+
+def _listas(block: Bloco) -> Iterator[Sequence[Marca]]:
+    """Yield the lists of a block: its days, shifts, specialities and places, as conditions of a price."""
+    days = () if block.dias is None else block.dias.dias
+    yield [Condicao(each.inicio, each.fim, datas=frozenset((each.data,))) for each in days]
+    yield [each for each in block.turnos if each.periodo or each.das]
+    yield [each for each in block.areas if not each.fraca]
+    yield block.lugares
+
+
+def _dar(blocos: Sequence[Bloco], rules: Sequence[list[Regra]], groups: Sequence[Sequence[Bloco]]) -> None:
     for each in blocos:
         each.regras = []
-    for rule, group in zip(regras, groups, strict=True):
+    for own, group in zip(rules, groups, strict=True):
         for each in group:
-            each.regras = [rule]
+            each.regras = own
