@@ -22,6 +22,7 @@ class Tipo(Enum):
     NUMERO = auto()
     ABERTA = auto()
     FECHADA = auto()
+    VAGA = auto()
     OUTRA = auto()
 
 
@@ -49,6 +50,8 @@ _TURNO = re.compile(
 )
 _TURNO_NO_FIM = re.compile(rf"(?P<antes>.{{2,60}}?)[ /(-]+(?P<turno>(?:{_PALAVRA_DE_TURNO}|{_HORAS.pattern}))\)?")
 _TURNO_NO_INICIO = re.compile(rf"(?P<turno>(?:{_PALAVRA_DE_TURNO}))[ /(-]+(?P<depois>[a-z].{{2,60}})")
+# A day with its shift: "04(D)", "08 SD/SN".
+_VAGA = re.compile(rf"(?P<dia>\d{{1,2}}(?:/\d{{1,2}})?) ?[(\[:-]? ?(?P<turno>{_TURNO.pattern})[)\]]?")
 _PRECO = re.compile(
     r"r?\$ ?\d[\d.,]*(?: ?(?:/ ?h(?:ora)?|k|mil))?|\d\.\d{3}(?:,\d\d)?|\d{3,4}(?:,\d\d)?(?: ?(?:/ ?h(?:ora)?"
     r"|reais))?|\d(?:[.,]\d{1,2})? ?k\d{0,3}"
@@ -124,6 +127,8 @@ def tipo(plano: str, texto: str, vocabulario: Vocabulario) -> Tipo:
         return Tipo.NUMERO
     if (day := _DIA.fullmatch(plano)) is not None and (day["d"] is None or 1 <= int(day["d"]) <= 31):
         return Tipo.DIA
+    if (shift := _VAGA.fullmatch(plano)) is not None and 1 <= int(shift["dia"].split("/")[0]) <= 31:
+        return Tipo.VAGA
     if _PRECO.match(plano) and len(plano) < 30:
         return Tipo.PRECO
     if _MES_SO.fullmatch(plano):
@@ -162,7 +167,7 @@ def legendas(rest: str, signs: frozenset[str]) -> dict[str, bool]:
     found: dict[str, bool] = {}
     for sign in signs | {""}:
         named = r"(?:em branco|vazi[ao]s?)" if sign == "" else re.escape(sign)
-        for each in re.finditer(rf"(?<![a-z0-9]){named}(?![a-z0-9]){_ENTRE}(?P<frase>[^/;,|\n.()]{{2,40}})", rest):
+        for each in re.finditer(rf"(?:^|[\n,;/(|.:]) {{0,3}}['\"(\[]?{named}(?![a-z0-9]){_ENTRE}(?P<frase>[^/;,|\n.()]{{2,40}})", rest):
             meant = _estado(each["frase"].strip())
             if meant in (Tipo.ABERTA, Tipo.FECHADA):
                 found.setdefault(sign, meant is Tipo.ABERTA)
@@ -172,11 +177,16 @@ def legendas(rest: str, signs: frozenset[str]) -> dict[str, bool]:
 
 def partes(cell: Celula, vocabulario: Vocabulario) -> list[tuple[Tipo, Linha]]:
     """Split a cell with several parts: "HRSJ SD", "Clínico N", "SN Pediatria"."""
+    if cell.tipo is Tipo.VAGA and (both := _VAGA.fullmatch(cell.linha.plano.strip())) is not None:
+        return [
+            (Tipo.DIA, cell.linha.parte(*both.span("dia"))),
+            (Tipo.TURNO, _turno(cell.linha.parte(*both.span("turno")))),
+        ]
     if cell.tipo is not Tipo.OUTRA and cell.tipo is not Tipo.LUGAR:
         return [(cell.tipo, _turno(cell.linha) if cell.tipo is Tipo.TURNO else cell.linha)]
     plano = cell.linha.plano
     for pattern, other in ((_TURNO_NO_FIM, "antes"), (_TURNO_NO_INICIO, "depois")):
-        if (found := pattern.fullmatch(plano)) is not None:
+        if (found := pattern.fullmatch(plano)) is not None and not _UF.search(plano):
             shift = cell.linha.parte(*found.span("turno"))
             rest = cell.linha.parte(*found.span(other))
             kind = tipo(" ".join(rest.plano.split()), rest.texto, vocabulario)
@@ -184,6 +194,7 @@ def partes(cell: Celula, vocabulario: Vocabulario) -> list[tuple[Tipo, Linha]]:
     return [(cell.tipo, cell.linha)]
 
 
+_UF = re.compile(r"[/-] ?mt$")
 _LETRAS = {"d": "SD", "n": "SN", "m": "manhã", "t": "tarde", "dn": "SD e SN"}
 
 

@@ -186,6 +186,11 @@ def _cabeca(row: Fila) -> Cabeca | None:
     return None
 
 
+def _is_header(head: Cabeca, new: Cabeca) -> bool:
+    """Return whether a row is another header, and not a row of the table whose cells look like headings: "04 | D/N | D"."""
+    return bool(new.rotulos) or {each.tipo for each in new.eixo.values()} == {each.tipo for each in head.eixo.values()}
+
+
 def _eixo(kind: Tipo) -> Tipo:
     return Tipo.DIA if kind is Tipo.SEMANA else kind
 
@@ -254,7 +259,7 @@ class _Tabela:
                 else:
                     days = row
                 continue
-            if (new := _cabeca(row)) is not None:
+            if (new := _cabeca(row)) is not None and (head is None or _is_header(head, new)):
                 head, days = new, None
                 continue
             if days is not None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import time
 from functools import cache
 
-from app.contexts.leitura_grupos.marcas.marca import Marca, Turno, apagar
+from app.contexts.leitura_grupos.marcas.marca import DATADO, Marca, Turno, apagar
 from app.contexts.leitura_grupos.texto.texto import Texto, achados
 from app.contexts.leitura_grupos.texto.vocabulario import Frases, palavras, palavras_soltas
 from app.contexts.leitura_grupos.tipos import Periodo
@@ -62,6 +62,11 @@ _LETTERS = re.compile(
     rf"(?P<letras>{_RUN})(?!')"
 )
 _LENGTH_CODE = re.compile(r"\bp ?(?P<h>6|12|24)\b(?! ?(?:/|h\b|:))")
+_AMOUNT = re.compile(r"[ *_]{1,3}(?:\d\.\d{3}|\d{3,4}\b|\d(?:[.,]\d{1,2})? ?k\b)")
+_BREAK = re.compile(r"[,;.|\n]")
+# A sun is a day shift, a moon a night shift, on a line with a day.
+_SIGNS = ("☀", "🌞", "🌙", "🌛", "🌜", "🌚")
+_SKY = re.compile("[" + "".join(_SIGNS) + "]")
 _ONE = re.compile(r"\b[dnmt]\b")
 _MIRRORED = re.compile(r"(?<![\d/])(\d{1,2}) ?/ ?(\d{1,2}) ?(?:e|ou|,|;|\|) ?\2 ?/ ?\1(?![\d/])")
 _JOINING = re.compile(r"(?:[ ():=,*_.\-\x01]|\b(?:de|das|plantao|turno|horario|h|o|do)\b)*")
@@ -229,10 +234,22 @@ def _periodos(texto: Texto, livre: str) -> Iterator[Turno]:
     words = texto.palavras
     for found in _frases().todas(words):
         start, end = words[found.inicio].inicio, words[found.fim - 1].fim
-        if livre[start:end] != texto.plano[start:end] or not _is_period(texto, found.inicio, found.fim):
-            continue
-        for name in found.valor.split("+"):
-            yield Turno(start, end, Periodo(name))
+        if _BREAK.search(texto.plano, start, end):
+            for place in range(found.inicio, found.fim):
+                yield from _palavra(texto, livre, place)
+        elif livre[start:end] == texto.plano[start:end] and _is_period(texto, found.inicio, found.fim):
+            yield from (Turno(start, end, Periodo(name)) for name in found.valor.split("+"))
+    for each in achados(_SKY, livre, *_SIGNS):
+        if DATADO in livre[livre.rfind("\n", 0, each.start()) + 1 : each.start()]:
+            yield Turno(each.start(), each.end(), Periodo.DIURNO if each[0] in "☀🌞" else Periodo.NOTURNO)
+
+
+def _palavra(texto: Texto, livre: str, place: int) -> Iterator[Turno]:
+    """Read a word of a phrase that a comma divides: "6h, noite", "manhã, tarde"."""
+    word = texto.palavras[place]
+    period = _frases().valor(word.texto)
+    if period is not None and livre[word.inicio : word.fim] == word.texto and _is_period(texto, place, place + 1):
+        yield Turno(word.inicio, word.fim, Periodo(period.split("+")[0]))
 
 
 def _is_period(texto: Texto, start: int, end: int) -> bool:
@@ -245,7 +262,8 @@ def _is_period(texto: Texto, start: int, end: int) -> bool:
     if word == "dia":
         if re.search(r"\d ?/ ?$", texto.plano[max(0, words[start].inicio - 4) : words[start].inicio]):
             return False
-        is_date = after[:1].isdigit() or after.startswith((":", "a ", "da ", "do "))
+        is_date = after[:1].isdigit() and not _AMOUNT.match(texto.plano, words[start].fim)
+        is_date = is_date or after.startswith((":", "a ", "da ", "do "))
         return not is_date and before not in palavras_soltas("antes_de_dia") and not after.startswith(("norm", "util"))
     if word in ("noite", "tarde", "manha"):
         return before not in ("boa", "boas", "bom", "mais", "cedo", "muito")

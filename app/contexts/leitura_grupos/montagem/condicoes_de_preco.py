@@ -141,13 +141,17 @@ def _datas_de_precos(folha: Folha) -> Iterator[Dias]:
     if len(runs) < 2 or not folha.precos:
         return
     times = Counter(day for each in runs for day in _datas(each))
+    plano = folha.livre
     for each in runs:
-        line = linha_de(folha.texto.plano, each.inicio)
-        if not entre(folha.precos, each.fim, line[1]) or any(times[day] < 2 for day in _datas(each)):
+        line = linha_de(plano, each.inicio)
+        price = next(iter(entre(folha.precos, each.fim, line[1])), None)
+        if price is None or any(times[day] < 2 for day in _datas(each)):
             continue
-        if entre(folha.lugares, *line) or any(mark.periodo or mark.das for mark in entre(folha.turnos, *line)):
+        start = max(line[0], *(plano.rfind(sign, line[0], each.inicio) for sign in (". ", ";")))
+        if entre(folha.lugares, start, price.fim) or entre(folha.dias, each.fim, price.inicio)[1:]:
             continue
-        yield each
+        if not any(mark.periodo or mark.das for mark in entre(folha.turnos, start, price.inicio)):
+            yield each
 
 
 def _dia_fechado(folha: Folha, each: Dias, days: Sequence[Dias]) -> Dias | None:
