@@ -2,16 +2,18 @@
 
 from collections import Counter
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 from app.contexts.leitura_grupos.blocos.layout import escrito
 from app.contexts.leitura_grupos.blocos.oracoes import em_oracoes
-from app.contexts.leitura_grupos.juizo.confianca import Evidencia, com_confianca, inexplicadas
+from app.contexts.leitura_grupos.juizo.assunto import Assunto, indicios
+from app.contexts.leitura_grupos.juizo.confianca import com_confianca
+from app.contexts.leitura_grupos.juizo.evidencia import Evidencia, inexplicadas
 from app.contexts.leitura_grupos.juizo.fechamentos import tomadas
 from app.contexts.leitura_grupos.juizo.intencao import julgar
-from app.contexts.leitura_grupos.juizo.sinais import pedidos, sinais
-from app.contexts.leitura_grupos.marcas.folha import folha
+from app.contexts.leitura_grupos.juizo.sinais import Sinal, pedidos, sinais
+from app.contexts.leitura_grupos.marcas.folha import Folha, folha
 from app.contexts.leitura_grupos.montagem.montar import montar
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 from app.contexts.leitura_grupos.tipos import Categoria, Leitura
@@ -31,37 +33,50 @@ def ler(
 
     ``regiao`` is the town and state of the group, such as "Salvador/BA".
     """
-    return _lida(texto, enviado_em, regiao or grupo, vocabulario or Vocabulario.padrao())[0]
+    return _lida(texto, enviado_em, regiao or grupo, vocabulario or Vocabulario.padrao(), Assunto.padrao())[0]
 
 
 def evidencias(
-    texto: str, *, enviado_em: datetime, regiao: str | None, vocabulario: Vocabulario
+    texto: str, *, enviado_em: datetime, regiao: str | None, vocabulario: Vocabulario, assunto: Assunto
 ) -> tuple[Leitura, list[tuple[float, ...]]]:
     """Return a reading, and the features from which the confidence of each vacancy follows."""
-    return _lida(texto, enviado_em, regiao, vocabulario)
+    return _lida(texto, enviado_em, regiao, vocabulario, assunto)
 
 
-def _lida(
-    texto: str, enviado_em: datetime, regiao: str | None, known: Vocabulario
-) -> tuple[Leitura, list[tuple[float, ...]]]:
+def indicios_de(texto: str, *, enviado_em: datetime, regiao: str | None, vocabulario: Vocabulario) -> list[str]:
+    """Return the features from which the category of a message follows."""
     today = enviado_em.astimezone(SAO_PAULO).date()
+    marks, found = _marcas(texto, today, regiao, vocabulario)
+    vagas = montar(marks, vocabulario)
+    return indicios(marks, Counter(each.tipo for each in found), vagas, julgar(marks.texto, found, marks, vagas))
+
+
+def _marcas(texto: str, today: date, regiao: str | None, known: Vocabulario) -> tuple[Folha, list[Sinal]]:
+    """Rewrite the layouts of a message, and mark what it contains."""
     lido = escrito(texto, today, known)
     found = sinais(lido)
     marks = folha(lido, today, known, regiao, pedidos(lido, found))
     if (clauses := em_oracoes(marks)) is not None:
-        lido, marks = clauses, folha(clauses, today, known, regiao, pedidos(clauses, found))
+        marks = folha(clauses, today, known, regiao, pedidos(clauses, found))
+    return marks, found
+
+
+def _lida(
+    texto: str, enviado_em: datetime, regiao: str | None, known: Vocabulario, assunto: Assunto
+) -> tuple[Leitura, list[tuple[float, ...]]]:
+    today = enviado_em.astimezone(SAO_PAULO).date()
+    marks, found = _marcas(texto, today, regiao, known)
+    signs = Counter(each.tipo for each in found)
     vagas = montar(marks, known)
-    judged = julgar(lido, found, marks, vagas)
+    judged = julgar(marks.texto, found, marks, vagas)
+    judged, offer = assunto.rever(judged, indicios(marks, signs, vagas, judged))
     is_offer = judged.categoria is Categoria.OFERTA
     taken = None
     if marks.fechados or marks.riscados:
-        whole = marks
-        if marks.riscados:
-            unstruck = escrito(texto.replace("~", " "), today, known)
-            whole = folha(unstruck, today, known, regiao, pedidos(unstruck, sinais(unstruck)))
+        whole = _marcas(texto.replace("~", " "), today, regiao, known)[0] if marks.riscados else marks
         taken = tomadas(marks, montar(replace(whole, fechados=()), known), vagas, judged)
     unexplained = inexplicadas(marks, found)
-    evidence = Evidencia(marks, Counter(each.tipo for each in found), unexplained, judged)
+    evidence = Evidencia(marks, signs, unexplained, offer, today)
     features = evidence.de(vagas.abertas)
     read = Leitura(
         is_offer,
@@ -73,6 +88,6 @@ def _lida(
         else (),
         taken,
         vagas.incompletas if is_offer else (),
-        tuple(lido.trecho(each.inicio, each.fim) for each in unexplained),
+        tuple(marks.texto.trecho(each.inicio, each.fim) for each in unexplained),
     )
     return read, features

@@ -465,7 +465,7 @@ def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhure
         case Turno(periodo=None, das=None):
             return len(folha.precos) > 1
         case Turno():
-            is_stated = not elsewhere.periodos.isdisjoint((_periodo(mark), Periodo.H24))
+            is_stated = not elsewhere.periodos.isdisjoint((periodo_de(mark), Periodo.H24))
             return is_stated and not _has_day_before(folha, price, mark) and not _is_of_bare_day(folha, mark)
         case _:
             return True
@@ -481,7 +481,7 @@ class _Alhures:
     @classmethod
     def de(cls, folha: Folha) -> "_Alhures":
         first = {each.nome: each.inicio for each in reversed(folha.areas)}
-        return cls(frozenset(_periodo(each) for each in folha.turnos if _is_far_from_prices(folha, each)), first)
+        return cls(frozenset(periodo_de(each) for each in folha.turnos if _is_far_from_prices(folha, each)), first)
 
 
 def _is_last_of_several(folha: Folha, price: Preco, mark: Marca) -> bool:
@@ -540,11 +540,11 @@ def _holds(mark: Marca, alvo: Alvo) -> tuple[str, bool]:
 
 
 def _same_shift(mark: Turno, alvo: Alvo) -> bool:
-    period = _periodo(mark)
+    period = periodo_de(mark)
     return period == alvo.periodo if period is not None else mark.horas is None or mark.horas == alvo.horas
 
 
-def _periodo(mark: Turno) -> Periodo | None:
+def periodo_de(mark: Turno) -> Periodo | None:
     """Return the named period, or the period that the hours imply."""
     if mark.periodo is None and mark.das is not None and mark.ate is not None:
         return periodo_das_horas(mark.das, mark.ate)

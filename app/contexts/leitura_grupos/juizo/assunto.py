@@ -1,0 +1,92 @@
+"""The category of a message by its words: a linear model that confirms or corrects the category of the rules.
+
+The rules count signals of each category; the model also weighs every word, every pair of words and what the message
+contains. Its weights are in ``dados/assunto.json``; ``python -m tests.julia.leitura_grupos.treinar`` fits them.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import exp
+
+from app.contexts.leitura_grupos.juizo.intencao import Juizo
+from app.contexts.leitura_grupos.marcas.folha import Folha
+from app.contexts.leitura_grupos.montagem.montar import Montagem
+from app.contexts.leitura_grupos.texto.vocabulario import DADOS
+from app.contexts.leitura_grupos.tipos import Categoria
+
+# Later words of a long message are about details.
+MAIS_PALAVRAS = 120
+# Messages without words are recognised by their form.
+_DE_FORMA = frozenset(("sem_texto", "midia", "link"))
+_CATEGORIAS = tuple(Categoria)
+
+
+@dataclass(frozen=True, slots=True)
+class Assunto:
+    """The weights of each feature, one per category."""
+
+    pesos: Mapping[str, Sequence[float]]
+
+    @classmethod
+    def padrao(cls) -> "Assunto":
+        return _padrao()
+
+    def chances(self, features: Sequence[str]) -> dict[Categoria, float]:
+        """Return the probability of each category."""
+        totals = [0.0] * len(_CATEGORIAS)
+        for each in features:
+            weights = self.pesos.get(each)
+            if weights is not None:
+                for place, weight in enumerate(weights):
+                    totals[place] += weight
+        most = max(totals)
+        parts = [exp(each - most) for each in totals]
+        whole = sum(parts)
+        return {kind: part / whole for kind, part in zip(_CATEGORIAS, parts, strict=True)}
+
+    def rever(self, juizo: Juizo, features: Sequence[str]) -> tuple[Juizo, float]:
+        """Return the most probable category, and the probability that the message is an offer."""
+        if juizo.motivo in _DE_FORMA:
+            return juizo, 0.0
+        chances = self.chances(features)
+        best = max(_CATEGORIAS, key=chances.__getitem__)
+        offer = chances[Categoria.OFERTA]
+        if best is juizo.categoria:
+            return juizo, offer
+        return Juizo(best, round(max(0.5, min(0.99, chances[best])), 2), "palavras"), offer
+
+
+def indicios(folha: Folha, sinais: Counter[str], montagem: Montagem, juizo: Juizo) -> list[str]:
+    """Return the features of a message: its words and pairs of words, the signals and marks, the category of the rules."""
+    words = ["0" if each.texto.isdigit() else each.texto for each in folha.texto.palavras[:MAIS_PALAVRAS]]
+    found = {*words, *(f"{one} {two}" for one, two in zip(words, words[1:], strict=False))}
+    found.update(f"s:{kind}{least}" for kind, times in sinais.items() for least in range(1, min(times, 3) + 1))
+    found.update(f"m:{kind}{least}" for kind, times in _marcas(folha) for least in range(1, min(times, 3) + 1))
+    found.update(("*", f"r:{juizo.categoria}", f"n:{len(folha.texto.palavras).bit_length()}"))
+    if words:
+        found.add(f"^{words[0]}")
+    if montagem.abertas:
+        found.add("v")
+    return [*found]
+
+
+def _marcas(folha: Folha) -> Iterator[tuple[str, int]]:
+    yield "dia", len(folha.dias)
+    yield "lugar", len(folha.lugares)
+    yield "turno", sum(each.periodo is not None or each.das is not None for each in folha.turnos[:5])
+    yield "preco", len(folha.precos)
+    yield "contato", len(folha.contatos)
+    yield "area", sum(not each.fraca for each in folha.areas[:5])
+    yield "fechado", len(folha.fechados)
+    yield "combinar", len(folha.combinar)
+    yield "pergunta", folha.texto.plano.count("?", 0, 4000)
+    yield "endereco", "http" in folha.texto.plano or "www." in folha.texto.plano
+
+
+@cache
+def _padrao() -> Assunto:
+    stored = json.loads((DADOS / "assunto.json").read_text(encoding="utf-8"))
+    return Assunto({each: [weight / 100 for weight in weights] for each, weights in stored.items()})
