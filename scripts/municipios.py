@@ -12,7 +12,7 @@ from pathlib import Path
 
 from app.contexts.agendamentos.texto import plano
 
-TARGET = Path(__file__).parent.parent / "app" / "contexts" / "agendamentos" / "endereco" / "municipios.txt"
+TARGET = Path(__file__).parent.parent / "app" / "contexts" / "comum" / "municipios.txt"
 EVERY = 5570
 
 

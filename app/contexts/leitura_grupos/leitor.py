@@ -1,11 +1,12 @@
 """Entry point of the reader. It turns a message into a reading."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
-from app.contexts.leitura_grupos.blocos.layout import escrito
+from app.contexts.leitura_grupos.blocos.layout import BLOCOS, Bloco, escrito
 from app.contexts.leitura_grupos.blocos.oracoes import em_oracoes
 from app.contexts.leitura_grupos.juizo.assunto import Assunto, indicios
 from app.contexts.leitura_grupos.juizo.confianca import com_confianca
@@ -37,10 +38,19 @@ def ler(
 
 
 def evidencias(
-    texto: str, *, enviado_em: datetime, regiao: str | None, vocabulario: Vocabulario, assunto: Assunto
+    texto: str,
+    *,
+    enviado_em: datetime,
+    regiao: str | None,
+    vocabulario: Vocabulario,
+    assunto: Assunto,
+    blocos: Sequence[Bloco] = BLOCOS,
 ) -> tuple[Leitura, list[tuple[float, ...]]]:
-    """Return a reading, and the features from which the confidence of each vacancy follows."""
-    return _lida(texto, enviado_em, regiao, vocabulario, assunto)
+    """Return a reading, and the features from which the confidence of each vacancy follows.
+
+    With fewer ``blocos``, some layouts are read as a reader does that does not know them.
+    """
+    return _lida(texto, enviado_em, regiao, vocabulario, assunto, blocos)
 
 
 def indicios_de(texto: str, *, enviado_em: datetime, regiao: str | None, vocabulario: Vocabulario) -> list[str]:
@@ -51,9 +61,11 @@ def indicios_de(texto: str, *, enviado_em: datetime, regiao: str | None, vocabul
     return indicios(marks, Counter(each.tipo for each in found), vagas, julgar(marks.texto, found, marks, vagas))
 
 
-def _marcas(texto: str, today: date, regiao: str | None, known: Vocabulario) -> tuple[Folha, list[Sinal]]:
+def _marcas(
+    texto: str, today: date, regiao: str | None, known: Vocabulario, blocos: Sequence[Bloco] = BLOCOS
+) -> tuple[Folha, list[Sinal]]:
     """Rewrite the layouts of a message, and mark what it contains."""
-    lido = escrito(texto, today, known)
+    lido = escrito(texto, today, known, blocos)
     found = sinais(lido)
     marks = folha(lido, today, known, regiao, pedidos(lido, found))
     if (clauses := em_oracoes(marks)) is not None:
@@ -62,10 +74,15 @@ def _marcas(texto: str, today: date, regiao: str | None, known: Vocabulario) -> 
 
 
 def _lida(
-    texto: str, enviado_em: datetime, regiao: str | None, known: Vocabulario, assunto: Assunto
+    texto: str,
+    enviado_em: datetime,
+    regiao: str | None,
+    known: Vocabulario,
+    assunto: Assunto,
+    blocos: Sequence[Bloco] = BLOCOS,
 ) -> tuple[Leitura, list[tuple[float, ...]]]:
     today = enviado_em.astimezone(SAO_PAULO).date()
-    marks, found = _marcas(texto, today, regiao, known)
+    marks, found = _marcas(texto, today, regiao, known, blocos)
     signs = Counter(each.tipo for each in found)
     vagas = montar(marks, known)
     judged = julgar(marks.texto, found, marks, vagas)

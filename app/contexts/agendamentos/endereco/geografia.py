@@ -69,7 +69,7 @@ def _atlas() -> _Atlas:
     here = Path(__file__).parent
     read = tomllib.loads((here / "cidades.toml").read_text(encoding="utf-8"))
     larger = [Cidade(nome, uf) for uf, names in read["cidades"].items() for nome in names]
-    lines = (here / "municipios.txt").read_text(encoding="utf-8").splitlines()
+    lines = (here.parents[1] / "comum" / "municipios.txt").read_text(encoding="utf-8").splitlines()
     every = [Cidade(nome, uf) for uf, *names in (line.split("\t") for line in lines) for nome in names]
     by_name: dict[str, tuple[Cidade, ...]] = {}
     by_words: dict[tuple[int, str], list[tuple[tuple[str, ...], Cidade]]] = {}

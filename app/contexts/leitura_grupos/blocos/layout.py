@@ -1,14 +1,17 @@
 """The blocks, in order. A new layout is a new block in this list."""
 
 import re
+from collections.abc import Callable, Sequence
 from datetime import date
+from typing import TypeAlias
 
 from app.contexts.leitura_grupos.blocos import horas, mes, situacao, tabela
-from app.contexts.leitura_grupos.blocos.escrita import escrita, linhas
+from app.contexts.leitura_grupos.blocos.escrita import Linha, escrita, linhas
 from app.contexts.leitura_grupos.texto.texto import Texto
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 
-BLOCOS = (horas.reescrever, situacao.reescrever, tabela.reescrever, mes.reescrever)
+Bloco: TypeAlias = Callable[[list[Linha], date, Vocabulario], list[Linha]]
+BLOCOS: tuple[Bloco, ...] = (horas.reescrever, situacao.reescrever, tabela.reescrever, mes.reescrever)
 # A text without these has no layout other than lines.
 _LAYOUT = re.compile(
     r"[|;\t]|[^\s] {2,}\S|^[^\w\n]{0,12}\d{1,2}\W|[:>→➜➡=(-]\W{0,4}\d{1,2}\b|\d ?[(\[]?[DNMTS]|\d{4} ?[hH]\b|[-–—] ?D[Rr]"
@@ -17,12 +20,12 @@ _LAYOUT = re.compile(
 )
 
 
-def escrito(fonte: str, hoje: date, vocabulario: Vocabulario) -> Texto:
+def escrito(fonte: str, hoje: date, vocabulario: Vocabulario, blocos: Sequence[Bloco] = BLOCOS) -> Texto:
     """Return a message whose tables and calendars are rewritten as lists."""
     if _LAYOUT.search(fonte) is None:
         return Texto.de(fonte, vocabulario.grafias)
     before = after = linhas(fonte)
-    for rewrite in BLOCOS:
+    for rewrite in blocos:
         after = rewrite(after, hoje, vocabulario)
     if len(before) == len(after) and all(one is two for one, two in zip(before, after, strict=True)):
         return Texto.de(fonte, vocabulario.grafias)

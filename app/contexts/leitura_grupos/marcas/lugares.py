@@ -15,6 +15,7 @@ from app.contexts.leitura_grupos.texto.vocabulario import (
     Hospital,
     Vocabulario,
     frases,
+    municipios,
     palavras,
     palavras_soltas,
     vale_em,
@@ -31,7 +32,7 @@ _LABEL = re.compile(
 _CITY_LINK = re.compile(r"[ *_]{0,2}(?:[-,(/|](?: em\b)?|\bem\b|\bde\b|\bda\b|\bdo\b)?[ *_]{0,2}(?:cidade (?:de|:) )?")
 _COMPANIES = frozenset(("remocoes", "ambulancias", "resgate", "resgates", "remocao"))
 _LABEL_END = re.compile(r" [-|] |[(|,;:\x01\x02💰]|\. | / ")
-_MAX_WORDS = 7
+_MAX_WORDS = 9
 _PROPER = r"[A-ZÀ-Ý][\wÀ-ÿ'.]+(?:[ -](?:d[aeo]s?|e|[A-ZÀ-Ý0-9][\wÀ-ÿ'.]*)){0,5}"
 _BEFORE_TOWN = re.compile(
     rf"(?:^|[.!:] )[^\w\n]{{0,6}}(?P<nome>{_PROPER})[*_ ]{{0,3}}(?:\([^)\n]{{0,30}}\)[*_ ]{{0,3}})?[-–—,|/(]",
@@ -285,20 +286,32 @@ class _Nomes:
         """Cut the town off a name ("… de Pirapora/MG"), unless only generic words such as "Santa Casa" would remain."""
         start, end = words[0].inicio, words[-1].fim
         uf = _UF_AFTER.match(self._livre, end)
-        state = uf["uf"] if uf is not None and uf["uf"] in UFS else None
-        if state is not None:
-            for place in range(1, len(words)):
-                if words[place].texto not in _LINKS or words[place].texto == "e":
-                    continue
-                rest = [word for word in words[:place] if word.texto not in self._generic and word.texto not in _LINKS]
-                town = words[place + 1 :]
-                is_town = self._vocabulario.cidades.valor(" ".join(word.texto for word in town)) is not None
-                if town and (is_town or place >= len(words) - 2):
-                    stop = words[place - 1].fim if rest else end
-                    city = self._title(*self._texto.trecho(town[0].inicio, town[-1].fim))
-                    where = (town[0].inicio, end)
-                    return Lugar(start, stop, self._escrito(start, stop), city, state.upper(), where, 0.8)
-        return Lugar(start, end, self._escrito(start, end), confianca=0.8)
+        state = uf["uf"].upper() if uf is not None and uf["uf"] in UFS else None
+        cut = self._onde_a_cidade(words, state)
+        if cut is None:
+            return Lugar(start, end, self._escrito(start, end), confianca=0.8)
+        town = words[cut + 1 :]
+        rest = [word for word in words[:cut] if word.texto not in self._generic and word.texto not in _LINKS]
+        stop = words[cut - 1].fim if rest else end
+        city = self._title(*self._texto.trecho(town[0].inicio, town[-1].fim))
+        return Lugar(start, stop, self._escrito(start, stop), city, state, (town[0].inicio, end), 0.8)
+
+    def _onde_a_cidade(self, words: list[Palavra], state: str | None) -> int | None:
+        """Return the place of the word "de" before the town at the end of a name.
+
+        Without a state, the town must be a municipality, and words of a name must precede it.
+        """
+        links = [at for at in range(1, len(words) - 1) if words[at].texto in _LINKS and words[at].texto != "e"]
+        for at in links:
+            where = municipios().get(" ".join(word.texto for word in words[at + 1 :]))
+            if where is None or (state is not None and state not in where):
+                continue
+            named = [word for word in words[1:at] if word.texto not in self._generic and word.texto not in _LINKS]
+            is_town = words[at].texto == "de" and bool(named) and words[-1].texto not in _EPITHETS
+            if state is not None or (is_town and self.com_cidade(Lugar(0, words[-1].fim, "")).cidade is None):
+                return at
+        last = links[-1] if links else None
+        return last if state is not None and last is not None and last >= len(words) - 2 else None
 
     def remocoes(self, rest: str) -> Iterator[Lugar]:
         """Yield patient transport companies such as "Vida Teste Remoções"."""
@@ -400,14 +413,20 @@ class _Nomes:
         return self._cidade_desconhecida(place, at, words)
 
     def _cidade_desconhecida(self, place: Lugar, at: int, words: Sequence[Palavra]) -> Lugar:
-        """Accept a town outside the vocabulary if its state follows."""
+        """Accept a town outside the vocabulary if its state follows, or if it is a municipality."""
+        found = place
         for count in range(1, min(5, len(words)) + 1):
             end = words[count - 1].fim
+            if "\n" in self._livre[at:end]:
+                break
             uf = _UF_AFTER.match(self._livre, end)
-            if uf is not None and uf["uf"] in UFS and "\n" not in self._livre[at:end]:
-                first, last = self._texto.trecho(at, end)
-                return replace(place, cidade=self._title(first, last), uf=uf["uf"].upper(), cidade_em=(at, end))
-        return place
+            where = (at, end)
+            if uf is not None and uf["uf"] in UFS:
+                return replace(place, cidade=self._title(*self._texto.trecho(at, end)), uf=uf["uf"].upper(), cidade_em=where)
+            states = municipios().get(" ".join(word.texto for word in words[:count]), frozenset())
+            if states and self._livre[place.fim : at].strip(" *_") and self._is_upper(words[0]):
+                found = replace(place, cidade=self._title(*self._texto.trecho(at, end)), cidade_em=where)
+        return found
 
     def _escrito(self, start: int, end: int) -> str:
         written = re.sub(r"[*_~\s]+", " ", self._title(*self._texto.trecho(start, end))).strip()
@@ -459,6 +478,8 @@ _SHORTENED = frozenset(
 # Words that end a name, unless they have a capital: "UPA Pôr do Sol", "UPA Setor Noroeste".
 _PARTS = frozenset(("por", "setor", "dom"))
 _SANTOS = frozenset(("santa", "santo", "sao", "nossa", "dom", "dona", "padre"))
+# Towns that are also parts of the names of saints: "Nossa Senhora de Fátima".
+_EPITHETS = frozenset(("fatima", "lourdes", "nazare", "assis", "padua", "paula", "jesus", "deus", "maria", "guadalupe", "belem"))
 _WITH_TWO_WORDS = frozenset(("hospital", "clinica", "maternidade", "instituto", "casa"))
 _LINKS = frozenset(("de", "da", "do", "das", "dos", "e"))
 

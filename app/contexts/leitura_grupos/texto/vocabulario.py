@@ -164,6 +164,17 @@ def vale_em(
 
 
 @cache
+def municipios() -> Mapping[str, frozenset[str]]:
+    """Return the states of each municipality, by the name of the municipality without accents."""
+    found: dict[str, set[str]] = {}
+    text = (DADOS.parents[1] / "comum" / "municipios.txt").read_text(encoding="utf-8")
+    for uf, *names in (line.split("\t") for line in text.splitlines()):
+        for name in names:
+            found.setdefault(chave(name), set()).add(uf)
+    return {name: frozenset(states) for name, states in found.items()}
+
+
+@cache
 def palavras() -> Mapping[str, Any]:
     """Return the phrase lists of ``dados/palavras.toml``."""
     return tomllib.loads((DADOS / "palavras.toml").read_text(encoding="utf-8"))
