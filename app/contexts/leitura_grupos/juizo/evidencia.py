@@ -27,11 +27,11 @@ LONGE = 45
 _SIGNS = ("conversa", "aviso", "procura", "troca", "venda", "emprego", "nao_medico", "golpe")
 COMUNS = (
     "vagas", "inexplicadas", "parte_inexplicada", "numeros", "multiplicadas", "precos", "preco_sem_uso", "preco_faltando",
-    "sem_preco", "lugares", "areas", "fechados", "riscados", "correcoes", "dias_mistos", "respectivamente", "palavras",
+    "sem_preco", "lugares", "areas", "fechados", "riscados", "correcoes", "dias_mistos", "layout_por_ler", "palavras",
     *_SIGNS, "chance_de_oferta", "palavra_de_oferta",
 )  # fmt: skip
 PROPRIAS = (
-    "titulo", "produto", "tabela", "tamanho", "herdados", "abaixo", "padroes", "preco_longe", "preco_unico", "preco_nenhum",
+    "titulo", "respectivamente", "produto", "tabela", "tamanho", "herdados", "abaixo", "padroes", "preco_longe", "preco_unico", "preco_nenhum",
     "preco_em_disputa", "preco_estranho", "so_dia_da_semana", "longe", "area_padrao", "area_apesar_de_outras",
     "periodo_padrao", "so_inicio", "so_inicios", "inexplicadas_na_linha", "numeros_na_linha", "letras_na_linha",
     "lugares_na_linha", "dias_na_linha", "turnos_do_dia", "areas_do_dia", "precos_do_dia", "medico_na_linha",
@@ -131,17 +131,24 @@ class Evidencia:
         yield float(bool(folha.riscados))
         yield log1p(len(_CORRECTED.findall(plano, 0, 4000)))
         yield float(any(each.solto for each in folha.dias) and any(not each.solto for each in folha.dias))
-        yield float("respectiv" in plano)
+        yield log1p(sum(_CELLS.search(each) is not None for each in self._linhas_escritas()))
         yield log1p(words) / 5
         yield from (float(min(self.sinais[name], 2)) for name in _SIGNS)
         yield self.chance
         yield float(bool(self.sinais["oferta"] + self.sinais["cede"]))
 
+    def _linhas_escritas(self) -> list[str]:
+        """Return the lines as the author wrote them, without those that a block rewrote."""
+        lines = self.folha.texto.plano[:8000].split("\n")
+        return [each for place, each in enumerate(lines) if place not in self.folha.texto.tabelas]
+
     def _proprias(self, vaga: VagaLida, line: "_Linha", has_areas: bool) -> Iterator[float]:
         derived = vaga.derivacao
         assert derived is not None
         start_only = vaga.hora_inicio is not None and vaga.hora_fim is None
-        yield from (float(derived.forma is each) for each in (Forma.TITULO, Forma.PRODUTO, Forma.TABELA))
+        yield float(derived.forma is Forma.TITULO)
+        yield float(derived.produto > 1 and "respectiv" in self.folha.texto.plano)
+        yield from (float(derived.forma is each) for each in (Forma.PRODUTO, Forma.TABELA))
         yield log1p(derived.produto - 1)
         yield float(derived.herdados)
         yield float(derived.abaixo)

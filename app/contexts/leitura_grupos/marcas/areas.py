@@ -12,6 +12,7 @@ _REQUIRED = re.compile(
     r"(?: (?:em|de|na|no|com|minima|previa|anos|especialista)){1,3} (?:[a-z]{2,20} (?:e|ou) )?$"
 )
 _PLACE_BEFORE = frozenset(("na", "da", "nossa", "uma", "minha", "a", "nas"))
+_BULLET = re.compile(r"[^\w\n]{0,8}")
 _STATE = re.compile(r"(?: ?[/,-] ?| ?\()$")
 
 
@@ -34,11 +35,18 @@ def _areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> Iterator[Area]
             continue
         if said == "clinica" and each.inicio and words[each.inicio - 1].texto in _PLACE_BEFORE:
             continue
-        if said == "pa" and _STATE.search(livre[max(0, start - 2) : start]):
+        if said == "pa" and (link := _STATE.search(livre, max(0, start - 3), start)) and livre[link.start() - 1].isalpha():
             continue
         if _REQUIRED.search(livre[max(0, start - 60) : start]):
             continue
-        yield Area(start, end, each.valor, " ".join(word.texto for word in words[each.inicio : each.fim]) in weak)
+        is_weak = " ".join(word.texto for word in words[each.inicio : each.fim]) in weak
+        yield Area(start, end, each.valor, is_weak and not _heads(livre, start, end))
+
+
+def _heads(livre: str, start: int, end: int) -> bool:
+    """Return whether a sector heads its line: "PA: 17/01 SD"."""
+    is_first = _BULLET.fullmatch(livre, livre.rfind("\n", 0, start) + 1, start) is not None
+    return is_first and livre[end : end + 1] == ":" and not livre.startswith(("medic", "plantonista"), start)
 
 
 def _is_loud(texto: Texto, start: int, end: int, flat: bool, livre: str, vocabulario: Vocabulario) -> bool:

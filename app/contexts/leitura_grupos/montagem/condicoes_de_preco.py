@@ -61,7 +61,7 @@ def _peso(mark: Marca) -> int:
         case Turno():
             return 8
         case Condicao(datas=named) if named:
-            return 24
+            return 56
         case Condicao(feriado=True) | Dias(feriado=True):
             return 16
         case Condicao() | Dias():

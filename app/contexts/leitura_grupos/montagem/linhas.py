@@ -248,7 +248,7 @@ def _herdados(found: list[Bloco]) -> list[Bloco]:
 def _herdeiros(head: Bloco, below: list[Bloco]) -> list[Bloco]:
     tests: tuple[Callable[[Bloco], bool], ...] = (
         lambda each: bool(each.lugares and each.turnos),
-        lambda each: bool(each.turnos) and not head.lugares,
+        lambda each: any(shift.periodo or shift.das for shift in each.turnos) and not head.lugares,
         lambda each: bool(each.lugares) and not head.lugares,
     )
     for test, least in zip(tests, (1 if not head.lugares else 2, 2, 2), strict=True):
