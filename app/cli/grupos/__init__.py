@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from app.cli.grupos import autores, avaliar, fechamentos, fila, ler, listas, nomes, revisao
+from app.cli.grupos import autores, avaliar, fechamentos, fila, ler, listas, nomes, revisao, rotulos
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "avaliar": avaliar.avaliar,
@@ -15,4 +15,5 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "esquecer": nomes.esquecer,
     **listas.COMMANDS,
     "ler": ler.ler,
+    "rotulos": rotulos.rotulos,
 }

@@ -57,6 +57,7 @@ class ReviewQueries:
     is_blocked: Query
     reject: Query
     count: Query
+    decided: Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +115,10 @@ class Revisao:
     async def quantas(self) -> int:
         row = await self._database.one(self._queries.count)
         return 0 if row is None else int(row["items"])
+
+    async def decididas(self) -> Sequence[Row]:
+        """Return the vacancies of the messages about which an operator decided completely, with their texts."""
+        return await self._database.all(self._queries.decided)
 
     async def ver(self, id: str) -> tuple[Row, Sequence[Row]]:
         """Return an extracted vacancy and its sources, by its own id or by the id of the vacancy imported from it."""

@@ -63,3 +63,16 @@ SELECT motivo_status, count(*) AS items FROM vagas_grupo WHERE status = 'aguarda
 
 -- read count: number of vacancies in review
 SELECT count(*) AS items FROM vagas_grupo WHERE status = 'aguardando_revisao';
+
+-- read decided: reviewed vacancies of the messages without a vacancy that no operator decided, with their source text
+SELECT vaga.mensagem_id, vaga.status, vaga.data, vaga.periodo_id, vaga.hora_inicio, vaga.hora_fim, vaga.valor, vaga.valor_tipo,
+       vaga.forma_pagamento_raw, vaga.contato_nome, vaga.contato_whatsapp, mensagem.texto, mensagem.timestamp_msg,
+       grupo.nome AS grupo_nome, grupo.regiao, hospital.nome AS hospital_nome, hospital.cidade, hospital.estado,
+       especialidade.nome AS especialidade_nome
+FROM vagas_grupo AS vaga JOIN mensagens_grupo AS mensagem ON mensagem.id = vaga.mensagem_id
+JOIN grupos_whatsapp AS grupo ON grupo.id = vaga.grupo_origem_id
+LEFT JOIN hospitais AS hospital ON hospital.id = vaga.hospital_id
+LEFT JOIN especialidades AS especialidade ON especialidade.id = vaga.especialidade_id
+WHERE vaga.revisada_em IS NOT NULL AND mensagem.texto IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM vagas_grupo AS outra WHERE outra.mensagem_id = vaga.mensagem_id AND outra.revisada_em IS NULL)
+ORDER BY mensagem.timestamp_msg, vaga.mensagem_id, vaga.id;

@@ -23,6 +23,7 @@ from app.contexts.vagas.revisao import (
     VagaInexistente,
     VagaPassada,
 )
+from app.contexts.vagas.rotulos import rotuladas
 from tests.julia.grupos.bancada import Bancada, vaga, waits
 
 UNUSED_ID = "00000000-0000-0000-0000-000000000000"
@@ -205,3 +206,21 @@ async def test_rejection_needs_a_reason(mesa: Bancada, revisao: Revisao) -> None
     id = await waits(mesa, vaga("Vila Inventada"))
     with pytest.raises(MotivoAusente):
         await revisao.rejeitar(id, "  ", por="gestora")
+
+
+async def test_decisions_of_a_whole_message_become_labelled_data(mesa: Bancada, revisao: Revisao) -> None:
+    corrected = await waits(mesa, vaga("Vila Inventada"))
+    await mesa.dizem(vaga("inbox", dia="2026-03-25"))
+    await mesa.clock.advance(timedelta(seconds=6))
+    await mesa.trabalha()
+    rejected = next(row["id"] for row in await revisao.pendentes(limite=10) if row["id"] != corrected)
+    how = Correcao(hospital="Hospital Verdadeiro", cidade="Santos", uf="SP", periodo=Periodo.DIURNO, valor=1800.0)
+    await revisao.aprovar(corrected, how, por="gestora")
+    assert [each["eh_oferta"] for each in rotuladas(await revisao.decididas(), mesa.work.zone)] == [True]
+    await revisao.rejeitar(rejected, "não é plantão", por="gestora")
+    offer, other = sorted(rotuladas(await revisao.decididas(), mesa.work.zone), key=lambda each: not each["eh_oferta"])
+    (label,) = offer["vagas"]
+    assert (offer["categoria"], label["hospital"], label["uf"]) == ("oferta", "Hospital Verdadeiro", "SP")
+    assert (label["data"], label["periodo"], label["valor"]) == ("2026-03-20", "diurno", 1800)
+    assert "Vila Inventada" in offer["texto"]
+    assert (other["eh_oferta"], other["categoria"], other["vagas"]) == (False, None, [])
