@@ -130,7 +130,7 @@ class Settings(EngineSettings):
     """groups: minimum score to import a vacancy"""
     grupos_limiar_revisao: Share = 0.7
     """groups: minimum score for a review; below it a vacancy is discarded"""
-    grupos_limiar_leitura: Share = 0.93
+    grupos_limiar_leitura: Share = 0.95
     """groups: minimum calibrated confidence of a reading to import a vacancy; below it the model or a person decides"""
 
     alerta_handoff_parte: Share = 0.2

@@ -11,7 +11,9 @@ from batuta.cli import JsonFlag, cli_context
 
 def rotulos(context: typer.Context, saida: Saida, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    rows = ask(ctx, lambda julia: read_personal(julia, "grupos rotulos", julia.groups.revisao.decididas(), action="export"))
+    rows = ask(
+        ctx, lambda julia: read_personal(julia, "grupos rotulos", julia.groups.revisao.decididas(), action="export")
+    )
     labels = rotuladas(rows, ctx.work().zone)
     write_private(saida, "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in labels))
     offers = [each for each in labels if each["eh_oferta"]]

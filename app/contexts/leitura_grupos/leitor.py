@@ -15,7 +15,8 @@ from app.contexts.leitura_grupos.juizo.fechamentos import tomadas
 from app.contexts.leitura_grupos.juizo.intencao import julgar
 from app.contexts.leitura_grupos.juizo.sinais import Sinal, pedidos, sinais
 from app.contexts.leitura_grupos.marcas.folha import Folha, folha
-from app.contexts.leitura_grupos.montagem.montar import montar
+from app.contexts.leitura_grupos.montagem.montar import Montagem, montar
+from app.contexts.leitura_grupos.montagem.ocupadas import riscadas
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 from app.contexts.leitura_grupos.tipos import Categoria, Leitura
 
@@ -57,7 +58,7 @@ def indicios_de(texto: str, *, enviado_em: datetime, regiao: str | None, vocabul
     """Return the features from which the category of a message follows."""
     today = enviado_em.astimezone(SAO_PAULO).date()
     marks, found = _marcas(texto, today, regiao, vocabulario)
-    vagas = montar(marks, vocabulario)
+    vagas = _abertas(marks, vocabulario, _inteira(texto, today, regiao, vocabulario, marks))
     return indicios(marks, Counter(each.tipo for each in found), vagas, julgar(marks.texto, found, marks, vagas))
 
 
@@ -73,6 +74,25 @@ def _marcas(
     return marks, found
 
 
+def _inteira(texto: str, today: date, regiao: str | None, known: Vocabulario, marks: Folha) -> Folha:
+    """Return the marks of the text without its strokes."""
+    return _marcas(texto.replace("~", " "), today, regiao, known)[0] if marks.riscados else marks
+
+
+def _abertas(marks: Folha, known: Vocabulario, whole: Folha) -> Montagem:
+    """Return the vacancies, without those that the message strikes out elsewhere: "5 N / 6 N", then "~6 N~ já foi"."""
+    found = montar(marks, known)
+    if not marks.riscados or len({each.hospital.valor for each in found.abertas}) != 1:
+        return found
+    struck = riscadas(whole, marks.riscados)
+    left = tuple(
+        each
+        for each in found.abertas
+        if struck.isdisjoint(((each.data.valor, None), (each.data.valor, each.periodo.valor)))
+    )
+    return replace(found, abertas=left, fechadas=found.fechadas + len(found.abertas) - len(left))
+
+
 def _lida(
     texto: str,
     enviado_em: datetime,
@@ -84,13 +104,13 @@ def _lida(
     today = enviado_em.astimezone(SAO_PAULO).date()
     marks, found = _marcas(texto, today, regiao, known, blocos)
     signs = Counter(each.tipo for each in found)
-    vagas = montar(marks, known)
+    whole = _inteira(texto, today, regiao, known, marks)
+    vagas = _abertas(marks, known, whole)
     judged = julgar(marks.texto, found, marks, vagas)
     judged, offer = assunto.rever(judged, indicios(marks, signs, vagas, judged))
     is_offer = judged.categoria is Categoria.OFERTA
     taken = None
     if marks.fechados or marks.riscados:
-        whole = _marcas(texto.replace("~", " "), today, regiao, known)[0] if marks.riscados else marks
         taken = tomadas(marks, montar(replace(whole, fechados=()), known), vagas, judged)
     unexplained = inexplicadas(marks, found)
     evidence = Evidencia(marks, signs, unexplained, offer, today)

@@ -17,7 +17,7 @@ class Limiares:
     classificacao: float = 0.7
     importacao: float = 0.85
     revisao: float = 0.70
-    leitura: float = 0.93
+    leitura: float = 0.95
 
 
 def alcanca(score: float, limiar: float) -> bool:

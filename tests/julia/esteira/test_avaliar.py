@@ -49,7 +49,7 @@ def test_evaluation_writes_readings_in_the_form_of_the_labels(batuta: Command, f
     assert (talk["id"], talk["eh_oferta"], talk["categoria"], talk["vagas"]) == ("m2", False, "conversa", [])
     assert (offer["id"], offer["eh_oferta"], offer["categoria"]) == ("m1", True, "oferta")
     [vaga] = offer["vagas"]
-    assert (vaga.pop("confianca") >= 0.93, vaga.pop("destino")) == (True, "importada")
+    assert (vaga.pop("confianca") >= 0.95, vaga.pop("destino")) == (True, "importada")
     assert [vaga] == [
         {
             "hospital": "Hospital Teste do Norte",
@@ -83,7 +83,7 @@ def test_evaluation_writes_the_decision_of_the_pipeline(batuta: Command, folder:
     assert code == 0
     listed, scam = [json.loads(line) for line in (folder / "lidas.jsonl").read_text().splitlines()]
     assert {each["destino"] for each in listed["vagas"]} == {"revisao"}
-    assert all(each["confianca"] < 0.93 for each in listed["vagas"])
+    assert all(each["confianca"] < 0.95 for each in listed["vagas"])
     assert "importada" not in {each["destino"] for each in scam["vagas"]}
 
 

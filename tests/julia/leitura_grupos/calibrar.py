@@ -11,7 +11,6 @@ Each author is left out in turn for the tables; the model that is written is fit
 """
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -188,7 +187,8 @@ def faixas() -> list[tuple[float, float, int, float, float]]:
     for low, high in pairwise(LIMITES):
         own = [each for each in read if low <= each[0] < high]
         if own:
-            mean, right = (sum(each[place] for each in own) / len(own) for place in (0, 1))
+            mean = sum(sure for sure, _ in own) / len(own)
+            right = sum(is_right for _, is_right in own) / len(own)
             found.append((low, min(high, 1.0), len(own), mean, right))
     return found
 
@@ -205,12 +205,12 @@ def confiabilidade() -> str:
 
 def piores(limit: float, count: int = 10) -> list[str]:
     """Return the ids of the messages with the most wrong vacancies that would be imported, then the most sure ones."""
-    wrong: Counter[str] = Counter()
+    wrong: dict[str, float] = {}
     for read in deixados().values():
         for sure, each in read:
             if not each.certa:
-                wrong[each.mensagem] += (sure >= limit) + sure / 1000
-    return [name for name, _ in wrong.most_common(count)]
+                wrong[each.mensagem] = wrong.get(each.mensagem, 0.0) + (sure >= limit) + sure / 1000
+    return sorted(wrong, key=wrong.__getitem__, reverse=True)[:count]
 
 
 def main() -> None:

@@ -167,7 +167,9 @@ def legendas(rest: str, signs: frozenset[str]) -> dict[str, bool]:
     found: dict[str, bool] = {}
     for sign in signs | {""}:
         named = r"(?:em branco|vazi[ao]s?)" if sign == "" else re.escape(sign)
-        for each in re.finditer(rf"(?:^|[\n,;/(|.:]) {{0,3}}['\"(\[]?{named}(?![a-z0-9]){_ENTRE}(?P<frase>[^/;,|\n.()]{{2,40}})", rest):
+        for each in re.finditer(
+            rf"(?:^|[\n,;/(|.:]) {{0,3}}['\"(\[]?{named}(?![a-z0-9]){_ENTRE}(?P<frase>[^/;,|\n.()]{{2,40}})", rest
+        ):
             meant = _estado(each["frase"].strip())
             if meant in (Tipo.ABERTA, Tipo.FECHADA):
                 found.setdefault(sign, meant is Tipo.ABERTA)

@@ -8,7 +8,9 @@ from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 
 _MILITARES = re.compile(r"(?<![\w.,$/])(?P<h>[01]\d|2[0-3])(?P<m>[0-5]\d) ?h(?:s|rs|oras)?\b")
 _HORA = r"(?:[01]?\d|2[0-4])(?::[0-5]\d|h(?:[0-5]\d)?)"
-_CELULAS = re.compile(rf"(?<![\w:/-])(?P<das>{_HORA})(?P<entre>\s{{0,3}}(?:;|\||>{{1,2}}|→|\t)\s{{0,3}})(?P<ate>{_HORA})(?![\w:-])")
+_CELULAS = re.compile(
+    rf"(?<![\w:/-])(?P<das>{_HORA})(?P<entre>\s{{0,3}}(?:;|\||>{{1,2}}|→|\t)\s{{0,3}})(?P<ate>{_HORA})(?![\w:-])"
+)
 _DATADA = re.compile(r"\d ?/ ?\d|\b(?:seg|ter|qua|qui|sex|sab|dom|hoje|amanha)|\d{3,}")
 
 

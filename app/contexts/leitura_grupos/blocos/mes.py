@@ -17,7 +17,9 @@ _MES = (
     r"(?:janeiro|fevereiro|marco|abril|maio|junho|julho|agosto|setembro|outubro|novembro|dezembro"
     r"|jan|fev|mar|abr|mai|jun|jul|ago|set|out|nov|dez)"
 )
-_SOZINHO = re.compile(rf"(?<!\d)(?<!\d )(?<!\d de )(?<!rio de )(?<!/)(?<!-)\b(?P<mes>{_MES})\b(?!\.? \d{{1,2}}(?!\d| ?/))")
+_SOZINHO = re.compile(
+    rf"(?<!\d)(?<!\d )(?<!\d de )(?<!rio de )(?<!/)(?<!-)\b(?P<mes>{_MES})\b(?!\.? \d{{1,2}}(?!\d| ?/))"
+)
 _FAIXA = re.compile(
     r"(?<![\d/])(?P<d>\d{1,2})(?: ?/ ?(?P<m>\d{1,2}))? ?(?:a|ate|ao|-|–"
     r"|e) ?(?P<ate>\d{1,2})(?: ?/ ?(?P<ma>\d{1,2})(?:/(?:20)?\d\d)?)?(?![\d/h:])"
@@ -141,7 +143,9 @@ def dia_do_mes(line: Linha, month: int | None) -> Linha:
 
 
 _COLADO = re.compile(rf"(?<![\w/])(?P<d>\d{{1,2}})(?P<mes>{_MES})(?P<ano>\d{{4}}|\d\d)?(?!\w)")
-_DO_MES = re.compile(r"\b(?P<d>\d{1,2})(?P<qual> (?:do (?:mes )?corrente|d?(?:este|esse) mes|do mes que vem|do proximo mes)\b)")
+_DO_MES = re.compile(
+    r"\b(?P<d>\d{1,2})(?P<qual> (?:do (?:mes )?corrente|d?(?:este|esse) mes|do mes que vem|do proximo mes)\b)"
+)
 
 
 def _por_extenso(line: Linha, hoje: date) -> Linha:

@@ -1,20 +1,29 @@
 """Prose about several places: each clause with its own place and days becomes a line.
 
-    no Hospital A, dia 10/08 à noite, e na UPA B, dia 11/08     →     no Hospital A, dia 10/08 à noite,
-                                                                      e na UPA B, dia 11/08
+no Hospital A, dia 10/08 à noite, e na UPA B, dia 11/08     →     no Hospital A, dia 10/08 à noite,
+                                                                  e na UPA B, dia 11/08
 """
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from app.contexts.leitura_grupos.marcas.folha import Folha
-from app.contexts.leitura_grupos.marcas.marca import Dias, Lugar, entre, linha_de
+from app.contexts.leitura_grupos.marcas.marca import Dias, Lugar, Marca, entre, linha_de
 from app.contexts.leitura_grupos.texto.texto import Texto
 
 # Where a clause may end, the clearest first. The first character becomes the end of the line.
 _FINS = tuple(
     re.compile(each)
-    for each in (r";", r"(?<!\bdr)(?<!\bdra)(?<!\bn)(?<!\bs)(?<!\bsta)(?<!\bh)\.(?= )", r"[|•]|(?<= )/(?= )", r",(?= e\b)| (?=e\b)", r",(?= )", r" (?=-)", r" ")
+    for each in (
+        r";",
+        r"(?<!\bdr)(?<!\bdra)(?<!\bn)(?<!\bs)(?<!\bsta)(?<!\bh)\.(?= )",
+        r"[|•]|(?<= )/(?= )",
+        r",(?= e\b)| (?=e\b)",
+        r",(?= )",
+        r" (?=-)",
+        r" ",
+    )
 )
 _FRASE = _FINS[1]
 
@@ -32,7 +41,7 @@ def em_oracoes(folha: Folha) -> Texto | None:
 def _linhas(folha: Folha) -> Iterator[tuple[int, int]]:
     """Yield the lines with at least two places."""
     lines = [linha_de(folha.texto.plano, each.inicio) for each in folha.lugares]
-    yield from (one for one, two in zip(lines, lines[1:], strict=False) if one == two)
+    yield from (one for one, two in pairwise(lines) if one == two)
 
 
 def _cortes(folha: Folha, line: tuple[int, int]) -> Iterator[int]:
@@ -43,9 +52,10 @@ def _cortes(folha: Folha, line: tuple[int, int]) -> Iterator[int]:
     groups = _grupos(sorted((*places, *(each for each in days if each.inicio > head)), key=lambda each: each.inicio))
     if len(groups) < 2 or len({each[0].nome for each in groups}) < 2:
         return
-    if head >= 0 and (entre(folha.areas, line[0], head) or entre(folha.dias, line[0], head)):
+    marks: Sequence[Marca] = folha.areas
+    if head >= 0 and (entre(marks, line[0], head) or entre(folha.dias, line[0], head)):
         yield head
-    for (_, last), (place, _) in zip(groups, groups[1:], strict=False):
+    for (_, last), (place, _) in pairwise(groups):
         if (at := _fim(plano, last.fim, place.inicio)) is not None:
             yield at
     if (end := _FRASE.search(plano, groups[-1][1].fim, line[1])) is not None:

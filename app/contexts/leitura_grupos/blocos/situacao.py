@@ -20,8 +20,7 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
     if True not in states or False not in states:
         return found
     return [
-        each.com(len(each.texto), TOMADA) if state is False else each
-        for each, state in zip(found, states, strict=True)
+        each.com(len(each.texto), TOMADA) if state is False else each for each, state in zip(found, states, strict=True)
     ]
 
 

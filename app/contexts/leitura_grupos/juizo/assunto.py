@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from math import exp
 
 from app.contexts.leitura_grupos.juizo.intencao import Juizo
@@ -19,6 +20,8 @@ from app.contexts.leitura_grupos.tipos import Categoria
 
 # Later words of a long message are about details.
 MAIS_PALAVRAS = 120
+# The lowest probability with which the model corrects the rules.
+BASTA = 0.65
 # Messages without words are recognised by their form.
 _DE_FORMA = frozenset(("sem_texto", "midia", "link"))
 _CATEGORIAS = tuple(Categoria)
@@ -36,12 +39,9 @@ class Assunto:
 
     def chances(self, features: Sequence[str]) -> dict[Categoria, float]:
         """Return the probability of each category."""
-        totals = [0.0] * len(_CATEGORIAS)
-        for each in features:
-            weights = self.pesos.get(each)
-            if weights is not None:
-                for place, weight in enumerate(weights):
-                    totals[place] += weight
+        pesos = self.pesos
+        totals = [sum(each) for each in zip(*(pesos[name] for name in features if name in pesos), strict=True)]
+        totals = totals or [0.0] * len(_CATEGORIAS)
         most = max(totals)
         parts = [exp(each - most) for each in totals]
         whole = sum(parts)
@@ -54,7 +54,7 @@ class Assunto:
         chances = self.chances(features)
         best = max(_CATEGORIAS, key=chances.__getitem__)
         offer = chances[Categoria.OFERTA]
-        if best is juizo.categoria:
+        if best is juizo.categoria or chances[best] < BASTA:
             return juizo, offer
         return Juizo(best, round(max(0.5, min(0.99, chances[best])), 2), "palavras"), offer
 
@@ -62,7 +62,7 @@ class Assunto:
 def indicios(folha: Folha, sinais: Counter[str], montagem: Montagem, juizo: Juizo) -> list[str]:
     """Return the features of a message: its words and pairs of words, the signals and marks, the category of the rules."""
     words = ["0" if each.texto.isdigit() else each.texto for each in folha.texto.palavras[:MAIS_PALAVRAS]]
-    found = {*words, *(f"{one} {two}" for one, two in zip(words, words[1:], strict=False))}
+    found = {*words, *(f"{one} {two}" for one, two in pairwise(words))}
     found.update(f"s:{kind}{least}" for kind, times in sinais.items() for least in range(1, min(times, 3) + 1))
     found.update(f"m:{kind}{least}" for kind, times in _marcas(folha) for least in range(1, min(times, 3) + 1))
     found.update(("*", f"r:{juizo.categoria}", f"n:{len(folha.texto.palavras).bit_length()}"))

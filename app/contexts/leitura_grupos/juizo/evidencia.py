@@ -15,7 +15,7 @@ from math import log1p
 from app.contexts.leitura_grupos.juizo.sinais import Sinal
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.horas import periodo_do_inicio
-from app.contexts.leitura_grupos.marcas.marca import Lugar, Marca, Turno, entre
+from app.contexts.leitura_grupos.marcas.marca import Lugar, Marca, Turno, entre, linha_de
 from app.contexts.leitura_grupos.montagem.condicoes_de_preco import periodo_de
 from app.contexts.leitura_grupos.texto.texto import Palavra
 from app.contexts.leitura_grupos.texto.vocabulario import palavras_soltas, todas_as_palavras
@@ -26,12 +26,15 @@ SUSPEITA = 0.5
 LONGE = 45
 _SIGNS = ("conversa", "aviso", "procura", "troca", "venda", "emprego", "nao_medico", "golpe")
 COMUNS = (
-    "vagas", "inexplicadas", "parte_inexplicada", "numeros", "multiplicadas", "precos", "preco_sem_uso", "preco_faltando",
-    "sem_preco", "lugares", "areas", "fechados", "riscados", "correcoes", "dias_mistos", "layout_por_ler", "palavras",
+    "vagas", "inexplicadas", "parte_inexplicada", "numeros", "multiplicadas", "precos", "preco_sem_uso",
+    "preco_faltando",
+    "sem_preco", "lugares", "areas", "fechados", "fechado_sem_dia", "riscados", "correcoes", "dias_mistos",
+    "layout_por_ler", "palavras",
     *_SIGNS, "chance_de_oferta", "palavra_de_oferta",
 )  # fmt: skip
 PROPRIAS = (
-    "titulo", "respectivamente", "produto", "tabela", "tamanho", "herdados", "abaixo", "padroes", "preco_longe", "preco_unico", "preco_nenhum",
+    "titulo", "respectivamente", "produto", "tabela", "tamanho", "herdados", "abaixo", "padroes", "preco_longe",
+    "preco_unico", "preco_nenhum",
     "preco_em_disputa", "preco_estranho", "so_dia_da_semana", "longe", "area_padrao", "area_apesar_de_outras",
     "periodo_padrao", "so_inicio", "so_inicios", "inexplicadas_na_linha", "numeros_na_linha", "letras_na_linha",
     "lugares_na_linha", "dias_na_linha", "turnos_do_dia", "areas_do_dia", "precos_do_dia", "medico_na_linha",
@@ -99,7 +102,9 @@ class Evidencia:
             assert each.derivacao is not None
             line = lines.get(each.derivacao.do_bloco[0])
             if line is None:
-                line = lines[each.derivacao.do_bloco[0]] = _Linha(self.folha, self.inexplicadas, each.derivacao.do_bloco)
+                line = lines[each.derivacao.do_bloco[0]] = _Linha(
+                    self.folha, self.inexplicadas, each.derivacao.do_bloco
+                )
             found.append((*shared, *self._proprias(each, line, bool(strong))))
         return found
 
@@ -128,6 +133,7 @@ class Evidencia:
         yield log1p(len({each.nome for each in folha.lugares[:200]}))
         yield log1p(len({each.nome for each in folha.areas[:200]}))
         yield log1p(len(folha.fechados))
+        yield float(any(not each.sinal and not self._tem_dia(each) for each in folha.fechados[:20]))
         yield float(bool(folha.riscados))
         yield log1p(len(_CORRECTED.findall(plano, 0, 4000)))
         yield float(any(each.solto for each in folha.dias) and any(not each.solto for each in folha.dias))
@@ -136,6 +142,10 @@ class Evidencia:
         yield from (float(min(self.sinais[name], 2)) for name in _SIGNS)
         yield self.chance
         yield float(bool(self.sinais["oferta"] + self.sinais["cede"]))
+
+    def _tem_dia(self, mark: Marca) -> bool:
+        """Return whether the line of a mark names a day. A closing word without a day may close any shift."""
+        return bool(entre(self.folha.dias, *linha_de(self.folha.texto.plano, mark.inicio)))
 
     def _linhas_escritas(self) -> list[str]:
         """Return the lines as the author wrote them, without those that a block rewrote."""

@@ -35,7 +35,11 @@ def _areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> Iterator[Area]
             continue
         if said == "clinica" and each.inicio and words[each.inicio - 1].texto in _PLACE_BEFORE:
             continue
-        if said == "pa" and (link := _STATE.search(livre, max(0, start - 3), start)) and livre[link.start() - 1].isalpha():
+        if (
+            said == "pa"
+            and (link := _STATE.search(livre, max(0, start - 3), start))
+            and livre[link.start() - 1].isalpha()
+        ):
             continue
         if _REQUIRED.search(livre[max(0, start - 60) : start]):
             continue

@@ -422,7 +422,9 @@ class _Nomes:
             uf = _UF_AFTER.match(self._livre, end)
             where = (at, end)
             if uf is not None and uf["uf"] in UFS:
-                return replace(place, cidade=self._title(*self._texto.trecho(at, end)), uf=uf["uf"].upper(), cidade_em=where)
+                return replace(
+                    place, cidade=self._title(*self._texto.trecho(at, end)), uf=uf["uf"].upper(), cidade_em=where
+                )
             states = municipios().get(" ".join(word.texto for word in words[:count]), frozenset())
             if states and self._livre[place.fim : at].strip(" *_") and self._is_upper(words[0]):
                 found = replace(place, cidade=self._title(*self._texto.trecho(at, end)), cidade_em=where)
@@ -479,7 +481,9 @@ _SHORTENED = frozenset(
 _PARTS = frozenset(("por", "setor", "dom"))
 _SANTOS = frozenset(("santa", "santo", "sao", "nossa", "dom", "dona", "padre"))
 # Towns that are also parts of the names of saints: "Nossa Senhora de Fátima".
-_EPITHETS = frozenset(("fatima", "lourdes", "nazare", "assis", "padua", "paula", "jesus", "deus", "maria", "guadalupe", "belem"))
+_EPITHETS = frozenset(
+    ("fatima", "lourdes", "nazare", "assis", "padua", "paula", "jesus", "deus", "maria", "guadalupe", "belem")
+)
 _WITH_TWO_WORDS = frozenset(("hospital", "clinica", "maternidade", "instituto", "casa"))
 _LINKS = frozenset(("de", "da", "do", "das", "dos", "e"))
 

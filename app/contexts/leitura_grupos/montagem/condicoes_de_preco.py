@@ -309,7 +309,9 @@ def _em_listas(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[M
             continue
         gaps = [*_intervalos(plano, line[0], prices, marks)]
         behind = entre(marks, prices[-1].fim, line[1])
-        if not all(gaps) or (behind and behind[0] not in gaps[-1] and _is_joined(plano, prices[-1].fim, behind[0].inicio)):
+        if not all(gaps) or (
+            behind and behind[0] not in gaps[-1] and _is_joined(plano, prices[-1].fim, behind[0].inicio)
+        ):
             continue
         for price, state in zip(prices, _estados(plano, prices, gaps), strict=True):
             held[id(price)] = state
@@ -374,7 +376,7 @@ def _estados(plano: str, prices: Sequence[Preco], gaps: Sequence[Sequence[Marca]
         yield [mark for marks in state.values() for mark in marks]
         end = price.fim
         is_open = plano[end : end + 3].lstrip(" ")[:1] not in (";", ".")
-        carried = [kind for kind in state][:-1] if len(state) > 1 else ["onde"] if first == "onde" and is_open else []
+        carried = list(state)[:-1] if len(state) > 1 else ["onde"] if first == "onde" and is_open else []
         outer = {kind: state[kind] for kind in carried}
 
 

@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from datetime import date
 
 from app.contexts.leitura_grupos.marcas.folha import Folha
-from app.contexts.leitura_grupos.marcas.marca import Fechado, entre
+from app.contexts.leitura_grupos.marcas.marca import Fechado, Marca, entre
+from app.contexts.leitura_grupos.montagem.condicoes_de_preco import periodo_de
 from app.contexts.leitura_grupos.montagem.linhas import Bloco
+from app.contexts.leitura_grupos.tipos import Periodo
 
 _OPEN = re.compile(r"^[ •>*-]{0,4}[🔴🟢🟡🟠⚪⬜🔵⭕❗🚨🆓🆘❓◻🔲]")
 RESTA = re.compile(
@@ -105,3 +108,15 @@ class Fechadas:
                 continue
             found.add(id(before[-1]))
         return found
+
+
+def riscadas(inteira: Folha, riscados: Sequence[Marca]) -> frozenset[tuple[date, Periodo | None]]:
+    """Return the days and periods that a message strikes out. ``inteira`` has the marks of the text without the strokes;
+    None stands for the whole day.
+    """
+    found: set[tuple[date, Periodo | None]] = set()
+    for each in riscados:
+        days = [day.data for run in entre(inteira.dias, each.inicio, each.fim) for day in run.dias]
+        periods = [periodo_de(shift) for shift in entre(inteira.turnos, each.inicio, each.fim)]
+        found.update((day, period) for day in days for period in periods or (None,))
+    return frozenset(found)

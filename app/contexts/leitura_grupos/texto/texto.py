@@ -7,6 +7,7 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -171,8 +172,9 @@ def _emendado(plano: str, lugares: tuple[int, ...] | None, right: Mapping[Palavr
     return "".join(parts), tuple(places)
 
 
+@lru_cache(maxsize=1024)
 def dobrado(text: str) -> str:
-    """Return the text in lower case and without accents. Its length does not change."""
+    """Return the text in lower case and without accents. Its length does not change. Several blocks fold the same lines."""
     return text.translate(_FOLDING).replace("\x00", " ")
 
 
