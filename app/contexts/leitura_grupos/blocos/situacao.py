@@ -1,4 +1,4 @@
-"""Rows of a rota whose last part says who has the shift, or that nobody has it: "02/04 SN – VAGO", "03/04 SN – Dra. X"."""
+"""Rows of a rota whose last part names the doctor, or says that the shift is open: "02/04 SN – VAGO", "03/04 SN – Dra. X"."""
 
 import re
 from datetime import date

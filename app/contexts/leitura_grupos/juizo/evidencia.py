@@ -1,5 +1,5 @@
-"""What speaks for and against a vacancy: how it was derived, what no rule explained, and whether a second, simpler reading
-agrees with it.
+"""Describe a vacancy by features: how it was derived, which words no rule explained, and whether a second, simpler
+reading agrees with it.
 
 The second reading takes the place, the shift, the speciality and the price that stand nearest to the day.
 """
@@ -256,7 +256,7 @@ def _periodo(mark: Turno) -> Periodo | None:
 
 
 def _is_other(stated: object, chosen: object) -> bool:
-    """Return whether a price on the line is another price than the chosen one, also if it is per hour."""
+    """Return whether a price on the line is another price than the chosen one, even if it is per hour."""
     return stated != chosen and float(str(chosen)) % float(str(stated)) != 0
 
 
