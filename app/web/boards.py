@@ -56,9 +56,10 @@ async def sending_board(julia: Julia) -> Board:
     doubts = await julia.messages.duvidas.quantas()
     pending = await julia.messages.pendencias.quantas()
     optouts = Figure(says="quadro.optouts_provaveis", value=doubts, tone=_needs_person(doubts))
-    answers = Figure(says="quadro.pendencias", value=pending, tone=_needs_person(pending))
+    answers = Figure(says="quadro.pendencias", value=pending, tone=_needs_person(pending), to="/conversas")
     return Board(
         says=_sending_title(julia),
+        to="/campanhas",
         figures=[
             *_queue(medidas),
             *_send_figures(used, limites),
@@ -78,6 +79,7 @@ async def telegram_board(julia: Julia) -> Board:
     waiting, problems = sum(each.na_fila for each in contas), sum(each.problem(now) is not None for each in contas)
     return Board(
         says="quadro.telegram.titulo",
+        to="/telegram",
         figures=[
             Figure(says="quadro.telegram.conectadas", value=sum(each.conectada for each in contas), of=len(contas)),
             Figure(says="quadro.telegram.na_fila", value=waiting),
@@ -92,9 +94,12 @@ async def people_board(julia: Julia) -> Board:
     without, late = int(counts["sem_responsavel"]), int(notices["items"])
     return Board(
         says="quadro.atendimento.titulo",
+        to="/conversas",
         figures=[
-            Figure(says="quadro.atendimento.sem_responsavel", value=without, tone=_needs_person(without)),
-            Figure(says="quadro.atendimento.com_pessoa", value=int(counts["com_pessoa"])),
+            Figure(
+                says="quadro.atendimento.sem_responsavel", value=without, tone=_needs_person(without), to="/conversas"
+            ),
+            Figure(says="quadro.atendimento.com_pessoa", value=int(counts["com_pessoa"]), to="/conversas?fila=pessoa"),
             Figure(says="quadro.atendimento.avisos", value=late, tone=_tone_of(late)),
         ],
     )
@@ -104,9 +109,10 @@ async def groups_board(julia: Julia) -> Board:
     today, waiting = await julia.groups.recebidas.hoje(), await julia.groups.revisao.quantas()
     return Board(
         says="quadro.grupos.titulo",
+        to="/revisao",
         figures=[
             Figure(says="quadro.grupos.descartadas", value=today.descartadas, of=today.recebidas),
-            Figure(says="quadro.grupos.para_revisao", value=waiting, tone=_needs_person(waiting)),
+            Figure(says="quadro.grupos.para_revisao", value=waiting, tone=_needs_person(waiting), to="/revisao"),
             Figure(says="quadro.grupos.avisos", value=today.avisos, tone=_needs_person(today.avisos)),
             Figure(says="quadro.grupos.abertas", value=await julia.groups.abertas.quantas(), tone=Tone.OK),
         ],
@@ -126,8 +132,11 @@ async def vacancies_board(julia: Julia) -> Board:
     }
     return Board(
         says="quadro.vagas.titulo",
+        to="/vagas",
         figures=[
-            Figure(says=f"quadro.vagas.{status}", value=counts.get(status, 0), tone=tone)
+            Figure(
+                says=f"quadro.vagas.{status}", value=counts.get(status, 0), tone=tone, to=f"/vagas?situacao={status}"
+            )
             for status, tone in tones.items()
         ],
     )
@@ -143,6 +152,7 @@ async def appointments_board(julia: Julia) -> Board:
     }
     return Board(
         says="quadro.agendamentos.titulo",
+        to="/agendamentos",
         figures=[
             Figure(says=f"quadro.agendamentos.{status}", value=counts[status], tone=tone)
             for status, tone in tones.items()
@@ -217,7 +227,7 @@ def _unknown_figures(medidas: MedidasDaFila) -> Sequence[Figure]:
 def _chips(summary: Mapping[str, int]) -> Figure:
     able, total = summary["disponiveis"], summary["total"]
     tone = Tone.OK if able == total else Tone.DEGRADED if able else Tone.FAILING
-    return Figure(says="quadro.chips", value=able, of=total, tone=tone if total else Tone.WAITING)
+    return Figure(says="quadro.chips", value=able, of=total, tone=tone if total else Tone.WAITING, to="/chips")
 
 
 def _course(row: Row) -> Course:

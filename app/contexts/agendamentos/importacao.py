@@ -9,6 +9,7 @@ become an appointment. After a crash of the process or of the child, the import 
 """
 
 import hashlib
+import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
@@ -130,6 +131,16 @@ class Importacao:
         row = await self._database.one(self._queries.show, id=id)
         assert row is not None
         return row
+
+    async def proposta(self, content: bytes, name: str, colunas: Sequence[str] = ()) -> Sequence[str]:
+        """Return the proposed choices for columns with uncertain titles, such as "DIA DA CONSULTA=data". Nothing is
+        imported. Return no choice for a file that is refused for another reason, or that needs none.
+        """
+        try:
+            async with self._opened(content, nome_mostravel(name), colunas_ditas(colunas)):
+                return ()
+        except Recusa as refused:
+            return re.findall(r'"([^"]+=[^"=]+)"', str(refused.facts.get("proposta", "")))
 
     async def encontrada(self, id: str) -> Row | None:
         return await self._database.one(self._queries.show, id=id)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from app.composition.julia import Julia
-from app.web.screens import campanhas, chips, conversas, revisao, telegram, vagas
+from app.web.screens import agendamentos, campanhas, chips, conversas, revisao, telegram, vagas
 from batuta.extension import Action, Screen
 
 TEMPLATES: Final = Path(__file__).parents[1] / "templates"
@@ -21,11 +21,12 @@ def screens(julia: Callable[[], Julia]) -> Sequence[Screen]:
         *conversas.screens(julia),
         *campanhas.screens(julia),
         *vagas.screens(julia),
+        *agendamentos.screens(julia),
         *chips.screens(julia),
         *telegram.screens(julia),
     ]
 
 
 def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
-    parts = (revisao, conversas, campanhas, vagas, chips, telegram)
+    parts = (revisao, conversas, campanhas, vagas, agendamentos, chips, telegram)
     return [action for part in parts for action in part.actions(julia)]

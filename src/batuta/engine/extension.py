@@ -25,6 +25,7 @@ class Figure:
     value: int | timedelta
     of: int | None = None
     tone: Tone = Tone.WAITING
+    to: str = ""  # address of the screen with these items, below the prefix of the dashboard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,7 @@ class Board:
 
     says: str
     figures: Sequence[Figure]
+    to: str = ""  # path of the screen that shows more, below the prefix of the dashboard
     columns: Sequence[str] = ()
     courses: Sequence[Course] = ()
 

@@ -101,7 +101,8 @@ class Field:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionCall:
     """The call of an action. ``values`` are the fields by name. ``chosen`` are the ids of the rows that the reader
-    selected. ``files`` are the contents of uploaded files by field.
+    selected. ``files`` are the contents of uploaded files by field, and ``file_names``
+    the names that the browser sent.
     """
 
     caller: str
@@ -110,6 +111,7 @@ class ActionCall:
     now: datetime
     chosen: Sequence[str] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
+    file_names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,13 +13,14 @@ from batuta.web.problems import Problem
 URLENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 MOST_FIELDS = 250
 _NAMED = re.compile(rb'(?i)^content-disposition:[^\r\n]*?\bname="([^"\r\n]*)"', re.MULTILINE)
-_FILE = re.compile(rb'(?i)^content-disposition:[^\r\n]*?\bfilename="', re.MULTILINE)
+_FILE = re.compile(rb'(?i)^content-disposition:[^\r\n]*?\bfilename="([^"\r\n]*)', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
     fields: Sequence[tuple[str, str]] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
+    file_names: Mapping[str, str] = field(default_factory=dict)
 
     def get(self, name: str) -> str:
         """Return the last value of a field, or an empty text."""
@@ -50,14 +51,15 @@ def _multipart(body: bytes, boundary: bytes) -> Form:
         raise ValueError(boundary)
     fields: list[tuple[str, str]] = []
     files: dict[str, bytes] = {}
+    file_names: dict[str, str] = {}
     for part in (b"\r\n" + body).split(b"\r\n--" + boundary)[1:-1]:
         head, blank, content = part.removeprefix(b"\r\n").partition(b"\r\n\r\n")
         named = _NAMED.search(head)
         if named is None or not blank or len(fields) + len(files) >= MOST_FIELDS:
             raise ValueError(head)
         name = named[1].decode()
-        if _FILE.search(head):
-            files[name] = content
+        if (file := _FILE.search(head)) is not None:
+            files[name], file_names[name] = content, file[1].decode()
         else:
             fields.append((name, content.decode()))
-    return Form(fields, files)
+    return Form(fields, files, file_names)

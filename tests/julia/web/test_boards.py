@@ -166,11 +166,11 @@ async def test_first_page_shows_each_board_under_its_own_title(work: Batuta, set
     transport = httpx2.ASGITransport(app=create_app(julia_of(work)), client=("127.0.0.1", 5000))
     async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
         page = (await client.get("/painel", headers={"Accept-Language": "pt-BR"})).text
-    for place, title in (
-        ("quadro-2", "Grupos"),
-        ("quadro-3", "Vagas"),
-        ("quadro-4", "Agendamentos"),
-        ("quadro-6", "Atendimento por pessoas"),
+    for place, to, title in (
+        ("quadro-2", "/revisao", "Grupos"),
+        ("quadro-3", "/vagas", "Vagas"),
+        ("quadro-4", "/agendamentos", "Agendamentos"),
+        ("quadro-6", "/conversas", "Atendimento por pessoas"),
     ):
-        assert f'<h2 id="{place}-titulo">{title}</h2>' in page
+        assert f'<h2 id="{place}-titulo"><a href="/painel{to}">{title}</a></h2>' in page
     assert page.count('id="quadro"') == 1

@@ -85,6 +85,7 @@ def _call(request: Request, action: Action, form: Form) -> ActionCall:
         now=state_of(request).work.clock.now(),
         chosen=chosen,
         files={name: content for name, content in form.files.items() if name in known},
+        file_names=form.file_names,
     )
 
 
