@@ -163,8 +163,10 @@ _LARGEST_FLOAT = 1e16
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def refuse_unstorable(value: object, kind: str, limit: int | None = None) -> None:
-    """Raise UnstorableValue if a database would change the value, and PayloadTooLarge if its JSON exceeds ``limit`` bytes."""
+def refuse_unstorable(value: object, kind: str, limit: int | None = None, *, keeps_tuples: bool = True) -> None:
+    """Raise UnstorableValue if a database would change the value, and PayloadTooLarge if its JSON exceeds ``limit`` bytes.
+    With ``keeps_tuples``, a tuple may become a list.
+    """
     if value is None:
         return
     if limit is not None:
@@ -177,16 +179,16 @@ def refuse_unstorable(value: object, kind: str, limit: int | None = None) -> Non
         raise _unstorable(kind, "nul", "PostgreSQL stores no NUL character; remove it or encode the bytes")
     # Comparing with the decoded text is fast. Python walks the value only to find the cause of a difference.
     if "e+" in text or "-0.0" in text or json.loads(text) != value:
-        _refuse_changed(value, kind)
+        _refuse_changed(value, kind, keeps_tuples=keeps_tuples)
 
 
 def refuse_each_unstorable(values: list[list[object]], kind: str, limit: int) -> None:
     """Raise an error if any value cannot be stored. ``limit`` is the maximum bytes of JSON per value."""
     try:
-        refuse_unstorable(values, kind, limit)
+        refuse_unstorable(values, kind, limit, keeps_tuples=False)
     except PayloadTooLarge:
         for value in values:
-            refuse_unstorable(value, kind, limit)
+            refuse_unstorable(value, kind, limit, keeps_tuples=False)
 
 
 def refuse_too_deep(value: object, kind: str) -> None:
@@ -244,9 +246,13 @@ def _size(text: str, kind: str) -> int:
         ) from None
 
 
-def _refuse_changed(value: object, kind: str) -> None:
+def _refuse_changed(value: object, kind: str, *, keeps_tuples: bool = True) -> None:
     for each in _walk(value):
         match each:
+            case tuple() if not keeps_tuples:
+                raise _unstorable(
+                    kind, "tuple", "a tuple becomes a list; pass a list, or annotate the parameter as a tuple"
+                )
             case None | bool() | str() | int() | list() | tuple():
                 continue
             case dict():

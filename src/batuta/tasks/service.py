@@ -108,7 +108,7 @@ class TaskService(Generic[SomeTransaction]):
     ) -> list[str]:
         """Check the calls and enqueue them in one transaction. ``keys`` replaces the key of ``options``, one per call."""
         keys = keys or [options.key] * len(calls)
-        self._check_calls(task, calls, options, keys)
+        calls = self._prepare(task, calls, options, keys)
         return await self._backend.enqueue(task, calls, options, keys=keys, within=within)
 
     def put_sync(self, task: AnyTask, calls: Sequence[Call], options: EnqueueOptions) -> list[str]:
@@ -116,18 +116,22 @@ class TaskService(Generic[SomeTransaction]):
         if self.blocking is None:
             raise RuntimeError("this service has no connection for synchronous code: use the tasks of a Batuta object")
         keys = [options.key] * len(calls)
-        self._check_calls(task, calls, options, keys)
+        calls = self._prepare(task, calls, options, keys)
         return self.blocking.call(lambda backend: backend.enqueue(task, calls, options, keys=keys, within=None))
 
-    def _check_calls(
+    def _prepare(
         self, task: AnyTask, calls: Sequence[Call], options: EnqueueOptions, keys: Sequence[str | None]
-    ) -> None:
+    ) -> Sequence[Call]:
+        """Return the calls with JSON arguments. Raises an error if they do not fit the function or cannot be stored."""
         _check(keys, options)
         # Calls of equal shape are all valid or all invalid.
         for call in {_shape(each): each for each in calls}.values():
             task.refuse_call(call)
+        if task.codec.checks:
+            calls = [Call(*task.codec.encode(*call)) for call in calls]
         stored: list[list[object]] = [[[*arguments], named] for arguments, named in calls]
         refuse_each_unstorable(stored, "task arguments", self._max_payload)
+        return calls
 
     def handle(self, id: str) -> Handle[Any]:
         """Return a handle for the id of an enqueued call. The call may have been enqueued by another process."""

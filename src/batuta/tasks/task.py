@@ -42,7 +42,8 @@ from batuta.kernel.usercode import Threads
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease
 from batuta.queue.limits import Limits, TaskLimits, limits_of
-from batuta.queue.outcome import DEFAULT_RETRY, LONGEST_WAIT, Done, Outcome, RetryPolicy, Snooze, clamp_wait
+from batuta.queue.outcome import DEFAULT_RETRY, LONGEST_WAIT, Done, Failed, Outcome, RetryPolicy, Snooze, clamp_wait
+from batuta.tasks.arguments import Codec
 
 if TYPE_CHECKING:
     from batuta.tasks.handle import Handle
@@ -144,6 +145,7 @@ STUCK_THREADS = define(
     "{count} calls of task {task} are still running in their threads after their time limit: set a timeout for the calls"
     " inside the function, and restart the worker",
 )
+ARGUMENTS_UNFIT = define("arguments_unfit", "{why}: enqueue the call again with the arguments of this release")
 TaskFunction: TypeAlias = Callable[..., Any]
 # Runs a task in another process and returns its outcome.
 TaskRunner: TypeAlias = "Callable[[AnyTask, Lease], Awaitable[Outcome]]"
@@ -168,6 +170,7 @@ class Task(Generic[P, R]):
     is_async: bool = field(init=False)
     takes_context: bool = field(init=False)
     signature: inspect.Signature = field(init=False)  # without the context
+    codec: Codec = field(init=False)
     limits: TaskLimits | None = field(init=False)  # None: the task has no limits
     __name__: str = field(init=False)
 
@@ -178,7 +181,8 @@ class Task(Generic[P, R]):
         derived = {
             "is_async": inspect.iscoroutinefunction(self.function),
             "takes_context": takes_context,
-            "signature": signature.replace(parameters=parameters),
+            "signature": (own := signature.replace(parameters=parameters)),
+            "codec": Codec(self.name, own, _hints(self.function)),
             "limits": limits_of(self.name, parameters, self.whole, self.per_key),
         }
         named = {each: getattr(self.function, each) for each in WRAPPER_ASSIGNMENTS if hasattr(self.function, each)}
@@ -255,6 +259,11 @@ class Task(Generic[P, R]):
         if not self.is_async and (stuck := self.threads.left_behind) >= MAX_STUCK_THREADS:
             return Snooze(PUT_OFF, STUCK_THREADS(count=stuck, task=self.name))
         arguments, named, *_ = lease.row["args"]
+        if self.codec.decodes:
+            try:
+                arguments, named = self.codec.decode(arguments, named)
+            except TypeError as error:
+                return Failed(ARGUMENTS_UNFIT(why=str(error)), permanent=True)
         if self.takes_context:
             context = TaskContext(
                 id=lease.id,

@@ -1,0 +1,122 @@
+"""Arguments keep their types: the annotation says how to decode them, and other changes by JSON are rejected."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+from pydantic import BaseModel
+
+from batuta import Batuta
+from batuta.kernel.errors import InvalidTask, UnstorableValue
+from batuta.testing import FakeClock
+
+
+@dataclass
+class Address:
+    street: str
+    number: int
+
+
+class Order(BaseModel):
+    id: UUID
+    lines: list[int]
+
+
+class Point(msgspec.Struct):
+    x: int
+
+
+class Size(Enum):
+    SMALL = "s"
+
+
+@pytest.fixture
+def work(work_url: str, clock: FakeClock) -> Batuta:
+    return Batuta(work_url, timezone="UTC", clock=clock)
+
+
+ID = UUID("0196b0a8-0000-7000-8000-000000000000")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (Address, Address("Rua A", 7)),
+        (Order, Order(id=ID, lines=[1])),
+        (Point, Point(3)),
+        (Size, Size.SMALL),
+        (UUID, ID),
+        (set[int], {1, 2}),
+        (dict[int, str], {1: "a"}),
+        (tuple[int, str], (1, "a")),
+        (datetime, datetime(2026, 3, 2, tzinfo=UTC)),
+        (Address | None, None),
+        (list[UUID], [ID]),
+    ],
+    ids=str,
+)
+async def test_value_arrives_as_its_annotation_says(work: Batuta, kind: Any, value: Any) -> None:
+    got: list[Any] = []
+
+    async def take(given: Any, *, named: Any = None) -> None:
+        got.append((given, named))
+
+    take.__annotations__ |= {"given": kind, "named": kind}
+    task = work.task()(take)
+    async with work:
+        await task.enqueue(value, named=value)
+        await task.enqueue_many([[value], {"given": value}])
+        assert await work.work_once("default", 10) == 3
+    assert got[0] == (value, value)
+    assert sorted((type(given), given == value) for given, _ in got) == [(type(value), True)] * 3
+
+
+async def test_value_of_another_type_is_rejected_at_enqueue(work: Batuta) -> None:
+    @work.task()
+    async def send(to: str, count: int = 0, *rest: int, address: Address | None = None) -> None: ...
+
+    for arguments, named, why in (
+        ((7,), {}, "argument 'to' of task send does not fit its annotation: it is int, and the function takes str"),
+        (("a", "b"), {}, "'count'"),
+        (("a", 1, "b"), {}, "'rest'"),
+        (("a",), {"address": {"street": "Rua A"}}, "'address'"),
+    ):
+        with pytest.raises(TypeError, match=why):
+            await send.enqueue(*arguments, **named)  # type: ignore[arg-type]
+
+
+async def test_value_that_json_would_change_is_rejected_without_an_annotation(work: Batuta) -> None:
+    @work.task()
+    async def take(given: Any) -> None: ...
+
+    for value in ({1}, (1, 2), [(1,)], ID, {1: 2}, Size.SMALL):
+        with pytest.raises(UnstorableValue):
+            await take.enqueue(value)
+
+
+async def test_stored_value_that_no_longer_fits_fails_without_a_retry(work: Batuta) -> None:
+    @work.task()
+    async def move(to: Point) -> None: ...
+
+    async with work:
+        handle = await move.enqueue(Point(1))
+        await work.database.script("""UPDATE tasks SET args = '[[{"x": "text"}], {}, {}]'""")
+        await work.work_once("default", 1)
+        status = await handle.status()
+    assert status is not None
+    assert status.status == "failed"
+    assert "argument 'to' of task move does not fit" in str(status.error)
+
+
+def test_annotation_that_cannot_be_stored_is_rejected_at_registration(work: Batuta) -> None:
+    class Opaque: ...
+
+    async def take(given: Any) -> None: ...
+
+    take.__annotations__["given"] = Opaque
+    with pytest.raises(InvalidTask, match="use text, numbers"):
+        work.task()(take)
