@@ -57,7 +57,7 @@ def first(lease: Lease) -> Any:
 
 def send_task(work: Batuta, **limits: Any) -> None:
     @work.task(**limits)
-    async def send(ctx: TaskContext, to: str, *, tenant: str = "") -> None: ...
+    async def send(ctx: TaskContext, to: str | int | None, *, tenant: str = "") -> None: ...
 
 
 async def send_all(work: Batuta, *to: Json, **options: Any) -> list[str]:
