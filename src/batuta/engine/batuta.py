@@ -137,17 +137,7 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
         self.endpoints = JobEndpoints()
         self._calls = SqlJobCalls(self.database, self.now, liveness=self.connections.run_liveness)
         self.receiver = JobReceiver(self._calls, self.clock, self.ids, self.events)
-        self._schedules = SqlSchedules(
-            self.database,
-            self.switches,
-            self.tasks,
-            self.task_registry,
-            self.ids,
-            self.clock,
-            self.events,
-            self.wakeups.wake_here,
-            own_time=self._own_time,
-        )
+        self._schedules = self._schedules_in_sql()
         self._items = SqlItems(self.database, self.worker_policy.max_result, self.now)
         self.probes: dict[str, Probe] = {"database": Probe(self._database_answers, needed=True)}
         self.observability = self._observability()
@@ -258,6 +248,19 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
     def _tasks_in_sql(self) -> SqlTasks:
         return SqlTasks(
             self.database, self.ids, self.clock, self.wakeups.wake_here, own_time=self._own_time, liveness=self.liveness
+        )
+
+    def _schedules_in_sql(self) -> SqlSchedules:
+        return SqlSchedules(
+            self.database,
+            self.switches,
+            self.tasks,
+            self.task_registry,
+            self.ids,
+            self.clock,
+            self.events,
+            self.wakeups.wake_here,
+            own_time=self._own_time,
         )
 
     @cached_property
