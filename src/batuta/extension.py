@@ -2,7 +2,6 @@
 actions, texts and logs.
 """
 
-from batuta.access import Scope
 from batuta.engine.extension import Board, Command, Course, Examined, Extension, Figure, Role
 from batuta.engine.screens import (
     Action,
@@ -34,7 +33,6 @@ __all__ = [
     "Language",
     "Preview",
     "Role",
-    "Scope",
     "Screen",
     "Texts",
     "Tone",

@@ -16,7 +16,6 @@ from batuta.extension import (
     Field,
     FieldKind,
     Preview,
-    Scope,
     Screen,
     Texts,
     Tone,
@@ -24,6 +23,7 @@ from batuta.extension import (
 )
 from batuta.reasons import decode
 from batuta.sql import Row
+from batuta.web import Scope
 
 PATH: Final = "/campanhas"
 PAGE: Final = 30

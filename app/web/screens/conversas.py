@@ -27,7 +27,6 @@ from batuta.extension import (
     Field,
     FieldKind,
     Preview,
-    Scope,
     Screen,
     Texts,
     Tone,
@@ -35,6 +34,7 @@ from batuta.extension import (
 )
 from batuta.reasons import decode
 from batuta.sql import Row
+from batuta.web import Scope
 
 PATH: Final = "/conversas"
 PAGE: Final = 30

@@ -31,13 +31,13 @@ from batuta.extension import (
     Field,
     FieldKind,
     Preview,
-    Scope,
     Screen,
     Texts,
     Tone,
     Visit,
 )
 from batuta.sql import Row
+from batuta.web import Scope
 
 PATH: Final = "/vagas"
 PAGE: Final = 40

@@ -12,10 +12,10 @@ connection executes. The engine neither commits nor rolls back.
 
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, ParamSpec, TypeVar
 
-from batuta.kernel.clock import microseconds
+from batuta.kernel.clock import SystemClock, microseconds
 from batuta.kernel.errors import ForeignConnection, TransactionMisuse
 from batuta.kernel.json import dumps
 from batuta.kernel.reasons import Reason
@@ -97,7 +97,7 @@ def render(query: Query, values: Values, dialect: Dialect) -> tuple[str, dict[st
     if dialect == "sqlite":
         given = {name: _for_sqlite(value) for name, value in values.items()}
         if given.get("now", 0) is None:
-            given["now"] = microseconds(datetime.now(UTC))
+            given["now"] = microseconds(SystemClock().now())
         return _NOW.sub(":now", query.text), given
     casts = {name: _for_postgres(value) for name, value in values.items()}
     places = [casts[name][0].format(name=name) for name in query.parameters]
