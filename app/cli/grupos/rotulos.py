@@ -5,7 +5,7 @@ import json
 import typer
 
 from app.cli.shared import Saida, ask, read_personal, write_private
-from app.contexts.vagas.rotulos import rotuladas
+from app.contexts.vagas.revisao import rotuladas
 from batuta.cli import JsonFlag, cli_context
 
 

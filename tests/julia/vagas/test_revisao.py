@@ -22,8 +22,8 @@ from app.contexts.vagas.revisao import (
     VagaIncompleta,
     VagaInexistente,
     VagaPassada,
+    rotuladas,
 )
-from app.contexts.vagas.rotulos import rotuladas
 from tests.julia.grupos.bancada import Bancada, vaga, waits
 
 UNUSED_ID = "00000000-0000-0000-0000-000000000000"
