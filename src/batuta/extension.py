@@ -2,6 +2,7 @@
 actions, texts and logs.
 """
 
+from batuta.access import Scope
 from batuta.engine.extension import Board, Command, Course, Examined, Extension, Figure, Role
 from batuta.engine.screens import (
     Action,
@@ -33,6 +34,7 @@ __all__ = [
     "Language",
     "Preview",
     "Role",
+    "Scope",
     "Screen",
     "Texts",
     "Tone",

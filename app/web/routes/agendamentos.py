@@ -35,10 +35,10 @@ from app.contexts.agendamentos.relato import (
 from app.contexts.agendamentos.service import CEP, Agendamentos, Filtro
 from app.web.refusals import as_problems, caller_of
 from batuta import Batuta
-from batuta.extension import Texts
+from batuta.extension import Scope, Texts
 from batuta.reasons import Reason
 from batuta.sql import Row
-from batuta.web import AuthoriseFirst, Problem, Scope, disclose, note_access, require, sees_personal_data, texts_for
+from batuta.web import AuthoriseFirst, Problem, disclose, note_access, require, sees_personal_data, texts_for
 
 PREFIX = "/api/v1"
 IMPORT = f"{PREFIX}/appointments/import"

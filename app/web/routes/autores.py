@@ -10,7 +10,8 @@ from app.contexts.grupos.autores import Autores, AutorInexistente, SemAutor
 from app.contexts.grupos.relato import autor_bloqueado, autor_em_palavras
 from app.contexts.vagas.revisao import VagaInexistente
 from app.web.refusals import as_problems, caller_of
-from batuta.web import AuthoriseFirst, Scope, disclose, needs
+from batuta.extension import Scope
+from batuta.web import AuthoriseFirst, disclose, needs
 
 REFUSALS = {
     VagaInexistente: (404, "vaga_unknown"),

@@ -23,7 +23,8 @@ from app.contexts.campanhas.publico import MotivoDaExclusao
 from app.contexts.campanhas.relato import agendada_em_palavras, campanha_em_palavras, progresso_em_palavras
 from app.contexts.campanhas.service import Campanhas, NovaCampanha
 from app.web.refusals import as_problems, caller_of
-from batuta.web import WRITABLE, AuthoriseFirst, Scope, needs, texts_for
+from batuta.extension import Scope
+from batuta.web import WRITABLE, AuthoriseFirst, needs, texts_for
 
 Id = Annotated[int, Path(ge=1, le=2**62, description="the campaign's number")]
 Limit = Annotated[int, Query(ge=1, le=500)]

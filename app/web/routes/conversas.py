@@ -30,7 +30,8 @@ from app.contexts.mensagens.service import NaDevolucao
 from app.web.refusals import as_problems, caller_of
 from app.web.routes.grupos import NAME
 from app.web.routes.listas_de_grupos import Limit, Skip
-from batuta.web import AuthoriseFirst, Scope, disclose, needs
+from batuta.extension import Scope
+from batuta.web import AuthoriseFirst, disclose, needs
 
 ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such conversation"},

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.contexts.grupos.relato import aviso_em_palavras
 from app.contexts.vagas.fechamentos import Fechado, FechamentoDecidido, FechamentoInexistente, Fechamentos, VagaDeOutro
 from app.web.refusals import as_problems, caller_of
-from batuta.web import AuthoriseFirst, Scope, disclose, needs
+from batuta.extension import Scope
+from batuta.web import AuthoriseFirst, disclose, needs
 
 ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such notice"},

@@ -22,7 +22,8 @@ from app.contexts.vagas.revisao import (
     VagaPassada,
 )
 from app.web.refusals import as_problems, caller_of
-from batuta.web import WRITABLE, AuthoriseFirst, Scope, disclose, needs
+from batuta.extension import Scope
+from batuta.web import WRITABLE, AuthoriseFirst, disclose, needs
 
 NAME = r"^[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
 HOUR = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"

@@ -10,7 +10,8 @@ from pydantic import BeforeValidator
 
 from app.contexts.grupos.recebidas import MotivoDoDescarte, Recebidas, mensagem_em_palavras, motivo_em_palavras
 from app.contexts.vagas.abertas import Abertas, aberta_em_palavras
-from batuta.web import AuthoriseFirst, Scope, disclose, require, texts_for
+from batuta.extension import Scope
+from batuta.web import AuthoriseFirst, disclose, require, texts_for
 
 Limit = Annotated[int, Query(ge=1, le=200)]
 Skip = Annotated[int, Query(ge=0, le=1_000_000)]

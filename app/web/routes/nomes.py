@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.contexts.nomes.ensino import Ensino, NomeDesconhecido, NomeDeVarios
 from app.web.refusals import as_problems, caller_of
 from app.web.routes.grupos import NAME
-from batuta.web import AuthoriseFirst, Scope, disclose, needs
+from batuta.extension import Scope
+from batuta.web import AuthoriseFirst, disclose, needs
 
 
 class Esquecimento(BaseModel):

@@ -46,7 +46,8 @@ from app.web.refusals import as_problems, caller_of
 from app.web.routes.agendamentos import require_number
 from app.web.routes.grupos import Hour, Word
 from app.web.routes.listas_de_grupos import Day, Limit, Skip
-from batuta.web import AuthoriseFirst, Scope, needs
+from batuta.extension import Scope
+from batuta.web import AuthoriseFirst, needs
 
 PREFIX = "/api/v1/vagas"
 ANSWERS: dict[int | str, dict[str, Any]] = {

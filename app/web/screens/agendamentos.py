@@ -54,34 +54,42 @@ def screens(julia: Callable[[], Julia]) -> Sequence[Screen]:
     ]
 
 
-def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
-    def service() -> Importacao:
-        return julia().appointments.importacao
+class Acts:
+    """Previews and performs imports and repeated readings."""
 
-    async def preview(call: ActionCall) -> Preview:
+    def __init__(self, julia: Callable[[], Julia]) -> None:
+        self._julia = julia
+
+    def service(self) -> Importacao:
+        return self._julia().appointments.importacao
+
+    async def preview(self, call: ActionCall) -> Preview:
         content = call.files.get(FILE)
         # After a refusal, the form contains the proposed columns for the same file.
-        proposed = [] if not content or _lines(call) else await service().proposta(content, _name(call))
+        proposed = [] if not content or _lines(call) else await self.service().proposta(content, _name(call))
         return Preview(says="tela.agendamentos.previa", values={COLUMNS: "\n".join(proposed)})
 
-    async def import_file(call: ActionCall) -> ActionResult:
-        row = await service().importar(call.files[FILE], _name(call), by=call.caller, colunas=_lines(call))
-        await julia().work.access.note(
+    async def import_file(self, call: ActionCall) -> ActionResult:
+        row = await self.service().importar(call.files[FILE], _name(call), by=call.caller, colunas=_lines(call))
+        await self._julia().work.access.note(
             actor=call.caller, action="access.import", subject="agendamentos.importar", count=row["imported"]
         )
         tone = Tone.DEGRADED if row["invalid_rows"] else Tone.OK
         facts = {"count": row["imported"], "recusadas": row["invalid_rows"]}
         return ActionResult(says="tela.agendamentos.importada", facts=facts, tone=tone, to=f"{PATH}/{row['id']}")
 
-    async def preview_again(call: ActionCall) -> Preview:
-        counts = await julia().appointments.agendamentos.contagem()
+    async def preview_again(self, call: ActionCall) -> Preview:
+        counts = await self._julia().appointments.agendamentos.contagem()
         failed = counts[StatusDaLeitura.FAILED] + counts[StatusDaLeitura.SKIPPED]
         return Preview(says="tela.agendamentos.previa_reler", facts={"count": failed}, items=failed)
 
-    async def read_again(call: ActionCall) -> ActionResult:
-        found = await julia().appointments.agendamentos.reprocessar(None, limit=1000, by=call.caller)
+    async def read_again(self, call: ActionCall) -> ActionResult:
+        found = await self._julia().appointments.agendamentos.reprocessar(None, limit=1000, by=call.caller)
         return ActionResult(says="tela.agendamentos.relidos", facts={"count": len(found)})
 
+
+def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
+    acts = Acts(julia)
     return [
         Action(
             name="agendamentos.importar",
@@ -103,8 +111,8 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
                     is_private=True,
                 ),
             ],
-            preview=preview,
-            perform=import_file,
+            preview=acts.preview,
+            perform=acts.import_file,
             command=lambda values: ["agendamentos", "importar", "ARQUIVO"],
             audits=True,
             largest_body=MOST_BYTES + FORM_BYTES,
@@ -112,8 +120,8 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
         Action(
             name="agendamentos.reler",
             label="tela.agendamentos.reler",
-            preview=preview_again,
-            perform=read_again,
+            preview=acts.preview_again,
+            perform=acts.read_again,
             command=lambda values: ["agendamentos", "reprocessar"],
         ),
     ]

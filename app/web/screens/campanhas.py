@@ -16,6 +16,7 @@ from batuta.extension import (
     Field,
     FieldKind,
     Preview,
+    Scope,
     Screen,
     Texts,
     Tone,
@@ -23,7 +24,6 @@ from batuta.extension import (
 )
 from batuta.reasons import decode
 from batuta.sql import Row
-from batuta.web import Scope
 
 PATH: Final = "/campanhas"
 PAGE: Final = 30
@@ -58,25 +58,32 @@ def screens(julia: Callable[[], Julia]) -> Sequence[Screen]:
     ]
 
 
-def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
-    def service() -> Campanhas:
-        return julia().campaigns.campanhas
+class Acts:
+    """Previews and performs the changes of campaigns."""
 
-    async def preview(call: ActionCall, verb: str) -> Preview:
-        progress = await service().progresso(_id(call))
+    def __init__(self, julia: Callable[[], Julia]) -> None:
+        self._julia = julia
+
+    def service(self) -> Campanhas:
+        return self._julia().campaigns.campanhas
+
+    async def preview(self, call: ActionCall, verb: str) -> Preview:
+        progress = await self.service().progresso(_id(call))
         facts = {"nome": progress.campanha["nome_template"], "count": progress.na_fila}
         return Preview(says=f"tela.campanhas.previa_{verb}", facts=facts, items=max(progress.na_fila, 1))
 
-    async def schedule(call: ActionCall) -> ActionResult:
-        done = await service().agendar(_id(call), None, by=call.caller)
+    async def schedule(self, call: ActionCall) -> ActionResult:
+        done = await self.service().agendar(_id(call), None, by=call.caller)
         return ActionResult(says="tela.campanhas.agendada", facts={"count": done.destinatarios})
 
-    async def explain(call: ActionCall) -> ActionResult:
-        row = await service().situacao_de(_id(call), call.values["quem"])
+    async def explain(self, call: ActionCall) -> ActionResult:
+        row = await self.service().situacao_de(_id(call), call.values["quem"])
         said = situacao_em_texto(call.texts, situacao_em_palavras(row))
         return ActionResult(says="tela.campanhas.explicada", facts={"porque": said}, tone=Tone.WAITING)
 
-    def change(acao: Acao, act: Callable[[int, str], Awaitable[StatusDaCampanha]], scope: Scope, tone: Tone) -> Action:
+    def change(
+        self, acao: Acao, act: Callable[[int, str], Awaitable[StatusDaCampanha]], scope: Scope, tone: Tone
+    ) -> Action:
         async def perform(call: ActionCall) -> ActionResult:
             status = await act(_id(call), call.caller)
             facts = {"id": call.values["campanha"], "status": call.texts(f"estado.campanha.{status}")}
@@ -86,7 +93,7 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
             name=f"campanha.{acao.value}",
             label=f"tela.campanhas.{acao.value}",
             fields=[ID],
-            preview=lambda call: preview(call, acao.value),
+            preview=lambda call: self.preview(call, acao.value),
             perform=perform,
             scope=scope,
             command=lambda values: ["campanhas", acao.value, values["campanha"]],
@@ -94,20 +101,23 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
             audits=True,
         )
 
+
+def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
+    acts = Acts(julia)
     return [
         Action(
             name="campanha.agendar",
             label="tela.campanhas.agendar",
             fields=[ID],
-            preview=lambda call: preview(call, "agendar"),
-            perform=schedule,
+            preview=lambda call: acts.preview(call, "agendar"),
+            perform=acts.schedule,
             scope=Scope.SEND,
             command=lambda values: ["campanhas", "agendar", values["campanha"]],
             audits=True,
         ),
-        change(Acao.PAUSAR, lambda id, by: service().pausar(id, by=by), Scope.OPERATE, Tone.RUNNING),
-        change(Acao.RETOMAR, lambda id, by: service().retomar(id, by=by), Scope.SEND, Tone.RUNNING),
-        change(Acao.CANCELAR, lambda id, by: service().cancelar(id, by=by), Scope.OPERATE, Tone.FAILING),
+        acts.change(Acao.PAUSAR, lambda id, by: acts.service().pausar(id, by=by), Scope.OPERATE, Tone.RUNNING),
+        acts.change(Acao.RETOMAR, lambda id, by: acts.service().retomar(id, by=by), Scope.SEND, Tone.RUNNING),
+        acts.change(Acao.CANCELAR, lambda id, by: acts.service().cancelar(id, by=by), Scope.OPERATE, Tone.FAILING),
         Action(
             name="campanha.porque",
             label="tela.campanhas.porque",
@@ -122,8 +132,8 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
                     is_private=True,
                 ),
             ],
-            preview=lambda call: preview(call, "porque"),
-            perform=explain,
+            preview=lambda call: acts.preview(call, "porque"),
+            perform=acts.explain,
             scope=Scope.READ,
             command=lambda values: ["campanhas", "porque", values["campanha"], values["quem"] or "…"],
         ),

@@ -9,10 +9,9 @@ from app.contexts.chips.jobs import last_digits
 from app.contexts.chips.saude import LOW_TRUST
 from app.contexts.chips.service import DecisaoDoChip, StatusDoChip, UnknownChip
 from app.contexts.comum.whatsapp import circuit_of
-from batuta.extension import Action, ActionCall, ActionResult, Field, FieldKind, Preview, Screen, Tone, Visit
+from batuta.extension import Action, ActionCall, ActionResult, Field, FieldKind, Preview, Scope, Screen, Tone, Visit
 from batuta.guards import CircuitState
 from batuta.sql import Row
-from batuta.web import Scope
 
 PATH: Final = "/chips"
 SENDS: Final = "julia"

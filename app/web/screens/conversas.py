@@ -27,6 +27,7 @@ from batuta.extension import (
     Field,
     FieldKind,
     Preview,
+    Scope,
     Screen,
     Texts,
     Tone,
@@ -34,7 +35,6 @@ from batuta.extension import (
 )
 from batuta.reasons import decode
 from batuta.sql import Row
-from batuta.web import Scope
 
 PATH: Final = "/conversas"
 PAGE: Final = 30
@@ -66,9 +66,14 @@ def screens(julia: Callable[[], Julia]) -> Sequence[Screen]:
     ]
 
 
-def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
-    async def preview(call: ActionCall, says: str) -> Preview:
-        vista = await julia().messages.atendimento.ver(_id(call))
+class Acts:
+    """Previews and performs the changes of conversations."""
+
+    def __init__(self, julia: Callable[[], Julia]) -> None:
+        self._julia = julia
+
+    async def preview(self, call: ActionCall, says: str) -> Preview:
+        vista = await self._julia().messages.atendimento.ver(_id(call))
         facts = {
             "conversa": _short(vista.conversa["id"], call.texts),
             "com": vista.conversa["responsavel"]
@@ -77,47 +82,54 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
         }
         return Preview(says=f"tela.conversas.previa_{says}", facts=facts)
 
-    async def take(call: ActionCall) -> ActionResult:
-        care = julia().messages.atendimento
+    async def take(self, call: ActionCall) -> ActionResult:
+        care = self._julia().messages.atendimento
         done = await care.assumir(_id(call), por=call.caller, motivo=call.values["motivo"])
         says = "repetida" if done.repetida else "assumida"
         return ActionResult(says=f"tela.conversas.{says}", facts={"count": done.mensagens}, to=_page(call))
 
-    async def write(call: ActionCall) -> ActionResult:
-        done = await julia().team.escrita.responder(_id(call), call.values["texto"], por=call.caller)
+    async def write(self, call: ActionCall) -> ActionResult:
+        done = await self._julia().team.escrita.responder(_id(call), call.values["texto"], por=call.caller)
         says = "respondida_assumida" if done.assumida else "respondida"
         return ActionResult(says=f"tela.conversas.{says}", to=_page(call))
 
-    async def give_back(call: ActionCall) -> ActionResult:
+    async def give_back(self, call: ActionCall) -> ActionResult:
         decision = NaDevolucao(call.values["mensagens"])
-        care = julia().messages.atendimento
+        care = self._julia().messages.atendimento
         done = await care.devolver(_id(call), decision, por=call.caller, motivo=call.values["motivo"])
         return ActionResult(
             says=f"tela.conversas.devolvida_{decision.value}", facts={"count": done.mensagens}, to=_page(call)
         )
 
-    async def finish(call: ActionCall) -> ActionResult:
-        care = julia().messages.atendimento
+    async def finish(self, call: ActionCall) -> ActionResult:
+        care = self._julia().messages.atendimento
         done = await care.encerrar(_id(call), por=call.caller, motivo=call.values["motivo"])
         return ActionResult(says="tela.conversas.encerrada", facts={"count": done.mensagens}, to=_page(call))
 
-    async def preview_resolution(call: ActionCall) -> Preview:
+    async def preview_resolution(self, call: ActionCall) -> Preview:
         return Preview(says="tela.conversas.previa_resolver")
 
-    async def resolve(call: ActionCall) -> ActionResult:
+    async def resolve(self, call: ActionCall) -> ActionResult:
         id = call.values["pendencia"]
         if not is_id(id):
             raise PendenciaDesconhecida(id=id or "-")
-        await julia().messages.pendencias.resolver(id, por=call.caller, motivo=call.values["motivo"])
+        await self._julia().messages.pendencias.resolver(id, por=call.caller, motivo=call.values["motivo"])
         return ActionResult(says="tela.conversas.resolvida")
 
+
+def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
+    acts = Acts(julia)
+    return [*_beginnings(acts), *_endings(acts)]
+
+
+def _beginnings(acts: Acts) -> Sequence[Action]:
     return [
         Action(
             name="conversa.assumir",
             label="tela.conversas.assumir",
             fields=[ID, REASON],
-            preview=lambda call: preview(call, "assumir"),
-            perform=take,
+            preview=lambda call: acts.preview(call, "assumir"),
+            perform=acts.take,
             command=lambda values: _command("assumir", values),
             audits=True,
         ),
@@ -135,12 +147,17 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
                     is_private=True,
                 ),
             ],
-            preview=lambda call: preview(call, "responder"),
-            perform=write,
+            preview=lambda call: acts.preview(call, "responder"),
+            perform=acts.write,
             scope=Scope.SEND,
             command=lambda values: ["conversas", "responder", values["conversa"], values["texto"] or "…"],
             audits=True,
         ),
+    ]
+
+
+def _endings(acts: Acts) -> Sequence[Action]:
+    return [
         Action(
             name="conversa.devolver",
             label="tela.conversas.devolver",
@@ -155,8 +172,8 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
                 ),
                 REASON,
             ],
-            preview=lambda call: preview(call, "devolver"),
-            perform=give_back,
+            preview=lambda call: acts.preview(call, "devolver"),
+            perform=acts.give_back,
             command=lambda values: [*_command("devolver", values), "--mensagens", values["mensagens"] or "continuar"],
             audits=True,
         ),
@@ -164,8 +181,8 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
             name="conversa.encerrar",
             label="tela.conversas.encerrar",
             fields=[ID, REASON],
-            preview=lambda call: preview(call, "encerrar"),
-            perform=finish,
+            preview=lambda call: acts.preview(call, "encerrar"),
+            perform=acts.finish,
             command=lambda values: _command("encerrar", values),
             tone=Tone.FAILING,
             audits=True,
@@ -174,8 +191,8 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
             name="pendencia.resolver",
             label="tela.conversas.resolver",
             fields=[Field(name="pendencia", kind=FieldKind.HIDDEN, required=True), REASON],
-            preview=preview_resolution,
-            perform=resolve,
+            preview=acts.preview_resolution,
+            perform=acts.resolve,
             command=lambda values: [
                 "conversas", "resolver", values["pendencia"], "--motivo", values["motivo"] or "…"
             ],

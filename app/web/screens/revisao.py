@@ -21,13 +21,13 @@ from batuta.extension import (
     Field,
     FieldKind,
     Preview,
+    Scope,
     Screen,
     Texts,
     Tone,
     Visit,
 )
 from batuta.sql import Row
-from batuta.web import Scope
 
 PATH: Final = "/revisao"
 WAITING: Final = "aguardando_revisao"
@@ -78,45 +78,52 @@ def screen(julia: Callable[[], Julia]) -> Screen:
     return Screen(path=PATH, title="tela.revisao.titulo", template="julia/revisao.html.j2", read=read, is_live=False)
 
 
-def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
-    vaga, queue = Field(name="vaga", kind=FieldKind.HIDDEN, required=True), Field(name="fila", kind=FieldKind.HIDDEN)
+class Acts:
+    """Previews and performs the decisions about a vacancy in review."""
 
-    async def preview(call: ActionCall) -> Preview:
-        row = await _row(julia(), call.values["vaga"])
+    def __init__(self, julia: Callable[[], Julia]) -> None:
+        self._julia = julia
+
+    async def preview(self, call: ActionCall) -> Preview:
+        row = await _row(self._julia(), call.values["vaga"])
         facts = _facts(row, call.texts)
         return Preview(says="tela.revisao.previa", facts=facts, values={name: _value(row, name) for name in FORM})
 
-    async def approve(call: ActionCall) -> ActionResult:
-        row = await _row(julia(), call.values["vaga"])
-        done = await julia().groups.revisao.aprovar(str(row["id"]), correction(row, call.values), por=call.caller)
+    async def approve(self, call: ActionCall) -> ActionResult:
+        row = await _row(self._julia(), call.values["vaga"])
+        done = await self._julia().groups.revisao.aprovar(str(row["id"]), correction(row, call.values), por=call.caller)
         says = "tela.revisao.aprendeu" if done.aprendido else "tela.revisao.decidida"
         facts = {"vaga": _name(row, call.texts), "status": call.texts(f"estado.vaga.{done.status}")}
         return ActionResult(says=says, facts={**facts, "nome": done.aprendido}, to=_next(row, call.values["fila"]))
 
-    async def reject(call: ActionCall) -> ActionResult:
-        row = await _row(julia(), call.values["vaga"])
-        done = await julia().groups.revisao.rejeitar(str(row["id"]), call.values["motivo"], por=call.caller)
+    async def reject(self, call: ActionCall) -> ActionResult:
+        row = await _row(self._julia(), call.values["vaga"])
+        done = await self._julia().groups.revisao.rejeitar(str(row["id"]), call.values["motivo"], por=call.caller)
         facts = {"vaga": _name(row, call.texts), "status": call.texts(f"estado.vaga.{done.status}")}
         return ActionResult(says="tela.revisao.decidida", facts=facts, to=_next(row, call.values["fila"]))
 
-    async def block(call: ActionCall) -> ActionResult:
-        row = await _row(julia(), call.values["vaga"])
-        done = await julia().groups.autores.bloquear(str(row["id"]), por=call.caller)
+    async def block(self, call: ActionCall) -> ActionResult:
+        row = await _row(self._julia(), call.values["vaga"])
+        done = await self._julia().groups.autores.bloquear(str(row["id"]), por=call.caller)
         return ActionResult(
             says="tela.revisao.bloqueado", facts={"count": done.rejeitadas}, to=_next(row, call.values["fila"])
         )
 
-    async def preview_block(call: ActionCall) -> Preview:
-        row = await _row(julia(), call.values["vaga"])
+    async def preview_block(self, call: ActionCall) -> Preview:
+        row = await _row(self._julia(), call.values["vaga"])
         return Preview(says="tela.revisao.previa_bloqueio", facts={"vaga": _name(row, call.texts)})
 
+
+def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
+    acts = Acts(julia)
+    vaga, queue = Field(name="vaga", kind=FieldKind.HIDDEN, required=True), Field(name="fila", kind=FieldKind.HIDDEN)
     return [
         Action(
             name="revisao.aprovar",
             label="tela.revisao.aprovar",
             fields=[vaga, queue, *_fields()],
-            preview=preview,
-            perform=approve,
+            preview=acts.preview,
+            perform=acts.approve,
             command=_approval,
             audits=True,
         ),
@@ -124,8 +131,8 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
             name="revisao.rejeitar",
             label="tela.revisao.rejeitar",
             fields=[vaga, queue, Field(name="motivo", label="tela.motivo", required=True, longest=300)],
-            preview=preview,
-            perform=reject,
+            preview=acts.preview,
+            perform=acts.reject,
             command=lambda values: ["grupos", "rejeitar", values["vaga"], "--motivo", values["motivo"] or "…"],
             tone=Tone.FAILING,
             audits=True,
@@ -134,8 +141,8 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
             name="revisao.bloquear_autor",
             label="tela.revisao.bloquear",
             fields=[vaga, queue],
-            preview=preview_block,
-            perform=block,
+            preview=acts.preview_block,
+            perform=acts.block,
             command=lambda values: ["grupos", "bloquear", values["vaga"]],
             tone=Tone.FAILING,
             audits=True,
@@ -319,8 +326,7 @@ def _before(row: Row, texts: Texts) -> dict[str, object]:
 
 def _reason_of(row: Row) -> str | None:
     """Return the code of the reason, without the text that a person wrote: the text may contain personal data."""
-    reason: str | None = row["motivo_status"]
-    return None if reason is None or reason.startswith("rejeitada:") else reason
+    return None if row["status"] == "rejeitada" else row["motivo_status"]
 
 
 def _next(row: Row, queue: str) -> str:

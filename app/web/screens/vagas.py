@@ -31,20 +31,20 @@ from batuta.extension import (
     Field,
     FieldKind,
     Preview,
+    Scope,
     Screen,
     Texts,
     Tone,
     Visit,
 )
 from batuta.sql import Row
-from batuta.web import Scope
 
 PATH: Final = "/vagas"
 PAGE: Final = 40
 BEST: Final = 8
 SHOWN_ID: Final = 6
-# Codes of reasons that people or jobs store; any other reason is free text.
-CODE: Final = re.compile(r"[a-z_]{3,40}")
+# Texts of the reasons that have a code; any other reason is free text.
+REASONS: Final = "estado.motivo_da_vaga"
 POSITION: Final = re.compile(r"(\d{4}-\d{2}-\d{2})_(\d{2}:\d{2}|)_([0-9a-f-]{36})")
 TONES: Final[Mapping[StatusDaVaga, Tone]] = {
     StatusDaVaga.ABERTA: Tone.RUNNING,
@@ -81,17 +81,23 @@ def screens(julia: Callable[[], Julia]) -> Sequence[Screen]:
     ]
 
 
-def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
-    def service() -> Plantoes:
-        return julia().shifts.plantoes
+class Acts:
+    """Previews and performs the changes of vacancies."""
 
-    async def preview(call: ActionCall, verb: str) -> Preview:
-        vista = await service().ver(_id(call))
+    def __init__(self, julia: Callable[[], Julia]) -> None:
+        self._julia = julia
+
+    def service(self) -> Plantoes:
+        return self._julia().shifts.plantoes
+
+    async def preview(self, call: ActionCall, verb: str) -> Preview:
+        vista = await self.service().ver(_id(call))
         status = call.texts(f"estado.vaga.{vista.vaga['status']}")
         facts = {"vaga": _name(vista.vaga, call.texts), "status": status}
         return Preview(says=f"tela.vagas.previa_{verb}", facts=facts, values={"melhores": "5"})
 
     def change(
+        self,
         verb: str,
         fields: Sequence[Field],
         act: Callable[[ActionCall], Awaitable[Resposta]],
@@ -111,17 +117,17 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
             name=f"vaga.{verb}",
             label=f"tela.vagas.{verb}",
             fields=[ID, *fields],
-            preview=lambda call: preview(call, verb),
+            preview=lambda call: self.preview(call, verb),
             perform=perform,
             command=command,
             tone=tone,
         )
 
-    async def announce(call: ActionCall) -> ActionResult:
+    async def announce(self, call: ActionCall) -> ActionResult:
         count = int(call.values["melhores"])
         if not 1 <= count <= MOST_OFFERS:
             raise CampoDaVagaRecusado(campo="melhores", espera=f"1 … {MOST_OFFERS}")
-        done = await julia().shifts.anuncios.anunciar_aos_melhores(_id(call), count, por=call.caller)
+        done = await self._julia().shifts.anuncios.anunciar_aos_melhores(_id(call), count, por=call.caller)
         if not isinstance(done, Anuncio):
             exigir(done)
             return ActionResult(says="tela.vagas.sem_candidato", tone=Tone.DEGRADED)
@@ -130,13 +136,16 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
         to = f"{PATH}/{call.values['vaga']}"
         return ActionResult(says=says, facts={"count": len(done.oferecidas)}, tone=tone, to=to)
 
-    async def preview_creation(call: ActionCall) -> Preview:
+    async def preview_creation(self, call: ActionCall) -> Preview:
         return Preview(says="tela.vagas.previa_criar")
 
-    async def create(call: ActionCall) -> ActionResult:
-        id = await service().criar(_new(call.values), por=call.caller)
+    async def create(self, call: ActionCall) -> ActionResult:
+        id = await self.service().criar(_new(call.values), por=call.caller)
         return ActionResult(says="tela.vagas.criada", to=f"{PATH}/{id}")
 
+
+def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
+    acts = Acts(julia)
     reason = Field(name="motivo", label="tela.motivo", required=True, longest=200, is_private=True)
     reasons = {each.value: f"estado.motivo_da_vaga.{each.value}" for each in MotivoDaCancelada}
     kind = Field(name="motivo", label="tela.motivo", kind=FieldKind.CHOICE, required=True, choices=reasons)
@@ -145,27 +154,27 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
             name="vaga.criar",
             label="tela.vagas.criar",
             fields=_fields(),
-            preview=preview_creation,
-            perform=create,
+            preview=acts.preview_creation,
+            perform=acts.create,
             command=_creation,
         ),
         Action(
             name="vaga.anunciar",
             label="tela.vagas.anunciar",
             fields=[ID, Field(name="melhores", label="tela.vagas.melhores", kind=FieldKind.NUMBER, required=True, longest=3)],
-            preview=lambda call: preview(call, "anunciar"),
-            perform=announce,
+            preview=lambda call: acts.preview(call, "anunciar"),
+            perform=acts.announce,
             scope=Scope.SEND,
             command=lambda values: ["vagas", "anunciar", values["vaga"], "--melhores", values["melhores"] or "5"],
         ),
-        change("reservar", [DOCTOR], lambda call: service().reservar(_id(call), _doctor(call), por=call.caller),
+        acts.change("reservar", [DOCTOR], lambda call: acts.service().reservar(_id(call), _doctor(call), por=call.caller),
                Tone.RUNNING, "medico"),
-        change("liberar", [reason],
-               lambda call: service().liberar(_id(call), por=call.caller, motivo=call.values["motivo"]),
+        acts.change("liberar", [reason],
+               lambda call: acts.service().liberar(_id(call), por=call.caller, motivo=call.values["motivo"]),
                Tone.RUNNING, "motivo"),
-        change("realizada", [], lambda call: service().realizar(_id(call), por=call.caller), Tone.RUNNING),
-        change("cancelar", [kind],
-               lambda call: service().cancelar(_id(call), MotivoDaCancelada(call.values["motivo"]), por=call.caller),
+        acts.change("realizada", [], lambda call: acts.service().realizar(_id(call), por=call.caller), Tone.RUNNING),
+        acts.change("cancelar", [kind],
+               lambda call: acts.service().cancelar(_id(call), MotivoDaCancelada(call.values["motivo"]), por=call.caller),
                Tone.FAILING, "motivo"),
     ]  # fmt: skip
 
@@ -218,7 +227,8 @@ async def _one(julia: Julia, visit: Visit) -> Mapping[str, object]:
         refuse_missing()
     status = StatusDaVaga(vista.vaga["status"])
     # Only reasons that are free text are personal data.
-    has_texts = any(not CODE.fullmatch(row["motivo"] or "") for row in vista.historico)
+    codes = texts.group(REASONS)
+    has_texts = any(row["motivo"] not in codes for row in vista.historico)
     is_open = visit.may(Scope.PII)
     if is_open and has_texts:
         await visit.note(1)
@@ -255,9 +265,7 @@ def _line(row: Row, texts: Texts) -> dict[str, object]:
 
 def _change_line(row: Row, texts: Texts, *, is_open: bool) -> dict[str, Any]:
     reason = row["motivo"] or ""
-    said = reason if is_open else "***"
-    if CODE.fullmatch(reason):
-        said = texts.get(f"estado.motivo_da_vaga.{reason}", "")
+    said = texts.group(REASONS).get(reason) or (reason if is_open else "***")
     return {"at": row["em"], "to": texts(f"estado.vaga.{row['para']}"), "by": row["por"], "why": said}
 
 

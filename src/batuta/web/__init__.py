@@ -1,6 +1,5 @@
 """The engine over HTTP: health, metrics, jobs and the API reference, and helpers for an application's own routes."""
 
-from batuta.access import Scope
 from batuta.metrics.readings import MetricReading
 from batuta.web.api import create_api, serve
 from batuta.web.auth import AuthoriseFirst, disclose, is_local, needs, note_access, require, sees_personal_data
@@ -13,7 +12,6 @@ __all__ = [
     "AuthoriseFirst",
     "MetricReading",
     "Problem",
-    "Scope",
     "Sentence",
     "create_api",
     "disclose",

@@ -16,7 +16,8 @@ from app.web.routes.grupos import NAME
 from app.web.routes.listas_de_grupos import Limit
 from batuta import BatutaError
 from batuta.errors import AmbiguousId
-from batuta.web import AuthoriseFirst, Scope, needs, require
+from batuta.extension import Scope
+from batuta.web import AuthoriseFirst, needs, require
 
 PREFIX = "/api/v1/lgpd"
 ANSWERS: dict[int | str, dict[str, Any]] = {

@@ -19,7 +19,8 @@ from app.web.personal import personal
 from app.web.refusals import as_problems, caller_of
 from app.web.routes.conversas import Motivo
 from app.web.routes.listas_de_grupos import Limit, Skip
-from batuta.web import AuthoriseFirst, Scope, needs
+from batuta.extension import Scope
+from batuta.web import AuthoriseFirst, needs
 
 ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such hand-off"},
