@@ -9,7 +9,7 @@ CREATE INDEX tasks_tagged ON tasks (created_at) WHERE tags IS NOT NULL;
 CREATE INDEX tasks_tagged ON tasks USING gin (tags jsonb_path_ops) WHERE tags IS NOT NULL;
 -- A process waits for the end of these tasks. The trigger notifies it, whichever statement ends the task.
 ALTER TABLE tasks ADD COLUMN awaited BOOLEAN NOT NULL DEFAULT FALSE;
-CREATE FUNCTION batuta_notify_end() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION batuta_notify_end() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_notify('batuta', 'ended:' || NEW.id);
     RETURN NULL;
