@@ -243,8 +243,10 @@ async def _rows(julia: Julia, queue: str, stage: Estagio | None, after: tuple[da
 
 async def _one(julia: Julia, visit: Visit) -> Mapping[str, object]:
     id = visit.path["id"]
+    if not is_id(id):
+        refuse_missing()
     try:
-        vista = await julia.messages.atendimento.ver(id if is_id(id) else "")
+        vista = await julia.messages.atendimento.ver(id)
     except ConversaDesconhecida:
         refuse_missing()
     is_open = visit.may(Scope.PII)

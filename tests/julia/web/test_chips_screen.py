@@ -12,8 +12,8 @@ from tests.julia.web.painel import EVERYTHING, OPERATOR, READER, Painel, act, op
 
 
 @pytest.fixture
-async def painel(julia_url: str, clock: FakeClock, tmp_path: Path) -> AsyncIterator[Painel]:
-    async with open_painel(julia_url, clock, tmp_path) as opened:
+async def painel(database_url: str, clock: FakeClock, tmp_path: Path) -> AsyncIterator[Painel]:
+    async with open_painel(database_url, clock, tmp_path) as opened:
         yield opened
 
 

@@ -15,8 +15,8 @@ PENDING = "00000000-0000-7000-8000-000000000001"
 
 
 @pytest.fixture
-async def painel(julia_url: str, clock: FakeClock, tmp_path: Path) -> AsyncIterator[Painel]:
-    async with open_painel(julia_url, clock, tmp_path) as opened:
+async def painel(database_url: str, clock: FakeClock, tmp_path: Path) -> AsyncIterator[Painel]:
+    async with open_painel(database_url, clock, tmp_path) as opened:
         yield opened
 
 

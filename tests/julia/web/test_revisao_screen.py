@@ -16,8 +16,8 @@ PRIVATE = (b"Fulana de Teste", b"90000-0088", b"5511900000088", b"jaleco roxo", 
 
 
 @pytest.fixture
-async def painel(julia_url: str, clock: FakeClock, tmp_path: Path) -> AsyncIterator[Painel]:
-    async with open_painel(julia_url, clock, tmp_path) as opened:
+async def painel(database_url: str, clock: FakeClock, tmp_path: Path) -> AsyncIterator[Painel]:
+    async with open_painel(database_url, clock, tmp_path) as opened:
         yield opened
 
 

@@ -13,8 +13,8 @@ NEW = {"hospital": "Hospital Fictício", "especialidade": "Pediatria", "data": "
 
 
 @pytest.fixture
-async def painel(julia_url: str, clock: FakeClock, tmp_path: Path) -> AsyncIterator[Painel]:
-    async with open_painel(julia_url, clock, tmp_path) as opened:
+async def painel(database_url: str, clock: FakeClock, tmp_path: Path) -> AsyncIterator[Painel]:
+    async with open_painel(database_url, clock, tmp_path) as opened:
         yield opened
 
 
