@@ -101,8 +101,7 @@ class SqlQueue:
         shared: Mapping[str, object] | None = None,
         within: Transaction | None = None,
     ) -> list[str]:
-        """Insert items without keys and delays with one statement, and return their ids. It takes a third of the time of
-        ``put``.
+        """Insert items without keys and delays with one statement, and return their ids. It is the fast form of ``put``.
 
         All rows have the same columns, and ``put_rows`` adds their ids. The value of a JSON column is a list or a
         mapping that PostgreSQL can store.
