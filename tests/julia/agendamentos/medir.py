@@ -82,9 +82,9 @@ def acertos(linhas: Iterable[Linha], ler: Callable[[str], Endereco] = endereco_d
     return {each: right[each] / count for each in COLUNAS}
 
 
-def tabela() -> str:
-    rows = [(autor, acertos(linhas_de(autor))) for autor in autores()]
-    return _format(rows)
+def tabela(leitores: Mapping[str, Callable[[str], Endereco]]) -> str:
+    """Return the scores of each author, with one reader of addresses for each."""
+    return _format([(autor, acertos(linhas_de(autor), ler)) for autor, ler in leitores.items()])
 
 
 def _format(rows: Sequence[tuple[str, Mapping[str, float]]]) -> str:
@@ -114,7 +114,9 @@ def velocidade() -> float:
 
 
 def main() -> int:
-    print(tabela())
+    from tests.julia.agendamentos.treinar import leitores_sem
+
+    print(tabela(leitores_sem()))
     print(f"{velocidade():,.0f} rows/s")
     return 0
 

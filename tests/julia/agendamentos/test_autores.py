@@ -5,26 +5,16 @@ import pytest
 from app.contexts.agendamentos.endereco.geografia import ESTADOS, cidade_de
 from tests.julia.agendamentos.medir import acertos, autores, linhas_de
 
-# Whole addresses and documents that must stay right.
-LEAST = {
-    "centro": 0.92,
-    "minas": 0.72,
-    "nordeste": 0.97,
-    "norte": 0.94,
-    "primeiro": 0.99,
-    "segundo": 0.98,
-    "sudeste": 0.63,
-    "sul": 0.98,
-}
+# Whole addresses of authors whose rows the tagger was trained with. ``python3 dev.py leitura`` leaves out each author.
+LEAST = 0.91
 
 
 @pytest.mark.parametrize("autor", autores())
-def test_rows_of_each_author_are_read_as_well_as_before(autor: str) -> None:
+def test_rows_of_each_author_are_read_as_well_as_the_tagger_was_trained(autor: str) -> None:
     right = acertos(linhas_de(autor))
-    assert right["endereço"] >= LEAST[autor]
-    assert right["cpf"] >= 0.98
-    assert right["rg"] >= 0.95
-    assert min(right["data"], right["hora"]) >= 0.96
+    assert right["endereço"] >= LEAST
+    assert min(right["cpf"], right["rg"]) >= 0.99
+    assert min(right["telefone"], right["data"], right["hora"]) >= 0.98
 
 
 def test_every_municipality_is_known_with_its_accents() -> None:
@@ -40,8 +30,20 @@ def test_every_municipality_is_known_with_its_accents() -> None:
 
 
 def test_neighbourhood_and_small_town_without_a_comma_are_separated() -> None:
-    linha = {"endereco": "RUA UM 5 JD TROPICAL CAPANEMA PA", "documento": "", "data": "", "hora": "", "telefone": ""}
-    label = {"logradouro": "Rua Um", "numero": "5", "bairro": "Jardim Tropical", "cidade": "Capanema", "uf": "PA"}
+    linha = {
+        "endereco": "RUA DAS FLORES 5 JD TROPICAL CAPANEMA PA",
+        "documento": "",
+        "data": "",
+        "hora": "",
+        "telefone": "",
+    }
+    label = {
+        "logradouro": "Rua das Flores",
+        "numero": "5",
+        "bairro": "Jardim Tropical",
+        "cidade": "Capanema",
+        "uf": "PA",
+    }
     row = {
         "celulas": linha,
         "endereco_normalizado": label,

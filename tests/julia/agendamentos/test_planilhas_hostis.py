@@ -13,7 +13,7 @@ import pytest
 
 from app.contexts.agendamentos.model import RECUSAS
 from app.contexts.agendamentos.planilha.arquivo import _FAR, _UNCOUNTED, MOST_ROWS, MOST_UNPACKED
-from app.contexts.agendamentos.planilha.leitor import MEMORY
+from app.contexts.agendamentos.planilha.leitor import CPU_SECONDS, MEMORY, MOST_FILES
 from app.contexts.agendamentos.planilha.linhas import MotivoDaLinha, Problema, Recusa
 from app.contexts.agendamentos.planilha.processo import LeitorDeArquivos
 from batuta.kernel.clock import SystemClock
@@ -162,7 +162,7 @@ def test_child_has_at_most_the_promised_memory() -> None:
     assert MEMORY <= 200 * 1024 * 1024
 
 
-async def test_child_that_reads_a_file_gets_no_secret_and_no_name_in_its_arguments(
+async def test_child_that_reads_a_file_gets_limits_and_no_secret_and_no_name_in_its_arguments(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("API_TOKEN", "canary-token")
@@ -170,9 +170,20 @@ async def test_child_that_reads_a_file_gets_no_secret_and_no_name_in_its_argumen
     async with LeitorDeArquivos(SystemClock()).aberta(xlsx([HEADER, patient(1)]), "Joana Inventada.xlsx") as folha:
         process = Path(f"/proc/{folha._child.pid}")
         given = process.joinpath("environ").read_bytes() + process.joinpath("cmdline").read_bytes()
+        limits = process.joinpath("limits").read_text()
         assert [len(each.linhas) async for each in folha.pedacos()] == [1]
     assert b"canary" not in given
     assert b"Joana" not in given
+    hard = {line[:25].strip(): line[47:67].strip() for line in limits.splitlines()[1:]}
+    assert {
+        name: hard[f"Max {name}"] for name in ("address space", "cpu time", "open files", "core file size", "file size")
+    } == {
+        "address space": str(MEMORY),
+        "cpu time": str(CPU_SECONDS),
+        "open files": str(MOST_FILES),
+        "core file size": "0",
+        "file size": "0",
+    }
 
 
 def test_look_at_cells_takes_linear_time() -> None:

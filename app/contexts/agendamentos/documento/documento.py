@@ -260,7 +260,7 @@ def _walk(now: _Estado, tokens: list[Token], place: int) -> None:
                 now.alheio, now.alheio_ate_rotulo = True, bool(now.esperados)
         case Tipo.PROPRIO:
             now.alheio = False
-        case Tipo.PAUSA:
+        case Tipo.PAUSA if not _is_between_label_and_number(tokens, place):
             now.alheio, now.esperados = False, []
         case Tipo.ORGAO:
             _issuer(now, orgao=token.texto)
@@ -272,6 +272,15 @@ def _walk(now: _Estado, tokens: list[Token], place: int) -> None:
             if before is not None and before.tipo is Tipo.UF and before.end == token.start and not now.esperados:
                 now.esperados.append(Tipo.RG)  # MG-12.345.678
             _number(now, token.texto, is_theirs=_is_theirs(now, tokens, place), following=following)
+
+
+def _is_between_label_and_number(tokens: list[Token], place: int) -> bool:
+    """Return whether a pause only separates a label from its number, as in an exported cell: "RG;0987654321;SSP;BA"."""
+    if place == 0 or place + 1 == len(tokens) or tokens[place + 1].tipo is not Tipo.NUMERO:
+        return False
+    pause, before = tokens[place], tokens[place - 1]
+    is_label = before.tipo in DOS_NOSSOS or before.tipo in (Tipo.OUTRO, Tipo.ALHEIO)
+    return is_label and pause.texto in ";|" and pause.start - before.end <= 1
 
 
 def _is_theirs(now: _Estado, tokens: list[Token], place: int) -> bool:

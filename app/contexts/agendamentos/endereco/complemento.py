@@ -20,7 +20,7 @@ _VALUE = re.compile(
     r"|([a-z]-?[0-9]{0,4}(?![\w'.])|i{2,3}(?!\w)))",
     re.IGNORECASE,
 )
-_AT_THE_BACK = re.compile(r"(?:casa\s+)?(?:d?n?os\s+)fundos(?!\w)", re.IGNORECASE)
+_AT_THE_BACK = re.compile(r"(casa\s+)?(?:[dn]?os\s+)fundos(?!\w)", re.IGNORECASE)
 _FLOOR = re.compile(r"([0-9]{1,2})\s?[ºª°oa]?\.?\s?(?:andar|and|pavimento|pav)\b\.?", re.IGNORECASE)
 
 
@@ -49,7 +49,7 @@ def complementos(texto: str) -> Itens:
 def _phrase(texto: str, start: int) -> tuple[str, int] | None:
     found = _AT_THE_BACK.match(texto, start)
     if found is not None:
-        return "Fundos", found.end()
+        return "Casa dos Fundos" if found[1] else "Fundos", found.end()
     found = _FLOOR.match(texto, start)
     return None if found is None else (f"{found[1]}º Andar", found.end())
 
@@ -86,7 +86,7 @@ def _is_value(name: str, value: "re.Match[str]") -> bool:
 
 
 def _spell(full: str, value: "re.Match[str]") -> str:
-    said = re.sub(r"[\s.]", "", value[1] or value[2]).upper()
+    said = re.sub(r"[\s.]|(?<=[0-9])-(?=[a-zA-Z])", "", value[1] or value[2]).upper()
     return f"{full} {said}"
 
 

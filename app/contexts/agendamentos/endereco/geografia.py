@@ -36,7 +36,8 @@ TAMBEM_BAIRROS: Final = frozenset(
         "Santana", "Santos", "Americana", "Franca", "Lages", "Castanhal", "Valença",
     )
 )  # fmt: skip
-_SHORT: Final = {
+# Short forms of words in the name of a municipality.
+ABREVIADAS: Final = {
     "s": ("sao", "santo", "santa"),
     "sto": ("santo",),
     "sta": ("santa",),
@@ -50,7 +51,6 @@ _SHORT: Final = {
 }
 _STATE_OF: Final = {plano(name): uf for uf, name in ESTADOS.items()}
 _WORDS = re.compile(r"[^\W_]+\.?")
-LONGEST_NAME: Final = 6  # words of the longest name of a municipality, with room for an abbreviation
 
 
 class Cidade(NamedTuple):
@@ -98,6 +98,8 @@ def _spelled_out(texto: str) -> str:
         "sao catarina": "santa catarina",
         "sta catarina": "santa catarina",
         "s paulo": "sao paulo",
+        "minas": "minas gerais",
+        "rio grande": "rio grande do sul",
     }.get(words, words)
 
 
@@ -113,22 +115,18 @@ def cidade_de(texto: str, uf: str | None) -> Cidade | None:
     return _cidade(texto.strip(" .-"), uf)
 
 
-def cidade_no_fim(texto: str, uf: str | None) -> tuple[str, Cidade] | None:
-    """Split a city off the end of a text without separator: "CENTRO SAO PAULO". With a state, the city is one of that
-    state. Without one, it is a larger city.
-    """
-    words = texto.split(" ")
-    for place in range(max(0, len(words) - LONGEST_NAME), len(words)):
-        plain = _plain_words(" ".join(words[place:]))
-        if not plain:
-            continue
-        found = _atlas().by_name.get(" ".join(word.rstrip(".") for word in plain), ())
-        if not found and place and (plain[0] in _SHORT or plain[0][-1] == "."):
-            found = _shortened(tuple(plain))
-        cidade = next((each for each in found if (each.uf == uf if uf else is_larger(each))), None)
-        if cidade is not None:
-            return " ".join(words[:place]), cidade
-    return None
+@lru_cache(maxsize=16384)
+def cidades_de(words: tuple[str, ...]) -> tuple[Cidade, ...]:
+    """Return the municipalities that these plain words name, also in a short form such as "s. caetano do sul"."""
+    found = _atlas().by_name.get(" ".join(word.rstrip(".") for word in words), ())
+    if not found and len(words) > 1 and any(word in ABREVIADAS or word[-1] == "." for word in words):
+        found = _shortened(words)
+    return found
+
+
+def nomes_das_cidades() -> list[tuple[str, ...]]:
+    """Return the plain words of all names and nicknames of municipalities."""
+    return [tuple(name.split(" ")) for name in _atlas().by_name]
 
 
 def is_larger(cidade: Cidade) -> bool:
@@ -165,7 +163,7 @@ def _abbreviates(words: Sequence[str], name: tuple[str, ...]) -> bool:
         bare = word.rstrip(".")
         if bare == full:
             whole = whole or len(full) > 3
-        elif full in _SHORT.get(bare, ()):
+        elif full in ABREVIADAS.get(bare, ()):
             continue
         elif not (full.startswith(bare) and (word.endswith(".") or len(bare) <= 3)):
             return False

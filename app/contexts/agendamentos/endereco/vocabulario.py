@@ -1,6 +1,11 @@
 """Words of addresses with their full forms."""
 
+from collections.abc import Iterable, Mapping
 from typing import Final
+
+from app.contexts.agendamentos.texto import plano
+
+S_N: Final = "\ue000"  # placeholder for every spelling of "no number"
 
 # First words of a street's name. Abbreviations match with and without a full stop.
 TIPOS: Final = {
@@ -67,7 +72,6 @@ PROPRIEDADES: Final = frozenset(["sitio", "sit", "fazenda", "faz", "chacara", "c
 CONJUNTOS: Final = frozenset(
     ["residencial", "res", "resid", "conjunto", "conj", "cj", "condominio", "cond", "vila", "vl"]
 )
-CONSTRUCOES: Final = frozenset(["casa", "galpao", "sobrado", "predio", "barraca", "barracao", "posto"])
 # Words that also match with one wrong letter.
 TIPOS_LONGOS: Final = ("avenida", "alameda", "travessa", "praca", "estrada", "rodovia", "largo", "ladeira", "servidao")
 # Complements with a value: Apto 45.
@@ -153,9 +157,6 @@ BAIRROS: Final = {
         "Alto": "alt",
         "Sítio": "sit",
         "Povoado": "pov",
-        "Santa": "sta",
-        "Santo": "sto",
-        "São": "s",
     }.items()
     for short in shorts.split()
 }
@@ -184,11 +185,72 @@ INICIAM_BAIRRO: Final = frozenset(
         "recanto",
     ]
 )
-# Directions, which are not part of the address.
-REFERENCIAS: Final = (
-    "prox", "proximo", "proxima", "perto", "em frente", "ao lado", "atras", "esquina", "esq ", "esq.", "portao", "referencia",
-    "ref", "px ", "de frente", "em cima", "embaixo", "por tras", "fundo d", "fundos d", "ultima ", "deixar", "tocar",
-    "ponto de", "antes d", "depois d", "junto a", "defronte", "entre a", "entre o", "entre as", "casa de cor", "muro", "vizinho",
-    "fica ", "antiga ", "antigo ", "subindo", "descendo", "sentido", "altura d", "final da", "inicio da",
-    "casa da esquina", "lado d", "entrar ", "virar ", "interfone", "falar com", "campainha", "obs",
-)  # fmt: skip
+
+
+def _classes(kinds: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for kind, words in kinds.items():
+        for word in {plano(each) for each in (words.split() if isinstance(words, str) else words)}:
+            found[word] = f"{found[word]}+{kind}" if word in found else kind
+    return found
+
+
+# Kinds of words that tell the fields of an address apart. A word may have several: "casa" is a complement with and without
+# a value.
+CLASSES: Final = _classes(
+    {
+        "tipo": TIPOS,
+        "rural": TIPOS_RURAIS,
+        "item": COM_VALOR,
+        "so": SEM_VALOR,
+        "predio": COM_NOME,
+        "bairro": {*BAIRROS, *INICIAM_BAIRRO, *BAIRROS.values()} - {"bairro"},
+        "sitio": PROPRIEDADES,
+        "rotulo": """
+            end endereco logradouro nome tipo bairro bair b numero num compl complemento cidade municipio mun cid uf estado
+            cep ref referencia obs ponto local residencia distrito localidade cod codigo mora reside residente
+        """,
+        "marca": "n no nº n° nr num numero nro",
+        "km": "km quilometro",
+        "de": "de da do das dos e del di d",
+        "em": "em na no nas nos a ao aos as com c",
+        "titulo": """
+            dr dra doutor doutora cel coronel mal marechal gen gal general prof profa professor professora pres presidente
+            sen senador dep deputado gov governador pref prefeito ver vereador pe padre frei dom dona d cap capitao ten
+            tenente sgt maj major alm almirante brig eng engenheiro des desembargador min ministro barao visconde visc
+            conde conego cons conselheiro mons monsenhor irma irmao madre pastor bispo duque marques cmte comandante cabo
+            soldado expedicionario jornalista maestro
+        """,
+        "santo": "sao santo santa sto sta s nossa senhora sra nsa ns",
+        "mes": "janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro",
+        "perto": """
+            prox proximo proxima px perto frente lado atras tras esquina esq portao muro vizinho vizinha defronte antes
+            depois final inicio fim altura entre subindo descendo sentido entrada cor fica ref referencia ponto mercado
+            mercadinho escola igreja posto padaria praca bar farmacia ubs creche colegio campo quadra ponte trevo rotatoria
+            banco supermercado proximidades junto entrar virar tocar interfone campainha falar deixar segunda primeira
+            ultima terceira amarela azul verde branca vermelha cinza embaixo cima cercado
+        """,
+        "longe": "zona rural interior centro",
+        "numero": "um dois tres quatro cinco seis sete oito nove dez onze doze treze quinze vinte primeiro",
+        "brasilia": """
+            sqs sqn sqsw sqnw qr qi ql qe qs cln cls clsw clrn crs csb cnb csa cna shis shin shcgn shces shigs scs scn sgas
+            sgan smpw sia eqnm eqnn eqs eqn qc ae aos qms qrsw scrn scrs sbs sbn shtn shs shn sclrn hcgn sds qrc ceqn
+        """,
+        "br": "br rodovia rod",
+    }
+)
+# Labels of the fields, such as "Bairro:". ``t`` is the type of the street, ``x`` is not a field of an address.
+ROTULOS: Final = {
+    short: field
+    for field, shorts in {
+        "l": "end endereco logradouro nome rua avenida local residencia r av logr",
+        "t": "tipo tp",
+        "n": "n no nº n° nr num numero nro",
+        "c": "compl complemento comp cpl",
+        "b": "bairro bair b",
+        "m": "cidade municipio mun cid",
+        "u": "uf estado est",
+        "x": "cep ref referencia obs ponto observacao fone tel",
+    }.items()
+    for short in shorts.split()
+}

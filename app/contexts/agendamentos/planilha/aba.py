@@ -6,9 +6,12 @@ collection car are imported.
 """
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from enum import IntEnum
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from app.contexts.agendamentos.documento.mascara import COVERED, esta_coberto
@@ -18,7 +21,6 @@ from app.contexts.agendamentos.planilha.celulas import (
     data_da,
     data_hora_da,
     dito,
-    documento_da,
     hora_da,
     telefone_da,
     texto_da,
@@ -27,10 +29,13 @@ from app.contexts.agendamentos.planilha.colunas import (
     LONGEST_TITLE,
     SAMPLE,
     campo_escolhido,
+    campo_provavel,
+    chave_do_titulo,
     forma_de,
     nome_dito,
     palpites,
     parece_titulos,
+    segue_endereco,
 )
 from app.contexts.agendamentos.planilha.linhas import (
     MOST_AT_ONCE,
@@ -45,6 +50,14 @@ from app.contexts.agendamentos.planilha.linhas import (
     chave_seguinte,
     mais_longo,
 )
+from app.contexts.agendamentos.planilha.partes import (
+    com_partes,
+    documento_junto,
+    endereco_junto,
+    nome_junto,
+    telefone_junto,
+)
+from app.contexts.agendamentos.planilha.secoes import dia_dito, eh_secao
 from app.contexts.agendamentos.planilha.titulos import CABECALHOS, campo_de
 from app.contexts.agendamentos.texto import limpo, plano
 
@@ -54,6 +67,7 @@ if TYPE_CHECKING:
 NENHUMA: Final[Mapping[str, str]] = {}
 HEADER_WITHIN: Final = 30  # rows searched for the header
 MIDNIGHT: Final = "00:00"  # the time that programs write for a day without a time
+LOOK_AHEAD: Final = 10  # rows below a row of titles that show the content of its columns
 TOP: Final = 1000  # rows of which at least one must have text
 HEAVIEST: Final = 1024 * 1024  # characters in one batch
 
@@ -72,10 +86,13 @@ class Cabecalho(NamedTuple):
     repetidas: Sequence[str]
     forma: str = ""
     incertas: Mapping[str, str] = {}  # proposed columns that neither title nor content make sure: title, then field
+    dia: date | None = None  # the day of a sheet without a column for it, from its name or a row above the header
 
     @property
     def is_coleta(self) -> bool:
-        return "data_hora" in self.colunas or ("data" not in self.colunas and len(OF_COLETA & self.colunas.keys()) >= 2)
+        if "data_hora" in self.colunas and not {"endereco_completo", "documento_completo"} <= self.colunas.keys():
+            return True
+        return "data" not in self.colunas and len(OF_COLETA & self.colunas.keys()) >= 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +140,7 @@ class _Lendo:
     since_1904: bool
     aba: Aba
     acima: int = 0  # number of rows of the previous sheets
+    dia: date | None = None  # the day that the last dividing row names
     erros: Reparos = field(default_factory=Reparos)
     avisos: Reparos = field(default_factory=Reparos)
     repetidos: Reparos = field(default_factory=Reparos)
@@ -152,10 +170,13 @@ class _Lendo:
         )
 
 
-def cabecalho_de(linhas: Sequence[Sequence[Celula]], escolhidas: Mapping[str, str] = NENHUMA) -> Cabecalho | None:
+def cabecalho_de(
+    linhas: Sequence[Sequence[Celula]], escolhidas: Mapping[str, str] = NENHUMA, aba: str = ""
+) -> Cabecalho | None:
     """Return the row near the top that names the most fields, or None if no row names two.
 
-    ``escolhidas`` has the fields that a person chose for titles. Missing required fields are guessed (``colunas``).
+    ``escolhidas`` has the fields that a person chose for titles. Missing required fields are guessed (``colunas``). Without a
+    column for the day, the name of the sheet or a row with a single cell names it.
     """
     best: Cabecalho | None = None
     for number, linha in enumerate(linhas[:HEADER_WITHIN], start=1):
@@ -164,7 +185,21 @@ def cabecalho_de(linhas: Sequence[Sequence[Celula]], escolhidas: Mapping[str, st
             found = _guessed(found, linha, linhas[number:])
         if len(found.colunas) > (1 if best is None else len(best.colunas)):
             best = found
-    return best
+    return best if best is None or _missing(best) != ["data"] else _with_day(best, linhas, aba)
+
+
+def _with_day(header: Cabecalho, linhas: Sequence[Sequence[Celula]], aba: str) -> Cabecalho:
+    rows = [
+        *linhas[: header.linha - 1],
+        *(row for row in linhas[header.linha :] if eh_secao(header.colunas, row)),
+        [aba],
+    ]
+    for row in rows:
+        dia = dia_dito(row)
+        if dia is not None:
+            title = next(limpo(str(valor)) for valor in row if dito(valor) is not None)
+            return header._replace(dia=dia, nomes={**header.nomes, "data": title})
+    return header
 
 
 def _guessed(header: Cabecalho, linha: Sequence[Celula], below: Sequence[Sequence[Celula]]) -> Cabecalho:
@@ -175,18 +210,19 @@ def _guessed(header: Cabecalho, linha: Sequence[Celula], below: Sequence[Sequenc
     found = palpites(linha, rows, missing, set(header.colunas.values()))
     if len(found) + len(header.colunas) < 3:
         return header
+    nomes = {**header.nomes, **{each.campo: each.titulo for each in found}}
     return header._replace(
-        colunas={**header.colunas, **{each.campo: each.coluna for each in found}},
-        nomes={**header.nomes, **{each.campo: each.titulo for each in found}},
+        colunas=com_partes({**header.colunas, **{each.campo: each.coluna for each in found}}, nomes),
+        nomes=nomes,
         incertas={each.titulo: each.campo for each in found if not each.is_sure},
     )
 
 
 def aspecto_de(
-    top: Sequence[Sequence[Celula]], *, has_more: bool = False, escolhidas: Mapping[str, str] = NENHUMA
+    top: Sequence[Sequence[Celula]], *, has_more: bool = False, escolhidas: Mapping[str, str] = NENHUMA, aba: str = ""
 ) -> Aspecto:
     """Return the kind of a sheet. ``top`` has its first rows; ``has_more`` means that more rows follow."""
-    header = cabecalho_de(top, escolhidas)
+    header = cabecalho_de(top, escolhidas, aba)
     if header is None:
         return Aspecto.OUTRA if has_more or any(_says_something(linha) for linha in top) else Aspecto.VAZIA
     has_rows = has_more or any(_says_something(linha) for linha in top[header.linha :])
@@ -195,14 +231,16 @@ def aspecto_de(
     return Aspecto.DE_PACIENTES if has_rows and "nome_paciente" in header.colunas else Aspecto.COM_CABECALHO
 
 
-def cabecalho_conferido(top: Sequence[Sequence[Celula]], escolhidas: Mapping[str, str] = NENHUMA) -> Cabecalho:
+def cabecalho_conferido(
+    top: Sequence[Sequence[Celula]], escolhidas: Mapping[str, str] = NENHUMA, aba: str = ""
+) -> Cabecalho:
     """Return the header, or raise the reason to refuse the sheet. The rows below the header are not read yet.
 
     ``top`` has the first rows of the sheet.
     """
     if not any(_says_something(linha) for linha in top):
         raise Recusa(MotivoDaLinha.VAZIA)
-    header = cabecalho_de(top, escolhidas)
+    header = cabecalho_de(top, escolhidas, aba)
     if header is None:
         raise Recusa(MotivoDaLinha.SEM_CABECALHO, colunas=_titles(SIMPLES))
     if missing := _missing(header):
@@ -215,7 +253,8 @@ def cabecalho_conferido(top: Sequence[Sequence[Celula]], escolhidas: Mapping[str
 
 def _missing(header: Cabecalho) -> list[str]:
     required = COLETA if header.is_coleta else SIMPLES
-    return [each for each in required if each not in header.colunas]
+    has_day = header.dia is not None or "data_hora" in header.colunas
+    return [each for each in required if each not in header.colunas and not (each == "data" and has_day)]
 
 
 def pedacos_de(
@@ -236,6 +275,7 @@ def pedacos_de(
 
 def _da_aba(lendo: _Lendo, apos: int, *, is_last: bool) -> Iterator[Pedaco]:
     header = lendo.aba.header
+    lendo.dia = None
     for nome in header.repetidas:
         lendo.avisos.append(lendo.reparo(header.linha, nome, Problema.COLUNA_REPETIDA))
     for linha in lendo.aba.formulas:
@@ -243,14 +283,14 @@ def _da_aba(lendo: _Lendo, apos: int, *, is_last: bool) -> Iterator[Pedaco]:
             lendo.avisos.append(lendo.reparo(linha, None, Problema.FORMULA))
     some: list[dict[str, Json]] = []
     number = weight = 0
-    for number, cells in enumerate(lendo.aba.linhas(), start=1):
+    for number, cells, following in _with_following(lendo.aba.linhas()):
         if (
             number > header.linha
             and parece_titulos(cells)
-            and (below := _next_header(lendo, number, cells)) is not None
+            and (below := _next_header(lendo, number, cells, following())) is not None
         ):
-            header = below
-            lendo.aba = replace(lendo.aba, header=below)
+            header = below._replace(dia=header.dia)
+            lendo.aba = replace(lendo.aba, header=header)
             continue
         row = _read_row(lendo, header, number, cells) if number > header.linha else None
         if row is None or number <= apos:
@@ -264,16 +304,52 @@ def _da_aba(lendo: _Lendo, apos: int, *, is_last: bool) -> Iterator[Pedaco]:
         yield lendo.pedaco(some, number, is_last=is_last)
 
 
-def _next_header(lendo: _Lendo, number: int, linha: Sequence[Celula]) -> Cabecalho | None:
-    """Return the header of another table below the first, or None for a row of this table or a repeated header."""
+def _with_following(
+    linhas: Iterable[Sequence[Celula]],
+) -> Iterator[tuple[int, Sequence[Celula], Callable[[], Sequence[Sequence[Celula]]]]]:
+    """Yield each row with its number and a function that returns the next rows."""
+    rows = iter(linhas)
+    ahead: deque[Sequence[Celula]] = deque()
+
+    def following() -> Sequence[Sequence[Celula]]:
+        ahead.extend(islice(rows, max(0, LOOK_AHEAD - len(ahead))))
+        return [*ahead]
+
+    number = 0
+    while True:
+        linha = ahead.popleft() if ahead else next(rows, None)
+        if linha is None:
+            return
+        number += 1
+        yield number, linha, following
+
+
+def _next_header(
+    lendo: _Lendo, number: int, linha: Sequence[Celula], following: Sequence[Sequence[Celula]]
+) -> Cabecalho | None:
+    """Return the header of another table below the first, or None for a row of this table or a repeated header.
+
+    Unknown titles count if at least two of them name a field by their words. A warning names the columns that only their
+    content suggests.
+    """
     if _is_header_again(lendo.aba.header, linha):
         return None
-    found = _guessed(_header(number, linha, lendo.aba.escolhidas), linha, ())
-    return found if not _missing(found) else None
+    known = _header(number, linha, lendo.aba.escolhidas)
+    titles = sum(isinstance(valor, str) and campo_provavel(valor) is not None for valor in linha)
+    found = _guessed(known, linha, following if titles > 1 else ())
+    if _missing(found._replace(dia=lendo.aba.header.dia)):
+        return None
+    for titulo in found.incertas:
+        lendo.avisos.append(lendo.reparo(number, titulo, Problema.COLUNA_SUPOSTA))
+    return found
 
 
 def _read_row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula]) -> "dict[str, Json] | None":
     if not _says_something(linha) or _is_header_again(header, linha):
+        return None
+    if eh_secao(header.colunas, linha):
+        lendo.dia = dia_dito(linha) or lendo.dia
+        lendo.avisos.append(lendo.reparo(number, None, Problema.SECAO))
         return None
     lendo.total += 1
     wrong = lendo.erros.quantos
@@ -314,7 +390,7 @@ def _header(number: int, linha: Sequence[Celula], escolhidas: Mapping[str, str] 
     repeated: list[str] = []
     for place, valor in enumerate(linha):
         name = campo_escolhido(valor, escolhidas) if isinstance(valor, str) and len(valor) <= LONGEST_TITLE else None
-        if name is None:
+        if name is None or (name == "numero_endereco" and not segue_endereco(linha, place)):
             continue
         if name in colunas:
             # A second confirmation column has the time; the first has the date, or date and time.
@@ -324,6 +400,7 @@ def _header(number: int, linha: Sequence[Celula], escolhidas: Mapping[str, str] 
             repeated.append(limpo(str(valor)))
             continue
         colunas[name], nomes[name] = place, limpo(str(valor))
+    colunas = com_partes(colunas, nomes)
     return Cabecalho(
         number, colunas, nomes, repeated, forma_de(linha) if len(colunas) > 1 or parece_titulos(linha) else ""
     )
@@ -335,11 +412,15 @@ def _is_header_again(header: Cabecalho, linha: Sequence[Celula]) -> bool:
     if patient >= len(linha) or not _is_title(linha[patient], header.nomes["nome_paciente"]):
         return False
     said = {name: linha[place] for name, place in header.colunas.items() if place < len(linha) and dito(linha[place])}
-    return len(said) > 1 and all(_is_title(valor, header.nomes[name]) for name, valor in said.items())
+    return len(said) > 1 and all(
+        _is_title(valor, header.nomes[name]) for name, valor in said.items() if name in header.nomes
+    )
 
 
 def _is_title(valor: Celula, titulo: str) -> bool:
-    return isinstance(valor, str) and len(valor) < 80 and campo_de(valor) == campo_de(titulo)
+    if not isinstance(valor, str) or len(valor) >= 80:
+        return False
+    return chave_do_titulo(valor) == chave_do_titulo(titulo) or campo_de(valor) == campo_de(titulo) is not None
 
 
 def _says_something(linha: Sequence[Celula]) -> bool:
@@ -405,8 +486,10 @@ def _when(
             remark(lendo.avisos, "data_hora", Problema.HORA_ILEGIVEL)
         return None if dia is None else dia.isoformat(), hora
     dia, beside = data_hora_da(cells.get("data"), since_1904=lendo.since_1904)
+    if "data" not in cells:
+        dia = lendo.dia or header.dia
     hora = hora_da(cells.get("hora")) or (beside if beside != MIDNIGHT else None)
-    if dia is None:
+    if dia is None and "data" in cells:
         remark(lendo.avisos, "data", Problema.DATA_ILEGIVEL)
     if hora is None and "hora" in cells:
         remark(lendo.avisos, "hora", Problema.HORA_ILEGIVEL)
@@ -431,13 +514,14 @@ def _texts(lendo: _Lendo, cells: Mapping[str, Celula], remark: Remark) -> "dict[
     for name in plain:
         if name in cells:
             row[name] = dito(cells[name])
-    row["documento_completo"] = documento_da(cells.get("documento_completo"))
-    row["endereco_completo"] = row.get("endereco_completo") or row.get("endereco_coleta")
+    row["nome_paciente"] = nome_junto(cells)
+    row["documento_completo"] = documento_junto(cells, lendo.aba.header.colunas)
+    row["endereco_completo"] = endereco_junto(cells) or row.get("endereco_coleta")
     return row
 
 
 def _check_cells(lendo: _Lendo, cells: Mapping[str, Celula], remark: Remark, *, is_coleta: bool) -> "dict[str, Json]":
-    row: dict[str, Json] = {"telefone": telefone_da(cells.get("telefone")), "cep": cep_da(cells.get("cep"))}
+    row: dict[str, Json] = {"telefone": telefone_da(telefone_junto(cells)), "cep": cep_da(cells.get("cep"))}
     if row["telefone"] is None and dito(cells.get("telefone")) is not None:
         remark(lendo.avisos, "telefone", Problema.TELEFONE_ILEGIVEL)
     if row["cep"] is None and dito(cells.get("cep")) is not None:

@@ -66,6 +66,15 @@ _PHONE = re.compile(
 _DIGIT_RUN = re.compile(r"(?<![0-9])[0-9](?:[\s()./+-]{0,3}[0-9]){9,12}(?![0-9])")  # 11 981 000 345
 
 
+# An area code in its own cell or behind its own label: "11;91200-0345", "DDD: 11 Nº: 91200-0345".
+_AREA_APART = re.compile(
+    r"(?<![0-9])\(?([1-9][1-9])\)?(?:\s*[;,/|]\s*|(?<=[1-9])[\s;,/|]+)(?:(?:n[º°o.]*|num(?:ero)?|fone|tel(?:efone)?|cel(?:ular)?)\s*[:=.]*\s*)?"
+    r"(9?[0-9]{4}[\s.-]?[0-9]{4}(?![0-9]))",
+    re.IGNORECASE,
+)
+_HHMM = re.compile(r"([01][0-9]|2[0-3])([0-5][0-9])\s?(?:h|hs|hrs|horas)?\.?")  # 0730
+
+
 def texto_da(valor: Celula) -> str:
     """Return a cell as text. A whole number loses its ``.0``."""
     if isinstance(valor, str):
@@ -170,11 +179,12 @@ def data_hora_da(valor: Celula, *, since_1904: bool = False) -> tuple[date | Non
 
 def telefone_da(valor: Celula) -> str | None:
     """Return the first phone number with an area code, as 5511900000001."""
-    for found in _PHONE.finditer(texto_da(valor)):
+    texto = _AREA_APART.sub(r"\1 \2", texto_da(valor))
+    for found in _PHONE.finditer(texto):
         local = re.sub(r"[^0-9]", "", found[2] + found[3])
         if found[1] in DDDS and len(local) in (8, 9) and local[0] not in "01" and (len(local) == 8 or local[0] == "9"):
             return f"55{found[1]}{local}"
-    for run in _DIGIT_RUN.finditer(texto_da(valor)):
+    for run in _DIGIT_RUN.finditer(texto):
         digits = re.sub(r"[^0-9]", "", run[0])
         digits = digits[2:] if len(digits) in (12, 13) and digits.startswith("55") else digits
         digits = digits[1:] if len(digits) in (11, 12) and digits.startswith("0") else digits
@@ -222,6 +232,8 @@ def _check_range(day: date) -> date | None:
 
 
 def _parse_time(texto: str) -> str | None:
+    if (written := _HHMM.fullmatch(texto)) is not None:
+        return f"{written[1]}:{written[2]}"
     found = _CLOCK.search(texto) or _DOTTED.search(texto) or _BARE.search(texto)
     if found is None:
         return None

@@ -13,9 +13,10 @@ SAMPLE: Final = 30  # rows below a title that show its content
 AGREES: Final = 0.3  # share of cells that must fit a guessed field
 FITS: Final = 0.6  # share of cells that propose a field
 LONGEST_TITLE: Final = 100
+NEAR: Final = 3  # columns between an address and its number
 # Words of a title, most telling field first. A word ends with * if other letters may follow.
 _WORDS: Final = (
-    ("documento_completo", "cpf rg doc docs documento* ident identidade identificac*"),
+    ("documento_completo", "cpf rg cns doc docs documento* ident identidade identificac*"),
     ("telefone", "fone telefone* tel tels cel celular* zap whats* contato"),
     ("endereco_completo", "endereco* end residenc* resid reside mora logradouro rua moradia"),
     ("hora", "hora horas horario* hr hrs hs inicio"),
@@ -78,6 +79,13 @@ def palpites(
     wanted = [field for field, _ in _WORDS if field in set(faltam)]
     for place, titulo in enumerate(titulos):
         field = campo_provavel(titulo) if isinstance(titulo, str) and len(titulo) <= LONGEST_TITLE else None
+        if field == "documento_completo" and (field not in wanted or any(each.campo == field for each in found)):
+            # A second document has a column of its own.
+            which = _ONE_DOCUMENT.search(plano(limpo(str(titulo))))
+            if which is not None and place not in taken:
+                found.append(Palpite(which[0], place, limpo(str(titulo)), True))
+                taken.add(place)
+            continue
         if field in wanted and place not in taken and all(each.campo != field for each in found):
             cells = _cells(abaixo, place)
             share = _share(field, cells)
@@ -86,13 +94,21 @@ def palpites(
     for field in wanted:
         if all(each.campo != field for each in found):
             shares = {
-                place: _share(field, _cells(abaixo, place)) for place in range(len(titulos)) if place not in taken
+                place: _share(field, _cells(abaixo, place))
+                for place in range(len(titulos))
+                if place not in taken and not _OTHER.search(plano(limpo(texto_da(titulos[place]))))
             }
             best = max(shares, key=lambda place: shares[place], default=None)
             if best is not None and shares[best] >= FITS and dito(titulos[best]):
                 found.append(Palpite(field, best, limpo(texto_da(titulos[best])), False))
                 taken.add(best)
     return found
+
+
+def segue_endereco(titulos: Sequence[Celula], place: int) -> bool:
+    """Return whether an address stands shortly before a column. Elsewhere a title such as "Nº" counts the rows."""
+    before = [each for each in titulos[max(0, place - NEAR) : place] if isinstance(each, str)]
+    return any("endereco_completo" in (campo_de(each), campo_provavel(each)) for each in before)
 
 
 def parece_titulos(linha: Sequence[Celula]) -> bool:
@@ -102,6 +118,7 @@ def parece_titulos(linha: Sequence[Celula]) -> bool:
 
 
 _DIGIT = re.compile(r"[0-9]")
+_ONE_DOCUMENT = re.compile(r"(?<![a-z])(?:rg|cpf|cns)(?![a-z])")
 
 
 def _cells(rows: Sequence[Sequence[Celula]], place: int) -> list[Celula]:

@@ -125,12 +125,12 @@ def _read_workbook(content: bytes, examined: Examinado, escolhidas: Mapping[str,
             if sum(look not in NOTHING for look in looks.values()) == MOST_SHEETS:
                 break
             top, heights[name] = _top(livro.aba(name)), livro.altura(name)
-            looks[name] = aspecto_de(top, has_more=heights[name] > TOP, escolhidas=escolhidas)
+            looks[name] = aspecto_de(top, has_more=heights[name] > TOP, escolhidas=escolhidas, aba=name)
             if looks[name] is Aspecto.DE_AGENDAMENTOS:
-                headers[name] = cabecalho_conferido(top, escolhidas)
+                headers[name] = cabecalho_conferido(top, escolhidas, name)
         if not headers:
             best = min(looks, key=lambda name: looks[name], default=None)
-            headers = {} if best is None else {best: cabecalho_conferido(_top(livro.aba(best)), escolhidas)}
+            headers = {} if best is None else {best: cabecalho_conferido(_top(livro.aba(best)), escolhidas, best)}
     except (CalamineError, ValueError, OverflowError):
         raise Recusa(MotivoDaLinha.ILEGIVEL) from None
     if not headers:

@@ -63,6 +63,8 @@ class Problema(StrEnum):
     REPETIDO = "repetido"
     SEM_HORA = "sem_hora"
     SALA = "sala"
+    SECAO = "secao"
+    COLUNA_SUPOSTA = "coluna_suposta"
     FORMULA = "formula"
     ILEGIVEL = "ilegivel"
     NAO_GRAVADA = "nao_gravada"

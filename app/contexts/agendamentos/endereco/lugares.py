@@ -1,0 +1,121 @@
+"""Find names of municipalities and states among the words of an address."""
+
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from typing import Final, NamedTuple
+
+from app.contexts.agendamentos.endereco.geografia import (
+    ABREVIADAS,
+    ESTADOS,
+    TAMBEM_BAIRROS,
+    Cidade,
+    cidades_de,
+    is_larger,
+    nomes_das_cidades,
+)
+from app.contexts.agendamentos.texto import plano
+
+_STATES: Final = {
+    **{tuple(plano(name).split()): uf for uf, name in ESTADOS.items()},
+    ("minas",): "MG",
+    ("s", "catarina"): "SC",
+    ("sta", "catarina"): "SC",
+}
+CIDADES_E_ESTADOS: Final = (("sao", "paulo"), ("rio", "de", "janeiro"))
+_LONGEST: Final = 6  # words of the longest name
+_INSIDE: Final = frozenset(["s", "h", "g", "."])  # separators inside a name
+# Kinds of names, the least telling first: a municipality of a state that is not written, a smaller one without a written state, one
+# that shares its name with neighbourhoods, a state, a larger municipality, a municipality of the written state.
+_KINDS: Final = "xoTELA"
+
+
+class _Nome(NamedTuple):
+    inicio: int
+    fim: int
+    tipo: str
+
+
+def lugares(planas: Sequence[str], pontos: Sequence[bool], antes: Sequence[str]) -> list[str]:
+    """Return, for each word, its place in the name of a municipality or state, or an empty text.
+
+    The signs are the kind of the name, the place of the word in it (``B``, ``I``, ``E``, or ``S`` for a single word), what follows
+    the name, and ``|`` if a separator stands before it. ``pontos`` says which words end with a full stop.
+    """
+    count = len(planas)
+    written = {each.upper() for each in planas if len(each) == 2 and each.upper() in ESTADOS}
+    short = frozenset(written)
+    found: list[_Nome] = []
+    first = _first_words()
+    for i, word in enumerate(planas):
+        longest = first.get(word, 0) if not pontos[i] and word not in ABREVIADAS else _LONGEST
+        for size in range(1, min(longest, count - i) + 1):
+            if size > 1 and antes[i + size - 1] not in _INSIDE:
+                break
+            words = tuple(planas[i : i + size])
+            if words in _STATES:
+                written.add(_STATES[words])
+                found.append(_Nome(i, i + size, "D" if words in CIDADES_E_ESTADOS else "E"))
+            elif _cities(words, tuple(pontos[i : i + size])):
+                found.append(_Nome(i, i + size, "?"))
+    best: list[_Nome | None] = [None] * count
+    for nome in sorted(found, key=lambda each: each.fim - each.inicio):
+        words, dots = tuple(planas[nome.inicio : nome.fim]), tuple(pontos[nome.inicio : nome.fim])
+        kind = nome.tipo
+        if kind == "D":
+            kind = _state_or_city(nome, found, planas, short)
+        elif kind == "?":
+            kind = _kind(words, _cities(words, dots), written)
+        for j in range(nome.inicio, nome.fim):
+            other = best[j]
+            if other is None or _KINDS.index(kind) >= _KINDS.index(other.tipo):
+                best[j] = nome._replace(tipo=kind)
+    return ["" if nome is None else _said(nome, i, planas, antes) for i, nome in enumerate(best)]
+
+
+def _kind(words: Sequence[str], cities: Sequence[Cidade], written: set[str]) -> str:
+    if any(each.uf in written for each in cities):
+        return "A"
+    if any(map(is_larger, cities)):
+        return "T" if " ".join(words) in TAMBEM_BAIRROS else "L"
+    return "x" if written else "o"
+
+
+def _state_or_city(nome: _Nome, found: Sequence[_Nome], planas: Sequence[str], written: frozenset[str]) -> str:
+    """Return whether "São Paulo" or "Rio de Janeiro" is the city or, behind a city of the state, the state."""
+    uf = _STATES[tuple(planas[nome.inicio : nome.fim])]
+    if uf in written:
+        return "A"
+    for other in found:
+        if other.inicio > 1 and other.fim <= nome.inicio and other.tipo != "E":
+            cities = _cities(tuple(planas[other.inicio : other.fim]), (False,) * (other.fim - other.inicio))
+            if any(each.uf == uf and (other.fim == nome.inicio or is_larger(each)) for each in cities):
+                return "E"
+    return "L"
+
+
+def _said(nome: _Nome, i: int, planas: Sequence[str], antes: Sequence[str]) -> str:
+    place = "S" if nome.fim - nome.inicio == 1 else "B" if i == nome.inicio else "E" if i == nome.fim - 1 else "I"
+    if nome.fim == len(planas):
+        follows = "$"
+    elif len(planas[nome.fim]) == 2 and planas[nome.fim].upper() in ESTADOS:
+        follows = "u"
+    else:
+        follows = "w" if antes[nome.fim] in _INSIDE or antes[nome.fim] in "/d?" else ","
+    starts = nome.inicio == 0 or antes[nome.inicio] not in _INSIDE
+    return f"{nome.tipo}{place}{follows}{'|' if starts else ''}"
+
+
+@cache
+def _first_words() -> dict[str, int]:
+    """Return, for each word that begins a name, the number of words of the longest such name."""
+    found: dict[str, int] = {}
+    for words in (*_STATES, *nomes_das_cidades()):
+        found[words[0]] = max(found.get(words[0], 0), len(words))
+    return found
+
+
+@lru_cache(maxsize=16384)
+def _cities(words: tuple[str, ...], dots: tuple[bool, ...]) -> tuple[Cidade, ...]:
+    if len(words) == 1 and len(words[0]) < 2:
+        return ()
+    return cidades_de(tuple(f"{word}." if dot else word for word, dot in zip(words, dots, strict=True)))

@@ -1,0 +1,251 @@
+"""Build the fields of an address from its tagged words."""
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
+
+from app.contexts.agendamentos.endereco.complemento import complementos
+from app.contexts.agendamentos.endereco.geografia import TAMBEM_BAIRROS, cidades_de, is_larger, nome_da_cidade, uf_de
+from app.contexts.agendamentos.endereco.localidade import bairro_de
+from app.contexts.agendamentos.endereco.logradouro import nome_da_rua
+from app.contexts.agendamentos.endereco.lugares import CIDADES_E_ESTADOS
+from app.contexts.agendamentos.endereco.palavras import STRONG, Palavra
+from app.contexts.agendamentos.endereco.vocabulario import CONJUNTOS, S_N
+from app.contexts.agendamentos.texto import titulo
+
+_KM = re.compile(r"km\.?\s?([0-9]{1,4})(?:[,.]([0-9]{1,3}))?", re.IGNORECASE)
+_JOINING: Final = ("de", "da", "do", "das", "dos", "e")
+CAMPOS: Final = {"logradouro": "L", "numero": "N", "complemento": "C", "bairro": "B", "cidade": "M", "uf": "U"}
+
+
+def trechos(etiquetas: str) -> dict[str, list[tuple[int, int]]]:
+    """Return the runs of words with the same label, as pairs of positions."""
+    runs: dict[str, list[tuple[int, int]]] = {}
+    start = 0
+    for label, group in groupby(etiquetas):
+        end = start + len(list(group))
+        runs.setdefault(label, []).append((start, end))
+        start = end
+    return runs
+
+
+def escrito(texto: str, lidas: Sequence[Palavra], start: int, end: int) -> str:
+    """Return the words as written, with one space instead of a separator."""
+    said = [lidas[start].texto]
+    for i in range(start + 1, end):
+        gap = texto[lidas[i - 1].fim : lidas[i].inicio]
+        said.append(gap if lidas[i].antes in ("g", "h", "/", "s", "d") else " ")
+        said.append(lidas[i].texto)
+    return "".join(said).replace(S_N, "")
+
+
+def campo(
+    nome: str, texto: str, lidas: Sequence[Palavra], runs: Sequence[tuple[int, int]], uf: str | None
+) -> str | None:
+    if not runs:
+        return None
+    start, end = runs[0]
+    if nome == "complemento":
+        return _complement([_with_commas(texto, lidas, *run) for run in runs])
+    if nome in ("bairro", "cidade"):
+        end = next((i for i in range(start + 1, end) if lidas[i].antes[0] in STRONG), end)
+    said = escrito(texto, lidas, start, end)
+    if nome == "logradouro":
+        if len(runs) > 1 and _is_label_between(lidas, end, runs[1][0]):
+            said = f"{said} {escrito(texto, lidas, *runs[1])}"
+        return nome_da_rua(said)
+    if nome == "numero":
+        return _number(texto[lidas[start].inicio : lidas[end - 1].fim])
+    if nome == "bairro":
+        return bairro_de(said)
+    if nome == "cidade":
+        return nome_da_cidade(said, uf)
+    return uf_de(re.sub(r"(?i)\Aestado\s+d[eoa]\s+", "", said)) or (uf_de(said.replace(".", "").replace(" ", "")))
+
+
+def _is_label_between(lidas: Sequence[Palavra], start: int, end: int) -> bool:
+    """Return whether two runs are a street type and its name: "Tipo: AV Nome: BRASIL"."""
+    return end - start == 1 and lidas[end].antes == ":"
+
+
+def _with_commas(texto: str, lidas: Sequence[Palavra], start: int, end: int) -> str:
+    said = lidas[start].texto
+    for i in range(start + 1, end):
+        gap = texto[lidas[i - 1].fim : lidas[i].inicio]
+        strong = lidas[i].antes[0] in STRONG or (lidas[i].antes == "/" and not lidas[i].texto[0].isdigit())
+        said += (", " if strong else gap) + lidas[i].texto
+    return said
+
+
+def _number(said: str) -> str | None:
+    if S_N in said:
+        return "S/N"
+    if (km := _KM.search(said)) is not None:
+        return f"km {km[1]}" + (f",{km[2]}" if km[2] else "")
+    found = re.search(r"([0-9][0-9.]*)(?:\s?-?\s?([a-z])(?![a-z])|(-[0-9]{1,5}))?", said, re.IGNORECASE)
+    return None if found is None else f"{found[1].replace('.', '')}{(found[2] or '').upper()}{found[3] or ''}"
+
+
+def _complement(runs: Sequence[str]) -> str | None:
+    itens: list[str] = []
+    for said in ", ".join(runs).replace(S_N, "").split(", "):
+        rest = said.strip(" ,;-/.")
+        while rest:
+            found = complementos(rest)
+            itens += found.itens
+            head, rest = _first(found.resto)
+            if head:
+                itens.append(bairro_de(head) or titulo(head))
+    return ", ".join(itens) or None
+
+
+def _first(resto: str) -> tuple[str, str]:
+    """Split a name off the start of a text, before the next complement: "Res. Vida Nova bl 12 ap 3"."""
+    words = resto.split(" ")
+    for place in range(1, len(words)):
+        if len(words[place].strip(".")) > 1 and complementos(" ".join(words[place:])).itens:
+            return " ".join(words[:place]), " ".join(words[place:])
+    return resto, ""
+
+
+def _separate(lidas: Sequence[Palavra], etiquetas: str) -> str:
+    """Keep one street and one city of several, and move the names beside them. A property beside a street and an estate
+    beside a neighbourhood are complements.
+    """
+    labels = list(etiquetas)
+    _keep_values(lidas, labels)
+    etiquetas = "".join(labels)
+    streets = _parts(lidas, etiquetas, "L")
+    if len(streets) > 1 and not _is_type(lidas, streets[0]):
+        kept = _street(lidas, etiquetas, streets)
+        for part in streets:
+            if part != kept:
+                is_property = "sitio" in lidas[part[0]].classe
+                _move(labels, part, "C" if is_property else "B" if "B" not in labels else "X")
+    cities = _parts(lidas, etiquetas, "M")
+    if len(cities) > 1:
+        kept = next((each for each in reversed(cities) if "U" in etiquetas[each[1] : each[1] + 1]), cities[-1])
+        for part in cities:
+            if part != kept:
+                _move(labels, part, "B" if "B" not in labels else "X")
+    places = _parts(lidas, "".join(labels), "B")
+    estates = [each for each in places if lidas[each[0]].plana in CONJUNTOS - {"vila", "vl"}]
+    if len(estates) < len(places):
+        for part in estates:
+            _move(labels, part, "C")
+    _repair_city(lidas, labels)
+    if "M" not in labels:
+        _find_city(lidas, labels)
+    elif "B" not in labels and "U" not in labels:
+        _find_neighbourhood(lidas, labels)
+    return "".join(labels)
+
+
+def _find_city(lidas: Sequence[Palavra], labels: list[str]) -> None:
+    """Without a city, "São Paulo" is the city and not the state. Of several names, the one beside the state is the city."""
+    for start, end in _parts(lidas, "".join(labels), "U"):
+        if tuple(each.plana for each in lidas[start:end]) in CIDADES_E_ESTADOS:
+            _move(labels, (start, end), "M")
+            return
+        places = _parts(lidas, "".join(labels), "B")
+        if len(places) > 1 and places[-1][1] == start:
+            _move(labels, places[-1], "M")
+            return
+
+
+def _find_neighbourhood(lidas: Sequence[Palavra], labels: list[str]) -> None:
+    """Without a state, a name is a city only if it is one of the larger cities that share no name with neighbourhoods."""
+    (start, end), *others = _parts(lidas, "".join(labels), "M")
+    words = tuple(each.plana + "." * (each.texto[-1] == ".") for each in lidas[start:end])
+    is_labelled = lidas[start].antes == ":"
+    is_city = any(map(is_larger, cidades_de(words))) and " ".join(words) not in TAMBEM_BAIRROS
+    if "L" in labels and not is_city and not is_labelled and not others:
+        _move(labels, (start, end), "B")
+
+
+def _keep_values(lidas: Sequence[Palavra], labels: list[str]) -> None:
+    """Keep the value of a complement with it: the B of "Conj. B"."""
+    for i in range(1, len(labels)):
+        is_value = lidas[i].plana.isdigit() or len(lidas[i].plana) == 1
+        is_beside = lidas[i].antes in ("s", "g", ".", "h")
+        if (
+            labels[i - 1] == "C"
+            and is_value
+            and is_beside
+            and "item" in lidas[i - 1].classe
+            and lidas[i].plana not in ("e", "o")
+        ):
+            labels[i] = "C"
+
+
+def _move(labels: list[str], part: tuple[int, int], label: str) -> None:
+    labels[slice(*part)] = label * (part[1] - part[0])
+
+
+def _is_type(lidas: Sequence[Palavra], part: tuple[int, int]) -> bool:
+    """Return whether a part is only the type of a street, as in an exported row: "R;DAS FLORES"."""
+    return part[1] - part[0] == 1 and "tipo" in lidas[part[0]].classe
+
+
+def _street(lidas: Sequence[Palavra], etiquetas: str, parts: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Return the street of several: one with a type rather than a bare name, one before a number rather than another."""
+    typed = [
+        each
+        for each in parts
+        if any(kind in lidas[each[0]].classe for kind in ("tipo", "rural", "brasilia", "ordinal"))
+    ]
+    left = typed or parts
+    return next((each for each in left if etiquetas[each[1] : each[1] + 2].strip("X")[:1] == "N"), left[0])
+
+
+def _repair_city(lidas: Sequence[Palavra], labels: list[str]) -> None:
+    """Give back the words before a city that were taken for a part of it: "VELHA MARABA | MARABA"."""
+    runs = _parts(lidas, "".join(labels), "M")
+    if not runs:
+        return
+    start, end = runs[0]
+    words = tuple(each.plana + "." * (each.texto[-1] == ".") for each in lidas[start:end])
+    if len(words) < 2 or cidades_de(words):
+        return
+    for place in range(1, len(words)):
+        if cidades_de(words[place:]) and len(words[place]) > 3 and words[place - 1] not in _JOINING:
+            is_beside = start > 0 and labels[start - 1] == "B" and lidas[start].antes[0] not in STRONG
+            labels[start : start + place] = ("B" if is_beside or "B" not in labels else "X") * place
+            return
+
+
+def _parts(lidas: Sequence[Palavra], etiquetas: str, label: str) -> list[tuple[int, int]]:
+    """Return the runs of a label, divided at strong separators."""
+    found: list[tuple[int, int]] = []
+    for i, its in enumerate(etiquetas):
+        if its != label:
+            continue
+        if found and found[-1][1] == i and lidas[i].antes[0] not in STRONG:
+            found[-1] = (found[-1][0], i + 1)
+        else:
+            found.append((i, i + 1))
+    return found
+
+
+def referencia_de(texto: str, lidas: Sequence[Palavra], etiquetas: str) -> str | None:
+    """Return the landmarks of an address: "próx. ao mercado"."""
+    found: list[str] = []
+    for start, end in trechos(etiquetas).get("X", ()):
+        if end - start > 1 and any("perto" in each.classe for each in lidas[start : start + 2]):
+            first = start + 1 if lidas[start + 1].antes == ":" else start
+            found.append(texto[lidas[first].inicio : lidas[end - 1].fim])
+    return "; ".join(" ".join(each.replace(S_N, "").split()) for each in found) or None
+
+
+def campos_de(texto: str, lidas: Sequence[Palavra], etiquetas: str) -> dict[str, str | None]:
+    etiquetas = _separate(lidas, etiquetas)
+    found_runs = trechos(etiquetas)
+    runs = {name: found_runs.get(label, []) for name, label in CAMPOS.items()}
+    uf = campo("uf", texto, lidas, runs["uf"], None)
+    found = {name: uf if name == "uf" else campo(name, texto, lidas, runs[name], uf) for name in CAMPOS}
+    is_block = found["logradouro"] is None and (found["complemento"] or "").startswith("Quadra ")
+    if is_block and (uf == "DF" or lidas[0].classe.startswith("rotulo")):
+        found["logradouro"], _, rest = str(found["complemento"]).partition(", ")  # in Brasília the block is the street
+        found["complemento"] = rest or None
+    return found

@@ -1,0 +1,273 @@
+"""Split an address into words, and describe each word by keys for the tagger (``etiquetador``).
+
+A key is a kind and some facts about a word and the words around it. ``tracos`` turns a key into the names of features. The
+tagger remembers the summed weights of a key, so the names are built only once for each key.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from app.contexts.agendamentos.endereco.geografia import ESTADOS
+from app.contexts.agendamentos.endereco.lugares import lugares
+from app.contexts.agendamentos.endereco.vocabulario import CLASSES, ROTULOS, S_N, TIPOS_LONGOS
+from app.contexts.agendamentos.texto import plano, quase
+
+STRONG: Final = frozenset(",;|n-b():")  # separators between two fields; the letters are kinds of ``_gap``
+_TOKEN = re.compile(
+    rf"{S_N}|(?i:(?<=km )|(?<=km))[0-9]{{1,4}}[,.][0-9]{{1,3}}(?![0-9])"
+    r"|[0-9]{1,2}[aA](?=\s+(?i:rua|r|av|avenida|tv|trav|travessa)\b)|[0-9]{1,3}(?:\.[0-9]{3})+(?![0-9])|[0-9]+[ºª°]?"
+    r"|[^\W\d_]+[º°]?(?:\.(?=[^\W\d_]|\s|$))?"
+)
+_BRASILIA = re.compile(r"e?q[ns][a-z]|sq[ns]w?")
+_ROMAN = re.compile(r"[ivx]+")
+
+
+class Palavra(NamedTuple):
+    texto: str
+    inicio: int
+    fim: int
+    plana: str  # without accents, capitals and the full stop
+    classe: str
+    antes: str  # the kind of separator before the word
+
+
+Chave = tuple[object, ...]
+
+
+class Descricao(NamedTuple):
+    """The facts that the tagger uses. ``chaves`` has the keys of each word, ``juncoes`` how it is joined to the word before it:
+    by a separator, or ``+`` inside one name of a municipality.
+    """
+
+    chaves: list[tuple[Chave, ...]]
+    juncoes: list[str]
+
+
+# The features of each kind of key, as positions of its facts.
+_FEATURES: Final[Mapping[str, tuple[tuple[int, ...], ...]]] = {
+    # two classes before, separator, class, separator, class behind
+    "v": ((1, 2, 3), (2, 3), (2,), (1, 3), (3, 4, 5), (3, 4), (4,), (4, 5), (0, 1, 3, 5), (0, 1, 3), (1, 3, 5)),
+    # place in the name of a municipality, class, separators, whether street and number stand before, segments left,
+    # whether there is one segment, segments behind the street, municipalities behind, whole segments of them, the place
+    # in short, what follows the name
+    "m": (
+        (0, 1, 2, 3), (0,), (0, 1), (11, 2, 3), (0, 4, 5, 6, 7, 8), (0, 6), (0, 4, 5), (4, 5, 6, 7), (0, 8),
+        (11, 9, 10, 12, 8), (11, 9), (11, 10, 12), (9, 10, 8),
+    ),
+    # segments behind the street, segments left, first class of the segment, class, number of segments, label, label
+    # without separator, whether the text has labels, what stands before (street, number, municipality, state), separator
+    "s": (
+        (0, 1, 2, 3, 4), (0, 1), (0, 2), (1, 2), (0, 1, 3), (2, 3), (0, 1, 4), (5, 3, 7), (5,), (5, 7), (6, 3),
+        (8, 9, 10, 11, 3, 12), (8, 9, 3), (8, 9, 10, 11), (8, 9, 12, 3), (10, 11, 3),
+    ),
+    # kind of the segment, place in it from both ends, its first class, last class of the segment before, first class of
+    # the one behind, its length
+    "k": ((0, 1, 2, 3), (0,), (0, 1, 2), (0, 3), (4, 5, 3, 6), (4, 3), (5, 3), (3, 6), (4, 5)),
+}  # fmt: skip
+
+
+def palavras(texto: str) -> list[Palavra]:
+    found: list[Palavra] = []
+    last = 0
+    for each in _TOKEN.finditer(texto):
+        said, (start, end) = each[0], each.span()
+        found.append(Palavra(said, start, end, *_read(said), _gap(texto[last:start]) if found else "^"))
+        last = end
+    if sum(each.antes == "/" for each in found) > 2:  # the bar separates the fields: SP/DIADEMA/CENTRO/R FOX/3
+        return [each._replace(antes="b") if each.antes == "/" else each for each in found]
+    return found
+
+
+@lru_cache(maxsize=16384)
+def _read(said: str) -> tuple[str, str]:
+    plain = plano(said).rstrip(".")
+    return plain, _class(plain)
+
+
+@lru_cache(maxsize=1024)
+def _gap(gap: str) -> str:
+    """Return the kind of the text between two words: a sign, ``s`` for a space, ``g`` for nothing, ``n`` for a line end.
+    ``b``, ``-`` and ``.`` are a bar, a hyphen and a full stop beside a space; ``/``, ``h`` and ``d`` the same without one.
+    """
+    bare = gap.strip()
+    if not bare or bare == "'":
+        return "n" if "\n" in gap else "s" if gap and not bare else "g"
+    if ":" in bare or "=" in bare:
+        return ":"
+    if ";" in bare or "|" in bare:
+        return ";;" if bare.count(";") + bare.count("|") > 1 else ";"
+    if "\n" in gap:
+        return "n"
+    for sign in "(),":
+        if sign in bare:
+            return sign
+    for sign, glued, apart in (("/", "/", "b"), ("-", "h", "-"), (".", "d", ".")):
+        if sign in bare:
+            return apart if gap != bare else glued
+    return "?"
+
+
+@lru_cache(maxsize=16384)
+def _class(word: str) -> str:
+    if word == S_N:
+        return "sn"
+    if word[0].isdigit():
+        return f"n{min(len(word.replace('.', '')), 5)}" if word[-1].isdigit() else "ordinal"
+    known = CLASSES.get(word)
+    if len(word) == 2 and word.upper() in ESTADOS:
+        return f"{known}+uf" if known else "uf"
+    if known:
+        return known
+    if len(word) == 1:
+        return "letra"
+    if len(word) > 5 and any(quase(word, full) for full in TIPOS_LONGOS):
+        return "tipo"
+    return "brasilia" if _BRASILIA.fullmatch(word) else "romano" if _ROMAN.fullmatch(word) else "p"
+
+
+@lru_cache(maxsize=1024)
+def _is_number(classe: str) -> bool:
+    return classe == "sn" or (classe[0] == "n" and classe[1:].isdigit())
+
+
+def descrever(lidas: Sequence[Palavra]) -> Descricao:
+    count = len(lidas)
+    classes = [each.classe for each in lidas]
+    before = [each.antes for each in lidas] + ["$"]
+    around = ["^", "^", *classes, "$"]
+    segment, ends = _segments(before, count)
+    total = len(ends)
+    spans = lugares([each.plana for each in lidas], [each.texto[-1] == "." for each in lidas], before)
+    labels = _labels(lidas, before)
+    has_labels = any(labels)
+    names, whole = _later(spans)
+    street = _street(classes)
+    number = city = state = walked = False
+    chaves: list[tuple[Chave, ...]] = []
+    for its, (start, end) in enumerate(ends):
+        head, size = classes[start], min(end - start, 4)
+        left, most = min(total - its, 4), min(total, 6)
+        behind = 9 if street is None else max(-4, min(4, its - segment[street]))
+        few, near, is_one = min(left, 3), max(-3, min(3, behind)), total == 1
+        kind, a, b = _kind(classes, spans, start, end), around[start + 1], around[end + 3]
+        for i in range(start, end + 1):
+            c, sep, after, span, label = classes[i], before[i], before[i + 1], spans[i], labels[i]
+            from_start, from_end = min(i - start, 3), min(end - i, 3)
+            facts = (walked, number, city, state)
+            word = ("v", around[i], around[i + 1], sep, c, after, around[i + 3])
+            place = (
+                "m",
+                span,
+                c,
+                sep,
+                after,
+                walked,
+                number,
+                few,
+                is_one,
+                near,
+                names[i],
+                whole[i],
+                span[:2],
+                span[2:3],
+            )
+            order = ("s", behind, left, head, c, most, label, label.rstrip(","), has_labels, *facts, sep)
+            chaves.append((word, place, order, ("k", kind, from_start, from_end, head, a, b, size)))
+            walked = walked or i == street
+            number = number or _is_number(c)
+            city = city or span[:1] in ("A", "L")
+            state = state or c == "uf"
+    joins = [
+        "+" if i and span[:1] in ("A", "L", "T", "E") and span[1:2] in ("I", "E") else before[i]
+        for i, span in enumerate(spans)
+    ]
+    return Descricao(chaves, joins)
+
+
+def _street(classes: Sequence[str]) -> int | None:
+    """Return the first word that begins a street."""
+    first = next((i for i, each in enumerate(classes) if "tipo" in each and "rotulo" not in each), None)
+    if first is not None:
+        return first
+    return next(
+        (i for i, each in enumerate(classes) if any(kind in each for kind in ("brasilia", "rural", "sitio"))), None
+    )
+
+
+def _segments(before: Sequence[str], count: int) -> tuple[list[int], list[tuple[int, int]]]:
+    """Divide the words at strong separators. Return the segment of each word, and both ends of each segment."""
+    segment: list[int] = []
+    ends: list[tuple[int, int]] = []
+    for i in range(count):
+        if i == 0 or before[i][0] in STRONG:
+            ends.append((i, i))
+        ends[-1] = (ends[-1][0], i)
+        segment.append(len(ends) - 1)
+    return segment, ends
+
+
+def _labels(lidas: Sequence[Palavra], before: Sequence[str]) -> list[str]:
+    """Return, for each word, the field of the label that it stands behind, such as ``b`` behind "Bairro:". A label itself
+    has a ``=`` before its field.
+    """
+    found: list[str] = []
+    under = ""
+    for i, each in enumerate(lidas):
+        if before[i + 1] == ":":
+            under = "mu" if found and found[-1] == "=m/" else ROTULOS.get(each.plana, "?")
+            found.append(f"={under}")
+        elif i + 2 < len(before) and before[i + 2] == ":" and before[i + 1] in "/bh-s" and each.plana in ROTULOS:
+            found.append(f"={ROTULOS[each.plana]}/")  # Cidade/UF:
+        else:
+            is_next = before[i] in (";", ",", "n", "-", "b", ";;")
+            found.append(f"{under}," if under and is_next else under)
+    return found
+
+
+def _kind(classes: Sequence[str], spans: Sequence[str], start: int, end: int) -> str:
+    """Return the kind of a segment: one word, the name of a municipality, words with a number, or only words."""
+    if start == end:
+        return f"1{classes[start]}{spans[start]}"
+    is_name = spans[start][1:2] == "B" and spans[end][1:2] == "E"
+    if is_name and all(spans[i][1:2] == "I" for i in range(start + 1, end)):
+        return f"M{spans[start][0]}"
+    has_number = any(map(_is_number, classes[start : end + 1]))
+    return f"{'d' if has_number else 'w'}{min(end - start, 5)}"
+
+
+def _later(spans: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Return how many names of municipalities begin behind each word, and how many of them behind a separator: 0, 1 or 2."""
+    names = whole = 0
+    found: list[tuple[int, int]] = []
+    for span in reversed(spans):
+        found.append((names, whole))
+        if span and span[0] in "ALT" and span[1] in "SB" and span[2] != "w":
+            names, whole = min(2, names + 1), min(2, whole + (span[-1] == "|"))
+    return [each for each, _ in reversed(found)], [each for _, each in reversed(found)]
+
+
+def tracos(chave: Chave) -> Iterator[str]:
+    """Return the names of the features of a key."""
+    kind, *facts = chave
+    for place, subset in enumerate(_FEATURES[str(kind)]):
+        yield f"{kind}{place:x}" + "\t".join([str(facts[each]) for each in subset])
+
+
+def tracos_da_palavra(word: str, lugar: int) -> Iterator[str]:
+    """Return the names of the features of a word (``lugar`` 0), of the words before and behind it (1 and 2), and of the next
+    ones on both sides (3 and 4).
+    """
+    yield f"{lugar}w{word}"
+    if word in "^$":
+        return
+    yield f"{lugar}c{_class(word)}"
+    yield f"{lugar}s{_shape(word)}"
+    if lugar == 0 and len(word) > 4:
+        yield f"0f{word[-4:]}"
+        yield f"0i{word[:3]}"
+
+
+def _shape(word: str) -> str:
+    return "0" * len(word) if word[0].isdigit() else "a" * min(len(word), 4)

@@ -1,0 +1,30 @@
+"""Recognise rows between appointments that are not appointments: "TARDE", "Segunda 16/03/2026", "Total: 12", "Página 2"."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import Final
+
+from app.contexts.agendamentos.planilha.celulas import Celula, data_da, dito, texto_da
+from app.contexts.agendamentos.texto import plano
+
+_TOTAL = re.compile(r"(?:sub\s?)?tota(?:l|is)(?![a-z])|qtde?(?![a-z])|quantidade")
+WITH_A_PATIENT: Final = ("endereco_completo", "documento_completo", "telefone", "cpf", "rg", "cns", "origem_id")
+
+
+def eh_secao(colunas: Mapping[str, int], linha: Sequence[Celula]) -> bool:
+    """Return whether a row only divides the sheet: it has one filled cell, or it is a sum."""
+    filled = [place for place, valor in enumerate(linha) if dito(valor) is not None]
+    if len(filled) == 1:
+        return isinstance(linha[filled[0]], str)
+    name = colunas.get("nome_paciente", len(linha))
+    if name >= len(linha) or not _TOTAL.match(plano(texto_da(linha[name])).strip()):
+        return False
+    patient = {colunas[field] for field in WITH_A_PATIENT if field in colunas}
+    return not patient.intersection(filled)
+
+
+def dia_dito(linha: Iterable[Celula]) -> date | None:
+    """Return the day that a title or a dividing row names: "AGENDA DO DIA 11/03/2026"."""
+    found = [dia for valor in linha if isinstance(valor, str) and (dia := data_da(valor)) is not None]
+    return found[0] if len(found) == 1 else None
