@@ -27,7 +27,7 @@ async def summary(): ...
 async def send(text): ...
 """
 ANOTHER_APPLICATION = re.compile(
-    r"chip|cr[ií]tico|\bfilas?\b|julia|m[eé]dic|doctors|supabase|telegram|evolution|executando|hora.atual|sao_paulo",
+    r"chip|cr[ií]tico|(?<!/painel/)\bfilas?\b|julia|m[eé]dic|doctors|supabase|telegram|evolution|executando|hora.atual|sao_paulo",
     re.IGNORECASE,
 )
 SECTIONS = {"connectivity": 20, "queues": 30, "circuits": 15, "jobs_and_workers": 35}

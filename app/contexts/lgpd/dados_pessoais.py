@@ -279,10 +279,15 @@ GESTAO: Final = (
 )
 
 MOTOR: Final = (
-    Tabela("tasks", "queue name status owner", dados=(
+    Tabela("tasks", "queue name status owner limit_key", dados=(
         Dados(de={"id": De.TAREFA}, ocupada=TAREFA_VIVA, mostra="id created_at finished_at",
               apagar={"args": "'[]'", "unique_key": VAZIO, "error": VAZIO, "result": VAZIO, "progress": VAZIO}),
-    ), livres="args error result progress", ocupada=TAREFA_VIVA),
+    ), livres="args error result progress tags", ocupada=TAREFA_VIVA),
+    Tabela("task_lines", "name limit_key"),
+    Tabela("task_periods", "name unique_key"),
+    Tabela("pipeline_items", "pipeline stage last_stage owner unique_key", livres="item error", ocupada="lease_until IS NOT NULL"),
+    Tabela("schedules", "name schedule timezone task overlap catch_up created_by", livres="args"),
+    Tabela("bulk_operations", "queue change status created_by", livres="filter"),
     Tabela("job_executions", "job_name categoria trigger owner status", livres="error reason result params"),
     Tabela("job_calls", "key endpoint subject fingerprint", livres="response"),
     Tabela("audit_log", "actor action", livres="subject before after"),

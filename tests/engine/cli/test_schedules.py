@@ -72,9 +72,9 @@ def test_api_client_manages_schedules(work_url: str) -> None:
         body = {"name": "one", "task": "send", "args": {"to": "x"}, "every": 30}
         created = client.post("/schedules", json=body)
         assert (created.status_code, created.json()["schedule"]) == (201, "@every 30s")
-        assert client.post("/schedules", json=body).status_code == 422
-        assert client.post("/schedules", json={**body, "name": "two", "args": {"too": "x"}}).status_code == 422
-        assert client.post("/schedules", json={**body, "name": "two", "cron": "* * * * *"}).status_code == 422
+        assert client.post("/schedules", json=body).status_code == 409
+        assert client.post("/schedules", json={**body, "name": "two", "args": {"too": "x"}}).status_code == 409
+        assert client.post("/schedules", json={**body, "name": "two", "cron": "* * * * *"}).status_code == 409
         assert client.patch("/schedules/one", json={"cron": "0 9 * * *"}).json()["schedule"] == "0 9 * * *"
         assert client.post("/schedules/one/pause").json()["state"] == "paused"
         assert client.post("/schedules/one/resume").json()["state"] == "active"

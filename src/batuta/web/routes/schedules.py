@@ -23,7 +23,7 @@ Jitter = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 Word = Annotated[str, Field(max_length=200)]
 ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such schedule"},
-    422: {"description": "the schedule is invalid"},
+    409: {"description": "the schedule is invalid"},
 }
 
 
@@ -114,15 +114,19 @@ def _caller(request: Request) -> str:
 
 
 async def _answer(acting: Awaitable[T]) -> T:
-    """Await the change, and turn a refusal into a problem with its reason."""
+    """Await the change, and turn a refusal into a problem with its reason.
+
+    The status is 409, because 422 is for requests that the OpenAPI document excludes; it cannot describe cron
+    expressions and names of tasks.
+    """
     try:
         return await acting
     except UnknownWord as error:
-        slug, status = ("unknown_schedule", 404) if error.facts["kind"] == "schedule" else ("invalid_schedule", 422)
+        slug, status = ("unknown_schedule", 404) if error.facts["kind"] == "schedule" else ("invalid_schedule", 409)
         raise Problem(status, slug, why=reason_of_error(error)) from None
     except StoreError:
         raise
     except BatutaError as error:
-        raise Problem(422, "invalid_schedule", why=reason_of_error(error)) from None
+        raise Problem(409, "invalid_schedule", why=reason_of_error(error)) from None
     except (TypeError, ValueError, OverflowError):
-        raise Problem(422, "invalid_schedule_values") from None
+        raise Problem(409, "invalid_schedule_values") from None
