@@ -11,7 +11,8 @@ package is internal.
     batuta.extension   roles, commands, boards, texts, logs        batuta.config     settings from the environment
     batuta.health      checks, findings, probes                    batuta.web        your own routes beside the engine's
     batuta.testing     clocks, recorders, a simulation             batuta.cli        your own commands beside the engine's
-    batuta.arq         tasks that ARQ runs
+    batuta.arq         tasks that ARQ runs                         batuta.middleware around enqueues and executions
+    batuta.otel        spans and metrics for OpenTelemetry         batuta.django     tasks of Django
 
 Each name is loaded on first use: ``import batuta`` does no work.
 """
@@ -25,16 +26,21 @@ if TYPE_CHECKING:
     from batuta.dispatch.job import Run
     from batuta.engine.batuta import Batuta
     from batuta.kernel.errors import BatutaError
+    from batuta.kernel.resources import Resource
     from batuta.queue.limits import Limits
     from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Partial, Skipped, Snooze, TimedOut
+    from batuta.queue.retry import NoRetry, never
     from batuta.stores.sql.foreign import enqueue_in, enqueue_in_sync
     from batuta.supervise.loop import Again, Idle, note_progress
+    from batuta.tasks.batch import Batch, BatchProgress
     from batuta.tasks.handle import Handle
     from batuta.tasks.registry import TaskStatus
     from batuta.tasks.task import Task, TaskContext
 
 __all__ = [
     "Again",
+    "Batch",
+    "BatchProgress",
     "Batuta",
     "BatutaError",
     "Cancelled",
@@ -43,8 +49,10 @@ __all__ = [
     "Handle",
     "Idle",
     "Limits",
+    "NoRetry",
     "Outcome",
     "Partial",
+    "Resource",
     "Run",
     "Skipped",
     "Snooze",
@@ -55,18 +63,22 @@ __all__ = [
     "__version__",
     "enqueue_in",
     "enqueue_in_sync",
+    "never",
     "note_progress",
 ]
 
-# The imports above for the interpreter; a test compares them.
+# The modules of the names above, for imports on first use. A test compares them with the imports for the type checker.
 _HOMES: Final = {
     "batuta.dispatch.job": ("Run",),
     "batuta.engine.batuta": ("Batuta",),
     "batuta.kernel.errors": ("BatutaError",),
+    "batuta.kernel.resources": ("Resource",),
     "batuta.queue.limits": ("Limits",),
     "batuta.queue.outcome": ("Cancelled", "Done", "Failed", "Outcome", "Partial", "Skipped", "Snooze", "TimedOut"),
+    "batuta.queue.retry": ("NoRetry", "never"),
     "batuta.stores.sql.foreign": ("enqueue_in", "enqueue_in_sync"),
     "batuta.supervise.loop": ("Again", "Idle", "note_progress"),
+    "batuta.tasks.batch": ("Batch", "BatchProgress"),
     "batuta.tasks.handle": ("Handle",),
     "batuta.tasks.registry": ("TaskStatus",),
     "batuta.tasks.task": ("Task", "TaskContext"),

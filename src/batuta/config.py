@@ -1,4 +1,4 @@
-"""The only module that reads the environment. Settings are validated once, then frozen.
+"""Settings: read from the environment and validated once, then frozen.
 
 ``load_settings(kind, env)`` fills a settings class from a mapping. ``NAME_FILE`` may replace ``NAME``: it names a
 file that contains the value, for secrets. An empty value counts as unset. An unknown ``BATUTA_*`` name is an error
@@ -7,7 +7,6 @@ that names the nearest known one; any other name that looks like a misspelt sett
 
 import difflib
 import ipaddress
-import os
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -27,6 +26,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from batuta.environment import environment, in_file, system_language, unreadable
 from batuta.kernel.errors import InvalidSetting, MissingSetting, StrangeSetting, UnknownSetting
 from batuta.kernel.reasons import Reason, Reasons
 from batuta.kernel.suggestions import nearest
@@ -37,10 +37,10 @@ __all__ = ["SHORTEST_TOKEN", "EngineSettings", "Listed", "Zone", "environment", 
 # Read by the tests and by dev.py, never by a running process.
 OF_THE_TOOLS = frozenset({"BATUTA_CHROMIUM", "BATUTA_PG_BIN", "BATUTA_REQUIRE_SERVERS"})
 OURS = "BATUTA_"
-ENV_FILE = Path(".env")  # in the working folder
 NEAR_ENOUGH = 0.86
 SHORTEST_TOKEN, SHORTEST_KEY = 16, 32
 MOST_CONNECTIONS = 1000
+MOST_CONCURRENT = 1000
 _PREFIX = re.compile(r"(/[a-z0-9_-]+)+", re.ASCII)
 
 
@@ -126,6 +126,10 @@ class EngineSettings(BaseModel):
     """a bearer token with every scope, 16 characters or more; `batuta token create` creates narrower ones"""
     secret_key: SecretStr | None = None
     """signs cookies and encrypts stored sessions; 32 characters or more"""
+    batuta_keys: SecretStr | None = None
+    """encrypts arguments and results of tasks and documents of appointments; one or more keys of 32 characters or more,
+    separated by commas, the newest first; unset: no encryption
+    """
     batuta_https: bool | None = None
     """browsers reach the api through HTTPS: cookies are Secure and HSTS is sent; unset: yes in production"""
     log_level: Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_upper)] = "INFO"
@@ -138,14 +142,20 @@ class EngineSettings(BaseModel):
     """any value enables colour even if the log does not go to a terminal"""
     run_mode: str | None = None
     """a role, or `all`; the entry point of the image reads it"""
+    batuta_show_errors: bool | None = Field(  # type: ignore[assignment]
+        default_factory=lambda: environment().get("BATUTA_SHOW_ERRORS") or None
+    )
+    """show the masked messages of exceptions in log, commands and pages; they may quote personal data; unset: in development"""
     batuta_lang: Language = Field(default_factory=lambda: system_language(environment()))
     """the language of commands and problems; unset: the system's language, or English"""
     batuta_release: Annotated[str, Field(max_length=100)] | None = None
     """the name of this deployment; a new name makes its schedules active, also after a rollback to older code"""
     batuta_pool_size: Annotated[int, Field(ge=2, le=500)] = 5
-    """PostgreSQL: maximum connections of a process for handlers, enqueueing and pages"""
+    """PostgreSQL: maximum connections of a process for handlers and enqueueing"""
     batuta_liveness_pool_size: Annotated[int, Field(ge=1, le=50)] = 2
     """PostgreSQL: maximum connections of a process reserved for renewals, settlements and rescues"""
+    batuta_page_seconds: Annotated[float, Field(ge=0.1, le=60)] = 2.0
+    """longest time of one database statement of a page of the dashboard; pages have connections of their own"""
     batuta_old_transaction_seconds: Annotated[float, Field(gt=0, le=86400)] = 60.0
     """PostgreSQL: health reports a transaction that stays open longer than this and keeps dead rows from being removed
     """
@@ -153,6 +163,10 @@ class EngineSettings(BaseModel):
     """longest time that a shutdown waits for work in progress"""
     batuta_workers: Annotated[int, Field(ge=1, le=64)] = 1
     """number of workers that `batuta up` starts"""
+    batuta_queues: Listed = ()
+    """queues that a worker serves, separated by commas; unset: all queues, and the loops of the program"""
+    batuta_concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENT)] = 20
+    """concurrent tasks of each queue in a worker, unless the program sets a number"""
     batuta_watchdog_seconds: Annotated[float, Field(ge=0.5, le=3600)] = 20.0
     """`batuta up` kills and restarts a child after this time without a heartbeat"""
     batuta_blocked_seconds: Annotated[float, Field(ge=0.5, le=600)] = 15.0
@@ -163,6 +177,8 @@ class EngineSettings(BaseModel):
     """a process older than this drains and restarts; unset: never"""
     batuta_keep_executions_days: Annotated[int, Field(ge=1)] = 30
     """retention of executions; the newest one of each job and status is kept"""
+    batuta_keep_logs: bool = True
+    """keep the masked log lines of tasks, jobs and stages for `batuta logs` and the dashboard, at most 200 of an attempt"""
     batuta_keep_access_days: Annotated[int, Field(ge=1, le=36_500)] = 730
     """retention of audit entries about sign-ins, refused requests, and reads and exports of personal data"""
     batuta_panel_prefix: Annotated[str, AfterValidator(_prefix)] = "/painel"
@@ -208,8 +224,26 @@ class EngineSettings(BaseModel):
         return self.app_env == "development"
 
     @property
+    def shows_errors(self) -> bool:
+        return self.in_development if self.batuta_show_errors is None else self.batuta_show_errors
+
+    @property
+    def encryption_keys(self) -> tuple[str, ...]:
+        """The keys of stored values, newest first."""
+        return (
+            () if self.batuta_keys is None else tuple(re.split(r"[\s,]+", self.batuta_keys.get_secret_value().strip()))
+        )
+
+    @property
     def has_https(self) -> bool:
         return self.in_production if self.batuta_https is None else self.batuta_https
+
+    @model_validator(mode="after")
+    def _has_long_keys(self) -> Self:
+        if any(len(key) < SHORTEST_KEY for key in self.encryption_keys):
+            why = Reason("short_key", "each of its keys must have at least {least} characters", least=SHORTEST_KEY)
+            raise InvalidSetting(name="BATUTA_KEYS", why=why)
+        return self
 
     @model_validator(mode="after")
     def _is_closed(self) -> Self:
@@ -227,7 +261,7 @@ class EngineSettings(BaseModel):
         return self
 
     def require_access(self) -> None:
-        """Raise unless the secrets that close the API are set and long enough. Development needs none."""
+        """Raise unless the secrets that protect the API are set and long enough. Development needs none."""
         if self.in_development:
             return
         require_secret("API_TOKEN", self.api_token, SHORTEST_TOKEN)
@@ -239,7 +273,7 @@ def require_secret(name: str, secret: SecretStr | None, least: int) -> None:
     if secret is None:
         raise MissingSetting(name=name)
     if len(secret.get_secret_value()) < least:
-        why = Reason("short_secret", "outside development it has at least {least} characters", least=least)
+        why = Reason("short_secret", "outside development it must have at least {least} characters", least=least)
         raise InvalidSetting(name=name, why=why)
 
 
@@ -264,22 +298,6 @@ def load_settings(kind: type[SomeSettings], env: Mapping[str, str], env_file: Pa
         )
     except ValidationError as error:
         raise invalid(error) from None
-
-
-def in_file(env_file: Path | None) -> dict[str, str]:
-    """Return the values of a ``.env`` file, or an empty mapping if it does not exist. Raise InvalidSetting if a line is invalid."""
-    if env_file is None or not env_file.is_file():
-        return {}
-    from dotenv.parser import parse_stream  # imported here, because most processes have no such file
-
-    try:
-        with env_file.open(encoding="utf-8") as lines:
-            bindings = list(parse_stream(lines))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSetting(name=str(env_file), why=_unreadable(env_file, error)) from None
-    if wrong := [binding.original.line for binding in bindings if binding.error]:
-        raise InvalidSetting(name=str(env_file), why=Reason("no_pair", "line {line} is not NAME=value", line=wrong[0]))
-    return {binding.key: binding.value for binding in bindings if binding.key and binding.value}
 
 
 def unset(defaults: Mapping[str, str], env: Mapping[str, str], env_file: Path | None) -> dict[str, str]:
@@ -325,7 +343,7 @@ def with_files(given: Mapping[str, str], known: frozenset[str]) -> dict[str, str
         try:
             values[name] = Path(file).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidSetting(name=f"{name}_FILE", why=_unreadable(Path(file), error)) from None
+            raise InvalidSetting(name=f"{name}_FILE", why=unreadable(Path(file), error)) from None
     return values
 
 
@@ -352,25 +370,10 @@ def reason_of(problem: ErrorDetails) -> Reason:
     return Reason(problem["type"], "{said}", **facts)
 
 
-def _unreadable(file: Path, error: Exception) -> Reason:
-    return Reason("unreadable", "{file} cannot be read ({kind})", file=file, kind=type(error).__name__)
-
-
-def environment() -> Mapping[str, str]:
-    """Return the environment of the process. All other code receives a mapping."""
-    return dict(os.environ)
-
-
 def system_zone(env: Mapping[str, str], localtime: Path = Path("/etc/localtime")) -> str:
     """Return the zone of this machine: TZ, otherwise the target of ``localtime``, otherwise UTC."""
     linked = str(localtime.resolve()).rpartition("/zoneinfo/")[2]
     return next((name for name in (env.get("TZ", "").removeprefix(":"), linked) if name in _zones()), "UTC")
-
-
-def system_language(env: Mapping[str, str]) -> Language:
-    """Return Portuguese if the locale of messages is Portuguese, otherwise English."""
-    locale = next((env[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if env.get(name)), "")
-    return "pt-BR" if locale.lower().startswith("pt") else "en"
 
 
 def find_zone(name: str) -> ZoneInfo:

@@ -2,6 +2,8 @@
 actions, texts and logs.
 """
 
+from typing import TYPE_CHECKING
+
 from batuta.access import Scope
 from batuta.engine.extension import Board, Command, Course, Examined, Extension, Figure, Role
 from batuta.engine.screens import (
@@ -15,9 +17,14 @@ from batuta.engine.screens import (
     Tone,
     Visit,
 )
-from batuta.logs import begin_logging
+from batuta.kernel.lazy import load_on_first_use
 from batuta.processes.address import listen
 from batuta.texts import Language, Texts, Wording
+
+if TYPE_CHECKING:
+    from batuta.logs import begin_logging
+else:  # it loads the log library, which a short command does not need
+    __getattr__ = load_on_first_use("batuta.extension", {"batuta.logs": ["begin_logging"]})
 
 __all__ = [
     "Action",

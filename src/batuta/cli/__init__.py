@@ -1,13 +1,20 @@
 """The ``batuta`` command, and helpers for commands of an application."""
 
-from batuta.cli.context import FAILED, REFUSED, CliContext, JsonFlag, cli_context, current_user, wait_for
-from batuta.cli.doctor import as_it_runs
-from batuta.cli.program import main
+from typing import TYPE_CHECKING, Final
+
+from batuta.kernel.lazy import load_on_first_use
+
+if TYPE_CHECKING:
+    from batuta.cli.command_line import CommandLine
+    from batuta.cli.context import FAILED, REFUSED, CliContext, JsonFlag, cli_context, current_user, wait_for
+    from batuta.cli.doctor import as_it_runs
+    from batuta.cli.program import main
 
 __all__ = [
     "FAILED",
     "REFUSED",
     "CliContext",
+    "CommandLine",
     "JsonFlag",
     "as_it_runs",
     "cli_context",
@@ -15,3 +22,14 @@ __all__ = [
     "main",
     "wait_for",
 ]
+
+# The modules of the names above, for imports on first use. A test compares them with the imports for the type checker.
+_HOMES: Final = {
+    "batuta.cli.command_line": ("CommandLine",),
+    "batuta.cli.context": ("FAILED", "REFUSED", "CliContext", "JsonFlag", "cli_context", "current_user", "wait_for"),
+    "batuta.cli.doctor": ("as_it_runs",),
+    "batuta.cli.program": ("main",),
+}
+
+if not TYPE_CHECKING:  # otherwise the type checker would accept every name
+    __getattr__ = load_on_first_use("batuta.cli", _HOMES)

@@ -1,30 +1,33 @@
 """The parts that all commands share: the language, the application that ``--app`` names, and the output."""
 
-import asyncio
-import getpass
+import gc
 import importlib
 import json
-import logging
 import os
 import sys
 import tomllib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from batuta.config import EngineSettings, environment, system_language
-from batuta.engine.batuta import Batuta
+from batuta.cli.command_line import CommandLine
+from batuta.environment import ENV_FILE, environment, in_file, system_language
 from batuta.kernel.errors import BatutaError, UnknownApp
 from batuta.kernel.reasons import Reason
-from batuta.kernel.storable import CONTROLS, PRINTABLE
 from batuta.texts import LANGUAGES, Language, Texts, fold
+
+# Each command imports what it uses, because imports take most of the time of a short command.
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from batuta.config import EngineSettings
+    from batuta.engine.batuta import Batuta
 
 # Exit codes of every command; docs/reference.md lists them too.
 DONE = 0
@@ -32,19 +35,9 @@ FAILED = 1  # the command ran and found a problem
 REFUSED = 2  # the command did not run: the command line or the configuration is wrong
 INTERRUPTED = 130
 
-WIDE = 240
-
 T = TypeVar("T")
-_NOWHERE = logging.NullHandler()
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="For machines: one JSON document.")]
-
-
-class SafeConsole(Console):
-    """A console that replaces characters with an effect on the terminal. Stored texts come from strangers."""
-
-    def render_str(self, text: str, **options: Any) -> Text:
-        return super().render_str(text.translate(PRINTABLE), **options)
 
 
 @dataclass(slots=True)
@@ -56,38 +49,92 @@ class CliContext:
     lang: Language | None
     app_name: str | None
     env: Mapping[str, str]
-    out: Console
-    err: Console
-    _work: Batuta | None = None
-    unloaded: BatutaError | None = None
+    _out: "Console | None" = field(default=None, init=False)
+    _err: "Console | None" = field(default=None, init=False)
+    _work: "Batuta | None" = field(default=None, init=False)
+    _catalogue: "Batuta | None" = field(default=None, init=False)
+    _command_line: CommandLine | None = field(default=None, init=False)
+    _texts: Texts | None = field(default=None, init=False)
+    unloaded: BatutaError | None = field(default=None, init=False)
     """The error that prevented loading the application; None if it was loaded."""
 
-    def work(self) -> Batuta:
+    @property
+    def out(self) -> "Console":
+        if self._out is None:
+            from batuta.cli.terminal import open_console
+
+            self._out = open_console()
+        return self._out
+
+    @property
+    def err(self) -> "Console":
+        if self._err is None:
+            from batuta.cli.terminal import open_console
+
+            self._err = open_console(stderr=True)
+        return self._err
+
+    def work(self) -> "Batuta":
+        """Return the complete application."""
         if self._work is None:
-            self._work = load_app(self.app_name or default_app(Path.cwd()))
+            self._work = load_app(self._app())
+            resume_collection()
         return self._work
 
-    def load(self) -> None:
-        """Load the application for its commands and its language. An error stays in ``unloaded`` until a command needs
-        the application.
+    def catalogue(self) -> "Batuta":
+        """Return the application with its jobs; its services may be missing. It loads faster than the whole application."""
+        if self._catalogue is None:
+            build = self.command_line().catalogue
+            self._catalogue = self.work() if build is None else build()
+            resume_collection()
+        return self._catalogue
+
+    def command_line(self) -> CommandLine:
+        """Return what the application adds to the command. If the application cannot be loaded, return nothing; its
+        error stays in ``unloaded`` until a command needs the application.
         """
-        try:
-            self.work()
-        except BatutaError as error:
-            self.unloaded = error
+        if self._command_line is None:
+            try:
+                self._command_line = self._find_command_line()
+            except BatutaError as error:
+                self.unloaded, self._command_line = error, CommandLine()
+        return self._command_line
+
+    def _find_command_line(self) -> CommandLine:
+        module, _ = import_app(self._app())
+        if isinstance(found := getattr(module, "command_line", None), CommandLine):
+            return found
+        extension = self.work().extension
+        roles = [role.name for role in extension.roles]
+        return CommandLine(commands=extension.commands, roles=roles, texts=extension.texts)
+
+    def _app(self) -> str:
+        return self.app_name or default_app(Path.cwd())
 
     @property
     def language(self) -> Language:
         if self.lang is not None:
             return self.lang
-        return language_here(self.env) if self._work is None else self._work.settings.batuta_lang
+        if (work := self._work or self._catalogue) is not None:
+            return work.settings.batuta_lang
+        return language_here(self.env, None if self._command_line is None else self._command_line.language)
 
-    def settings(self) -> EngineSettings:
-        return self.work().settings
+    def settings(self) -> "EngineSettings":
+        return self._loaded().settings
+
+    def _loaded(self) -> "Batuta":
+        """Return the application, to read its settings. If only its catalogue is loaded, that is enough."""
+        return self._work or self._catalogue or self.work()
 
     def texts(self) -> Texts:
-        folders = self._work.extension.texts if self._work else ()
-        return Texts(self.language, folders)
+        if self._work is not None:
+            folders = self._work.extension.texts
+        else:
+            folders = () if self._command_line is None else self._command_line.texts
+        wanted = (self.language, tuple(folders))
+        if self._texts is None or self._texts.source != wanted:
+            self._texts = Texts(*wanted)
+        return self._texts
 
     def show(self, document: Mapping[str, Any], as_json: bool, readable: Callable[[], None]) -> None:
         """Print ``document`` as JSON, or call ``readable`` to print the same content for people."""
@@ -97,6 +144,8 @@ class CliContext:
             readable()
 
     def print_json(self, document: object) -> None:
+        from batuta.kernel.storable import CONTROLS
+
         text = json.dumps(self.texts().render(document), ensure_ascii=False, default=str, indent=2)
         # Escaped instead of replaced, so that programs get the stored text.
         self.out.out(text.translate({code: f"\\u{code:04x}" for code in CONTROLS if code >= 0x7F}))
@@ -111,26 +160,28 @@ class CliContext:
     def complain(self, error: BatutaError) -> None:
         self.say_wrong(self.texts().error(error))
 
-    def ask(self, act: Callable[[Batuta], Awaitable[T]]) -> T:
+    def ask(self, act: "Callable[[Batuta], Awaitable[T]]") -> T:
         """Open the application, run ``act``, close the application and return the result."""
         return wait_for(self._ask(act))
 
-    async def _ask(self, act: Callable[[Batuta], Awaitable[T]]) -> T:
+    async def _ask(self, act: "Callable[[Batuta], Awaitable[T]]") -> T:
         async with self.work() as work:
             return await act(work)
 
-    def table(self, headings: str, columns: Iterable[str]) -> Table:
+    def table(self, headings: str, columns: Iterable[str]) -> "Table":
         """Return a table without lines. The text key of a heading is ``headings`` followed by the column's name."""
+        from rich.table import Table
+
         texts = self.texts()
         return Table(*(texts(f"{headings}{column}") for column in columns), box=None, pad_edge=False)
 
     def iso(self, instant: datetime | None) -> str | None:
         """Format an instant for JSON: to the second, in the application's zone."""
-        return None if instant is None else instant.astimezone(self.work().zone).isoformat(timespec="seconds")
+        return None if instant is None else instant.astimezone(self._loaded().zone).isoformat(timespec="seconds")
 
     def local(self, instant: datetime) -> str:
         """Format an instant in the application's zone and the operator's language."""
-        return self.texts().minute(instant.astimezone(self.work().zone))
+        return self.texts().minute(instant.astimezone(self._loaded().zone))
 
     def moment(self, written: str | None) -> str:
         """Parse an ISO text and format its instant as ``local`` does. Return an empty text for None."""
@@ -143,12 +194,24 @@ def cli_context(context: typer.Context) -> CliContext:
     return ctx
 
 
+def resume_collection() -> None:
+    """Enable the garbage collection that ``batuta.__main__`` disabled until the application is loaded."""
+    if not gc.isenabled():
+        gc.freeze()  # later collections skip the modules
+        gc.enable()
+
+
 def wait_for(running: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end and return its result. If it fails, the caller reports the error once, so log lines of
     asyncio and asyncpg about that error are dropped.
     """
+    import asyncio
+    import logging
+
     for name in ("asyncio", "asyncpg"):
-        logging.getLogger(name).addHandler(_NOWHERE)
+        if not (logger := logging.getLogger(name)).handlers:
+            logger.addHandler(logging.NullHandler())
+    resume_collection()
     return asyncio.run(_interruptible(running))
 
 
@@ -156,6 +219,8 @@ async def _interruptible(running: Coroutine[Any, Any, T]) -> T:
     try:
         return await running
     except BatutaError:
+        import asyncio
+
         task = asyncio.current_task()
         if task is not None and task.cancelling():  # stopped with Ctrl-C: not a failure
             raise asyncio.CancelledError from None
@@ -171,36 +236,47 @@ def as_typed(word: str) -> str:
 
 def current_user() -> str:
     """Return the name of the user who runs the command, or ``uid:N`` in a container where the user has no name."""
+    import getpass
+
     try:
         return getpass.getuser()
     except (KeyError, OSError):
         return f"uid:{os.getuid()}"
 
 
-def load_app(name: str) -> Batuta:
+def load_app(name: str) -> "Batuta":
     """Import the Batuta object at ``module:object``. The import may read the configuration, so configuration errors are
     raised here.
     """
-    module_name, _, attribute = name.partition(":")
-    if not module_name or not attribute:
-        raise UnknownApp(app=name, why=Reason("app_colon", "a colon between the module and the object is missing"))
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
+    from batuta.engine.batuta import Batuta
+
+    module, attribute = import_app(name)
     try:
-        found = getattr(importlib.import_module(module_name), attribute)
-    except ModuleNotFoundError as missing:
-        raise UnknownApp(
-            app=name, why=Reason("app_module", "no module is called {module}", module=missing.name)
-        ) from None
+        found = getattr(module, attribute)
     except AttributeError:
         raise UnknownApp(
-            app=name, why=Reason("app_object", "{module} has no {object}", module=module_name, object=attribute)
+            app=name, why=Reason("app_object", "{module} has no {object}", module=module.__name__, object=attribute)
         ) from None
     if not isinstance(found, Batuta):
         raise UnknownApp(
             app=name, why=Reason("app_type", "{object} is a {type}", object=attribute, type=type(found).__name__)
         )
     return found
+
+
+def import_app(name: str) -> tuple[ModuleType, str]:
+    """Import the module of ``module:object`` and return it with the name of the object."""
+    module_name, _, attribute = name.partition(":")
+    if not module_name or not attribute:
+        raise UnknownApp(app=name, why=Reason("app_colon", "a colon between the module and the object is missing"))
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(module_name), attribute
+    except ModuleNotFoundError as missing:
+        raise UnknownApp(
+            app=name, why=Reason("app_module", "no module is called {module}", module=missing.name)
+        ) from None
 
 
 def default_app(start: Path) -> str:
@@ -210,12 +286,15 @@ def default_app(start: Path) -> str:
     return app
 
 
-def language_here(env: Mapping[str, str]) -> Language:
-    """Return the language to use before an application is loaded: BATUTA_LANG, ``[tool.batuta] language``, or the system's."""
+def language_here(env: Mapping[str, str], of_the_app: Language | None = None) -> Language:
+    """Return the language to use before an application is loaded: BATUTA_LANG, the application's, ``[tool.batuta]
+    language``, or the system's.
+    """
     try:
-        own = env.get("BATUTA_LANG") or _project_option(Path.cwd(), "language")
-    except UnknownApp:
-        own = None
+        own = env.get("BATUTA_LANG") or in_file(ENV_FILE).get("BATUTA_LANG")
+        own = own or of_the_app or _project_option(Path.cwd(), "language")
+    except BatutaError:  # the command that loads the application reports the broken file
+        own = of_the_app
     return find_language(own) or system_language(env)
 
 
@@ -240,16 +319,7 @@ def _options_in(file: Path) -> Mapping[str, Any]:
 
 
 def make_cli_context(argv: list[str]) -> CliContext:
-    env = environment()
-    lang = find_language(option(argv, "--lang"))
-    # A file or a pipe has no terminal width: do not cut lines.
-    width = None if sys.stdout.isatty() else WIDE
-    return CliContext(lang, option(argv, "--app"), env, _console(width=width), _console(stderr=True))
-
-
-def _console(*, width: int | None = None, stderr: bool = False) -> Console:
-    """Return a console that prints text unchanged: brackets and colons are not markup."""
-    return SafeConsole(width=width, stderr=stderr, markup=False, emoji=False, highlight=False)
+    return CliContext(find_language(option(argv, "--lang")), option(argv, "--app"), environment())
 
 
 def option(argv: list[str], name: str) -> str | None:

@@ -9,8 +9,9 @@ import typer
 
 from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, wait_for
 from batuta.cli.output import answers
-from batuta.config import ENV_FILE, EngineSettings, in_file, names, near_misses, unset
+from batuta.config import EngineSettings, names, near_misses, unset
 from batuta.engine.batuta import Batuta
+from batuta.environment import ENV_FILE, in_file
 from batuta.health.aggregator import State, look
 from batuta.health.checks import join_names
 from batuta.kernel.errors import AddressTaken, BatutaError

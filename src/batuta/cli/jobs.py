@@ -46,7 +46,7 @@ def jobs(
 ) -> None:
     ctx = cli_context(context)
     seen, rival = wait_for(_look(ctx, profile))
-    wording = ctx.work().extension.wording
+    wording = ctx.catalogue().extension.wording
     document = {
         "profile": seen.profile,
         "fires": rival is None,
@@ -96,14 +96,14 @@ def executions(
 ) -> None:
     ctx = cli_context(context)
     found = wait_for(_recent(ctx, name, None if status is None else status.value, limit))
-    wording = ctx.work().extension.wording
+    wording = ctx.catalogue().extension.wording
     document = {"executions": [row(each, ctx.texts(), wording) for each in found]}
     ctx.show(document, as_json, lambda: ctx.out.print(_executions_table(ctx, found)))
 
 
 async def _look(ctx: CliContext, profile: str | None) -> tuple[JobsSeen, Timetable | None]:
     """Return the jobs of this release, and the active timetable if it belongs to another release."""
-    work = ctx.work()
+    work = ctx.catalogue()
     known = None if profile is None else work.registry.require_profile(profile)
     async with work:
         seen = await work.job_health.look(known)
@@ -125,7 +125,7 @@ async def _run(ctx: CliContext, name: str, params: dict[str, str], even_if_held:
 
 
 async def _recent(ctx: CliContext, name: str | None, status: str | None, limit: int) -> list[Recorded]:
-    work = ctx.work()
+    work = ctx.catalogue()
     async with work:
         if name is not None:
             name = work.registry.find(name, await work.controls.read()).name

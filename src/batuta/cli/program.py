@@ -4,81 +4,101 @@ The parser's messages exist only in English, so they are not shown. The sentence
 the parameter that it names and the typed words.
 """
 
-import gc
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import ValidationError
 from typer._click import exceptions
 from typer._click.exceptions import NoArgsIsHelpError
 
 from batuta import __version__
-from batuta.cli import controls, database, doctor, health, jobs, queues, schedules, timetable, tokens, up, workers
+from batuta.cli.command_line import import_command
 from batuta.cli.context import DONE, FAILED, INTERRUPTED, REFUSED, CliContext, as_typed, make_cli_context
-from batuta.cli.roles import role_command
-from batuta.config import reason_of
-from batuta.engine.extension import Command, Extension
 from batuta.kernel.errors import BatutaError, ConfigError, FileReadOnly, MigrationChanged, SchemaOutOfDate, UnknownApp
 from batuta.kernel.suggestions import nearest
 from batuta.texts import Texts
 
-# An example for formats: every part has two digits.
+if TYPE_CHECKING:
+    from batuta.engine.extension import Command
+
+# The date that shows the expected format in messages: each part has at least two digits.
 _EXAMPLE = datetime(2026, 11, 23, 14, 30)  # noqa: DTZ001 - typed dates have no zone
 WIDEST = 100
 
-# The engine's commands, in the order of the help. The entry "" of a group runs if no other word follows.
-COMMANDS: Mapping[str, Command] = {
-    "migrate": database.migrate,
-    "backup": database.backup,
-    "restore": database.restore,
-    "sql": database.sql,
-    "doctor": doctor.doctor,
-    "health": health.health,
-    "incidents": health.incidents,
+# The engine's commands, in the order of the help. Each module is imported when its command is called. The entry "" of a
+# group runs if no other word follows.
+COMMANDS: "Mapping[str, Command]" = {
+    "migrate": "batuta.cli.database:migrate",
+    "backup": "batuta.cli.database:backup",
+    "restore": "batuta.cli.database:restore",
+    "sql": "batuta.cli.database:sql",
+    "doctor": "batuta.cli.doctor:doctor",
+    "health": "batuta.cli.health:health",
+    "incidents": "batuta.cli.health:incidents",
+    "keys": {"list": "batuta.cli.keys:show", "rotate": "batuta.cli.keys:rotate"},
     "token": {
-        "create": tokens.create,
-        "list": tokens.show,
-        "rotate": tokens.rotate,
-        "revoke": tokens.revoke,
+        "create": "batuta.cli.tokens:create",
+        "list": "batuta.cli.tokens:show",
+        "rotate": "batuta.cli.tokens:rotate",
+        "revoke": "batuta.cli.tokens:revoke",
     },
-    "jobs": jobs.jobs,
-    "run": jobs.run,
-    "executions": jobs.executions,
-    "pause": controls.pause,
-    "resume": controls.resume,
-    "switch": {"list": controls.show, "on": controls.on, "off": controls.off},
-    "circuits": {"": controls.circuits, "reset": controls.reset},
-    "limits": controls.limits,
-    "schedule": {"": timetable.show, "use": timetable.use, "compare": timetable.compare_profiles},
+    "jobs": "batuta.cli.jobs:jobs",
+    "run": "batuta.cli.jobs:run",
+    "executions": "batuta.cli.jobs:executions",
+    "pause": "batuta.cli.controls:pause",
+    "resume": "batuta.cli.controls:resume",
+    "switch": {
+        "list": "batuta.cli.controls:show",
+        "on": "batuta.cli.controls:on",
+        "off": "batuta.cli.controls:off",
+    },
+    "circuits": {"": "batuta.cli.controls:circuits", "reset": "batuta.cli.controls:reset"},
+    "limits": "batuta.cli.controls:limits",
+    "schedule": {
+        "": "batuta.cli.timetable:show",
+        "use": "batuta.cli.timetable:use",
+        "compare": "batuta.cli.timetable:compare_profiles",
+    },
     "schedules": {
-        "list": schedules.show,
-        "create": schedules.create,
-        "edit": schedules.edit,
-        "pause": schedules.pause,
-        "resume": schedules.resume,
-        "delete": schedules.delete,
-        "backfill": schedules.backfill,
+        "list": "batuta.cli.schedules:show",
+        "create": "batuta.cli.schedules:create",
+        "edit": "batuta.cli.schedules:edit",
+        "pause": "batuta.cli.schedules:pause",
+        "resume": "batuta.cli.schedules:resume",
+        "delete": "batuta.cli.schedules:delete",
+        "backfill": "batuta.cli.schedules:backfill",
     },
-    "windows": {"list": timetable.list_windows, "set": timetable.set_window},
+    "batches": {
+        "list": "batuta.cli.batches:list_batches",
+        "show": "batuta.cli.batches:show",
+        "cancel": "batuta.cli.batches:cancel",
+        "close": "batuta.cli.batches:close",
+    },
+    "windows": {"list": "batuta.cli.timetable:list_windows", "set": "batuta.cli.timetable:set_window"},
     "queue": {
-        "list": queues.list_queues,
-        "show": queues.show,
-        "cancel": queues.cancel,
-        "retry": queues.retry,
-        "discard": queues.discard,
-        "rehome": queues.rehome,
-        "unstick": queues.unstick,
+        "list": "batuta.cli.queues:list_queues",
+        "show": "batuta.cli.queues:show",
+        "cancel": "batuta.cli.queues:cancel",
+        "retry": "batuta.cli.queues:retry",
+        "discard": "batuta.cli.queues:discard",
+        "rehome": "batuta.cli.queues:rehome",
+        "unstick": "batuta.cli.queues:unstick",
     },
-    "workers": workers.workers,
-    "up": up.up,
-    **{name: role_command(name) for name in ("api", "scheduler", "worker")},
+    "logs": "batuta.cli.logs:logs",
+    "workers": {
+        "": "batuta.cli.workers:workers",
+        "drain": "batuta.cli.workers:drain",
+        "restart": "batuta.cli.workers:restart",
+        "stack": "batuta.cli.workers:stack",
+    },
+    "up": "batuta.cli.up:up",
 }
+ROLES = ("api", "scheduler", "worker")
 
 
 def translate(command: Any, texts: Texts, path: str = "") -> Any:
@@ -282,6 +302,10 @@ def _describe_bad_value(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
     """
     if mistake.param is None:
         return texts("cli.mistake.form", name=mistake.param_hint, form=mistake.message)
+    from pydantic import ValidationError
+
+    from batuta.config import reason_of
+
     cause, described = mistake.__cause__, mistake.param.type_descriptor
     name = _parameter_name(texts, mistake.param)
     if described.is_path and not isinstance(cause, ValidationError):
@@ -341,10 +365,7 @@ def main(argv: list[str] | None = None) -> int:
     if (garbled := next((word for word in argv if not _is_text(word)), None)) is not None:
         ctx.say_wrong(ctx.texts()("cli.garbled", word=garbled.encode(errors="replace").decode()))
         return REFUSED
-    command = translate(typer.main.get_command(tree(ctx, _named_command(argv))), ctx.texts())
-    if not gc.isenabled():  # disabled by batuta.__main__ until the application is loaded
-        gc.freeze()  # later collections skip the modules
-        gc.enable()
+    command = translate(typer.main.get_command(tree_for(ctx, argv)), ctx.texts())
     try:
         code = command.main(argv, prog_name="batuta", standalone_mode=False, obj=ctx)
     except typer.TyperException as mistake:
@@ -364,9 +385,22 @@ def main(argv: list[str] | None = None) -> int:
     return code if isinstance(code, int) else DONE
 
 
-def tree(ctx: CliContext, only: str | None = None) -> typer.Typer:
-    """Return all commands, or only the command ``only``, because building all of them takes a tenth of a second."""
-    ctx.load()
+def tree(ctx: CliContext) -> typer.Typer:
+    """Return the tree of all commands."""
+    return _tree(ctx, {name: _load(ctx, name) for name in _names(ctx)})
+
+
+def tree_for(ctx: CliContext, argv: Sequence[str]) -> typer.Typer:
+    """Return the tree with the command that the words name. If they name none, return a tree with only the names of all
+    commands, for the help. It imports no command, because that would take longer than most commands run.
+    """
+    named, names = _named_command(argv), _names(ctx)
+    if named is None or named not in names:
+        return _tree(ctx, dict.fromkeys(names, _only_listed))
+    return _tree(ctx, {named: _load(ctx, named)})
+
+
+def _tree(ctx: CliContext, commands: Mapping[str, Any]) -> typer.Typer:
     texts = ctx.texts()
     cli = typer.Typer(
         name="batuta",
@@ -378,21 +412,29 @@ def tree(ctx: CliContext, only: str | None = None) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     cli.callback()(_options)
-    extension = Extension() if ctx.unloaded is not None else ctx.work().extension
-    roles = {role.name: role_command(role.name) for role in extension.roles}
-    commands = {
-        **COMMANDS,
-        **roles,
-        **{name: _with_role(roles.get(name), own) for name, own in extension.commands.items()},
-    }
-    for name in [only] if only in commands else commands:
-        _add_command(cli, texts, name, commands[name])
+    for name, command in commands.items():
+        _add_command(cli, texts, name, command)
     return cli
 
 
-def _with_role(role: Callable[..., None] | None, command: Command) -> Command:
-    """Add the role to the application's commands of the same name, so that the name alone runs the role."""
-    return {"": role, **command} if role is not None and isinstance(command, Mapping) else command
+def _only_listed() -> None:
+    """Represent a command in the help without importing it."""
+
+
+def _names(ctx: CliContext) -> Collection[str]:
+    own = ctx.command_line()
+    return dict.fromkeys([*COMMANDS, *ROLES, *own.roles, *own.commands])
+
+
+def _load(ctx: CliContext, name: str) -> Any:
+    """Import a command. A role with commands of its own runs if no other word follows its name."""
+    own = ctx.command_line()
+    command = import_command({**COMMANDS, **own.commands}.get(name, {}))
+    if (name not in ROLES and name not in own.roles) or not isinstance(command, Mapping):
+        return command
+    from batuta.cli.roles import role_command
+
+    return {"": role_command(name), **command} if command else role_command(name)
 
 
 def _named_command(argv: Sequence[str]) -> str | None:
@@ -401,12 +443,12 @@ def _named_command(argv: Sequence[str]) -> str | None:
     for word in words:
         if word in ("--app", "--lang"):
             next(words, None)
-        elif not word.startswith(("--app=", "--lang=")):
+        elif word != "--" and not word.startswith(("--app=", "--lang=")):
             return word
     return None
 
 
-def _add_command(cli: typer.Typer, texts: Texts, name: str, command: Command) -> None:
+def _add_command(cli: typer.Typer, texts: Texts, name: str, command: Any) -> None:
     help = texts(f"cli.{name}.help")
     if not isinstance(command, Mapping):
         cli.command(name, help=help)(command)

@@ -181,7 +181,7 @@ async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int
         if state not in known:
             raise unknown("state", state, dict.fromkeys(as_typed(state_word(ctx.texts(), each)) for each in known))
         rows = await found.list_items(state, limit, of=None if unserved is None else queue)
-        waits = await found.why_limited(rows)
+        waits = await work.explain_waits(found, rows)
     return state, _describe_rows(ctx, found.table, rows, waits)
 
 
@@ -196,7 +196,7 @@ async def _find_items(
         )
     async with ctx.work() as work:
         rows = await work.find_tasks(queue, limit, tag=tag, key=key)
-        waits = await found.why_limited([dict(row) for row in rows])
+        waits = await work.explain_waits(found, [dict(row) for row in rows])
     return _describe_rows(ctx, found.table, rows, waits)
 
 
@@ -272,7 +272,7 @@ async def _unstick(ctx: CliContext, queue: str) -> tuple[int, int]:
 def _describe_rows(
     ctx: CliContext, table: QueueTable, rows: Iterable[Row], waits: Mapping[str, Reason]
 ) -> list[dict[str, Any]]:
-    """Describe items. ``waits`` are the limits that items wait for, by id."""
+    """Describe items. ``waits`` are the reasons why items wait, by id."""
     columns = _columns_of(table)
     shown = [{name: row[column] for name, column in columns.items() if column in row.keys()} for row in rows]  # noqa: SIM118
     return [_describe_item(ctx, each, waits.get(str(each["id"]))) for each in shown]
@@ -299,7 +299,7 @@ def _columns_of(table: QueueTable) -> dict[str, str]:
 
 
 def _describe_item(ctx: CliContext, item: dict[str, Any], waits_for: Reason | None) -> dict[str, Any]:
-    """Describe an item. ``waits_for`` is the limit it waits for, if any."""
+    """Describe an item. ``waits_for`` is the limit, task or batch that it waits for, if any."""
     error = decode(item.get("error"))
     shown = {name: ctx.iso(value) if isinstance(value, datetime) else value for name, value in item.items()}
     shown |= {"error": error and ctx.texts().reason(error), **reasons.describe_reason(error, "error")}

@@ -6,23 +6,25 @@ A role without its own API serves ``/metrics`` and ``/health`` at BATUTA_METRICS
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 
 from batuta import __version__
 from batuta.cli.context import FAILED, CliContext, cli_context
-from batuta.config import ENV_FILE, EngineSettings, in_file, names, near_misses
+from batuta.config import MOST_CONCURRENT, EngineSettings, names, near_misses
 from batuta.engine.batuta import Batuta
 from batuta.engine.extension import Role
 from batuta.engine.process import ProcessLimits, guard_process
+from batuta.environment import ENV_FILE, in_file
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import BatutaError, ConfigError, Recycled, StartAgain, StoreReplaced
 from batuta.kernel.events import ProcessDraining, ProcessEnded, ProcessHeld, ProcessStarted, SettingWarned
+from batuta.kernel.reasons import define
 from batuta.logs import begin_logging
 from batuta.processes.address import listen
 from batuta.processes.exit import FILE_WATCH_POLICY, FileWatch, run_to_exit, stop_on_signals
@@ -34,6 +36,8 @@ from batuta.supervise.loop import FunctionLoop, LoopPolicy
 from batuta.supervise.shutdown import EXIT_MARGIN
 from batuta.supervise.supervisor import Supervisor
 
+ROLE_OFF = define("role_off", "these settings have no process '{role}'")
+ROLE_ON = define("role_on", "set what enables it; docs/reference.md lists the settings")
 SIDECAR_GRACE = timedelta(seconds=1)
 
 
@@ -102,7 +106,12 @@ def _supervised(role: Role, work: Batuta, settings: EngineSettings, notifier: No
     return replace(role, run=lambda stop: _run_supervised(work, settings, role.name, stop, notifier, role))
 
 
-async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event, notifier: Notifier) -> None:
+def make_api(
+    work: Batuta, settings: EngineSettings, grace: timedelta
+) -> Callable[[asyncio.Event], Coroutine[Any, Any, None]]:
+    """Build the API and listen on its port. Return the function that serves it until its argument is set; open requests
+    then have ``grace``.
+    """
     try:
         from batuta.web import create_api
         from batuta.web.api import serve
@@ -112,12 +121,18 @@ async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event
 
     api = work.extension.api() if work.extension.api else create_api(work, settings)
     listening = listen(settings.host, settings.port)
+    return lambda stop: serve(api, listening, stop, grace)
+
+
+async def _serve_api(work: Batuta, settings: EngineSettings, stop: asyncio.Event, notifier: Notifier) -> None:
     grace = timedelta(seconds=settings.batuta_drain_seconds)
-    async with _open(work), _guard_by_settings(work, settings, "api", stop, notifier) as supervisor:
+    serve = make_api(work, settings, grace)
+    guard = guard_by_settings(work, settings, "api", stop, notifier)
+    async with open_for_process(work), work.resources.started(), guard as supervisor:
         await work.reports.expect(now=work.clock.now())
         watching = asyncio.create_task(supervisor.run(stop, grace))
         try:
-            await serve(api, listening, stop, grace)
+            await serve(stop)
         finally:
             stop.set()
             await watching
@@ -131,13 +146,14 @@ async def _run_supervised(
     notifier: Notifier,
     added: Role | None = None,
 ) -> None:
-    async with _open(work), _guard_by_settings(work, settings, role, stop, notifier, added) as supervisor:
+    guard = guard_by_settings(work, settings, role, stop, notifier, added)
+    async with open_for_process(work), work.resources.started(), guard as supervisor:
         grace = timedelta(seconds=settings.batuta_drain_seconds)
         await supervise(work, settings, role, supervisor, stop, grace)
 
 
 @asynccontextmanager
-async def _open(work: Batuta) -> AsyncIterator[None]:
+async def open_for_process(work: Batuta) -> AsyncIterator[None]:
     """Open the application for the life of a process. Closing has a time limit, so a database that hangs delays the
     exit only briefly.
     """
@@ -160,7 +176,7 @@ def longest_stop(settings: EngineSettings) -> timedelta:
     return timedelta(seconds=settings.batuta_drain_seconds) + EXIT_MARGIN
 
 
-def _guard_by_settings(
+def guard_by_settings(
     work: Batuta,
     settings: EngineSettings,
     role: str,
@@ -187,22 +203,48 @@ async def supervise(
 
 
 def role_command(name: str) -> Callable[..., None]:
+    """Return the command that runs a role. The command of the worker has flags of its own."""
+    if name == "worker":
+        return worker
+
     def command(context: typer.Context, child_of: ChildOf = None, named: Named = None) -> None:
         if context.invoked_subcommand is not None:
             return  # a command of the application with the name of the role
-        if child_of is not None and not die_with_parent(child_of):
-            raise typer.Exit(FAILED)
-        ctx = cli_context(context)
-        work = ctx.work()
-        running = _run(ctx, work, ctx.settings(), name, named or name)
-        run_to_exit(running, lambda what: work.events.emit(ProcessHeld(name, what)))
+        _start(cli_context(context), name, child_of, named)
 
     return command
 
 
+def worker(
+    context: typer.Context,
+    queues: Annotated[str | None, typer.Option("--queues")] = None,
+    concurrency: Annotated[int | None, typer.Option("--concurrency", min=1, max=MOST_CONCURRENT)] = None,
+    child_of: ChildOf = None,
+    named: Named = None,
+) -> None:
+    if context.invoked_subcommand is not None:
+        return  # a command of the application with the name of the role
+    ctx = cli_context(context)
+    work = ctx.work()
+    if queues is not None:
+        work.only = tuple(name.strip() for name in queues.split(",") if name.strip())
+    if concurrency is not None:
+        work.worker_policy = replace(work.worker_policy, limit=concurrency)
+    _start(ctx, "worker", child_of, named)
+
+
+def _start(ctx: CliContext, name: str, child_of: int | None, named: str | None) -> None:
+    if child_of is not None and not die_with_parent(child_of):
+        raise typer.Exit(FAILED)
+    work = ctx.work()
+    running = _run(ctx, work, ctx.settings(), name, named or name)
+    run_to_exit(running, lambda what: work.events.emit(ProcessHeld(name, what)))
+
+
 async def _run(ctx: CliContext, work: Batuta, settings: EngineSettings, name: str, service: str) -> None:
     stop, notifier = asyncio.Event(), Notifier.from_environment(ctx.env)
-    role = roles_of(work, settings, notifier)[name]
+    if (role := roles_of(work, settings, notifier).get(name)) is None:
+        raise ConfigError(problem=ROLE_OFF(role=name), next_step=ROLE_ON())
     assert role.run is not None  # roles_of gives every role a run
     own = role in work.extension.roles  # a role with its own run has no guard
     running = _run_app_role(role.run, work, stop, notifier) if own else role.run(stop)

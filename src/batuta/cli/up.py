@@ -15,8 +15,10 @@ import typer
 from batuta.cli.context import CliContext, cli_context
 from batuta.cli.output import OutputMux, ReadyBanner
 from batuta.cli.roles import close_soon, longest_stop, port_of_child, roles_of, run_role, supervise
-from batuta.config import ENV_FILE, EngineSettings, unset
+from batuta.cli.together import complete_app, require_one_worker, run_together
+from batuta.config import EngineSettings, unset
 from batuta.engine.batuta import Batuta
+from batuta.environment import ENV_FILE
 from batuta.kernel.events import ProcessHeld, ProcessServing
 from batuta.processes.address import listen
 from batuta.processes.exit import run_to_exit
@@ -33,20 +35,43 @@ PAGES = "/painel"
 TREE_POLICY = LoopPolicy(
     every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
 )
+# The threads of a process mostly wait. Each further arena of glibc would keep some megabytes of freed memory.
+ONE_ARENA = {"MALLOC_ARENA_MAX": "1"}
 ANNOUNCING = replace(TREE_POLICY, every=timedelta(milliseconds=200))
 
 Workers = Annotated[int | None, typer.Option("--workers", min=1, max=64, help="how many; default: BATUTA_WORKERS")]
 
 
-def up(context: typer.Context, workers: Workers = None) -> None:
+OneProcess = Annotated[bool, typer.Option("--one-process", help="all roles in this process, for small machines")]
+
+
+def up(context: typer.Context, workers: Workers = None, one_process: OneProcess = False) -> None:
     ctx = cli_context(context)
-    settings, work = ctx.settings(), ctx.work()
+    if one_process:
+        _up_in_one_process(ctx, workers)
+        return
+    # The parent runs no work, so it needs the services of the application only to report their health (metrics port).
+    settings = ctx.catalogue().settings
+    work = ctx.catalogue() if settings.batuta_metrics_port is None else ctx.work()
+    _require_start(work, settings)
+    running = _Up(ctx, work, settings, workers or settings.batuta_workers).run()
+    raise typer.Exit(run_to_exit(running, lambda what: work.events.emit(ProcessHeld(PARENT, what))))
+
+
+def _up_in_one_process(ctx: CliContext, workers: int | None) -> None:
+    work = complete_app(ctx)
+    require_one_worker(workers or work.settings.batuta_workers)
+    _require_start(work, work.settings)
+    running = run_together(ctx, work, PARENT)
+    raise typer.Exit(run_to_exit(running, lambda what: work.events.emit(ProcessHeld(PARENT, what))))
+
+
+def _require_start(work: Batuta, settings: EngineSettings) -> None:
+    """Raise unless the secrets of the API are set and every port is free."""
     settings.require_access()
     for place in ((settings.host, settings.port), *(role.listens for role in work.extension.roles if role.in_up)):
         if place is not None:
             listen(*place).close()
-    running = _Up(ctx, work, settings, workers or settings.batuta_workers).run()
-    raise typer.Exit(run_to_exit(running, lambda what: work.events.emit(ProcessHeld(PARENT, what))))
 
 
 @dataclass(slots=True)
@@ -142,7 +167,7 @@ class _Up:
         argv = [sys.executable, "-m", "batuta", *app, "--lang", ctx.language, role]
         argv += ["--child-of", str(os.getpid()), "--named", name]
         port = port_of_child(self.settings, role, number)
-        own_env = unset(self.work.extension.child_env, ctx.env, ENV_FILE)
+        own_env = unset({**ONE_ARENA, **self.work.extension.child_env}, ctx.env, ENV_FILE)
         env = {**ctx.env, **own_env, **self._log_env(), **port}
         return ChildSpec(role, argv, env, name)
 

@@ -6,18 +6,21 @@ from typing import Annotated, Any
 
 import typer
 
-from batuta.cli.context import CliContext, JsonFlag, cli_context, wait_for
+from batuta.cli.context import CliContext, JsonFlag, cli_context, current_user, wait_for
 from batuta.health.jobs import LOOKED_AT, TimetableState, state_of
 from batuta.health.workers import FORGOTTEN_AFTER, Beat, LoopSeen, Signs
 from batuta.kernel.clock import brief
 from batuta.kernel.identity import short
+from batuta.kernel.suggestions import unknown
 from batuta.processes.heartbeat import Status
+from batuta.processes.requests import RequestKind
 from batuta.processes.restarts import Restart
 from batuta.runlog.log import Timetable
 from batuta.texts import Texts
 
 MOST_RESTARTS = 50
 MEGABYTE = 1024 * 1024
+STACK_WAIT, STACK_LOOKS = 0.5, 20  # seconds between two looks for a stack, and their number
 
 AllFlag = Annotated[bool, typer.Option("--all", help="Also processes that ended normally, or died and were replaced.")]
 StacksFlag = Annotated[bool, typer.Option("--stacks", help="Show the stack of each restarted loop or process.")]
@@ -26,6 +29,8 @@ StacksFlag = Annotated[bool, typer.Option("--stacks", help="Show the stack of ea
 def workers(
     context: typer.Context, everyone: AllFlag = False, stacks: StacksFlag = False, as_json: JsonFlag = False
 ) -> None:
+    if context.invoked_subcommand is not None:
+        return
     ctx = cli_context(context)
     signs, restarts, timetables = wait_for(_read_workers(ctx))
     # Processes whose parent reported their exit before their heartbeat expired.
@@ -51,6 +56,43 @@ async def _read_workers(ctx: CliContext) -> tuple[Signs, Sequence[Restart], Sequ
         return signs, restarts, await work.observability.timetables.newest(LOOKED_AT)
 
 
+def drain(context: typer.Context, process: str) -> None:
+    _ask(cli_context(context), process, RequestKind.DRAIN)
+
+
+def restart(context: typer.Context, process: str) -> None:
+    _ask(cli_context(context), process, RequestKind.RESTART)
+
+
+def stack(context: typer.Context, process: str) -> None:
+    _ask(cli_context(context), process, RequestKind.STACK)
+
+
+def _ask(ctx: CliContext, process: str, kind: RequestKind) -> None:
+    answered = wait_for(_ask_process(ctx, process, kind))
+    if answered is not None:
+        ctx.say(answered)
+        return
+    ctx.say(ctx.texts()(f"cli.workers.asked_{kind}", process=process))
+
+
+async def _ask_process(ctx: CliContext, process: str, kind: RequestKind) -> str | None:
+    """Send a request to a process. Return the stacks if it is a dump and they arrive soon, otherwise None."""
+    async with ctx.work() as work:
+        signs = await work.beats.read_signs(within=FORGOTTEN_AFTER, now=work.now())
+        living = {beat.place: beat for beat in signs.beats if beat.lives(signs.now)}
+        if process not in living:
+            raise unknown("process", process, living)
+        asked_at = work.clock.now()
+        id = await work.process_requests.ask(living[process], kind, by=current_user(), now=asked_at)
+        for _ in range(STACK_LOOKS if kind is RequestKind.STACK else 0):
+            await work.clock.sleep(STACK_WAIT)
+            found = {each.id: each.stack for each in await work.process_requests.since(asked_at)}
+            if found.get(id) is not None:
+                return found[id]
+        return None
+
+
 def _lives(beat: Beat, signs: Signs, ended: Container[str]) -> bool:
     return beat.lives(signs.now) and beat.worker_id not in ended
 
@@ -74,6 +116,7 @@ def _process(ctx: CliContext, beat: Beat, signs: Signs, *, is_dead: bool) -> dic
         "last_heartbeat_ago": _seconds(signs.now - beat.beat_at),
         "rss_mb": None if beat.rss_bytes is None else round(beat.rss_bytes / MEGABYTE),
         "cpu_seconds": beat.cpu_seconds,
+        "queues": dict(sorted(beat.served.items())),
         "loops": {name: _loop(seen, signs.now, is_dead) for name, seen in sorted(beat.loops.items())},
     }
 

@@ -22,7 +22,8 @@ from batuta.schedule.due import FIRES_AT_A_TIME, MOMENT, ON_TIME, CatchUp, Owed,
 from batuta.schedule.window import Window
 
 PAUSE_ALL = "pause.all"
-# Clocks of two machines differ less than this. A later watermark was written before the clock was set back.
+# Clocks of two machines differ by less than this. If fires are decided further than this into the future, the clock was
+# set back.
 SKEW = timedelta(minutes=1)
 
 
@@ -83,7 +84,7 @@ def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
     now = ledger.now
     since = ledger.accounted[job.name]
     if since > now + SKEW:
-        # Fires of that period already have rows, and the unique key keeps them from running again.
+        # The clock was set back. Fires up to ``since`` have rows, and the unique key keeps them from running again.
         since = now - ON_TIME
     delayed = _delayed_fire(job, since, now)
     owed = due(

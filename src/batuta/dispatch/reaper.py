@@ -25,7 +25,8 @@ from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 
 REAP_BATCH = 100
 MOST_ATTEMPTS = 3
-# A lease that ends this late was written before the clock was set back, or its owner uses longer leases.
+# A lease that ends too far in the future is watched for at least this long. Either the clock was set back, or its owner
+# uses longer leases and renews them less often.
 LONGER_THAN_RENEWALS = timedelta(seconds=90)
 
 
@@ -66,7 +67,7 @@ class Reaper:
         return Again() if len(ripe) == REAP_BATCH else Idle()
 
     async def recover(self, owners: Collection[str]) -> int:
-        """Take over a batch of runs of these owners without waiting for their leases, because their processes are dead."""
+        """Take over at most REAP_BATCH runs of these owners now, because their processes are dead."""
         found = [run for run in await self._find_silent(owners) if run.owner in owners]
         return await self._take_over(found, lambda run: reasons.DEAD())
 

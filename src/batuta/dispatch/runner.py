@@ -23,7 +23,7 @@ from batuta.kernel.errors import (
 from batuta.kernel.events import Events, ExecutionCrashed, ExecutionEnded, ExecutionLost, ExecutionStarted
 from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.reasons import Reason
-from batuta.kernel.trace import bind, trace_of_run
+from batuta.kernel.trace import bind, recorder, trace_of_run
 from batuta.kernel.usercode import Raised, Returned, call, name_of
 from batuta.kernel.waiting import insist
 from batuta.runlog import reasons
@@ -96,7 +96,9 @@ class Runner:
 
     def start(self, execution: Execution, job: Job, grace: timedelta | None = None) -> "asyncio.Task[None]":
         """Start a run in a task. ``grace`` replaces the time for which the job retries a refused connection."""
-        task = asyncio.create_task(self._run(execution, job, job.grace if grace is None else grace))
+        task = asyncio.create_task(
+            self._run(execution, job, job.grace if grace is None else grace), name=f"run {execution.id}"
+        )
         self._runs[task] = execution
         task.add_done_callback(self._discard)
         return task
@@ -157,11 +159,21 @@ class Runner:
             await self._log.hand_back(self._cancelled, self._lease_holder)
 
     async def _run(self, execution: Execution, job: Job, grace: timedelta) -> None:
-        bind(trace_of_run(execution.id))
+        bind(trace_of_run(execution.id), execution)
         bind_progress(None)  # a run has its own record of progress, separate from the runner's
-        ending = await self._execute(execution, job, grace)
+        ending = await self._record(execution, job, grace)
         self._closing |= {task for task, running in self._runs.items() if running is execution}
         await self._close(execution, ending)
+
+    async def _record(self, execution: Execution, job: Job, grace: timedelta) -> Ending:
+        """Execute the run, as a span if a tracing system records this process."""
+        if (tracing := recorder()) is None:
+            return await self._execute(execution, job, grace)
+        facts = {"batuta.job": job.name, "batuta.execution": execution.id, "batuta.trigger": execution.trigger.value}
+        with tracing.span("run", f"job {job.name}", None, facts) as end:
+            ending = await self._execute(execution, job, grace)
+            end(ending.status.value, ending.status in (Status.ERROR, Status.TIMEOUT))
+        return ending
 
     async def _execute(self, execution: Execution, job: Job, grace: timedelta) -> Ending:
         """Wait for a place in the lane, deliver the run to its target, and return its outcome."""

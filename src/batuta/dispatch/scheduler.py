@@ -51,7 +51,7 @@ class Scheduler:
         why_not = gate(registry, log)
         lanes = lanes or Lanes()
         self.runner = Runner(log, lanes, clock, events, self.lease_holder, why_not)
-        # A run has a short lease, so its renewal may use all of it.
+        # The lease of a run is short, so a renewal may take as long as the whole lease.
         self.leases = LeaseKeeper(lease, clock, "run-leases", timeout=lease)
         self.leases.add(self.runner)
         self.dispatcher = Dispatcher(registry, log, self.runner, clock, events, self.lease_holder, release, lanes)

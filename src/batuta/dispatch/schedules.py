@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from batuta.dispatch.job import Job, Overlap, Run, make_job
 from batuta.dispatch.plan import next_start
 from batuta.kernel.clock import FARTHEST, Clock
-from batuta.kernel.errors import InvalidJob
+from batuta.kernel.errors import InvalidJob, InvalidSchedule
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
 from batuta.runlog.execution import Ending
@@ -59,14 +59,14 @@ class _TaskTarget:
 
 
 def job_of(name: str, schedule: str, zone: ZoneInfo, **options: Any) -> Job:
-    """Return the rules of a schedule as those of a job. Raises InvalidJob if they are invalid."""
+    """Return the rules of a schedule as those of a job. Raises InvalidSchedule if they are invalid."""
     if not _NAME.match(name):
         why = "a name consists of lower-case letters, digits and any of . : _ -, at most 100"
-        raise InvalidJob(job=name, why=Reason("schedule_name", why))
+        raise InvalidSchedule(job=name, why=Reason("schedule_name", why))
     try:
         job = make_job("schedule", schedule, _TaskTarget(), zone=zone, category="schedules", **options)
     except InvalidJob as error:
-        raise InvalidJob(job=name, why=error.facts["why"]) from None
+        raise InvalidSchedule(job=name, why=error.facts["why"]) from None
     return replace(job, name=name)
 
 

@@ -19,6 +19,7 @@ from batuta.stores.sql.queue.tasks import SqlTasks
 from batuta.supervise.loop import LoopPolicy
 from batuta.supervise.retention import PRUNER_POLICY, Pruner
 from batuta.supervise.supervisor import Supervisor
+from batuta.tasks.ends import TASK_ENDS_POLICY
 from batuta.tasks.service import REHOMER_POLICY, THREAD_WATCH_POLICY, TaskRehomer, ThreadWatch
 
 LISTENING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=100, outlives=True)
@@ -83,8 +84,11 @@ class ArqWorker:
             supervisor.add(loop, policy)
         if self._relay is not None:
             supervisor.add(self._relay, LISTENING)
+        supervisor.add(work.task_ends, TASK_ENDS_POLICY)
         supervisor.add(TaskRehomer(self._store, work.task_registry), REHOMER_POLICY)
         supervisor.add(Pruner(work.retentions()), PRUNER_POLICY)
+        for loop, policy in work.line_loops():
+            supervisor.add(loop, policy)
         return supervisor
 
 

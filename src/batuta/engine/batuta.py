@@ -5,37 +5,43 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from batuta import __version__
-from batuta.config import ENV_FILE, EngineSettings, environment, find_zone, load_settings
+from batuta.config import EngineSettings, find_zone, load_settings
 from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.runner import Lanes
 from batuta.dispatch.scheduler import RUN_LEASE, Scheduler
 from batuta.dispatch.schedules import SCHEDULES_POLICY, ScheduleLoop
 from batuta.engine.extension import Extension
+from batuta.engine.hooks import HookDeclarations
 from batuta.engine.jobs import DEFAULT_SECONDS, JobDeclarations
 from batuta.engine.observability import Observability
 from batuta.engine.queues import QueueDeclarations, Served, queue_loops
 from batuta.engine.running import DEFAULT_ROLES, OnFailure, run_roles
 from batuta.engine.schedules import Schedules
 from batuta.engine.tasks import TaskDeclarations
+from batuta.environment import ENV_FILE, environment
 from batuta.guard.breaker import CircuitRule
 from batuta.guard.circuits import Circuits
 from batuta.guard.rate import Limit
 from batuta.health.aggregator import Part, Probe, State
+from batuta.health.batches import batches_check
 from batuta.health.jobs import JobHealthQuery
 from batuta.kernel.clock import Clock, SystemClock
+from batuta.kernel.encryption import Encryption
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.events import Fanout
 from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
 from batuta.kernel.leases import LeaseHolder
+from batuta.kernel.masking.messages import show_messages
 from batuta.kernel.reasons import Reason
-from batuta.kernel.suggestions import check_options
+from batuta.kernel.suggestions import check_options, unknown
 from batuta.processes.heartbeat import Heartbeat
 from batuta.processes.presence import PresenceFolder, crash_loops
 from batuta.queue.handler import ItemHandler
@@ -53,9 +59,12 @@ from batuta.stores.sql.calls import SqlJobCalls
 from batuta.stores.sql.circuits import SqlCircuits
 from batuta.stores.sql.controls import SqlControls, SqlSwitches
 from batuta.stores.sql.database import Database
+from batuta.stores.sql.encrypted import COLUMNS, EncryptedColumns
 from batuta.stores.sql.executions import SqlExecutionLog
 from batuta.stores.sql.history import SqlReports
+from batuta.stores.sql.log_lines import SqlLogLines
 from batuta.stores.sql.migrations import Marker, Migration, Migrator, engine_migrations
+from batuta.stores.sql.processes import SqlProcessRequests
 from batuta.stores.sql.queries import query_of
 from batuta.stores.sql.queue.indexes import require_indexes
 from batuta.stores.sql.queue.inspection import SqlBulk
@@ -65,11 +74,15 @@ from batuta.stores.sql.queue.tasks import SqlTasks, UnservedItems
 from batuta.stores.sql.rates import SqlRates
 from batuta.stores.sql.schedules import SqlSchedules
 from batuta.stores.sql.tokens import SqlTokens
-from batuta.supervise.loop import Loop, LoopFunction, LoopPolicy, loop_of, policy_in_seconds
+from batuta.supervise.loop import Loop, LoopFunction, LoopPolicy, loop_of, policy_in_seconds, runs_in_thread
 from batuta.supervise.retention import PRUNER_POLICY, Pruner, Retention, keep_for
 from batuta.supervise.supervisor import Supervisor
+from batuta.tasks.ends import TASK_ENDS_POLICY
 from batuta.tasks.service import REHOMER_POLICY, TaskRehomer, ThreadWatch
 from batuta.tasks.service import THREAD_WATCH_POLICY as THREADS
+
+if TYPE_CHECKING:
+    from batuta.logs.kept import LineCollector
 
 SomeLoop = TypeVar("SomeLoop", bound=LoopFunction)
 # A worker that does not renew its leases for this long loses its items.
@@ -78,10 +91,12 @@ ANSWERS = query_of("answers", "SELECT 1 AS answers", writes=False)
 DAY = timedelta(days=1)
 
 
-class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
+class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarations):
     """An application of the engine: registers jobs, tasks, queues and loops, and builds the loops of a process."""
 
-    only: Collection[str] = ()  # queues that the worker serves; empty: all queues and the application's loops
+    only: Collection[str] = ()  # queues that the worker serves; empty: BATUTA_QUEUES
+    is_open = False
+    _lines: "LineCollector | None" = None
 
     @check_options
     def __init__(
@@ -94,7 +109,7 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
         clock: Clock | None = None,
         migrate: bool | None = None,
         lease: timedelta = RUN_LEASE,
-        concurrency: int = 20,
+        concurrency: int | None = None,
     ) -> None:
         """Create an application. ``settings`` defaults to the environment and ``.env``; ``database_url`` and
         ``timezone`` default to the settings. Arguments have precedence over the environment.
@@ -102,7 +117,7 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
         If ``migrate`` is true, opening applies missing migrations; if False, opening refuses an old schema. The default
         is True, except in production. ``clock`` is the source of all times; the default is the machine's clock, but
         leases on PostgreSQL use the server's clock. A scheduler that does not renew its runs for ``lease`` loses them.
-        ``concurrency`` is the number of concurrent tasks per worker.
+        ``concurrency`` is the number of concurrent tasks of each queue in a worker; the default is BATUTA_CONCURRENCY.
         """
         super().__init__()
         self.settings = settings = settings or load_settings(EngineSettings, environment(), ENV_FILE)
@@ -112,7 +127,7 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
         self._own_time = clock is not None
         self.clock = clock or SystemClock()
         self.ids = Ids(self.clock)
-        self.events = Fanout()
+        self._use_events(Fanout())
         database_url = settings.database_url.get_secret_value() if database_url is None else database_url
         self.connections = _connections(database_url, settings, lambda: self.queue_lease, lease)
         self.database, self.liveness = self.connections.database, self.connections.liveness
@@ -127,10 +142,10 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
         self.reports = SqlReports(self.database)
         self.opened_at = self.clock.now()
         self.job_health = JobHealthQuery(self.registry, self.executions, self.reports, lambda: self.opened_at)
-        self._lease = lease
-        self.worker_policy = WorkerPolicy(limit=concurrency, max_result=settings.batuta_max_payload_bytes)
-        self.queue_lease = QUEUE_LEASE
-        self._isolation = Isolation(self.clock)
+        limit = settings.batuta_concurrency if concurrency is None else concurrency
+        self.worker_policy = WorkerPolicy(limit=limit, max_result=settings.batuta_max_payload_bytes)
+        self._lease, self.encryption = lease, Encryption(settings.encryption_keys)
+        self.queue_lease, self._isolation = QUEUE_LEASE, Isolation(self.clock)
         self.tokens, self.access = SqlTokens(self.database, self.ids), AccessLog(self.database, self.ids, self.clock)
         self.wakeups = Wakeups(self.database, self.clock)
         self._use_task_store(self._tasks_in_sql(), self.worker_policy.max_result)
@@ -142,7 +157,6 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
         self.probes: dict[str, Probe] = {"database": Probe(self._database_answers, needed=True)}
         self.observability = self._observability()
         self.health, self.beats = self.observability.aggregator, self.observability.beats
-        self.is_open = False
         self._loops: list[tuple[str, Loop, LoopPolicy]] = []
 
     @check_options
@@ -204,7 +218,8 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
         max_restarts: int = 5,
         finishes_tick: bool = False,
     ) -> Callable[[SomeLoop], SomeLoop]:
-        """Register an async function, or a class with an async ``tick``, as a supervised loop. Return it unchanged.
+        """Register a function, or a class with a ``tick``, as a supervised loop. Return it unchanged. A plain ``def`` runs
+        in a thread.
 
         Times are in seconds. The watchdog cancels and restarts a tick after ``stuck_after`` without progress
         (``batuta.note_progress``); ``longest_call`` is the longest wait inside a tick. The process restarts after
@@ -224,7 +239,9 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
                 max_restarts=max_restarts,
                 finishes_tick=finishes_tick,
             )
-            self.add_loop(loop_of(called, function), policy)
+            loop = loop_of(called, function)
+            # A thread cannot be stopped in the middle of a tick, so a shutdown lets it end.
+            self.add_loop(loop, replace(policy, finishes_tick=True) if runs_in_thread(loop) else policy)
             return function
 
         return register
@@ -247,7 +264,13 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
 
     def _tasks_in_sql(self) -> SqlTasks:
         return SqlTasks(
-            self.database, self.ids, self.clock, self.wakeups.wake_here, own_time=self._own_time, liveness=self.liveness
+            self.database,
+            self.ids,
+            self.clock,
+            self.wakeups.wake_here,
+            own_time=self._own_time,
+            liveness=self.liveness,
+            encryption=self.encryption,
         )
 
     def _schedules_in_sql(self) -> SqlSchedules:
@@ -261,7 +284,13 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
             self.events,
             self.wakeups.wake_here,
             own_time=self._own_time,
+            encryption=self.encryption,
         )
+
+    @property
+    def encrypted_columns(self) -> EncryptedColumns:
+        """The columns that BATUTA_KEYS encrypts: those of the engine and of the application."""
+        return EncryptedColumns(self.database, self.encryption, [*COLUMNS, *self.extension.encrypted])
 
     @cached_property
     def schedules(self) -> Schedules:
@@ -274,7 +303,7 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
         return UnservedItems(self._task_store, self.queues)
 
     def _observability(self) -> Observability:
-        return Observability(
+        made = Observability(
             connections=self.connections,
             clock=self.clock,
             ids=self.ids,
@@ -292,11 +321,23 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
             texts=self.extension.texts,
             caller=self._caller,
         )
+        made.aggregator.add(batches_check(self.batch_store.find_abandoned, self.clock.now))
+        return made
+
+    @cached_property
+    def log_lines(self) -> SqlLogLines:
+        """The kept log lines of tasks, items and runs."""
+        return SqlLogLines(self.database, self.encryption)
 
     @cached_property
     def bulk(self) -> SqlBulk:
-        """The changes of many items that operators began."""
+        """The bulk operations of operators: one change that applies to many items."""
         return SqlBulk(self.database, lambda: self.queues, self.ids, self.clock, self.now)
+
+    @cached_property
+    def process_requests(self) -> SqlProcessRequests:
+        """The requests of operators to processes: drain, restart, dump the stacks."""
+        return SqlProcessRequests(self.database, self.ids)
 
     @cached_property
     def presence(self) -> PresenceFolder:
@@ -311,12 +352,21 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
         """Add a loop object to the processes of a role. The decorator ``loop`` creates one from a function or a class."""
         self._loops.append((role, loop, policy))
 
-    def supervisor(self, role: str = "worker", *, heartbeat: Heartbeat | None = None) -> Supervisor:
+    def supervisor(
+        self,
+        role: str = "worker",
+        *,
+        heartbeat: Heartbeat | None = None,
+        worker_name: str | None = None,
+        shows: Collection[str] | None = None,
+    ) -> Supervisor:
         """Build the supervisor of a role's loops, with a heartbeat.
 
-        ``heartbeat`` runs in another thread (``engine.process``). If it is None, the supervisor runs a heartbeat itself.
+        ``heartbeat`` runs in another thread (``engine.process``). If it is None, the supervisor runs a heartbeat itself,
+        with the name ``worker_name`` (default: the role) and the loops ``shows`` (default: all).
         """
-        return self.observability.supervisor(role, self._loops_of(role), heartbeat)
+        observability = self.observability
+        return observability.supervisor(role, self._loops_of(role), heartbeat, worker_name=worker_name, shows=shows)
 
     @check_options
     def running(self, *roles: str, on_failure: OnFailure = "raise") -> AbstractAsyncContextManager[Self]:
@@ -332,16 +382,24 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
         """Return the retentions of the engine's tables. The application itself prunes executions and circuit transitions."""
         return [
             Retention("tasks", self._task_store.prune),  # each row holds its own expiry instant
+            Retention("batches", self.batch_store.prune),
             Retention("pipeline_items", self._items.prune),
             Retention("rate_tokens", self._prune_rates),
             Retention("job_calls", lambda limit: self._calls.prune(keep=DAY, limit=limit)),
+            keep_for(7 * DAY, "schedules", self._schedules, self.clock),  # only those whose one instant has passed
             keep_for(30 * DAY, "bulk_operations", self.bulk, self.clock),
+            Retention("log_lines", self._prune_lines),
             keep_for(7 * DAY, "worker_heartbeats", self.observability.beats, self.clock),
+            keep_for(30 * DAY, "process_requests", self.process_requests, self.clock),
             keep_for(30 * DAY, "worker_restarts", self.observability.restarts, self.clock),
             keep_for(90 * DAY, "alertas_enviados", self.observability.alerts, self.clock),
             keep_for(timedelta(0), "ended_sessions", self.tokens, self.clock),
             keep_for(self.settings.batuta_keep_access_days * DAY, "audit_log", self.access, self.clock),
         ]
+
+    async def _prune_lines(self, limit: int) -> int:
+        longest = self.settings.batuta_keep_executions_days * DAY
+        return await self.log_lines.prune(limit, now=self.clock.now(), longest=longest)
 
     async def _prune_rates(self, limit: int) -> int:
         """Delete tokens of rate limits that are older than the longest window. Limits with the same key share tokens,
@@ -350,8 +408,17 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
         longest = max((each.per for each in self.limits.values()), default=timedelta(0))
         return await self.rates.prune(spare=longest, limit=limit)
 
+    def line_loops(self) -> Iterator[tuple[Loop, LoopPolicy]]:
+        """Yield the loop that keeps log lines, unless BATUTA_KEEP_LOGS is off."""
+        if self.settings.batuta_keep_logs:
+            from batuta.logs.kept import KEEPER_POLICY, LineCollector, LineKeeper  # the logging library is slow to load
+
+            self._lines = self._lines or LineCollector(self.clock, self.ids)
+            yield LineKeeper(self._lines, self.log_lines), KEEPER_POLICY
+
     def _loops_of(self, role: str) -> Iterator[tuple[Loop, LoopPolicy]]:
         yield Pruner(self.retentions()), PRUNER_POLICY
+        yield from self.line_loops()
         if role == "scheduler":
             scheduler = self.scheduler()
             yield from scheduler.loops()
@@ -361,14 +428,25 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
         elif role == "api":
             yield BulkOperator(lambda: self.bulk), BULK_POLICY
         else:
-            yield from () if self.only else [(loop, policy) for own, loop, policy in self._loops if own == role]
+            is_whole = not self._served_here(role)
+            yield from [(loop, policy) for own, loop, policy in self._loops if own == role and is_whole]
             yield from self._queue_loops(role)
+
+    def _served_here(self, role: str) -> Collection[str]:
+        """Return the queues to which this process is limited. Empty: all queues and the application's loops."""
+        only = self.only or (self.settings.batuta_queues if role == "worker" else ())
+        known = [each.store.name for each in self._worker_queues() if each.role == role]
+        for name in only:
+            if name not in known:
+                raise unknown("queue", name, known)
+        return only
 
     def _queue_loops(self, role: str) -> Iterator[tuple[Loop, LoopPolicy]]:
         if served := [each for each in self._worker_queues() if each.role == role]:
             if role == "worker":
                 yield TaskRehomer(self._task_store, self.task_registry), REHOMER_POLICY
                 yield ThreadWatch(self.task_registry, self.events), THREADS
+                yield self.task_ends, TASK_ENDS_POLICY
             yield from queue_loops(
                 served,
                 self._lease_holder(),
@@ -376,14 +454,16 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
                 self.wakeups,
                 self.clock,
                 self.events,
-                self.only,
+                self._served_here(role),
                 self.presence,
                 self._isolation,
             )
 
     async def work_once(self, queue: str, most: int, at_a_time: int | None = None) -> int:
         """Run at most ``most`` due items of a queue and return their number. Other workers may run at the same time."""
-        served = next(each for each in self._worker_queues() if each.store.name == queue)
+        queues = {each.store.name: each for each in self._worker_queues()}
+        if (served := queues.get(queue)) is None:
+            raise unknown("queue", queue, queues)
         lease_holder = self._lease_holder()
         with self.presence.present(lease_holder.owner):
             return await served.worker(lease_holder, self._isolation, self.clock, self.events, at_a_time).once(most)
@@ -411,6 +491,7 @@ class Batuta(JobDeclarations, QueueDeclarations, TaskDeclarations):
 
     async def open(self) -> None:
         """Open the database, apply missing migrations if configured, and check the schema and the project."""
+        show_messages(is_visible=self.settings.shows_errors)
         await self.connections.open()
         self.opened_at = self.clock.now()
         try:
@@ -476,4 +557,5 @@ def _connections(
         queue_lease=queue_lease,
         run_lease=run_lease,
         direct_url=None if direct is None else direct.get_secret_value(),
+        page_limit=timedelta(seconds=settings.batuta_page_seconds),
     )

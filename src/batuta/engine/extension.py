@@ -13,6 +13,7 @@ from batuta.guard.switches import SwitchRule
 from batuta.health.finding import SECTIONS, Section
 from batuta.schedule.window import Window
 from batuta.stores.backup.restoring import Restoring
+from batuta.stores.sql.encrypted import EncryptedColumn
 from batuta.stores.sql.migrations import Mark, Migration
 from batuta.texts import Wording
 
@@ -54,7 +55,8 @@ class Board:
     courses: Sequence[Course] = ()
 
 
-Command: TypeAlias = Callable[..., None] | Mapping[str, Callable[..., None]]
+# A function, or a group of functions. A text ``module:object`` names one, imported when an operator calls the command.
+Command: TypeAlias = Callable[..., None] | str | Mapping[str, Callable[..., None] | str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +112,15 @@ class Extension:
     api: Callable[[], Any] | None = None  # builds the ASGI application; None: the engine's API
     # Defaults of environment variables that `batuta up` sets for its children.
     child_env: Mapping[str, str] = field(default_factory=dict)
-    # Builds the same application with these settings, as the children of a running `batuta up` have it.
+    # Builds the application again with these variables, as `batuta up` sets them for its children.
     rebuilt: Callable[[Mapping[str, str]], Any] | None = None
     boards: Sequence[Callable[[], Awaitable[Board]]] = ()  # cards of the dashboard's first page, in order
     screens: Sequence[Screen] = ()  # pages of the dashboard, in the order of the navigation
     actions: Sequence[Action] = ()  # changes that operators make in the dashboard
+    # Screens on which operators fix the findings of a source (``Finding.source``).
+    finding_pages: Mapping[str, str] = field(default_factory=dict)
     templates: Sequence[Path] = ()  # folders with the templates of the screens
     # Data of the application that must survive the restore of an older backup.
     restoring: Callable[[], Sequence[Restoring]] = tuple
+    encrypted: Sequence[EncryptedColumn] = ()  # columns that the application encrypts, for the rotation of keys
     mark: Mark | None = None  # project that must own the database; None: any database is accepted

@@ -12,6 +12,7 @@ from batuta.dispatch.registry import JobRegistry
 from batuta.guard.circuits import Circuits
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidJob
+from batuta.kernel.middleware import Around
 from batuta.kernel.reasons import Reason
 from batuta.kernel.suggestions import check_options
 from batuta.receive.endpoints import DEFAULT_TIMEOUT
@@ -34,6 +35,7 @@ class JobDeclarations:
     zone: ZoneInfo
     circuits: Circuits
     registry: JobRegistry
+    around: Around
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +69,7 @@ class JobDeclarations:
             self.add_job(
                 called,
                 schedule,
-                CallTarget(function, self.clock),
+                CallTarget(function, self.clock, self.around),
                 category,
                 timeout,
                 every=every,
@@ -104,7 +106,8 @@ class JobDeclarations:
     def http_target(self, url: str, token: str | None = None, job: str = "", expect: Expect = "json") -> Target:
         if urlsplit(url).scheme not in ("http", "https"):
             raise InvalidJob(
-                job=job, why=Reason("job_url", "'{url}' is not an address: it begins with http:// or https://", url=url)
+                job=job,
+                why=Reason("job_url", "'{url}' is not an address: an address begins with http:// or https://", url=url),
             )
         if expect not in (known := get_args(Expect)):
             why = Reason(

@@ -125,7 +125,13 @@ class Observability:
             yield DeadMansSwitch(lambda: self._ping(url), running, self.clock, self.events), PINGING
 
     def supervisor(
-        self, role: str, own: Iterable[tuple[Loop, LoopPolicy]], heartbeat: Heartbeat | None = None
+        self,
+        role: str,
+        own: Iterable[tuple[Loop, LoopPolicy]],
+        heartbeat: Heartbeat | None = None,
+        *,
+        worker_name: str | None = None,
+        shows: Collection[str] | None = None,
     ) -> Supervisor:
         """Build a supervisor for the role's own loops and the observing loops. ``heartbeat`` is a heartbeat that runs
         in another thread; None adds a heartbeat to the loops.
@@ -134,14 +140,16 @@ class Observability:
         supervisor = Supervisor(self.clock, events)
         # Added first, so that they drain last, after the other loops.
         if heartbeat is None:
-            heartbeat = self.heartbeat(role, lambda: supervisor.running)
+            heartbeat = self.heartbeat(worker_name or role, lambda: supervisor.running, shows)
             supervisor.add(heartbeat, HEARTBEAT_POLICY)
         events.subscribe(heartbeat.on_event)
         for loop, policy in (*self.loops(role, lambda: supervisor.running), *own):
             supervisor.add(loop, policy)
         return supervisor
 
-    def heartbeat(self, worker_name: str, running: Callable[[], Collection[Running]]) -> Heartbeat:
+    def heartbeat(
+        self, worker_name: str, running: Callable[[], Collection[Running]], shows: Collection[str] | None = None
+    ) -> Heartbeat:
         """Create a heartbeat that runs on the event loop it reports on. ``engine.process`` runs one in a separate
         thread instead.
         """
@@ -153,6 +161,7 @@ class Observability:
             running=running,
             clock=self.clock,
             now=self.now,
+            shows=shows,
         )
 
     def hub(self) -> AlertHub:

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Self, TextIO
 
 from batuta import __version__
@@ -28,10 +29,11 @@ from batuta.processes.exit import FILE_WATCH_POLICY, RECYCLER_POLICY, FileWatch,
 from batuta.processes.heartbeat import HEARTBEAT_POLICY, Heartbeat, Status
 from batuta.processes.loop_monitor import LoopMonitor, WatchdogThread, monitor_policy
 from batuta.processes.notify import Notifier
+from batuta.processes.requests import REQUESTS_POLICY, RequestLoop
 from batuta.processes.restarts import NewRestart, RestartReason, reason_of_dump
 from batuta.stores.sql.database import Database
-from batuta.stores.sql.processes import SqlBeats, SqlRestarts
-from batuta.supervise.stacks import StackFolder
+from batuta.stores.sql.processes import SqlBeats, SqlProcessRequests, SqlRestarts
+from batuta.supervise.stacks import StackFolder, process_stacks
 from batuta.supervise.supervisor import Supervisor
 
 LEFT_STACKS = define("left_stacks", "it died without a report and left its stacks")
@@ -60,11 +62,13 @@ class OwnDatabase:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._is_open = False
+        self._opening = asyncio.Lock()  # two loops of the thread use the connection
 
     async def open(self) -> None:
-        if not self._is_open:
-            await self.database.open()
-            self._is_open = True
+        async with self._opening:
+            if not self._is_open:
+                await self.database.open()
+                self._is_open = True
 
     async def close(self) -> None:
         if self._is_open:
@@ -155,10 +159,22 @@ class _Guard:
         # Heartbeats use the application's clock; the watchdog measures blocked time with the machine's clock.
         beating, watching = Supervisor(work.clock, work.events), Supervisor(SystemClock(), work.events)
         beating.add(self.heartbeat, HEARTBEAT_POLICY)
+        beating.add(self._requests(own), REQUESTS_POLICY)
         watching.add(self._monitor, monitor_policy(limits.blocked, notifier))
         watching.add(self.recycler, RECYCLER_POLICY)
         watching.add(self.file_watch, FILE_WATCH_POLICY)
         self.watchdog_thread = WatchdogThread(beating, watching, close=own.close)
+
+    def _requests(self, own: OwnDatabase) -> RequestLoop:
+        return RequestLoop(
+            worker_id=self.heartbeat.worker_id,
+            store=SqlProcessRequests(own.database, self._work.ids),
+            clock=self._work.clock,
+            drain_process=self._stop_soon,
+            restart_process=self._restart,
+            stacks=partial(process_stacks, self._home, threading.get_ident()),
+            open=own.open,
+        )
 
     def report_orphaned_stacks(self) -> None:
         """Emit and record the stack traces of processes of this role that died without a report."""
@@ -184,6 +200,10 @@ class _Guard:
         await self.heartbeat.write_last(
             self.heartbeat.restart(RestartReason.BLOCKED, detail, stack=stack), Status.STALLED
         )
+
+    def _restart(self, why: str) -> None:
+        self.recycler.why = why
+        self._recycle(why)
 
     def _recycle(self, why: str) -> None:
         self._work.events.emit(ProcessRecycled(self._name, why))

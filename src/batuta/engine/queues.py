@@ -9,11 +9,13 @@ from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
 
+from batuta.access import Scope
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.events import Events
 from batuta.kernel.ids import Ids
 from batuta.kernel.leases import LeaseHolder
+from batuta.kernel.middleware import Around
 from batuta.kernel.reasons import Reason
 from batuta.kernel.suggestions import check_options
 from batuta.processes.presence import PresenceFolder, Recover, crash_loops
@@ -42,6 +44,7 @@ class Served(NamedTuple):
     has_rescuer: bool = True  # False: the rescuer of another queue covers the whole table
     role: str = "worker"  # the role whose processes serve the queue
     loop: str | None = None  # the name of the loop that serves the queue; None: ``worker:<queue>``
+    scope: Scope = Scope.OPERATE  # needed to repeat an item
 
     @property
     def loop_name(self) -> str:
@@ -71,6 +74,7 @@ class QueueDeclarations:
     clock: Clock
     wakeups: Wakeups
     worker_policy: WorkerPolicy
+    around: Around
     _own_time: bool
     _items: SqlItems
 
@@ -93,9 +97,11 @@ class QueueDeclarations:
         queue: str | None = None,
         role: str = "worker",
         loop: str | None = None,
+        scope: Scope = Scope.OPERATE,
     ) -> SqlQueue:
         """Register a table as a queue, served by processes of ``role``. If the table contains several queues, ``queue``
-        names this one. ``loop`` is the name of the loop that serves it; the default is ``worker:<queue>``.
+        names this one. ``loop`` is the name of the loop that serves it; the default is ``worker:<queue>``. Operators
+        need ``scope`` to repeat an item in the dashboard: ``Scope.SEND`` if its handler sends messages.
         """
         name = queue or table.name
         if name in self.queues:
@@ -104,8 +110,12 @@ class QueueDeclarations:
             self.database, table, self.ids, self.clock, queue=queue, own_time=self._own_time, liveness=self.liveness
         )
         policy = self.worker_policy if concurrency is None else replace(self.worker_policy, limit=concurrency)
-        self._app_queues[name] = Served(store, handler_of, policy, role=role, loop=loop)
+        self._app_queues[name] = Served(store, handler_of, policy, role=role, loop=loop, scope=scope)
         return store
+
+    def scope_of_queue(self, name: str) -> Scope:
+        """Return the scope that repeating an item of a queue needs."""
+        return self._app_queues[name].scope if name in self._app_queues else Scope.OPERATE
 
     @check_options
     def add_pipeline(self, pipeline: Pipeline, *, look_every: timedelta | None = None) -> None:
@@ -140,7 +150,7 @@ class QueueDeclarations:
         queue ``orders.parse``. ``keep`` and ``keep_dead`` are the retention of finished and of dead items, in seconds.
         """
         spans = timedelta(seconds=keep), timedelta(seconds=keep_dead)
-        pipeline = pipeline_of(name, stages, self._items, *spans)
+        pipeline = pipeline_of(name, stages, self._items, *spans, self.around)
         self.add_pipeline(pipeline)
         return ItemPipeline(name, self.queues[pipeline.stages[0].name], self._items, self.wakeups.wake_here)
 

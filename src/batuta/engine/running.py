@@ -21,6 +21,7 @@ from batuta.engine.extension import Extension
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError
 from batuta.kernel.events import Fanout, ProcessEnded, ProcessStarted
+from batuta.kernel.resources import Resources
 from batuta.kernel.suggestions import unknown
 from batuta.kernel.waiting import cancel_and_wait
 from batuta.stores.sql.history import SqlReports
@@ -42,6 +43,7 @@ class Program(Protocol):
     extension: Extension
     settings: EngineSettings
     reports: SqlReports
+    resources: Resources
 
     def supervisor(self, role: str) -> Supervisor: ...
     async def open(self) -> None: ...
@@ -71,7 +73,10 @@ async def run_roles(
         await work.reports.expect(now=now)
         failure: BaseException | None = None
         try:
-            async with _supervised([work.supervisor(role) for role in names], work.settings, on_failure):
+            async with (
+                work.resources.started(),
+                _supervised([work.supervisor(role) for role in names], work.settings, on_failure),
+            ):
                 yield work
         except BatutaError as error:
             failure = error

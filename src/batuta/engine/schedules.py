@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from batuta.config import find_zone
 from batuta.dispatch.job import Overlap, schedule_text
 from batuta.dispatch.schedules import TaskSchedule
-from batuta.kernel.errors import InvalidCron, InvalidJob
+from batuta.kernel.errors import InvalidCron, InvalidJob, InvalidSchedule
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
 from batuta.kernel.storable import refuse_unstorable
@@ -49,13 +49,16 @@ class Schedules:
         catch_up: CatchUp | Literal["skip", "latest", "all"] = CatchUp.LATEST,
         by: str = PROGRAM,
     ) -> TaskSchedule:
-        """Create a schedule with one of ``cron``, ``every`` (seconds) and ``at`` (an instant, once).
+        """Create a schedule with one of ``cron``, ``every`` (seconds) and ``at`` (an instant, once). Raises ScheduleTaken
+        if the name is taken, and InvalidSchedule for other mistakes.
 
         Each fire enqueues ``task`` with the named arguments ``args``. The other options are those of a job. ``by`` is
         the actor in the audit log.
         """
         if name in self._jobs:
-            raise InvalidJob(job=name, why=Reason("schedule_is_job", "a job in the code has this name"))
+            raise InvalidSchedule(
+                job=name, why=Reason("schedule_is_job", "a job in the code has this name: choose another")
+            )
         new = NewSchedule(
             schedule=_text(name, cron, every, at),
             timezone=(self._zone if timezone is None else find_zone(timezone)).key,
@@ -102,10 +105,11 @@ class Schedules:
         return await self._store.edit(name, change, by=by)
 
     async def pause(self, name: str, *, by: str = PROGRAM) -> TaskSchedule:
-        """Stop a schedule until ``resume``. Fires of the pause do not run later."""
+        """Stop a schedule until ``resume``. Fires that fall into the pause are not run later."""
         return await self._store.edit(name, lambda old: replace(parts_of(old), paused=True), by=by)
 
     async def resume(self, name: str, *, by: str = PROGRAM) -> TaskSchedule:
+        """Let a paused schedule fire again, from now on."""
         return await self._store.edit(name, lambda old: replace(parts_of(old), paused=False), by=by)
 
     async def delete(self, name: str, *, by: str = PROGRAM) -> None:
@@ -117,9 +121,11 @@ class Schedules:
         return await self._store.backfill(name, since, until, by=by)
 
     async def get(self, name: str) -> TaskSchedule:
+        """Return a schedule. An unknown name raises UnknownWord, here and in the methods that change a schedule."""
         return await self._store.get(name)
 
     async def all(self) -> list[TaskSchedule]:
+        """Return every schedule by name, also those that have fired for the last time."""
         return await self._store.all()
 
     def _check(self, name: str, task: AnyTask | TaskFunction | str, args: Mapping[str, Json]) -> str:
@@ -127,22 +133,22 @@ class Schedules:
         try:
             known.refuse_call(Call((), args))
         except TypeError as error:
-            raise InvalidJob(job=name, why=str(error)) from None
+            raise InvalidSchedule(job=name, why=str(error)) from None
         refuse_unstorable(dict(args), "task arguments")
         return known.name
 
 
 def _text(name: str, cron: str | None, every: timedelta | float | None, at: datetime | None) -> str:
     if len([each for each in (cron, every, at) if each is not None]) != 1:
-        raise InvalidJob(
+        raise InvalidSchedule(
             job=name, why=Reason("schedule_kind", "give one of cron=, every= (seconds) and at= (an instant)")
         )
-    if at is None:
-        return schedule_text(name, cron, every)
     try:
-        return at_text(at)
+        return schedule_text(name, cron, every) if at is None else at_text(at)
+    except InvalidJob as error:
+        raise InvalidSchedule(job=name, why=error.facts["why"]) from None
     except InvalidCron as error:
-        raise InvalidJob(job=name, why=str(error)) from None
+        raise InvalidSchedule(job=name, why=str(error)) from None
 
 
 def _span(given: timedelta | float) -> timedelta:
@@ -154,7 +160,9 @@ def _word(name: str, kind: Any, word: str, what: str) -> Any:
         return kind(word)
     except ValueError:
         why = "its {what} is '{word}', but must be {known}"
-        raise InvalidJob(job=name, why=Reason("job_word", why, what=what, word=word, known=" | ".join(kind))) from None
+        raise InvalidSchedule(
+            job=name, why=Reason("job_word", why, what=what, word=word, known=" | ".join(kind))
+        ) from None
 
 
 def describe(schedule: TaskSchedule) -> dict[str, Any]:

@@ -59,8 +59,9 @@ class Screen:
     """A page of the dashboard. ``path`` follows the prefix of the dashboard and may contain parameters: ``/printers/{name}``.
 
     ``read`` returns the values of the template, which extends ``panel/base.html.j2``. Elements with an id and the
-    attribute ``data-live`` follow changes while the page is open. A screen without a place in the navigation belongs to
-    the screen whose path begins its path.
+    attribute ``data-live`` follow changes while the page is open. All readers with the same scopes and language share
+    these parts, so a live screen must not depend on ``visit.caller``. On a screen that is not in the navigation, the
+    navigation marks the screen above it: ``/printers`` for ``/printers/{name}``.
     """
 
     path: str
@@ -110,6 +111,7 @@ class ActionCall:
     texts: Texts
     now: datetime
     chosen: Sequence[str] = ()
+    scopes: frozenset[Scope] = frozenset()  # those of the caller
     files: Mapping[str, bytes] = field(default_factory=dict)
     file_names: Mapping[str, str] = field(default_factory=dict)
 

@@ -1,25 +1,36 @@
 """The part of an application that declares tasks and enqueues their calls."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
-from typing import Any, Never, cast
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Never, cast
 
+from batuta.kernel.clock import Clock
 from batuta.kernel.errors import InvalidTask
 from batuta.kernel.events import Fanout, ItemsSettled
+from batuta.kernel.ids import Ids
+from batuta.kernel.middleware import Around
 from batuta.kernel.reasons import Reason
 from batuta.kernel.suggestions import check_options
 from batuta.queue.limits import Limits
-from batuta.queue.outcome import RetryPolicy
+from batuta.queue.outcome import DEFAULT_RETRY
+from batuta.queue.retry import Retry, retry_policy
 from batuta.receive.endpoints import DEFAULT_TIMEOUT
-from batuta.stores.connections import Connections
+from batuta.stores.connections import Connections, Wakeups
 from batuta.stores.sql.database import Database, Row, Transaction
 from batuta.stores.sql.migrations import Migrator
+from batuta.stores.sql.queue.batches import SqlBatches
+from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.queue.tasks import SqlTasks
+from batuta.tasks.batch import Batches, NewBatch, OnEnd
 from batuta.tasks.blocking import BlockingTasks
-from batuta.tasks.registry import retry_policy
+from batuta.tasks.ends import TaskEnds
+from batuta.tasks.registry import TASKS
 from batuta.tasks.service import TaskService
 from batuta.tasks.task import DEFAULT_QUEUE, CallableTask, Task, TaskDecorator, TaskFunction, TaskRunner
+
+if TYPE_CHECKING:
+    from batuta.engine.children import ChildProcesses
 
 DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
 
@@ -30,7 +41,15 @@ class TaskDeclarations:
     events: Fanout
     closers: list[Callable[[], Awaitable[None]]]
     connections: Connections
+    around: Around
+    wakeups: Wakeups
+    ids: Ids
+    clock: Clock
     _migrates: bool
+
+    def now(self) -> datetime | None:
+        """Return the time of the application's clock, or None if the database's clock is used."""
+        raise NotImplementedError
 
     def migrator(self, database: Database | None = None) -> Migrator:
         """Return the migrator of a database; None means the application's own connections."""
@@ -40,9 +59,14 @@ class TaskDeclarations:
         """Use the registry of the store, and create the service of tasks. ``max_payload`` is the maximum bytes of JSON per call."""
         self._task_store = store
         self.task_registry = store.registry
-        self.tasks = TaskService[Transaction](self.task_registry, store, max_payload)
+        self.tasks = TaskService[Transaction](self.task_registry, store, max_payload, store.encryption)
         self.enqueue, self.enqueue_many = self.tasks.enqueue, self.tasks.enqueue_many
         self.status, self.handle = self.tasks.status, self.tasks.handle
+        self.batch_store = SqlBatches(store, self.tasks, self.ids, self.clock, self.events, self.now)
+        self.batches = self.tasks.batches = Batches(self.batch_store, self.tasks)
+        self.task_ends = TaskEnds(self.batch_store, self.clock)
+        self.wakeups.add(self.task_ends.name, self.task_ends.wakeup)
+        self.events.subscribe(self.task_ends.on_event)
         self.closers.append(store.endings.close)
         self.tasks.blocking = BlockingTasks(self._open_aside, _close_aside)
         self.closers.append(self.tasks.blocking.close)
@@ -74,11 +98,28 @@ class TaskDeclarations:
             raise ValueError("find_tasks() needs a tag or a key: write tag=…")
         return await self._task_store.find(queue, limit, tag=tag, key=key)
 
+    async def why_waiting(self, id: str) -> Reason | None:
+        """Return which task, batch or limit a waiting task waits for, or None if it waits for none."""
+        waits = await self.batch_store.explain([{"id": id, "status": "queued"}])
+        return waits.get(id) or await self._task_store.why_waiting(id)
+
+    @check_options
+    def batch(self, name: str, *, on_end: OnEnd | None = None) -> NewBatch:
+        """Return a new batch. ``async with`` creates it, and the end of the block closes it. The task ``on_end`` runs
+        once when all tasks of the batch have ended. If it has a parameter, it receives the counts (``BatchProgress``).
+        """
+        return NewBatch(self.batches, name, on_end)
+
+    async def explain_waits(self, queue: SqlQueue, items: Sequence[Mapping[str, Any]]) -> Mapping[str, Reason]:
+        """Return why waiting items of a queue do not start, by id: they wait for a limit, a task or a batch."""
+        waits = {} if queue.table.name != TASKS.name else await self.batch_store.explain(items)
+        return {**await queue.why_limited(items), **waits}
+
     @check_options
     def task(
         self,
         *bare: Never,
-        retry: RetryPolicy | Sequence[float] | None = None,
+        retry: Retry | None = None,
         timeout: float = DEFAULT_SECONDS,
         keep_result: float = 3600,
         queue: str = DEFAULT_QUEUE,
@@ -87,29 +128,40 @@ class TaskDeclarations:
         concurrency: int | None = None,
         rate: str | None = None,
         per_key: Limits | None = None,
+        process: bool = False,
+        memory: str | None = None,
     ) -> TaskDecorator:
         """Register a function as a task. The task can be enqueued, and can still be called as the function.
 
         The function receives a context if its first parameter is annotated ``TaskContext``. Times are in seconds.
-        ``retry`` is a list of waits, or a policy; None means five retries with full jitter.
+        ``retry`` is a list of waits, a policy, or rules by class of error: ``{HTTPError: [10, 60], ValueError: never}``.
+        None means five retries with full jitter.
 
         ``concurrency`` and ``rate`` limit the task over all processes: how many calls run at once, and how many start
         in a period ("100/minute"). ``per_key`` limits the calls with the same value of a parameter.
+
+        With ``process`` each call runs in a child process, which may need at most ``memory`` ("512MB") and is killed at the
+        time limit and by a cancellation.
         """
+
+        policy = retry_policy(retry, DEFAULT_RETRY)
 
         def register(function: TaskFunction) -> CallableTask[..., Any, ..., Any]:
             function = function.function if isinstance(function, Task) else function
+            called = name or str(getattr(function, "__name__", "task"))
             task = CallableTask[..., Any, ..., Any](
-                name=name or str(getattr(function, "__name__", "task")),
+                name=called,
                 function=function,
                 service=self.tasks,
                 queue=queue,
                 timeout=timedelta(seconds=timeout),
-                retry=retry_policy(retry),
+                retry=policy,
                 retry_timeout=retry_timeout,
                 keep_result=timedelta(seconds=keep_result),
                 whole=Limits(concurrency=concurrency, rate=rate),
                 per_key=per_key,
+                around=self.around,
+                in_child=_in_child(called, function, process, memory),
             )
             self.task_registry.add(task)
             return task
@@ -123,6 +175,16 @@ class TaskDeclarations:
         """Let ``runner`` run the tasks in other processes. A local worker claims the tasks and waits for their outcomes."""
         self.task_registry.relay(runner)
         self._task_store.relay()
+
+
+def _in_child(task: str, function: TaskFunction, process: bool, memory: str | None) -> "ChildProcesses | None":
+    if not process:
+        if memory is not None:
+            raise InvalidTask(task=task, why=Reason("child_only", "memory needs process=True"))
+        return None
+    from batuta.engine.children import in_child  # here, because few programs need it
+
+    return in_child(task, function, memory)
 
 
 async def _close_aside(store: SqlTasks) -> None:

@@ -142,7 +142,8 @@ class HoursGuard:
         return Hold(opens, OUTSIDE_HOURS(hours=self.name, opens=opens.astimezone(self.zone)))
 
 
-# After a longer wait, call the guards without tickets again: the hours may have ended, or a switch may have changed.
+# If the calls took longer than this, the guards that give no ticket are called again: the hours may have ended, or a
+# switch may have changed.
 RECHECK_GUARDS_AFTER = timedelta(milliseconds=500)
 
 

@@ -8,7 +8,7 @@
                        └───────────────────────────────────────────────────────────┘ success
 
 The database has one row per circuit, so all processes share one state. While a circuit is half open, one caller in
-the whole cluster may pass. The probe has a time limit: after it, another probe replaces one whose process died.
+the whole cluster may pass. A probe has a time limit: if its process died, another probe replaces it then.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,8 @@ PROBE_FAILED = define("probe_failed", "the probe failed ({error})")
 RESET_BY = define("circuit_reset", "reset by {by}")
 SHORTEST_RESET = timedelta(seconds=1)
 LONGEST_RESET = timedelta(days=1)
-# Held callers return spread over this time or the shorter reset, so that a recovering service is not overloaded.
+# Held callers retry at different instants within this time, or within the reset if it is shorter. So they do not
+# overload a recovering service.
 LONGEST_SPREAD = timedelta(minutes=1)
 A_MOMENT = timedelta(seconds=1)
 LONGEST_ERROR = 100
@@ -208,6 +209,18 @@ def apply_report(circuit: Circuit, rule: CircuitRule, permit: Pass, what: Effect
 def trip(circuit: Circuit, rule: CircuitRule, reason: str, now: datetime) -> Change | None:
     """Open the circuit immediately, without waiting for more failures."""
     return None if circuit.state is CircuitState.OPEN else Change(_open(circuit, rule.reset, now), reason)
+
+
+def force_open(circuit: Circuit, lasts: timedelta, reason: str, now: datetime) -> Change:
+    """Open the circuit by hand for this time, at most LONGEST_RESET. After it, a probe decides."""
+    return Change(_open(circuit, min(lasts, LONGEST_RESET), now), reason)
+
+
+def allow_probe(circuit: Circuit, now: datetime) -> Change | None:
+    """Let the next call of an open circuit be the probe now, or return None if the circuit is not open."""
+    if circuit.state is not CircuitState.OPEN:
+        return None
+    return Change(replace(circuit, opened_at=now - circuit.reset, wait_until=None))
 
 
 def close(circuit: Circuit, rule: CircuitRule, reason: str) -> Change:

@@ -81,6 +81,22 @@ class Circuits:
         self.breaker(name).learn(after)
         return after
 
+    async def open(self, name: str, *, lasts: timedelta | None, reason: str) -> Circuit:
+        """Open a circuit by hand, for ``lasts`` or for the reset of its rule."""
+        rule = self.rule_of(name)
+        return await self._change(
+            name, lambda circuit, now: decisions.force_open(circuit, lasts or rule.reset, reason, now)
+        )
+
+    async def probe(self, name: str) -> Circuit:
+        """Let the next call of an open circuit pass as its probe, without waiting for the reset."""
+        return await self._change(name, decisions.allow_probe)
+
+    async def _change(self, name: str, decide: Decide) -> Circuit:
+        after = await self._store.change(self.rule_of(name), name, decide)
+        self.breaker(name).learn(after)
+        return after
+
 
 class Breaker:
     """Guard of one circuit. While the circuit is closed, the guard reads the database every half second and writes rarely."""
@@ -130,7 +146,7 @@ class Breaker:
         answer = decisions.answer(await self._circuit(), now, self._chance())
         if not isinstance(answer, MayProbe):
             return answer
-        async with self._asking:  # of many callers that find the reset passed, one queries the database
+        async with self._asking:  # if many callers see that the reset has passed, only one queries the database
             answer = decisions.answer(await self._circuit(), now, self._chance())
             return answer if not isinstance(answer, MayProbe) else await self._probe(now)
 

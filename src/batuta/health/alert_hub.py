@@ -4,7 +4,7 @@ Every role runs a hub; only the holder of the lease assesses and sends. So two s
 and if the scheduler dies, another role gets the lease within half a minute and reports it. The hub assesses every
 half minute while health is good, and at every tick otherwise. It stores a decision before it sends the alert: a
 failed sink is retried, and another process continues after a crash. While the database is down, the last holder
-sends that one alert itself and stores it later.
+sends one alert about the database and stores it later.
 
 The dead man's switch pings an outside service while the dispatcher works; when the pings stop, that service alerts.
 """

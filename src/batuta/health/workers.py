@@ -84,6 +84,7 @@ class LoopSeen:
     worked_at: datetime | None = None  # end of the last successful tick
     failures: int = 0
     restarts: int = 0
+    concurrency: int | None = None  # of the worker of a queue: the number of concurrent items
     stuck_threads: int = 0  # threads of plain functions that still run after their timeout
 
 
@@ -100,6 +101,20 @@ class Beat:
     version: str | None = None
     rss_bytes: int | None = None
     cpu_seconds: float | None = None
+
+    @property
+    def served(self) -> Mapping[str, int]:
+        """The queues that the process serves, with the number of concurrent items."""
+        return {
+            name.removeprefix("worker:"): loop.concurrency
+            for name, loop in self.loops.items()
+            if loop.concurrency is not None
+        }
+
+    @property
+    def place(self) -> str:
+        """Host and pid, by which operators name the process."""
+        return f"{self.host or '-'}:{self.pid or '-'}"
 
     @property
     def is_offline(self) -> bool:

@@ -1,20 +1,29 @@
 """The parts that every layer shares: clock, ids, JSON, masking, batches, deadlines."""
 
-from batuta.kernel.batcher import Batcher, BatchLoader
-from batuta.kernel.clock import Clock, SystemClock
-from batuta.kernel.identity import has_ended, make_owner
-from batuta.kernel.ids import Ids
-from batuta.kernel.json import Json, dumps, loads
-from batuta.kernel.storable import is_writable, json_object, make_writable, mask_text
-from batuta.kernel.usercode import Late, Raised, Returned, call_with_deadline, name_of
-from batuta.kernel.waiting import with_timeout
+from typing import TYPE_CHECKING, Final
+
+from batuta.kernel.lazy import load_on_first_use
+
+if TYPE_CHECKING:
+    from batuta.kernel.batcher import Batcher, BatchLoader
+    from batuta.kernel.clock import Clock, SystemClock
+    from batuta.kernel.encryption import PLAIN, Encryption, KeyRing
+    from batuta.kernel.identity import has_ended, make_owner
+    from batuta.kernel.ids import Ids
+    from batuta.kernel.json import Json, dumps, loads
+    from batuta.kernel.storable import is_writable, json_object, make_writable, mask_text
+    from batuta.kernel.usercode import Late, Raised, Returned, call_with_deadline, name_of
+    from batuta.kernel.waiting import with_timeout
 
 __all__ = [
+    "PLAIN",
     "BatchLoader",
     "Batcher",
     "Clock",
+    "Encryption",
     "Ids",
     "Json",
+    "KeyRing",
     "Late",
     "Raised",
     "Returned",
@@ -31,3 +40,19 @@ __all__ = [
     "name_of",
     "with_timeout",
 ]
+
+# The modules of the names above, for imports on first use. A test compares them with the imports for the type checker.
+_HOMES: Final = {
+    "batuta.kernel.batcher": ("Batcher", "BatchLoader"),
+    "batuta.kernel.clock": ("Clock", "SystemClock"),
+    "batuta.kernel.encryption": ("PLAIN", "Encryption", "KeyRing"),
+    "batuta.kernel.identity": ("has_ended", "make_owner"),
+    "batuta.kernel.ids": ("Ids",),
+    "batuta.kernel.json": ("Json", "dumps", "loads"),
+    "batuta.kernel.storable": ("is_writable", "json_object", "make_writable", "mask_text"),
+    "batuta.kernel.usercode": ("Late", "Raised", "Returned", "call_with_deadline", "name_of"),
+    "batuta.kernel.waiting": ("with_timeout",),
+}
+
+if not TYPE_CHECKING:  # otherwise the type checker would accept every name
+    __getattr__ = load_on_first_use("batuta.kernel", _HOMES)

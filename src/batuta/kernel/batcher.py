@@ -61,7 +61,7 @@ class Gatherer(Generic[Asked, Answer]):
     def __init__(
         self, together: Callable[[Sequence[Asked]], Coroutine[Any, Any, Sequence[Answer]]], most: int = 500
     ) -> None:
-        """Create a gatherer. ``together`` returns one result per element, in their order, and takes at most ``most``."""
+        """Create a gatherer. ``together`` gets at most ``most`` elements and returns one result for each, in order."""
         self._together = together
         self._most = most
         self._waiting: list[tuple[Asked, asyncio.Future[Answer]]] = []

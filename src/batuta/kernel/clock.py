@@ -3,7 +3,6 @@ converts instants to and from the databases' microseconds, limited to years that
 durations for people.
 """
 
-import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -29,6 +28,8 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
+        import asyncio  # here: most commands format times and run no event loop
+
         await asyncio.sleep(seconds)
 
 
@@ -72,7 +73,7 @@ def in_microseconds(span: timedelta) -> int:
     return span // _MICROSECOND
 
 
-def instant(microseconds: int) -> datetime:
+def instant(microseconds: float) -> datetime:
     try:
         return EPOCH + timedelta(0, 0, microseconds)
     except OverflowError:

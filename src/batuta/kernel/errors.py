@@ -12,6 +12,8 @@
     │   ├── InvalidCron             a schedule that cannot be parsed, or would never fire
     │   ├── InvalidName             an invalid name of a job, loop, scope or endpoint
     │   ├── InvalidJob              a job that cannot be scheduled as it is declared
+    │   │   └── InvalidSchedule     a schedule in the database that cannot be created or changed like this
+    │   │       └── ScheduleTaken   another schedule has the name
     │   ├── InvalidTask             a task whose function or options cannot be used
     │   ├── InvalidLoop             a loop whose limits contradict each other
     │   ├── InvalidSections         the weights of the health score do not add up to 100
@@ -50,6 +52,13 @@
     ├── TaskFailed                  the awaited task failed
     ├── TaskCancelled               the awaited task was cancelled
     ├── TaskUnknown                 the awaited task does not exist, or its result was deleted
+    ├── EncryptionError             a stored value cannot be decrypted
+    │   ├── KeyMissing              its key is not in BATUTA_KEYS
+    │   └── DamagedValue            it was changed, or belongs to another column
+    ├── ChildFailed                 the function of a task raised an error in its child process
+    ├── ResourceFailed              an object that the program provides could not be created at start-up
+    ├── ResourceMissing             a provided object was used in a process that did not create it
+    ├── BatchEnded                  a task for a batch that has ended or was cancelled
     ├── JobRefused                  a requested run may not start now
     ├── ExitRefused                 the code of a job or a loop tried to end the process
     ├── EffectFailed                the effect of an item failed because of another service, or exceeded its time limit
@@ -152,8 +161,33 @@ class InvalidJob(ConfigError):
     sentence = "job '{job}' cannot be scheduled: {why}. Correct it where it is declared and start again"
 
 
+class InvalidSchedule(InvalidJob):
+    sentence = "schedule '{job}' was refused: {why}"
+
+
+class ScheduleTaken(InvalidSchedule):
+    sentence = "schedule '{job}' already exists: edit it, or choose another name"
+
+
 class InvalidTask(ConfigError):
     sentence = "task {task} cannot be registered: {why}"
+
+
+class ChildFailed(BatutaError):
+    sentence = "the function raised {raised} in its child process: correct it where its stack ends\n{stack}"
+
+
+class ResourceFailed(BatutaError):
+    sentence = (
+        "resource {resource} could not be started ({why}): correct its function or what it connects to, and start again"
+    )
+
+
+class ResourceMissing(BatutaError):
+    sentence = (
+        "resource {resource} is not started here: it exists in the processes that run work; in a test, write"
+        " `async with work.resources.started():` or `with {resource}.replaced_by(…):`"
+    )
 
 
 class InvalidLoop(ConfigError):
@@ -332,6 +366,27 @@ class TaskCancelled(BatutaError):
 
 class TaskUnknown(BatutaError, LookupError):
     sentence = "no task has the id {id}, or the retention of its result has ended: check the id, or raise keep_result"
+
+
+class EncryptionError(BatutaError):
+    sentence = "a stored value cannot be decrypted: check BATUTA_KEYS"
+
+
+class KeyMissing(EncryptionError):
+    sentence = (
+        "a stored value is encrypted with the key {key}, which is not in BATUTA_KEYS: add this key to BATUTA_KEYS and "
+        "start the process again; `batuta keys list` counts the values of each key"
+    )
+
+
+class DamagedValue(EncryptionError):
+    sentence = (
+        "a stored value that the key {key} encrypted is damaged, or belongs to another column: restore it from a backup"
+    )
+
+
+class BatchEnded(BatutaError):
+    sentence = "batch {id} has ended or was cancelled, and accepts no further tasks: create another batch"
 
 
 class JobRefused(BatutaError):

@@ -97,6 +97,13 @@ class LoopFailed(Event):
     again_in: timedelta
 
 
+class ResourceCloseFailed(Event):
+    """The close of a provided object failed. The other objects are closed too."""
+
+    resource: str
+    error: BaseException
+
+
 class LoopAbandoned(Event):
     """A loop failed too often in a row; its process ends."""
 
@@ -351,6 +358,15 @@ class ItemsSettled(Event):
     took: tuple[float, ...] = ()
 
 
+class BatchFinished(Event):
+    """A batch of tasks has ended: the number of its tasks by their end."""
+
+    batch: str
+    succeeded: int
+    failed: int
+    cancelled: int
+
+
 class ItemOverdue(Event):
     """An item exceeded its time limit, and the worker stops its handler."""
 
@@ -379,7 +395,7 @@ class ItemLost(Event):
 
 
 class TaskThreadsStuck(Event):
-    """The number of threads that still run a call of one task past its time limit is now ``stuck``."""
+    """The number of threads that run a call of this task past its time limit changed to ``stuck``."""
 
     task: str
     stuck: int
@@ -485,6 +501,6 @@ class Fanout:
 
     def _report(self, failed: Subscriber, event: Event, error: Exception) -> None:
         if isinstance(event, SubscriberFailed):
-            return  # a subscriber that also fails on SubscriberFailed gets no further event about it
+            return  # not reported again: the report itself would fail in the same way
         name = getattr(failed, "__qualname__", type(failed).__qualname__)
         self.emit(SubscriberFailed(name, type(event).__name__, error))

@@ -8,14 +8,9 @@ from batuta.kernel.clock import Clock
 
 # RFC 9562 §6.2, method 1: a 12-bit counter follows the milliseconds, so ids of one millisecond stay in order.
 _COUNTER_LIMIT = 1 << 12
-_TAIL_BITS = 62
-_TAIL = (1 << _TAIL_BITS) - 1
-
-
-def uuid7(unix_ms: int, counter: int, tail: int) -> str:
-    """Build a UUID from 48 bits of milliseconds, 12 bits of counter and 62 random bits."""
-    digits = f"{(unix_ms << 80) | (0x7 << 76) | (counter << 64) | (0b10 << 62) | tail:032x}"
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+_TAIL_BITS = 64
+# The first digit of the random part contains the variant of the UUID in its two highest bits.
+_VARIANT = {digit: "89ab"[int(digit, 16) & 0b11] for digit in "0123456789abcdef"}
 
 
 class Ids:
@@ -37,12 +32,28 @@ class Ids:
         with self._lock:
             unix_ms = max(int(self._clock.now().timestamp() * 1000), self._last_ms)
             counter = self._counter + 1 if unix_ms == self._last_ms else 0
-            ids = []
-            for _ in range(count):
+            ids, digits, head = [], f"{tails:0{16 * count}x}", _head(unix_ms)
+            for at in range(0, 16 * count, 16):
                 if counter == _COUNTER_LIMIT:
                     # More than 4,096 ids in one millisecond: use the next millisecond instead of repeating an id.
                     unix_ms, counter = unix_ms + 1, 0
-                ids.append(uuid7(unix_ms, counter, tails & _TAIL))
-                counter, tails = counter + 1, tails >> _TAIL_BITS
+                    head = _head(unix_ms)
+                ids.append(_join(head, counter, digits[at : at + 16]))
+                counter += 1
             self._last_ms, self._counter = unix_ms, counter - 1
         return ids
+
+
+def uuid7(unix_ms: int, counter: int, tail: int) -> str:
+    """Build a UUID from 48 bits of milliseconds, 12 bits of counter and 62 random bits."""
+    return _join(_head(unix_ms), counter, f"{tail:016x}")
+
+
+def _join(head: str, counter: int, tail: str) -> str:
+    return f"{head}{counter:03x}-{_VARIANT[tail[0]]}{tail[1:4]}-{tail[4:]}"
+
+
+def _head(unix_ms: int) -> str:
+    """Return the first part of an id: 48 bits of time and the version. All ids of one millisecond share it."""
+    digits = f"{unix_ms:012x}"
+    return f"{digits[:8]}-{digits[8:]}-7"

@@ -21,7 +21,7 @@ class LeaseHolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewed:
-    """The result of a renewal: the ids of the rows whose leases were not simply renewed."""
+    """The result of a renewal: the ids of the rows on which the holder must act."""
 
     lost: frozenset[str] = frozenset()  # the lease is proven lost
     unchecked: frozenset[str] = frozenset()  # another transaction has locked the row: the renewal is to be retried

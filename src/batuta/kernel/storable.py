@@ -10,7 +10,7 @@ tuple is stored as a list, because JSON has one kind of sequence.
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -151,11 +151,12 @@ def _word_for(value: object) -> str:
 
 # Default of BATUTA_MAX_PAYLOAD_BYTES, in bytes.
 MAX_PAYLOAD = 1024 * 1024
-# Levels of the stack that remain for the reader, which may be called from a deep stack.
+# Stack levels that must remain free, because the reader may be called from a deeper stack than the writer.
 _ROOM = 300
 # Python decodes about a thousand levels, and the reader's own stack uses some of them.
 _DEEPEST = 700
 _NESTS = (dict, list, tuple)
+_SCALARS = {str, int, float, bool, type(None)}
 # NUL as JSON writes it: \u0000 after an even number of backslashes.
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 # From this value on, PostgreSQL returns a float as an integer, and Python writes it with an exponent.
@@ -163,9 +164,12 @@ _LARGEST_FLOAT = 1e16
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def refuse_unstorable(value: object, kind: str, limit: int | None = None, *, keeps_tuples: bool = True) -> None:
+def refuse_unstorable(
+    value: object, kind: str, limit: int | None = None, *, keeps_tuples: bool = True, is_flat: bool = False
+) -> None:
     """Raise UnstorableValue if a database would change the value, and PayloadTooLarge if its JSON exceeds ``limit`` bytes.
-    With ``keeps_tuples``, a tuple may become a list.
+    With ``keeps_tuples``, a tuple may become a list. With ``is_flat``, the value contains only types that JSON returns
+    unchanged.
     """
     if value is None:
         return
@@ -177,22 +181,29 @@ def refuse_unstorable(value: object, kind: str, limit: int | None = None, *, kee
         raise PayloadTooLarge(kind=kind, size=size, limit=limit)
     if "\\u0000" in text and _NUL.search(text):
         raise _unstorable(kind, "nul", "PostgreSQL stores no NUL character; remove it or encode the bytes")
-    # Comparing with the decoded text is fast. Python walks the value only to find the cause of a difference.
-    if "e+" in text or "-0.0" in text or json.loads(text) != value:
+    # Comparing with the decoded text is fast. The slow walk through the value only finds the cause of a difference.
+    if "e+" in text or "-0.0" in text or not (is_flat or json.loads(text) == value):
         _refuse_changed(value, kind, keeps_tuples=keeps_tuples)
 
 
-def refuse_each_unstorable(values: list[list[object]], kind: str, limit: int) -> None:
-    """Raise an error if any value cannot be stored. ``limit`` is the maximum bytes of JSON per value."""
+def refuse_each_unstorable(values: list[list[object]], kind: str, limit: int, *, is_flat: bool = False) -> None:
+    """Raise an error if any value cannot be stored. ``limit`` is the maximum bytes of JSON per value; ``is_flat`` as in
+    ``refuse_unstorable``.
+    """
     try:
-        refuse_unstorable(values, kind, limit, keeps_tuples=False)
+        refuse_unstorable(values, kind, limit, keeps_tuples=False, is_flat=is_flat)
     except PayloadTooLarge:
         for value in values:
             refuse_unstorable(value, kind, limit, keeps_tuples=False)
 
 
+def are_scalars(values: Iterable[object]) -> bool:
+    """Return whether all values are texts, numbers, booleans or None: JSON returns these unchanged."""
+    return {*map(type, values)} <= _SCALARS
+
+
 def refuse_too_deep(value: object, kind: str) -> None:
-    """Reject values nested too deeply: they store fine, but the worker that claims them cannot decode its batch."""
+    """Reject values that are nested too deeply. A database would store them, but no worker could decode them."""
     level = [value] if isinstance(value, _NESTS) else []
     for _ in range(_DEEPEST):
         if not level:

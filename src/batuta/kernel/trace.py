@@ -5,14 +5,17 @@ The trace id of a run is the id of its execution, so it needs no column and surv
     run ─traceparent─▶ API call ─▶ job's handler ─▶ tasks that it enqueues (stored with their arguments) ─▶ their handlers
 
 Every step has its own span. Headers of external requests are parsed strictly; an invalid header is replaced by a new
-trace.
+trace. A tracing system can record the steps (``record_with``); without one, each step costs a comparison.
 """
 
 import random
 import re
 import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
 
 HEADER = "traceparent"
 # Later versions of the header may append fields after the known ones. An id of only digits is rejected, like the id of
@@ -21,6 +24,15 @@ HEADER = "traceparent"
 _FORM = re.compile(r"(?!ff)([0-9a-f]{2})-(?![0-9]{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-[!-~]*)?")
 _TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}")
 _LONGEST = 512
+
+
+class Work(Protocol):
+    """An attempt of a task, an item or a run."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def attempt(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +76,22 @@ def trace_of_run(execution_id: str) -> Trace:
     return Trace(trace_id, _span_id()) if _TRACE_ID.fullmatch(trace_id) else begin()
 
 
-def bind(trace: Trace) -> None:
-    """Set the trace of the current asyncio task or thread, and of all tasks and threads that it starts."""
-    _current.set(_Step(trace=trace))
+def bind(trace: Trace, work: Work | None = None) -> None:
+    """Set the trace of the current asyncio task or thread, and of all tasks and threads that it starts. ``work`` is the
+    attempt to which their log lines belong.
+    """
+    _current.set(Step(trace=trace, work=work))
 
 
-def bind_after(text: object) -> None:
-    """Set the trace like ``bind(follow(text))``, but parse ``text`` on first use, because most queue items write no log line."""
-    _current.set(_Step(text=text))
+def bind_after(read: Callable[[Any], object], work: Work) -> None:
+    """Set the trace like ``bind(follow(read(work)), work)``, but read it on first use, because most queue items write no log
+    line.
+    """
+    _current.set(Step(read=read, work=work))
+
+
+def current_step() -> "Step | None":
+    return _current.get()
 
 
 def current() -> Trace | None:
@@ -79,7 +99,7 @@ def current() -> Trace | None:
     if step is None:
         return None
     if step.trace is None:
-        step.trace = follow(step.text)
+        step.trace = follow(step.read(step.work))
     return step.trace
 
 
@@ -88,12 +108,50 @@ def onward() -> str:
     return (current() or begin()).traceparent
 
 
+@contextmanager
+def bound(trace: Trace) -> Iterator[None]:
+    """Set the trace while the block runs."""
+    before = _current.get()
+    token = _current.set(Step(trace=trace, work=None if before is None else before.work))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+SpanKind: TypeAlias = Literal["enqueue", "item", "run"]
+# Ends a span with the word of its outcome, and whether that is a failure.
+EndSpan: TypeAlias = Callable[[str, bool], None]
+
+
+class Recorder(Protocol):
+    """Records steps as spans of a tracing system. Facts contain names, ids and numbers, never values of the application."""
+
+    def span(
+        self, kind: SpanKind, name: str, parent: Trace | None, facts: Mapping[str, str | int]
+    ) -> AbstractContextManager[EndSpan]:
+        """Record the block as a span. Inside it, the span is the current trace. ``parent`` is the stored trace of the caller."""
+
+
+def record_with(recorder: Recorder | None) -> None:
+    """Record the steps of this process from now on; None records nothing."""
+    global _recorder
+    _recorder = recorder
+
+
+def recorder() -> Recorder | None:
+    return _recorder
+
+
 @dataclass(slots=True)
-class _Step:
+class Step:
     """The current step of a trace. Every task started from the step shares this object, so that all of them have the same span."""
 
-    text: object = None
+    read: Callable[[Any], object] = lambda work: None
     trace: Trace | None = None
+    work: Work | None = None
+    lines: int = 0  # kept log lines of the step
+    characters: int = 0
 
 
 def _span_id() -> str:
@@ -101,4 +159,5 @@ def _span_id() -> str:
     return f"{random.getrandbits(64) or 1:016x}"
 
 
-_current: ContextVar[_Step | None] = ContextVar("trace", default=None)
+_recorder: Recorder | None = None
+_current: ContextVar[Step | None] = ContextVar("trace", default=None)

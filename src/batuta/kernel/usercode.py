@@ -13,7 +13,8 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import DeadlineExceeded, EffectFailed, ExitRefused, reason_of_error
+from batuta.kernel.errors import ChildFailed, DeadlineExceeded, EffectFailed, ExitRefused, reason_of_error
+from batuta.kernel.masking.messages import message_of
 from batuta.kernel.reasons import define
 from batuta.kernel.waiting import cancel_and_wait, with_deadline
 
@@ -65,7 +66,7 @@ async def call_with_deadline(
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        return Raised(_refuse_exit(cancelled))
+        return Raised(refuse_exit(cancelled))
 
 
 class Question:
@@ -94,8 +95,11 @@ class Question:
 
 
 def name_of(error: Exception) -> str:
-    """Return the class name of an error, for display. The error's message may contain personal data."""
-    return str(error.facts["raised"]) if isinstance(error, ExitRefused | EffectFailed) else type(error).__name__
+    """Return the class name of an error, for display, and its message if this process shows messages."""
+    if isinstance(error, ExitRefused | EffectFailed | ChildFailed):
+        return str(error.facts["raised"])
+    message = message_of(error)
+    return f"{type(error).__name__} ({message})" if message else type(error).__name__
 
 
 class Threads:
@@ -111,6 +115,11 @@ class Threads:
     @property
     def left_behind(self) -> int:
         return sum(thread.is_alive() and result.cancelled() for thread, result in self._threads.items())
+
+    @property
+    def idents(self) -> list[int]:
+        """The identifiers of the threads that run now."""
+        return [thread.ident for thread in self._threads if thread.is_alive() and thread.ident is not None]
 
     async def call(self, function: Callable[..., object], *arguments: object, name: str) -> object:
         loop = asyncio.get_running_loop()
@@ -143,7 +152,7 @@ async def ordinary(call: Callable[[], Awaitable[object]]) -> object:
     except BaseException as exit:
         if isinstance(exit, Exception | asyncio.CancelledError):
             raise
-        raise _refuse_exit(exit) from exit
+        raise refuse_exit(exit) from exit
 
 
 def _outcome_here(call: Callable[[], object]) -> Returned | Raised:
@@ -159,8 +168,9 @@ def _ordinary_here(call: Callable[[], object]) -> object:
     except BaseException as exit:
         if isinstance(exit, Exception):
             raise
-        raise _refuse_exit(exit) from exit
+        raise refuse_exit(exit) from exit
 
 
-def _refuse_exit(exit: BaseException) -> ExitRefused:
+def refuse_exit(exit: BaseException) -> ExitRefused:
+    """Return the error of application code that tried to end the process or its task."""
     return ExitRefused(raised=type(exit).__name__)

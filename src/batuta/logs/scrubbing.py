@@ -2,7 +2,7 @@
 JSON types.
 
 The message of a third-party exception may quote input (``int('...')``, a refused row, a rejected field), so it is
-withheld. Frames show files, lines, functions and source, never the value of a variable.
+withheld outside development. Frames show files, lines, functions and source, never the value of a variable.
 """
 
 import math
@@ -22,6 +22,7 @@ from batuta.kernel.errors import BatutaError
 from batuta.kernel.masking import mask
 from batuta.kernel.masking.credentials import WITHHELD
 from batuta.kernel.masking.fields import Kind, kind_of, mask_value
+from batuta.kernel.masking.messages import message_of
 from batuta.kernel.storable import PRINTABLE
 
 # Exceptions whose messages contain only code, files and sockets. AssertionError is absent: its message is free text,
@@ -90,6 +91,8 @@ def _members(group: BaseExceptionGroup[BaseException], described: set[int]) -> I
 def _message(error: BaseException) -> str:
     if isinstance(error, BatutaError) or (isinstance(error, _SAFE) and type(error).__module__ in _STANDARD):
         return mask(str(error))
+    if (shown := message_of(error)) is not None:
+        return shown
     is_empty = not error.args and type(error).__str__ is BaseException.__str__
     return "" if is_empty else WITHHELD
 
@@ -204,13 +207,16 @@ _LITERAL = re.compile(r"'(?:[^'\\\r\n]|\\.)*'|\"(?:[^\"\\\r\n]|\\.)*\"")
 
 def with_safe_message(record: LogRecord) -> LogRecord:
     """Return a copy of the record with its scrubbed arguments formatted into the message."""
-    words = format_message(record.msg, record.args)
-    if record.name == "asyncio":
-        # Messages of asyncio show arguments of callbacks and results of tasks.
-        words = _LITERAL.sub("'…'", words)
     safe = makeLogRecord(record.__dict__)
-    safe.msg, safe.args = words, ()
+    safe.msg, safe.args = safe_words(record), ()
     return safe
+
+
+def safe_words(record: LogRecord) -> str:
+    """Return the message of a record with its scrubbed arguments. The caller masks the whole line."""
+    words = format_message(record.msg, record.args)
+    # Messages of asyncio show arguments of callbacks and results of tasks.
+    return _LITERAL.sub("'…'", words) if record.name == "asyncio" else words
 
 
 def format_message(message: object, arguments: object) -> str:

@@ -246,6 +246,7 @@ LINES: Mapping[type[events.Event], Callable[..., Line]] = {
     events.ChildEnded: _child_end_line,
     events.ChildLooping: _child_looping,
     events.ChildRecovered: lambda event: Line(f"[WATCHDOG] {event.role} works again: the crash loop ended"),
+    events.ResourceCloseFailed: lambda event: Line("resource could not be closed", logging.WARNING, trace=event.error),
     events.LoopFailed: _loop_failure_line,
     events.LoopAbandoned: lambda event: Line("loop abandoned: FAIL", logging.ERROR, trace=event.error),
     events.LoopRecovered: lambda event: Line("loop recovered"),
@@ -289,6 +290,7 @@ LINES: Mapping[type[events.Event], Callable[..., Line]] = {
     events.ItemsClaimed: lambda event: Line("items claimed", logging.DEBUG),
     # One line for each batch of settled items.
     events.ItemsSettled: lambda event: Line("items settled"),
+    events.BatchFinished: lambda event: Line("batch ended"),
     events.ItemOverdue: lambda event: Line(f"{TIMEOUT} item exceeded its time limit: it is stopped", logging.WARNING),
     events.ItemCrashed: lambda event: Line("item crashed", logging.ERROR, trace=event.error),
     events.CallRejected: lambda event: Line(

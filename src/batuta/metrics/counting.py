@@ -3,9 +3,7 @@ names, states.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
-
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from typing import Any, Protocol
 
 from batuta.kernel import events
 
@@ -39,8 +37,7 @@ COUNTERS: tuple[tuple[type[events.Event], str, str, str], ...] = (
 
 
 class MetricsSubscriber:
-    def __init__(self, registry: CollectorRegistry) -> None:
-        make = _Factory(registry)
+    def __init__(self, make: "MetricFactory") -> None:
         self._create_metrics(make)
         self._counted: Mapping[type[events.Event], Callable[[Any], None]] = {
             **{kind: _increment(make.counter(name, meaning, label), label) for kind, name, meaning, label in COUNTERS},
@@ -63,7 +60,7 @@ class MetricsSubscriber:
         if (count := self._counted.get(type(event))) is not None:
             count(event)
 
-    def _create_metrics(self, make: "_Factory") -> None:
+    def _create_metrics(self, make: "MetricFactory") -> None:
         self._requests = make.histogram(
             "http_request_duration_seconds", "Time to answer a request", "method route status"
         )
@@ -124,20 +121,29 @@ class MetricsSubscriber:
             self._restarts.labels(event.role).inc()
 
 
-class _Factory:
-    """Creates metrics with the common prefix; ``labels`` is a string of names separated by spaces."""
+class CounterMetric(Protocol):
+    def labels(self, *values: Any) -> "CounterMetric": ...
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
-
-    def counter(self, name: str, meaning: str, labels: str) -> Counter:
-        return Counter(f"batuta_{name}", meaning, labels.split(), registry=self._registry)
-
-    def histogram(self, name: str, meaning: str, labels: str, buckets: tuple[float, ...] = BUCKETS) -> Histogram:
-        return Histogram(f"batuta_{name}", meaning, labels.split(), buckets=buckets, registry=self._registry)
+    def inc(self, amount: float = 1) -> None: ...
 
 
-def _increment(counter: Counter, label: str) -> Callable[[Any], None]:
+class HistogramMetric(Protocol):
+    def labels(self, *values: Any) -> "HistogramMetric": ...
+
+    def observe(self, amount: float) -> None: ...
+
+
+class MetricFactory(Protocol):
+    """Creates metrics with the prefix ``batuta_``; ``labels`` is a string of names separated by spaces."""
+
+    def counter(self, name: str, meaning: str, labels: str) -> CounterMetric: ...
+
+    def histogram(
+        self, name: str, meaning: str, labels: str, buckets: tuple[float, ...] = BUCKETS
+    ) -> HistogramMetric: ...
+
+
+def _increment(counter: CounterMetric, label: str) -> Callable[[Any], None]:
     return lambda event: counter.labels(getattr(event, label)).inc()
 
 

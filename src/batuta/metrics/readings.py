@@ -23,14 +23,14 @@ from batuta.health.jobs import JobsSeen
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreError
 from batuta.kernel.waiting import with_timeout
-from batuta.metrics.counting import family_of
+from batuta.metrics.counting import BUCKETS, CounterMetric, HistogramMetric, family_of
 from batuta.queue.store import Depth
 from batuta.stores.connections import ObservedDatabase
 from batuta.supervise.running import Running
 
 MetricReading: TypeAlias = Callable[[], Awaitable[Sequence[Metric]]]
 LIMIT = timedelta(seconds=3)
-# Concurrent or frequent scrapes cost the store one reading.
+# All scrapes within this time share one reading of the store.
 CACHED_FOR = timedelta(seconds=5)
 
 
@@ -161,6 +161,19 @@ def _gauge(name: str, meaning: str, *labels: str) -> GaugeMetricFamily:
 
 
 CALL_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30)
+
+
+class PrometheusFactory:
+    """Creates the metrics of this process in a registry."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def counter(self, name: str, meaning: str, labels: str) -> CounterMetric:
+        return Counter(f"batuta_{name}", meaning, labels.split(), registry=self._registry)
+
+    def histogram(self, name: str, meaning: str, labels: str, buckets: tuple[float, ...] = BUCKETS) -> HistogramMetric:
+        return Histogram(f"batuta_{name}", meaning, labels.split(), buckets=buckets, registry=self._registry)
 
 
 def process_registry(version: str, role: str) -> CollectorRegistry:

@@ -122,7 +122,10 @@ class ChildProcess(asyncio.SubprocessProtocol):
         return True
 
     async def clean_up(self, timeout: float) -> None:
-        """Kill what the child left behind and read its last lines for up to ``timeout`` s; another process may hold its pipe."""
+        """Kill the rest of the child's group and read its last lines.
+
+        The reading ends after ``timeout`` seconds, because another process may hold the pipe open.
+        """
         self.kill()
         try:
             async with asyncio.timeout(timeout):

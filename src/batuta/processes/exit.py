@@ -59,7 +59,7 @@ async def _run(main: Coroutine[Any, Any, int | None], forced_exit: "_ForcedExit"
 
 @dataclass(eq=False)
 class _ForcedExit:
-    """Forces the exit from a daemon thread, because the interpreter waits for other threads that still run."""
+    """Forces the exit from a daemon thread. A normal exit would wait for every other thread that still runs."""
 
     before: Collection[threading.Thread]
     held: Callable[[str], None]

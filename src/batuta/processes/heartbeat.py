@@ -215,6 +215,7 @@ def describe_loop(running: Running, passed: float) -> Mapping[str, bool | float 
         "failures": running.failures,
         "restarts": running.restarts,
         "stuck_threads": getattr(running.loop, "stuck_threads", 0),
+        "concurrency": getattr(running.loop, "concurrency", None),
     }
 
 

@@ -99,7 +99,7 @@ class LoopMonitor:
             faulthandler.cancel_dump_traceback_later()
 
     def _discount_pause(self, now: float) -> None:
-        """Restart the measurement if the whole process was paused. A pause uses no CPU time; a blocked event loop may."""
+        """Restart the measurement if the whole process was paused. A long sleep with little CPU time shows this."""
         used = cpu_seconds()
         if self._last_look is not None and self._asked_at is not None:
             slept, worked = now - self._last_look[0], used - self._last_look[1]

@@ -143,11 +143,11 @@ CRASH_WATCH_POLICY = LoopPolicy(
     backoff=LOOK_EVERY,
     backoff_cap=timedelta(seconds=2),
 )
-MOST_BATCHES = 200  # most batches in one recovery of a table
+MOST_BATCHES = 200  # most calls of one recovery function in a row
 RECOVERY_WAITS = (0.5, 1.0, 2.0, 4.0)  # seconds between two recoveries of one owner
 CRASH_FILE_RETENTION = 60.0  # seconds from the discovery of a crash to the removal of the file
 
-# Recovers a batch of the work of these owners and returns the number of items or runs.
+# Recovers a limited number of items or runs of these owners and returns that number.
 Recover: TypeAlias = Callable[[Collection[str]], Awaitable[int]]
 
 
@@ -195,7 +195,7 @@ class CrashWatch:
 
 
 async def _take_up(owners: Collection[str], recover: Recover) -> None:
-    """Recover batches until no work of these owners remains."""
+    """Repeat the recovery until it finds no more work of these owners, at most MOST_BATCHES times."""
     for _ in range(MOST_BATCHES):
         if not await recover(owners):
             return

@@ -13,8 +13,10 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import UnstorableValue, reason_of_error
 from batuta.kernel.reasons import ReasonCode
 from batuta.kernel.storable import refuse_unstorable
+from batuta.kernel.trace import read, recorder
 from batuta.kernel.usercode import Called, Late, Raised, Returned, name_of
-from batuta.queue.outcome import HANDLER_CRASHED, Failed, Settlement, TimedOut, after_seconds
+from batuta.queue.outcome import HANDLER_CRASHED, PLAIN_DONE, Failed, Settlement, TimedOut, after_seconds
+from batuta.queue.retry import NoRetry, policy_for
 from batuta.queue.running import Running
 
 _NEVER = after_seconds([])
@@ -26,7 +28,20 @@ class Executed(NamedTuple):
     took: float  # seconds
 
 
-async def execute(running: Running, clock: Clock, max_result: int) -> Executed:
+async def execute(running: Running, clock: Clock, max_result: int, queue: str) -> Executed:
+    if (tracing := recorder()) is None:
+        return await _execute(running, clock, max_result)
+    lease = running.lease
+    name = lease.row.get("name") if isinstance(lease.row.get("name"), str) else queue
+    facts: dict[str, str | int] = {"batuta.queue": queue, "batuta.item": lease.id, "batuta.attempt": lease.attempt}
+    with tracing.span("item", f"run {name}", read(running.handler.traceparent(lease)), facts) as end:
+        executed = await _execute(running, clock, max_result)
+        word = executed.settlement.word
+        end(word, executed.error is not None or word in ("retried", "dead"))
+    return executed
+
+
+async def _execute(running: Running, clock: Clock, max_result: int) -> Executed:
     called = await running.handle()
     settlement, error = decide(running, called, HANDLER_CRASHED, max_result)
     return Executed(settlement, error, clock.monotonic() - running.started_at)
@@ -37,6 +52,8 @@ def decide(running: Running, called: Called, crash: ReasonCode, max_result: int)
     policy, attempt = running.handler, running.lease.attempt
     match called:
         case Returned(value=outcome):
+            if outcome is PLAIN_DONE and policy.success is not None:
+                return policy.success, None
             try:
                 settlement = policy.settlement_of(attempt, outcome)
                 refuse_unstorable(settlement.result, "task result", max_result)
@@ -46,8 +63,11 @@ def decide(running: Running, called: Called, crash: ReasonCode, max_result: int)
             except Exception as error:  # noqa: BLE001 - an outcome that cannot be settled is a failure of its item
                 return decide(running, Raised(error), crash, max_result)
             return settlement, None
+        case Raised(error=NoRetry() as refusal):
+            return policy.settlement_of(attempt, refusal.outcome), None
         case Raised(error=error):
-            return policy.settlement_of(attempt, Failed(crash(error=name_of(error)))), error
+            retry = policy_for(policy.retry, error)
+            return policy.settlement_of(attempt, Failed(crash(error=name_of(error))), retry), error
         case Late(error=why):
             return policy.settlement_of(attempt, TimedOut(why), None if policy.retry_timeout else _NEVER), None
         case _:

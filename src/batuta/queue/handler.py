@@ -1,13 +1,13 @@
 """Settings of an item handler: time limit, retries, and retention of finished items."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from batuta.kernel.reasons import Reason, define
 from batuta.queue.item import ItemState, Lease
-from batuta.queue.outcome import DEFAULT_RETRY, Failed, Outcome, RetryPolicy, Settlement, Snooze, settle
+from batuta.queue.outcome import DEFAULT_RETRY, PLAIN_DONE, Failed, Outcome, RetryPolicy, Settlement, Snooze, settle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +24,12 @@ class ItemHandler:
     keep: timedelta | None = None
     keep_dead: timedelta | None = None
     traceparent: Callable[[Lease], object] = lambda lease: None  # trace context of the caller that enqueued the item
+    # The settlement of ``PLAIN_DONE``, the same object for every item; None if ``settle`` is the application's own.
+    success: Settlement | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        if self.settle is settle:
+            object.__setattr__(self, "success", self.settlement_of(1, PLAIN_DONE))
 
     def settlement_of(self, attempt: int, outcome: object, retry: RetryPolicy | None = None) -> Settlement:
         """Return the settlement of an outcome, with the retention of an ended item. ``retry`` replaces the handler's policy."""

@@ -35,22 +35,38 @@ STATE_OF = {Change.RETRY: ItemState.DEAD, Change.DISCARD: ItemState.DEAD, Change
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemFilter:
-    """The items that an operator asks for. ``error`` is the signature of an error group."""
+    """The items that an operator asks for. ``error`` is the signature of an error group; ``before`` leaves out the items
+    that were created later.
+    """
 
     state: ItemState
     name: str | None = None
     error: str | None = None
+    key: str | None = None
+    tag: str | None = None
+    before: datetime | None = None
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the filter names a key, a tag or an instant. The counts of a queue do not cover these."""
+        return any(each is not None for each in (self.key, self.tag, self.before))
 
     def matches(self, name: object, error: str | None) -> bool:
         return self.name in (None, name) and self.error in (None, signature_of(name, error))
 
     def describe(self) -> dict[str, str]:
-        named = {"state": self.state.value, "name": self.name, "error": self.error}
-        return {key: value for key, value in named.items() if value}
+        before = None if self.before is None else self.before.isoformat()
+        named = {"state": self.state.value, "name": self.name, "error": self.error, "key": self.key, "tag": self.tag}
+        return {key: value for key, value in {**named, "before": before}.items() if value}
 
     @classmethod
     def restore(cls, stored: Mapping[str, Any]) -> Self:
-        return cls(state=ItemState(stored["state"]), name=stored.get("name"), error=stored.get("error"))
+        before = stored.get("before")
+        return cls(
+            state=ItemState(stored["state"]),
+            before=None if before is None else datetime.fromisoformat(before),
+            **{name: stored.get(name) for name in ("name", "error", "key", "tag")},
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from batuta.kernel.clock import instant
 from batuta.kernel.errors import require
 from batuta.kernel.reasons import Reason
 
@@ -46,13 +47,35 @@ class Lease(NamedTuple):
     attempt: int  # number of this attempt, from 1; the claim increments it
     row: Mapping[str, Any]  # values of the ``given`` columns at the time of the claim
     is_last_chance: bool = False  # one more crash makes the item dead
-    due_at: datetime | None = None  # when the item became due
+    # When the item became due and when it was created, in microseconds since 1970. Few items need them as a datetime.
+    due: float | None = None
+    created: float = 0
     unreadable: tuple[str, ...] = ()  # columns with unreadable values, so the item cannot run
+
+    @property
+    def due_at(self) -> datetime | None:
+        return None if self.due is None else instant(self.due)
+
+    @property
+    def created_at(self) -> datetime:
+        return instant(self.created)
 
 
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 _NOT_IDENTIFIERS = frozenset(
-    {"ready", "running", "done", "dead", "cancelled", "urgent_is_high", "crash_cap", "keep", "given", "fixed_times"}
+    {
+        "ready",
+        "running",
+        "done",
+        "dead",
+        "cancelled",
+        "urgent_is_high",
+        "crash_cap",
+        "keep",
+        "given",
+        "documents",
+        "fixed_times",
+    }
 )
 
 
@@ -109,6 +132,8 @@ class QueueTable:
     doubt: str | None = None
     limit_key: str | None = None  # filled for items of tasks with limits, which the plain claim leaves out
     given: tuple[str, ...] | None = None  # columns that a handler receives; None: all columns
+    # Columns of ``given`` that hold JSON. PostgreSQL sends them as text, and one call decodes those of all claimed items.
+    documents: tuple[str, ...] = ()
     fixed_times: bool = True  # ``available_at`` may be set by the application; clock corrections keep such instants
     crash_cap: int = 3  # an item is dead after this many worker crashes
     keep: timedelta = timedelta(days=30)  # retention of items that end without a worker, for tables with ``expires_at``

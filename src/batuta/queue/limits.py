@@ -101,7 +101,9 @@ class TaskLimits:
     default: Json = None
 
     def key_of(self, arguments: Sequence[Json], named: Mapping[str, Json]) -> str:
-        """Return the key of a call: a digest, so that no personal data is copied. ``None`` has no limits of its own."""
+        """Return the key of a call: a digest, so that no personal data is copied. For the value None, only the limits of
+        the task apply.
+        """
         if self.each is None or self.each.by is None:
             return NO_KEY
         if self.each.by in named:
@@ -147,8 +149,8 @@ class Use(NamedTuple):
 
 
 class Room(NamedTuple):
-    """How many items may start. With none, ``until`` is the instant at which the rate allows another one; None means that
-    a running item must end first.
+    """How many items may start. If none may, ``until`` is the instant at which the rate allows the next one; None means
+    that a running item must end first.
     """
 
     free: int
@@ -157,7 +159,9 @@ class Room(NamedTuple):
 
 
 def room(concurrency: int | None, window: Rate | None, use: Use, most: int) -> Room:
-    """Return the room for at most ``most`` items. A full rate counts before a full concurrency, because its end is known."""
+    """Return the room for at most ``most`` items. If both rate and concurrency are full, the result reports the rate,
+    because it is known when the rate has room again.
+    """
     if window is not None and use.started >= window.most:
         return Room(0, is_rate=True, until=None if use.first_start is None else use.first_start + window.per)
     free = most if concurrency is None else min(most, concurrency - use.running)
@@ -174,8 +178,8 @@ class Line(NamedTuple):
 
 
 def share(places: int, lines: Mapping[str, int]) -> dict[str, int]:
-    """Return how many items each line gets, one item of each line in turn. ``lines`` are the most that each can take,
-    the line that waited longest first.
+    """Return how many items each line gets, one item of each line in turn. ``lines`` contains the most items that
+    each line can take; the line that waited longest comes first.
     """
     given = dict.fromkeys(lines, 0)
     left = min(places, sum(lines.values()))

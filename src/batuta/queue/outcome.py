@@ -108,6 +108,10 @@ class Done:
     items: int | None = None
 
 
+# The outcome of most items: a shared object, which is recognised without a look at its fields.
+PLAIN_DONE = Done()
+
+
 @dataclass(frozen=True, slots=True)
 class Partial:
     """The work succeeded in part. Health shows a job with this outcome as degraded."""
@@ -235,6 +239,11 @@ class Settlement(NamedTuple):
         if self.stage is not None:
             return "moved"
         return "put_back" if self.gives_back else "retried"
+
+    @property
+    def is_plain_success(self) -> bool:
+        """Whether the item is done and its row needs nothing but its retention."""
+        return self == Settlement(ItemState.DONE, keep=self.keep)
 
     @property
     def goes_with_others(self) -> bool:

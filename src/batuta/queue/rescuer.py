@@ -102,7 +102,7 @@ class Rescuer:
 async def recover_items(
     name: str, store: QueueStore, events: Events, ring: Callable[[], None], owners: Collection[str]
 ) -> int:
-    """Release a batch of items whose owner process is proven dead, before their leases expire."""
+    """Release items whose owner process is proven dead, before their leases expire."""
     rescued = await store.rescue_owned(owners, RESCUE_BATCH)
     _announce(name, rescued, events, ring, is_proven=True)
     return len(rescued)

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, assert_never
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import ExitRefused
-from batuta.kernel.usercode import Called, Late, Raised, Returned, ordinary
+from batuta.kernel.usercode import Called, Late, Raised, Returned, ordinary, refuse_exit
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease
 from batuta.queue.outcome import TIMED_OUT, Cancelled
@@ -63,7 +63,9 @@ class Stop(Enum):
 
 @dataclass(slots=True)
 class Running:
-    """An item in progress. ``started_at`` is monotonic time in seconds. The time limit covers the handler and the effect."""
+    """An item in progress. ``started_at`` is monotonic time in seconds. The time limit covers the handler and the effect.
+    ``task`` is set when the item leaves the step CLAIMED.
+    """
 
     lease: Lease
     handler: ItemHandler
@@ -81,11 +83,29 @@ class Running:
         return self.step in (Step.SETTLING, Step.IN_EFFECT)
 
     async def handle(self) -> Called:
-        """Call the handler and return its result, or the result of a stop that was requested before the task started."""
+        """Call the handler and return its result, or the result of a stop that was requested before the task started.
+
+        It does the same as ``guard(call(handler))``, but creates no further coroutines, because it runs for every item.
+        """
         if self.stop is not None:
             return self.stop.result()
         self.step = Step.HANDLING
-        return await self.guard(self.call(lambda: self.handler.handle(self.lease)))
+        try:
+            try:
+                value = await self.handler.handle(self.lease)
+            except BaseException as exit:
+                if isinstance(exit, Exception | asyncio.CancelledError):
+                    raise
+                raise refuse_exit(exit) from exit
+            if self.task.cancelling() and self.stop is None:
+                await _deliver_cancellation(self.task)
+            return Returned(value)
+        except asyncio.CancelledError:
+            return await self._absorb_own_cancellation()
+        except Exception as error:  # noqa: BLE001 - every error of a handler is a failure of its item
+            return Raised(error)
+        finally:
+            self.step = Step.SETTLING
 
     async def call(self, function: Callable[[], Awaitable[object]]) -> object:
         """Call application code and return its value. If the code left a cancellation pending, raise it."""
@@ -101,14 +121,18 @@ class Running:
         try:
             return Returned(await work)
         except asyncio.CancelledError:
-            if self.stop in (Stop.SHUTDOWN, Stop.LOST):
-                raise
-            await _absorb_cancellation(self.task)
-            return Raised(ExitRefused(raised="CancelledError")) if self.stop is None else self.stop.result()
+            return await self._absorb_own_cancellation()
         except Exception as error:  # noqa: BLE001 - every error of a handler or an effect is a failure of its item
             return Raised(error)
         finally:
             self.step = Step.SETTLING
+
+    async def _absorb_own_cancellation(self) -> Called:
+        """Return the result of a cancelled handler or effect. Raises CancelledError if this process does not settle the item."""
+        if self.stop in (Stop.SHUTDOWN, Stop.LOST):
+            raise asyncio.CancelledError
+        await _absorb_cancellation(self.task)
+        return Raised(ExitRefused(raised="CancelledError")) if self.stop is None else self.stop.result()
 
 
 async def _deliver_cancellation(task: "asyncio.Task[None]") -> None:

@@ -13,7 +13,8 @@ An item with an effect is settled together with its effect, in one transaction:
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeAlias
@@ -66,7 +67,7 @@ class Unsettled:
         self._recheck = recheck.total_seconds()
         self._longest = longest.total_seconds()
         self._waiting: list[Ending] = []
-        self._in_flight: dict[Key, Ending] = {}
+        self._in_flight: list[Ending] = []
         self._deferred: dict[Key, Deferred] = {}
         self._at_most: int | None = None  # settlements per batch after a timeout; None: all
 
@@ -96,7 +97,7 @@ class Unsettled:
 
     def __iter__(self) -> Iterator[Ending]:
         yield from self._waiting
-        yield from self._in_flight.values()
+        yield from self._in_flight
         yield from (each.ending for each in self._deferred.values())
 
     def take(self) -> Endings:
@@ -107,38 +108,48 @@ class Unsettled:
         else:
             size = len(self._waiting) if self._at_most is None else self._at_most
             taken, self._waiting = self._waiting[:size], self._waiting[size:]
-        self._in_flight = {_key(lease): (lease, settlement) for lease, settlement in taken}
+        self._in_flight = taken
         return taken
 
-    def forget(self, leases: Collection[Lease]) -> None:
-        """Remove the settlements of these leases, because they are written or another process owns the items."""
-        for lease in leases:
-            self._in_flight.pop(_key(lease), None)
-            self._deferred.pop(_key(lease), None)
+    def forget(self, endings: Endings) -> None:
+        """Remove these settlements, because they are written or another process owns the items."""
+        if endings is self._in_flight:
+            self._in_flight = []
+        else:
+            keys = {_key(lease) for lease, _ in endings}
+            self._in_flight = [each for each in self._in_flight if _key(each[0]) not in keys]
+        if self._deferred:
+            for lease, _ in endings:
+                self._deferred.pop(_key(lease), None)
 
     def defer(self, leases: Sequence[Lease]) -> None:
         """Defer settlements whose rows are locked, because it is unknown whether the lease is still valid."""
-        for lease in leases:
-            if (ending := self._in_flight.pop(_key(lease), None)) is not None:
-                self._defer(ending, 0)
+        if not leases:
+            return
+        keys = {_key(lease) for lease in leases}
+        locked = [each for each in self._in_flight if _key(each[0]) in keys]
+        self._in_flight = [each for each in self._in_flight if _key(each[0]) not in keys]
+        for ending in locked:
+            self._defer(ending, 0)
 
     def put_back(self) -> None:
         """Move the settlements in flight back to the waiting ones, because the store became unavailable."""
-        back, self._in_flight = self._in_flight, {}
-        self._waiting = [ending for key, ending in back.items() if key not in self._deferred] + self._waiting
-        for key, ending in back.items():
-            if (before := self._deferred.get(key)) is not None:
+        back, self._in_flight = self._in_flight, []
+        self._waiting = [ending for ending in back if _key(ending[0]) not in self._deferred] + self._waiting
+        for ending in back:
+            if (before := self._deferred.get(_key(ending[0]))) is not None:
                 self._defer(ending, before.timeouts)
 
     def time_out(self) -> int:
         """Split the batch in flight after a timeout. Return how often its only settlement has timed out alone, otherwise 0."""
-        back, self._in_flight = self._in_flight, {}
+        back, self._in_flight = self._in_flight, []
         if len(back) == 1:
-            ((key, ending),) = back.items()
-            before = self._deferred.get(key)
-            return self._defer(ending, 1 if before is None else before.timeouts + 1)
+            before = self._deferred.get(_key(back[0][0]))
+            return self._defer(back[0], 1 if before is None else before.timeouts + 1)
         self._at_most = max(1, len(back) // 2)
-        self._waiting += [self._deferred.pop(key).ending if key in self._deferred else back[key] for key in back]
+        for lease, _ in back:
+            self._deferred.pop(_key(lease), None)
+        self._waiting += back
         return 0
 
     def progress(self) -> None:
@@ -202,21 +213,23 @@ class Settler:
         self.unsettled.progress()
         return leases
 
-    async def release_strays(self, held: Sequence[Lease], *, at_once: bool = False) -> None:
+    async def release_strays(self, held: Callable[[], Sequence[Lease]], *, at_once: bool = False) -> None:
         """Release items that name this process as owner and are not ``held``. Requires that no claim is in flight."""
         now = self.clock.monotonic()
         if self._doubt_until is None or (now < self._stray_check_at and not at_once):
             return
-        await self.store.release_stray(self.lease_holder.owner, held)
+        await self.store.release_stray(self.lease_holder.owner, held())
         self._stray_check_at = now + self.lease_holder.lease.total_seconds() / 3
         if now >= self._doubt_until:
             self._doubt_until = None
 
     def report(self, endings: Endings, lost: Sequence[Lease]) -> None:
+        written = [settlement for lease, settlement in endings if not lost or lease not in lost]
+        objects = {id(settlement): settlement for settlement in written}  # few, because many items share one
         counts: dict[str, int] = {}
-        for lease, settlement in endings:
-            if not lost or lease not in lost:
-                counts[settlement.word] = counts.get(settlement.word, 0) + 1
+        for each, count in Counter(map(id, written)).items():
+            word = objects[each].word
+            counts[word] = counts.get(word, 0) + count
         took, self.took = tuple(self.took), []
         self.events.emit(ItemsSettled(self.queue, counts, len(lost), took))
 
@@ -282,13 +295,13 @@ class Settler:
         if self.unsettled.time_out() >= MOST_TIMEOUTS and endings[0][1].effect is not None:
             lease, settlement = endings[0]
             failed = self._failure_of(lease, settlement, StoreTimeout(where=self.queue, why="its effect"))
-            self.unsettled.forget([lease])
+            self.unsettled.forget(endings[:1])
             self.unsettled.add(lease, failed)
 
     def _record_result(self, endings: Endings, result: ClaimResult) -> None:
         unchecked = {_key(lease) for lease in result.unchecked}
         settled = [each for each in endings if _key(each[0]) not in unchecked] if unchecked else endings
-        self.unsettled.forget([lease for lease, _ in settled])
+        self.unsettled.forget(settled)
         self.unsettled.defer(result.unchecked)
         if settled:
             self.report(settled, result.lost)

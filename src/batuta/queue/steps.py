@@ -13,7 +13,9 @@ from datetime import timedelta
 from typing import Any, Protocol, TypeAlias
 
 from batuta.kernel.errors import require
+from batuta.kernel.middleware import Around, Attempt
 from batuta.kernel.reasons import Reason, define
+from batuta.kernel.suggestions import check_options
 from batuta.kernel.usercode import Threads
 from batuta.queue.item import Lease, QueueTable
 from batuta.queue.outcome import (
@@ -25,9 +27,9 @@ from batuta.queue.outcome import (
     RetryPolicy,
     Snooze,
     StageOutcome,
-    after_seconds,
 )
 from batuta.queue.pipeline import DEFAULT_STAGE_RETRY, Pipeline, Stage
+from batuta.queue.retry import Retry, retry_policy
 
 StepFunction: TypeAlias = Callable[[Any], Any]
 PIPELINE_ITEMS = QueueTable(
@@ -42,6 +44,7 @@ PIPELINE_ITEMS = QueueTable(
     expires_at="expires_at",
     fixed_times=False,
     given=("item",),
+    documents=("item",),
 )
 DROPPED = "dropped"
 # Limit per step and process: further calls are postponed while this many threads run beyond their time limit.
@@ -77,17 +80,19 @@ class ItemRows(Protocol):
         """Return the effect that replaces the item of a row."""
 
 
+@check_options
 def step(
     function: StepFunction,
+    /,
     *,
     name: str | None = None,
     concurrency: int = 10,
     timeout: float = 60,
-    retry: RetryPolicy | Sequence[float] | None = None,
+    retry: Retry | None = None,
 ) -> Step:
     """Return a stage of ``work.pipeline`` with options. Times are in seconds; ``concurrency`` counts per worker process.
 
-    ``retry`` is a list of waits, or a policy; None means after 1, 5 and 15 minutes.
+    ``retry`` is a list of waits, a policy, or rules by class of error; None means after 1, 5 and 15 minutes.
     """
     called = name or str(getattr(function, "__name__", "stage"))
     rule = Reason("stage_name", "use lowercase letters, digits and underscores: write step(function, name=…)")
@@ -98,7 +103,7 @@ def step(
         inspect.signature(function).bind(None)
     except TypeError:
         require("stage", called, None, Reason("stage_item", "it must take one argument, the item"))
-    policy = after_seconds(retry) if isinstance(retry, Sequence) else retry or DEFAULT_STAGE_RETRY
+    policy = retry_policy(retry, DEFAULT_STAGE_RETRY)
     return Step(
         name=called, function=function, concurrency=concurrency, timeout=timedelta(seconds=timeout), retry=policy
     )
@@ -110,6 +115,7 @@ def pipeline_of(
     rows: ItemRows,
     keep: timedelta,
     keep_dead: timedelta,
+    around: Around,
 ) -> Pipeline:
     """Build a pipeline of functions. ``keep`` and ``keep_dead`` are the retention of finished and of dead items."""
     require(
@@ -123,7 +129,7 @@ def pipeline_of(
         require("stage", each.name, names.count(each.name) == 1, why)
     return Pipeline(
         table=replace(PIPELINE_ITEMS, ready=tuple(stage_name(name, each) for each in names)),
-        stages=tuple(_stage(name, each, rows) for each in made),
+        stages=tuple(_stage(name, each, rows, around) for each in made),
         dropped=DROPPED,
         keep=keep,
         keep_dead=keep_dead,
@@ -134,16 +140,23 @@ def stage_name(pipeline: str, step: str) -> str:
     return f"{pipeline}.{step}"
 
 
-def _stage(pipeline: str, step: Step, rows: ItemRows) -> Stage:
+def _stage(pipeline: str, step: Step, rows: ItemRows, around: Around) -> Stage:
     name, is_async = stage_name(pipeline, step.name), inspect.iscoroutinefunction(step.function)
 
-    async def handle(lease: Lease) -> StageOutcome:
+    async def call(item: object) -> object:
         if is_async:
-            returned = await step.function(lease.row["item"])
-        elif (stuck := step.threads.left_behind) >= MAX_STUCK_THREADS:
+            return await step.function(item)
+        return await step.threads.call(step.function, item, name=f"stage {name}")
+
+    async def handle(lease: Lease) -> StageOutcome:
+        item: Any = lease.row["item"]
+        if not is_async and (stuck := step.threads.left_behind) >= MAX_STUCK_THREADS:
             return Snooze(PUT_OFF, STUCK_STEP(count=stuck, stage=name))
+        if around:
+            attempt = Attempt(kind="stage", name=name, id=lease.id, number=lease.attempt, arguments=(item,))
+            returned = await around.call(attempt, lambda: call(item))
         else:
-            returned = await step.threads.call(step.function, lease.row["item"], name=f"stage {name}")
+            returned = await call(item)
         match returned:
             case None:
                 return Next()

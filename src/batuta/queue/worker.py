@@ -10,13 +10,13 @@ writes nothing. ``lease_keeper`` renews the leases. An item whose next crash mak
 """
 
 import asyncio
-import heapq
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count
 
-from batuta.kernel.clock import Clock
+from batuta.kernel.clock import Clock, microseconds
 from batuta.kernel.errors import CancelIgnored
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemOverdue, ItemsClaimed
 from batuta.kernel.leases import LeaseHolder
@@ -24,17 +24,17 @@ from batuta.kernel.storable import MAX_PAYLOAD
 from batuta.kernel.trace import bind_after
 from batuta.kernel.usercode import Returned
 from batuta.kernel.waiting import cancel_and_wait, first_of, insist
-from batuta.queue.executor import Executed, decide, execute
+from batuta.queue.executor import decide, execute
 from batuta.queue.handler import UNREADABLE, ItemHandler, unknown_item_handler
 from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease
-from batuta.queue.outcome import EFFECT_CRASHED, HANDLER_CRASHED, WAITS_ALONE, give_back, put_off
+from batuta.queue.outcome import EFFECT_CRASHED, HANDLER_CRASHED, WAITS_ALONE, Settlement, give_back, put_off
+from batuta.queue.runners import Runners
 from batuta.queue.running import Cancellations, Running, Step, Stop
 from batuta.queue.settler import Settler, conclude
 from batuta.queue.store import QueueStore
 from batuta.supervise.lease_keeper import LeaseKeeper
 from batuta.supervise.loop import Again, Idle, Pace, Wakeup
-from batuta.supervise.loop import bind as bind_progress
 from batuta.supervise.shutdown import Phase, Shutdown, pass_phases
 from batuta.supervise.stacks import task_stack
 
@@ -43,7 +43,8 @@ REVERSED_EVERY = 8
 # When a scheduled run is stopped: the time its handlers have to finish, and the time limit of the whole drain.
 ONE_SHOT_DRAIN_GRACE = timedelta(seconds=1)
 ONE_SHOT_LIMIT = timedelta(seconds=5)
-# Wait of an item that should run alone while another one holds the reservation; each further item waits longer by this.
+# An item that should run alone waits this long while another one holds the reservation. Each further item waits longer
+# by the same time.
 PUT_OFF = timedelta(milliseconds=250)
 
 
@@ -89,8 +90,11 @@ class Worker:
         # Includes cancelled handlers whose items other processes own now.
         self._cancellations = Cancellations(clock)
         self._uncancellable: CancelIgnored | None = None
-        # One heap for all time limits, because a timer per item would cost more than most items.
-        self._limits: list[tuple[float, str]] = []
+        self._runners = Runners(self._work, self._note_ended, clock)
+        self._has_ended = False  # items have ended since the last ``_note_ended``
+        # No running item is overdue before this monotonic time. One number instead of a timer per item, which would
+        # cost more than most items.
+        self._overdue_at = math.inf
         self._settler = Settler(name, store, lease_holder, handler_of, clock, events)
         self._unsettled = self._settler.unsettled
         # Claimed items that start when the next transaction is sent, so that they run while the database executes it.
@@ -105,6 +109,10 @@ class Worker:
         self._isolation.join(self)
         self._polls_at: float | None = None  # monotonic time of the next poll of a queue without waiting items
 
+    @property
+    def concurrency(self) -> int:
+        return self._policy.limit
+
     async def tick(self) -> Pace:
         self._start_waiting()
         self._stop_overdue()
@@ -115,7 +123,7 @@ class Worker:
         if self._unsettled.is_careful:
             await self._settle_and_claim(0)
             return Again()
-        await self._settler.release_strays(self.held_leases())
+        await self._settler.release_strays(self.held_leases)
         await self._start_isolated()
         asked = self._free_places()
         if asked <= 0 and not self._unsettled.is_ready:
@@ -141,6 +149,11 @@ class Worker:
         """Return how many items to claim. The result is zero while an item has reserved the process to run alone."""
         free = min(self._policy.portion, self._policy.limit - len(self._running))
         return max(0, free) if self._isolation.may_claim else 0
+
+    @property
+    def tasks(self) -> "list[asyncio.Task[None]]":
+        """The tasks of the items that have started."""
+        return [each.task for each in self._running.values() if each.step is not Step.CLAIMED]
 
     def is_busy(self) -> bool:
         return bool(self._running or self._waiting or self._settler.is_claiming or self._cancellations.due_times)
@@ -252,13 +265,13 @@ class Worker:
         await insist(self._settle_all, self._clock)
         # A handler that ignores its cancellation keeps its item until the lease expires.
         await shutdown.run_within(Phase.HAND_BACK, self.finish())
-        await insist(lambda: self._settler.release_strays(self.held_leases(), at_once=True), self._clock)
+        await insist(lambda: self._settler.release_strays(self.held_leases, at_once=True), self._clock)
 
     async def _finish(self) -> None:
         while self._running:
-            tasks = [running.task for running in self._running.values()]
+            self.wakeup.clear()
             soon = self._clock.sleep(max(0.0, (self._next_deadline() - self._clock.now()).total_seconds()))
-            await first_of(asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED), soon)
+            await first_of(self.wakeup.wait(), soon)
             self._stop_overdue()
             self._give_up_uncancellable()
             await self._settle()
@@ -287,7 +300,7 @@ class Worker:
         leases = await self._settler.settle_and_claim(limit, reversed=is_reversed)
         self._isolation.note_change()
         if leases:
-            self._events.emit(ItemsClaimed(self._queue, _measure_waits(leases, self._clock.now())))
+            self._events.emit(ItemsClaimed(self._queue, _measure_waits(leases, microseconds(self._clock.now()))))
         for lease in leases:
             if (before := self._running.get(lease.id)) is not None:
                 # The lease was lost, and this worker claimed the item again before the lease keeper detected the loss.
@@ -321,7 +334,7 @@ class Worker:
                 return  # the lease was lost meanwhile
             if has_begun:
                 self._isolated = None
-                self._start(lease)
+                self._start([lease])
                 return
         if self._clock.monotonic() >= self._isolation.gives_up_at:
             self._isolated = None
@@ -330,54 +343,56 @@ class Worker:
             self._is_noted = await self._store.note(lease, WAITS_ALONE())
 
     def _start_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for lease in waiting:
-            self._start(lease)
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            self._start(waiting)
 
-    def _start(self, lease: Lease) -> None:
-        handler = UNREADABLE if lease.unreadable else self._handler_of(lease) or self._unknown
-        running = Running(lease, handler, self._clock.monotonic())
-        running.task = asyncio.create_task(self._work(running))
-        self._running[lease.id] = running
-        if len(self._limits) > 2 * len(self._running) + self._policy.batch:
-            self._limits = [(each.overdue_at, id) for id, each in self._running.items()]
-            heapq.heapify(self._limits)
-        else:
-            heapq.heappush(self._limits, (running.overdue_at, lease.id))
+    def _start(self, leases: Sequence[Lease]) -> None:
+        now, timeout = self._clock.monotonic(), timedelta.max
+        for lease in leases:
+            handler = UNREADABLE if lease.unreadable else self._handler_of(lease) or self._unknown
+            running = self._running[lease.id] = Running(lease, handler, now)
+            self._runners.add(running)
+            if handler.timeout < timeout:
+                timeout = handler.timeout
+        self._overdue_at = min(self._overdue_at, now + timeout.total_seconds())
+        self._runners.start()
 
     async def _work(self, running: Running) -> None:
-        bind_after(running.handler.traceparent(running.lease))
-        bind_progress(None)  # progress of a handler does not count as progress of the worker
+        bind_after(running.handler.traceparent, running.lease)
         try:
-            executed = await execute(running, self._clock, self._policy.max_result)
-            await self._close(running, executed)
+            settlement, error, took = await execute(running, self._clock, self._policy.max_result, self._queue)
+            if running.stop is not None:
+                self._cancellations.confirm(running.task)
+            self._settler.took.append(took)
+            if error is not None:
+                self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
+            if not settlement.goes_with_others:
+                await self._conclude(running, settlement)
+            elif self._owns(running):
+                self._unsettled.add(running.lease, settlement)
         except asyncio.CancelledError:
+            if running.stop not in (Stop.SHUTDOWN, Stop.LOST):
+                raise
             if running.stop is Stop.SHUTDOWN and self._owns(running):
                 untried = running.step is Step.CLAIMED
                 self._unsettled.add(running.lease, give_back()._replace(untried=untried))
-            raise
         finally:
             self._forget(running)
 
-    async def _close(self, running: Running, executed: Executed) -> None:
-        """Add the settlement of an ended item to the next batch, or write it in one transaction with its effect."""
-        settlement, error = executed.settlement, executed.error
-        self._cancellations.confirm(running.task)
-        self._settler.took.append(executed.took)
-        self._report_crash(running, error)
-        if not settlement.goes_with_others:
-            called = await conclude(running, settlement, self._store, self._clock, self._stop_overdue_effect)
-            if isinstance(called, Returned) and isinstance(called.value, bool):
-                self._settler.report_concluded(running.lease, settlement, is_written=called.value)
-                return
-            settlement, error = decide(running, called, EFFECT_CRASHED, self._policy.max_result)
-            self._report_crash(running, error)
-        if self._owns(running):
-            self._unsettled.add(running.lease, settlement)
-
-    def _report_crash(self, running: Running, error: Exception | None) -> None:
+    async def _conclude(self, running: Running, settlement: Settlement) -> None:
+        """Write the settlement of an item in one transaction with its effect. If the effect fails, add the settlement of
+        the failure to the next batch.
+        """
+        called = await conclude(running, settlement, self._store, self._clock, self._stop_overdue_effect)
+        if isinstance(called, Returned) and isinstance(called.value, bool):
+            self._settler.report_concluded(running.lease, settlement, is_written=called.value)
+            return
+        settlement, error = decide(running, called, EFFECT_CRASHED, self._policy.max_result)
         if error is not None:
             self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
+        if self._owns(running):
+            self._unsettled.add(running.lease, settlement)
 
     def _owns(self, running: Running) -> bool:
         """Return whether this worker owns the item: its lease is not lost, and it was not settled without its handler."""
@@ -389,24 +404,30 @@ class Worker:
             del self._running[running.lease.id]
         if running.lease.is_last_chance:
             self._isolation.release(running.lease.id)
-        self._isolation.note_change()
-        self.wakeup.set()
+        self._has_ended = True
+
+    def _note_ended(self) -> None:
+        """Wake the worker if items have ended. Called once for the items that a runner ran without a wait."""
+        if self._has_ended:
+            self._has_ended = False
+            self._isolation.note_change()
+            self.wakeup.set()
 
     def _stop_overdue(self) -> None:
         now = self._clock.monotonic()
-        while self._limits and self._limits[0][0] <= now:
-            self._stop_if_overdue(*heapq.heappop(self._limits))
-
-    def _stop_if_overdue(self, at: float, id: str) -> None:
-        running = self._running.get(id)
-        if running is not None and running.overdue_at == at and not running.is_settling:
-            self._events.emit(ItemOverdue(self._queue, id, running.handler.timeout))
-            self._stop(running, Stop.OVERDUE)
+        if now < self._overdue_at:
+            return
+        for running in [each for each in self._running.values() if not each.is_settling and each.stop is None]:
+            if running.overdue_at <= now:
+                self._events.emit(ItemOverdue(self._queue, running.lease.id, running.handler.timeout))
+                self._stop(running, Stop.OVERDUE)
+        waits = [each.overdue_at for each in self._running.values() if each.overdue_at > now]
+        self._overdue_at = min(waits, default=math.inf)
 
     def _stop_overdue_effect(self, running: Running) -> None:
         self._events.emit(ItemOverdue(self._queue, running.lease.id, running.handler.timeout))
         self._stop(running, Stop.OVERDUE)
-        self.wakeup.set()  # wakes the worker to cancel an effect again that ignores its cancellation
+        self.wakeup.set()  # the worker cancels the effect again if it ignores this cancellation
 
     def _stop(self, running: Running, why: Stop) -> None:
         if why.applies_in(running.step):
@@ -457,17 +478,14 @@ class Worker:
 
     def _next_deadline(self) -> datetime:
         """Return the instant of the next poll, time limit, repeated cancellation or settlement retry, whichever comes first."""
-        now = self._clock.now()
-        looks_at = now + self._policy.look_every
         if not self._running:
-            self._limits.clear()
-        moments = [*(overdue_at for overdue_at, _ in self._limits[:1]), *self._cancellations.due_times]
+            self._overdue_at = math.inf
+        moments = [self._overdue_at, *self._cancellations.due_times]
         moments += [] if (recheck_at := self._unsettled.recheck_at) is None else [recheck_at]
         moments += [] if self._isolated is None else [self._isolation.gives_up_at]
-        if not moments:
-            return looks_at
-        return min(looks_at, now + timedelta(seconds=max(0.0, min(moments) - self._clock.monotonic())))
+        wait = min(min(moments) - self._clock.monotonic(), self._policy.look_every.total_seconds())
+        return self._clock.now() + timedelta(seconds=max(0.0, wait))
 
 
-def _measure_waits(leases: Sequence[Lease], now: datetime) -> tuple[float, ...]:
-    return tuple(max(0.0, (now - lease.due_at).total_seconds()) if lease.due_at else 0.0 for lease in leases)
+def _measure_waits(leases: Sequence[Lease], now: int) -> tuple[float, ...]:
+    return tuple([0.0 if lease.due is None or lease.due > now else (now - lease.due) / 1e6 for lease in leases])

@@ -18,7 +18,7 @@ from batuta.kernel.reasons import Reason
 from batuta.kernel.storable import count, json_object, make_writable, mask_text
 from batuta.runlog.reasons import DETAILS_REFUSED
 
-LONGEST_ERROR = 500  # characters, of an error or a reason
+LONGEST_ERROR = 500  # characters of an error or a reason
 LARGEST_RESULT = 20_000
 
 

@@ -76,7 +76,7 @@ class Expected:
 @dataclass(frozen=True, slots=True)
 class Decisions:
     """The decisions about due fires. ``waits`` is true if more fires are due; the next call decides about them.
-    ``replaced`` are jobs whose current runs end, because a fire replaces them.
+    ``replaced`` are jobs whose current run is ended, because a new fire replaces it.
     """
 
     openings: Sequence[Opening] = ()
@@ -165,11 +165,11 @@ class ExecutionLog(Protocol):
     async def silent(
         self, lease_holder: LeaseHolder, known: Collection[str], limit: int, owners: Collection[str] = ()
     ) -> Sequence[SilentRun]:
-        """Return the runs whose renewal is overdue, whose lease ends later than any renewal could set it, or whose
-        owner is in ``owners``. Locked rows are omitted.
+        """Return the runs whose scheduler may be dead. Locked rows are omitted.
 
-        ``known`` are the jobs of this code. A run of another job is included only after a much longer time without
-        renewal.
+        These are the runs of ``owners``, runs whose renewal is overdue, and runs whose lease ends too far in the
+        future, because the clock was set back. ``known`` are the jobs of this code. A run of another job is included
+        only after a much longer time without renewal.
         """
 
     async def take_over(self, runs: Collection[SilentRun], lease_holder: LeaseHolder) -> Sequence[Execution]:

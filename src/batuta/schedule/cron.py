@@ -201,7 +201,8 @@ def first_instant(wall: datetime, zone: ZoneInfo) -> datetime:
     instant = wall.replace(tzinfo=zone).astimezone(UTC)
     if instant.astimezone(zone).replace(tzinfo=None, fold=0) == wall:
         return instant
-    # In a gap, the conversion uses the offset from before it: this instant is after the gap, a day earlier before it.
+    # The wall time is in a gap. The conversion used the offset from before the gap, so ``instant`` is after the gap,
+    # and a day earlier is before it.
     return _first_change(instant - DAY, instant, zone)
 
 

@@ -1,7 +1,7 @@
 """Compute which fires between two instants run and which are missed.
 
     since │      │      │      │ until          policy latest: the last fire runs, the others are missed
-          missed missed  missed run             policy all:    every fire up to max_age old runs, oldest first
+          missed missed  missed run             policy all:    every fire not older than max_age runs, oldest first
                                                 policy skip:   only a fire that is on time runs
 
 Missed fires are listed one by one or, if there are many, as one counted gap.
@@ -171,20 +171,28 @@ _AGREED = {
 
 @cache
 def period(cron: Schedule, zone: ZoneInfo) -> timedelta:
-    """Return the shortest time between two fires in a week; for a rarer schedule, between the next two fires. A single
-    fire has the longest period.
+    """Return the shortest time between two fires in a week. For a schedule that fires less often, return the time
+    between the next two fires; for a single fire, ONLY_FIRE.
     """
     if isinstance(cron, Interval):
         return cron.every
     if isinstance(cron, Once):
         return ONLY_FIRE
-    last = cron.next_after(_REFERENCE, zone)
+    last, least = cron.next_after(_REFERENCE, zone), _least_period(cron)
     shortest = None
-    while shortest is None or (last < _REFERENCE + WEEK and shortest > MINUTE):
+    while shortest is None or (last < _REFERENCE + WEEK and shortest > least):
         following = cron.next_after(last, zone)
         shortest = min(shortest or following - last, following - last)
         last = following
     return shortest
+
+
+def _least_period(cron: Cron) -> timedelta:
+    """Return the shortest time between two fires that the minutes of the schedule allow, or a minute if it has seconds."""
+    if len(cron.seconds) > 1:
+        return MINUTE
+    following = (*cron.minutes[1:], cron.minutes[0] + 60)
+    return min(after - before for before, after in zip(cron.minutes, following, strict=True)) * MINUTE
 
 
 def default_sla(every: timedelta) -> timedelta:

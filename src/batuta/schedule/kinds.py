@@ -39,7 +39,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """Fires once, at ``at``. Later the next fire is FARTHEST."""
+    """Fires once, at ``at``. After that, the next fire is FARTHEST."""
 
     text: str
     at: datetime
@@ -60,7 +60,7 @@ def parse_schedule(text: str) -> Schedule:
     if (interval := _EVERY.match(text.strip())) is not None:
         every = timedelta(seconds=int(interval[1]))
         if not timedelta(0) < every <= LONGEST_INTERVAL:
-            why = "an interval has between 1 second and {longest}"
+            why = "an interval must last from 1 second to {longest}"
             raise InvalidCron(cron=text, why=Reason("interval_range", why, longest=LONGEST_INTERVAL))
         return Interval(text.strip(), every)
     if (instant := _AT.match(text.strip())) is not None:

@@ -135,10 +135,10 @@ def encode_window(window: Window) -> dict[str, Json]:
 
 
 def decode_window(name: str, *, opens: str, minutes: int, days: str, on_holidays: bool = True) -> Window:
-    """Parse a window from the form that operators write, such as 10:00, 120 and 1-5. Raise InvalidWindow with its name."""
+    """Parse a window from the form that operators write, such as 10:00, 120 and 1-5. Raises InvalidWindow."""
     try:
         weekdays = parse(f"0 0 * * {days}").weekdays
-        # Window rejects more than a day. The bound gives a number too large for a timedelta the same error.
+        # Window refuses more than a day. The bounds let it also refuse a number that is too large for a timedelta.
         lasts = timedelta(minutes=max(-1, min(minutes, MINUTES_OF_A_DAY + 1)))
         return Window(opens=_time_of_day(opens), lasts=lasts, days=weekdays, on_holidays=on_holidays)
     except (ValueError, InvalidCron) as error:

@@ -41,6 +41,11 @@ def liveness_limits(lease: timedelta, pool: int) -> Limits:
     )
 
 
+def page_limits(statement: timedelta, pool: int) -> Limits:
+    """Return limits for the connections of pages: a small pool, and a short time for each statement."""
+    return Limits(statement=statement, lock=_SOON, readers=2, pool=pool, ready=0, name="batuta-pages")
+
+
 def connect(
     url: str,
     clock: Clock,

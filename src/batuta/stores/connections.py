@@ -7,13 +7,14 @@ the workers of this process when another process enqueues work for them.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from datetime import timedelta
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from batuta.kernel.clock import Clock, SystemClock
 from batuta.kernel.errors import StoreUnavailable
-from batuta.stores import ASIDE, connect, liveness_limits
+from batuta.stores import ASIDE, connect, liveness_limits, page_limits
 from batuta.stores.sql.database import (
     ChangeListener,
     Database,
@@ -32,15 +33,49 @@ T = TypeVar("T")
 Observer: TypeAlias = Callable[[str, float, BaseException | None], None]
 
 
+# Whether the current request only reads, for a page.
+_reads_for_page: ContextVar[bool] = ContextVar("reads_for_page", default=False)
+
+
+class PagePath:
+    """The connections that pages read with. They open at the first page, because few processes show pages."""
+
+    def __init__(self, make: Callable[[], Database]) -> None:
+        self.is_usable = False  # True while the other connections are open
+        self._make = make
+        self._opening = asyncio.Lock()
+        self._database: Database | None = None
+
+    async def open(self) -> Database:
+        async with self._opening:
+            if self._database is None:
+                made = self._make()
+                await made.open()
+                self._database = made
+            return self._database
+
+    async def close(self) -> None:
+        self.is_usable = False
+        database, self._database = self._database, None
+        if database is not None:
+            await database.close()
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Reading]:
+        async with (await self.open()).snapshot() as reading:
+            yield reading
+
+
 class ObservedDatabase(Transaction):
     """A Database that reports each call to observers. Every completed call also counts as progress of the calling loop.
 
     A transaction is reported as a whole, because its waits cannot be attributed to single statements.
     """
 
-    def __init__(self, inner: Database, clock: Clock) -> None:
+    def __init__(self, inner: Database, clock: Clock, pages: "PagePath | None" = None) -> None:
         self._inner = inner
         self._clock = clock
+        self._pages = pages
         self._observers: list[Observer] = []
 
     def observe(self, observer: Observer) -> None:
@@ -70,6 +105,8 @@ class ObservedDatabase(Transaction):
         self._inner.check_file()
 
     async def all(self, query: Query, **values: object) -> list[Row]:
+        if (pages := self._pages_now()) is not None and not query.writes:
+            return await (await pages.open()).all(query, **values)
         return await self._observe("statement", self._inner.all(query, **values))
 
     async def run(self, query: Query, **values: object) -> int:
@@ -85,6 +122,8 @@ class ObservedDatabase(Transaction):
         return self._observe_context("transaction", self._inner.transaction())
 
     def snapshot(self) -> AbstractAsyncContextManager[Reading]:
+        if (pages := self._pages_now()) is not None:
+            return pages.snapshot()
         return self._observe_context("snapshot", self._inner.snapshot())
 
     def notify(self, queue: str | None) -> None:
@@ -98,6 +137,10 @@ class ObservedDatabase(Transaction):
 
     async def lock_migrations(self, transaction: Transaction) -> None:
         await self._inner.lock_migrations(transaction)
+
+    def _pages_now(self) -> PagePath | None:
+        """Return the connections of pages if the caller reads for a page."""
+        return self._pages if self._pages is not None and self._pages.is_usable and _reads_for_page.get() else None
 
     async def _observe(self, call: str, answering: Awaitable[T]) -> T:
         if not self._observers:
@@ -140,6 +183,7 @@ Way: TypeAlias = Literal["file", "direct", "pooler_direct", "pooler_polled"]
 class PoolSizes(NamedTuple):
     handlers: int = 5
     liveness: int = 2
+    pages: int = 3
 
 
 class Connections:
@@ -151,13 +195,16 @@ class Connections:
         queue_lease: Callable[[], timedelta],
         run_lease: timedelta,
         direct_url: str | None = None,
+        page_limit: timedelta = timedelta(seconds=2),
     ) -> None:
         """Create the connection paths. ``queue_lease`` returns the lease of the queues and is called when the
-        connections open. ``direct_url`` is an address without a pooler, for LISTEN.
+        connections open. ``direct_url`` is an address without a pooler, for LISTEN. ``page_limit`` is the longest time
+        of one statement of a page.
         """
         self._url = url
         self._first: Database | None = None
         self._direct_url = direct_url
+        self.pages = PagePath(lambda: self._connect(page_limits(page_limit, sizes.pages)))
         self.database = self._path(Limits(pool=sizes.handlers))
         self.liveness = self._own_path(lambda: liveness_limits(queue_lease(), sizes.liveness))
         self.run_liveness = self._own_path(lambda: liveness_limits(run_lease, sizes.liveness))
@@ -171,13 +218,24 @@ class Connections:
         try:
             for path in self:
                 await path.open()
+            self.pages.is_usable = True
         except BaseException:
             await self.close()
             raise
 
     async def close(self) -> None:
+        await self.pages.close()
         for path in reversed([*self]):
             await path.close()
+
+    @contextmanager
+    def reading_for_pages(self) -> Iterator[None]:
+        """Send the reads of this block to the connections of pages, so that viewers never delay handlers."""
+        token = _reads_for_page.set(True)
+        try:
+            yield
+        finally:
+            _reads_for_page.reset(token)
 
     @property
     def way(self) -> Way:
@@ -193,7 +251,7 @@ class Connections:
         return self.database if self.database.dialect == "sqlite" else self._path(limits)
 
     def _path(self, limits: Limits | Callable[[], Limits]) -> ObservedDatabase:
-        return ObservedDatabase(self._connect(limits), SystemClock())
+        return ObservedDatabase(self._connect(limits), SystemClock(), self.pages)
 
     def aside(self) -> Database:
         """Return an additional, small connection path, which ``open`` does not open. It may be used on another event

@@ -5,14 +5,17 @@ repeats it.
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 from batuta.kernel.clock import brief
 from batuta.kernel.errors import InvalidLoop, require
 from batuta.kernel.reasons import Reason
+from batuta.kernel.usercode import Threads
+from batuta.supervise.stacks import thread_stack
 
 _note: ContextVar[Callable[[], None] | None] = ContextVar("note_progress", default=None)
 
@@ -24,8 +27,8 @@ def note_progress() -> None:
 
 
 def bind(note: Callable[[], None] | None) -> None:
-    """Set the function that records progress in this context. None is for work that a tick starts without waiting for
-    it.
+    """Set the function that records progress in this context. None is for work that a tick starts and does not
+    wait for.
     """
     _note.set(note)
 
@@ -114,6 +117,44 @@ class LoopPolicy:
             )
 
 
+class ThreadTick:
+    """Runs each tick of a plain function in a thread. A thread cannot be stopped, so a cancelled tick ends only when
+    its thread ends, and two ticks never run at once. The supervisor sees a stuck tick ignore its cancellation.
+    """
+
+    def __init__(self, name: str, function: Callable[[], Pace | None]) -> None:
+        self._name = name
+        self._function = function
+        self._threads = Threads()
+
+    async def __call__(self) -> Pace | None:
+        ending = asyncio.create_task(self._threads.call(self._function, name=f"loop {self._name}"))
+        try:
+            return cast("Pace | None", await asyncio.shield(ending))
+        except asyncio.CancelledError:
+            await _outlast(ending)
+            raise
+
+    def stack(self) -> str:
+        """Return the stack of the thread that runs now."""
+        return "".join(thread_stack(ident) for ident in self._threads.idents)
+
+
+async def _outlast(ending: "asyncio.Task[object]") -> None:
+    """Wait until a thread has ended, even if the waiting task is cancelled. The supervisor limits the time."""
+    ended = asyncio.Event()
+
+    def end(done: "asyncio.Task[object]") -> None:
+        done.cancelled() or done.exception()  # read, so that Python does not report the error as forgotten
+        ended.set()
+
+    ending.add_done_callback(end)
+    with suppress(asyncio.CancelledError):
+        await ended.wait()
+    if not ended.is_set():
+        await _outlast(ending)
+
+
 @dataclass(eq=False)
 class FunctionLoop:
     """A loop that calls an async function. The function may return a pace; None means Idle."""
@@ -126,6 +167,10 @@ class FunctionLoop:
     async def tick(self) -> Pace:
         return await self.function() or Idle()
 
+    def stack(self) -> str:
+        """Return the stack of the tick's thread, or an empty text if the tick runs on the event loop."""
+        return self.function.stack() if isinstance(self.function, ThreadTick) else ""
+
 
 class Ticking(Protocol):
     """Interface of a class that ``Batuta.loop`` accepts and instantiates without arguments. A tick that returns None means Idle."""
@@ -133,21 +178,45 @@ class Ticking(Protocol):
     async def tick(self) -> Pace | None: ...
 
 
-LoopFunction: TypeAlias = Callable[[], Awaitable[Pace | None]] | Callable[[], Ticking]
+class Blocking(Protocol):
+    """The same interface with a plain ``def``, which runs in a thread."""
+
+    def tick(self) -> Pace | None: ...
+
+
+LoopFunction: TypeAlias = (
+    Callable[[], Awaitable[Pace | None]] | Callable[[], Pace | None] | Callable[[], Ticking] | Callable[[], Blocking]
+)
 
 
 def loop_of(name: str, what: Any) -> FunctionLoop:
-    """Return a loop for an async function, or for a class with an async ``tick`` and perhaps its own wakeup and drain."""
+    """Return a loop for a function, or for a class with a ``tick`` and perhaps its own wakeup and drain. A plain ``def`` runs
+    in a thread.
+    """
     is_name = name and name == name.strip()
     require("loop", name, is_name, Reason("loop_name", "it must be a name without spaces around it"))
     if not inspect.isclass(what):
-        is_async = inspect.iscoroutinefunction(what)
-        require("loop", name, is_async, Reason("loop_async", "its function must be written with async def"))
-        return FunctionLoop(name, what)
+        return FunctionLoop(name, _tick_of(name, what))
     ticking: Any = what()
-    why = Reason("loop_tick", "its class must have a method written with async def tick(self)")
-    require("loop", name, inspect.iscoroutinefunction(getattr(ticking, "tick", None)), why)
-    return FunctionLoop(name, ticking.tick, getattr(ticking, "wakeup", None) or Wakeup(), drain_of(ticking))
+    require(
+        "loop", name, callable(getattr(ticking, "tick", None)), Reason("loop_tick", "its class must have a method tick")
+    )
+    tick = _tick_of(name, ticking.tick)
+    return FunctionLoop(name, tick, getattr(ticking, "wakeup", None) or Wakeup(), drain_of(ticking))
+
+
+def _tick_of(name: str, function: Any) -> Callable[[], Awaitable[Pace | None]]:
+    is_plain = not inspect.isgeneratorfunction(function) and not inspect.isasyncgenfunction(function)
+    require("loop", name, callable(function) and is_plain, Reason("loop_yield", "its function must not yield"))
+    try:
+        inspect.signature(function).bind()
+    except TypeError:
+        require("loop", name, None, Reason("loop_arguments", "its function must take no arguments"))
+    return function if inspect.iscoroutinefunction(function) else ThreadTick(name, function)
+
+
+def runs_in_thread(loop: "Loop") -> bool:
+    return isinstance(loop, FunctionLoop) and isinstance(loop.function, ThreadTick)
 
 
 def policy_in_seconds(

@@ -69,7 +69,9 @@ class Running:
         """Cancel the current tick and record its stack."""
         assert self.keeper is not None
         if self.stuck_tick is None:
-            self.stuck_tick = StuckTick(silent_for=self.silent_for(now), stack=task_stack(self.keeper))
+            stack_of_thread: Callable[[], str] = getattr(self.loop, "stack", str)
+            stack = task_stack(self.keeper) + stack_of_thread()
+            self.stuck_tick = StuckTick(silent_for=self.silent_for(now), stack=stack)
         self.stuck_tick.cancelled_at = now
         self.stuck_tick.cancels += 1
         self.keeper.cancel()

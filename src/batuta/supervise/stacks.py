@@ -13,6 +13,7 @@ import re
 import stat
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -54,6 +55,24 @@ def thread_stack(ident: int) -> str:
     """Return the current stack of a thread."""
     frame = sys._current_frames().get(ident)
     return "the thread has ended\n" if frame is None else "".join(traceback.format_stack(frame))
+
+
+def process_stacks(home: asyncio.AbstractEventLoop, main: int) -> str:
+    """Return the stacks of a process: its main thread, the tasks of its event loop, and its other threads."""
+    tasks = sorted(asyncio.all_tasks(home), key=lambda task: task.get_name())
+    others = [(ident, name) for ident, name in _threads() if ident != main]
+    parts = [f"main thread:\n{thread_stack(main)}", *map(task_stack, tasks)]
+    return "\n".join([*parts, *(f"thread {name}:\n{thread_stack(ident)}" for ident, name in others)])
+
+
+def stack_of_task(dump: str, name: str) -> str | None:
+    """Return the part of a dump about the task with this name, or None if the task did not run."""
+    found = re.search(rf"^task {re.escape(name)}:\n(?:[ ]+.*\n?)*", dump, re.MULTILINE)
+    return None if found is None else found[0]
+
+
+def _threads() -> list[tuple[int, str]]:
+    return [(each.ident, each.name) for each in threading.enumerate() if each.ident is not None]
 
 
 NOT_WORTH_KEEPING = "Extension modules: "

@@ -93,7 +93,7 @@ class Supervisor:
             ends = others_ended if running.policy.outlives else stop
             running.keeper = keepers[running.loop.name] = asyncio.create_task(self._keep(running, stop, ends))
         try:
-            # A loop's task that ends before the stop could not continue: shut down the process.
+            # If the task of a loop ends before the stop, the loop could not continue: shut down the process.
             await first_of(stop.wait(), asyncio.wait(keepers.values(), return_when=asyncio.FIRST_COMPLETED))
         finally:
             stop.set()

@@ -1,6 +1,7 @@
 """Targets: delivery of fires to functions and endpoints, and of alerts to outside services."""
 
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import ConfigError
@@ -8,12 +9,14 @@ from batuta.kernel.errors import ConfigError
 if TYPE_CHECKING:
     from batuta.targets.http import HttpCaller
 
+LIBRARY: Final = "httpx2"
+
 
 def http_caller(clock: Clock) -> "HttpCaller":
-    """Return an HTTP caller. The import is here so that only programs that use HTTP need the library."""
-    try:
-        from batuta.targets.http import HttpCaller
-    except ModuleNotFoundError as missing:
-        problem = f"an http job or an alert over http needs {missing.name}"
-        raise ConfigError(problem=problem, next_step="pip install 'batuta[http]'") from None
+    """Return an HTTP caller. Only programs that use HTTP need its library, which is imported by the first call."""
+    if find_spec(LIBRARY) is None:
+        problem = f"an http job or an alert over http needs {LIBRARY}"
+        raise ConfigError(problem=problem, next_step="pip install 'batuta[http]'")
+    from batuta.targets.http import HttpCaller
+
     return HttpCaller(clock)

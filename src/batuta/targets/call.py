@@ -14,9 +14,11 @@ from batuta.guard.circuits import Breaker
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import CancelIgnored
 from batuta.kernel.json import Json
+from batuta.kernel.middleware import Around, Attempt
 from batuta.kernel.usercode import Called, Late, Raised, Returned, Threads, call_with_deadline
 from batuta.kernel.waiting import first_of
 from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Partial, Skipped, Snooze, TimedOut
+from batuta.queue.retry import NoRetry
 from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Status
 from batuta.runlog.reasons import hold_reason
@@ -38,8 +40,9 @@ class CallTarget:
 
     repeatable = False
 
-    def __init__(self, function: JobFunction, clock: Clock) -> None:
+    def __init__(self, function: JobFunction, clock: Clock, around: Around | None = None) -> None:
         self._function = function
+        self._around = Around() if around is None else around
         self._takes_run = bool(inspect.signature(function).parameters)
         self._clock = clock
         self._threads = Threads()
@@ -56,6 +59,8 @@ class CallTarget:
                 return ending_of(outcome_of(value))
             case Late(error=error):
                 return Ending(status=Status.TIMEOUT, error=error)
+            case Raised(error=NoRetry() as refusal):
+                return Ending(status=Status.ERROR, error=refusal.reason)
             case Raised(error=error):
                 raise error
 
@@ -65,7 +70,17 @@ class CallTarget:
 
         async def call() -> object:
             inside.append(asyncio.current_task())
-            return await self._call(run)
+            if not self._around:
+                return await self._call(run)
+            execution = run.execution
+            attempt = Attempt(
+                kind="job",
+                name=execution.job,
+                id=execution.id,
+                number=execution.attempt,
+                arguments=(run,) if self._takes_run else (),
+            )
+            return await self._around.call(attempt, lambda: self._call(run))
 
         going = asyncio.create_task(call_with_deadline(call, run.deadline, self._clock, what))
         limit = max(0.0, (run.deadline - self._clock.now()).total_seconds()) + STUBBORN.total_seconds()
@@ -140,7 +155,7 @@ class BreakerTarget:
         verdict = await self._breaker.admit(self._clock.now())
         if isinstance(verdict, Hold):
             return _refusal(run, verdict)
-        # Shorter than the time limit of a probe, so that a second probe never starts meanwhile.
+        # Retries end within the time limit of a probe, so that no second probe starts meanwhile.
         spare = max(timedelta(0), self._breaker.rule.probe_within - run.timeout)
         try:
             ending = await self._target.deliver(replace(run, grace=min(run.grace, spare)))

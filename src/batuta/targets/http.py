@@ -10,11 +10,9 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
-
-import httpx2
 
 from batuta.dispatch.job import Run
 from batuta.kernel.clock import Clock
@@ -25,18 +23,27 @@ from batuta.kernel.waiting import exponential, full_jitter, with_deadline
 from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Status
 
+if TYPE_CHECKING:
+    import httpx2
+
 LARGEST_ANSWER = 1024 * 1024
 STILL_RUNNING = "/problemas/still_running"
-# Errors that prove that nothing was sent, so a retry is safe.
-NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 FIRST_REST, LONGEST_REST = timedelta(milliseconds=250), timedelta(seconds=5)
-# Less than the 5 s after which uvicorn closes an idle connection: a call that meets the close ends as lost.
+# Less than the 5 s after which uvicorn closes an idle connection: a request sent during the close would be lost.
 IDLE_SECONDS = 2.0
 CONNECT_SECONDS = 5.0
 # Statuses that may carry Retry-After; the request had no effect.
 LATER = frozenset({429, 503})
 LONGEST_ASKED = timedelta(days=1)
 AGREED = frozenset({"status", "items_processed", "reason", "reason_code", "reason_facts"})
+
+
+@cache
+def never_sent() -> "tuple[type[httpx2.TransportError], ...]":
+    """Return the errors that prove that nothing was sent, so that a retry is safe."""
+    import httpx2  # here and below: late, because a command that only lists jobs makes no call
+
+    return (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +86,14 @@ class HttpCaller:
         if client is not None:
             await client.aclose()
 
-    def _retry_at(self, response: httpx2.Response) -> datetime | None:
+    def _retry_at(self, response: "httpx2.Response") -> datetime | None:
         header = response.headers.get("retry-after", "")
         return retry_at(header, self.clock.now()) if response.status_code in LATER else None
 
-    def _open(self) -> httpx2.AsyncClient:
+    def _open(self) -> "httpx2.AsyncClient":
         if self._client is None:
+            import httpx2
+
             limits = httpx2.Limits(max_connections=None, max_keepalive_connections=32, keepalive_expiry=IDLE_SECONDS)
             # No timeout per read: a slow response could reset it forever. The deadline around the call limits it.
             timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
@@ -121,7 +130,7 @@ class HttpTarget:
                 answer = await with_deadline(deadline, self._call(run, deadline), clock, run.execution.job)
             except DeadlineExceeded:
                 return _ending_of_timeout()
-            except NEVER_SENT as error:
+            except never_sent() as error:
                 if clock.now() + rest >= connect_by:
                     return _ending_of_refusal(error, tries, self._url)
                 if not was_sent and (held := await run.why_not()) is not None:
@@ -149,9 +158,11 @@ class HttpTarget:
         }
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
+        import httpx2
+
         try:
             return await self._caller.post(_add_query(self._url, run.params), headers)
-        except NEVER_SENT:
+        except never_sent():
             raise
         except httpx2.HTTPError as error:
             return Answer(0, {}, lost=type(error).__name__)
@@ -161,6 +172,8 @@ def retry_at(header: str, now: datetime) -> datetime | None:
     """Return the instant of a ``Retry-After`` header, given in seconds or as a date, or None if it cannot be parsed."""
     if header.isdecimal():
         return now + min(timedelta(seconds=int(header[:9])), LONGEST_ASKED)
+    from email.utils import parsedate_to_datetime
+
     try:
         at = parsedate_to_datetime(header)
     except ValueError:
@@ -168,7 +181,7 @@ def retry_at(header: str, now: datetime) -> datetime | None:
     return max(now, min(at if at.tzinfo is not None else at.replace(tzinfo=UTC), now + LONGEST_ASKED))
 
 
-def _content_length(headers: httpx2.Headers) -> int:
+def _content_length(headers: "httpx2.Headers") -> int:
     """Return the announced length of the response in bytes; 0 if it is not announced."""
     header = headers.get("content-length", "")
     return int(header) if header.isdecimal() else 0

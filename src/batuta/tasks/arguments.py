@@ -8,7 +8,7 @@ pydantic, and a ``msgspec.Struct`` by msgspec.
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from types import NoneType, UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Any, ForwardRef, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 
@@ -26,6 +26,7 @@ class Coder(NamedTuple):
 
     encode: Callable[[Any], Any]
     decode: Callable[[Any], Any]
+    kinds: frozenset[type] = frozenset()  # exact types that ``encode`` returns unchanged
 
 
 class Codec:
@@ -42,6 +43,20 @@ class Codec:
         self._others = next((each.name for each in parameters if each.kind is each.VAR_KEYWORD), None)
         self.checks = any(coder is not None for coder in self._by_name.values())
         self.decodes = any(coder is not None and coder.decode is not _same for coder in self._by_name.values())
+
+    def fits(self, calls: Sequence[tuple[Sequence[Any], Mapping[str, Any]]]) -> bool:
+        """Return whether every argument of these calls already has a type that is stored unchanged.
+
+        The check is fast: it compares types by parameter, not by call. After False, ``encode`` must check each call.
+        """
+        lists = [arguments for arguments, named in calls if not named]
+        if len(lists) < len(calls) or len({*map(len, lists)}) != 1:
+            return False
+        coders = [self._by_name.get(name) for name in self._positional]
+        columns = list(zip(*lists, strict=True))
+        return len(columns) <= len(coders) and all(
+            coder is None or {*map(type, column)} <= coder.kinds for coder, column in zip(coders, columns, strict=False)
+        )
 
     def encode(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return the arguments as JSON. Raises TypeError if a value does not fit its annotation."""
@@ -79,10 +94,10 @@ class Codec:
 
 
 def _coder(task: str, name: str, annotation: Any) -> Coder | None:
-    """Return the coder of a parameter; None if every value of JSON fits."""
+    """Return the coder of a parameter; None if any JSON value fits."""
     kinds = _json_kinds(annotation)
     if kinds is not None:
-        return Coder(_checker(kinds), _same) if kinds else None
+        return Coder(_checker(kinds), _same, frozenset(kinds)) if kinds else None
     if hasattr(annotation, "__struct_fields__"):
         return _of_msgspec(annotation)
     try:
@@ -104,7 +119,9 @@ def _coder(task: str, name: str, annotation: Any) -> Coder | None:
 
 def _json_kinds(annotation: Any) -> tuple[type, ...] | None:
     """Return the Python types of an annotation that JSON represents; empty if any value fits, None for other annotations."""
-    if annotation in _UNKNOWN:
+    # ``get_type_hints`` leaves a reference only where a recursive alias such as ``Json`` refers to itself. The other
+    # parts of the alias decide whether JSON represents it.
+    if annotation in _UNKNOWN or isinstance(annotation, ForwardRef):
         return ()
     if isinstance(annotation, type) and annotation in _SCALARS:
         return _SCALARS[annotation]

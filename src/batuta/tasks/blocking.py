@@ -18,7 +18,7 @@ class BlockingTasks(Generic[Backend]):
     def __init__(
         self, open: Callable[[], Coroutine[Any, Any, Backend]], close: Callable[[Backend], Awaitable[None]]
     ) -> None:
-        """Create the runner. ``open`` and ``close`` run on its event loop, with the first call and at the end."""
+        """Create the runner. ``open`` runs with the first call and ``close`` at the end, both on its event loop."""
         self._open = open
         self._close = close
         self._lock = threading.Lock()

@@ -1,7 +1,7 @@
 """The tasks of an application by name, the queue table that stores their calls, and the status of a call."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
@@ -13,7 +13,7 @@ from batuta.kernel.suggestions import unknown
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease, QueueTable
 from batuta.queue.limits import TaskLimits
-from batuta.queue.outcome import DEFAULT_RETRY, RetryPolicy, after_seconds
+from batuta.queue.retry import RetryByError
 from batuta.tasks.task import AnyTask, Task, TaskFunction, TaskRunner
 
 TaskState: TypeAlias = Literal["queued", "in_progress", "complete", "failed", "cancelled"]
@@ -52,7 +52,8 @@ TASKS = QueueTable(
     cancel_requested="cancel_requested",
     fixed_times=False,
     limit_key="limit_key",
-    given=("name", "args", "created_at"),
+    given=("name", "args"),
+    documents=("args",),
 )
 # For tasks that another process runs: a crash of the process that waits for the outcome does not count for the task.
 RELAYED_TASKS = replace(TASKS, crash_cap=1_000_000)
@@ -76,8 +77,9 @@ class TaskRegistry:
         require("task", name, name not in self._tasks, Reason("task_taken", "another task has this name"))
         if not task.timeout > timedelta(0) <= task.keep_result:
             raise InvalidTask(task=name, why=Reason("task_timeout", "its timeout must be greater than zero"))
+        if self.elsewhere is not None:
+            _refuse_elsewhere(task)
         if task.limits is not None:
-            _refuse_limits_elsewhere(task, self.elsewhere)
             self.limits_in(task.queue)[name] = task.limits
         self._tasks[name] = task
         self._names[task.function] = name
@@ -85,7 +87,7 @@ class TaskRegistry:
     def relay(self, runner: TaskRunner) -> None:
         """Let ``runner`` run the tasks in other processes."""
         for task in self:
-            _refuse_limits_elsewhere(task, runner)
+            _refuse_elsewhere(task)
         self.elsewhere = runner
 
     def limits_in(self, queue: str) -> dict[str, TaskLimits]:
@@ -122,19 +124,18 @@ class TaskRegistry:
         return iter(self._tasks.values())
 
 
-def _refuse_limits_elsewhere(task: AnyTask, runner: "TaskRunner | None") -> None:
-    """Raise InvalidTask for limits that another process would not keep: it may start a task while the lease, which is the
-    slot, belongs to no process.
+def _refuse_elsewhere(task: AnyTask) -> None:
+    """Raise InvalidTask for an option that needs a worker of the engine. Limits count leases, but another process may
+    run a task whose lease no process holds. Rules by class of error need the class, which another process does not report.
     """
-    if task.limits is not None and runner is not None:
+    if task.limits is not None:
         why = Reason(
             "limits_elsewhere", "limits need TASKS_BACKEND=sql: remove its limits, or run the tasks on the database"
         )
         raise InvalidTask(task=task.name, why=why)
-
-
-def retry_policy(retry: RetryPolicy | Sequence[float] | None) -> RetryPolicy:
-    """Return the retry policy for a list of waits in seconds, one per retry. None gives ``DEFAULT_RETRY``."""
-    if retry is None:
-        return DEFAULT_RETRY
-    return after_seconds(retry) if isinstance(retry, Sequence) else retry
+    if isinstance(task.retry, RetryByError):
+        why = Reason(
+            "retry_elsewhere",
+            "retry rules by class of error need TASKS_BACKEND=sql: write a list of waits, or run the tasks on the database",
+        )
+        raise InvalidTask(task=task.name, why=why)

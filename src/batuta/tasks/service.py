@@ -2,21 +2,28 @@
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
+from itertools import chain
 from typing import Any, Generic, Protocol, TypeVar
 
+from batuta.kernel.encryption import PLAIN, Encryption
 from batuta.kernel.events import Events, TaskThreadsStuck
 from batuta.kernel.json import Json
 from batuta.kernel.storable import (
     MAX_PAYLOAD,
+    are_scalars,
     refuse_each_unstorable,
     refuse_unstorable_key,
     refuse_unstorable_priority,
 )
 from batuta.kernel.suggestions import check_options
+from batuta.kernel.trace import current, recorder
 from batuta.queue.store import Unserved
 from batuta.supervise.loop import FOR_EVER, Again, Idle, LoopPolicy, Pace, Wakeup
+from batuta.tasks.batch import Batch, Batches
 from batuta.tasks.blocking import BlockingTasks
+from batuta.tasks.enqueueing import AroundEnqueue, NewCalls
 from batuta.tasks.handle import Handle
 from batuta.tasks.registry import TaskRegistry, TaskStatus
 from batuta.tasks.task import AnyTask, Call, EnqueueOptions, TaskFunction, call_of
@@ -47,13 +54,22 @@ class TaskBackend(Protocol[SomeTransaction]):
 
 class TaskService(Generic[SomeTransaction]):
     def __init__(
-        self, registry: TaskRegistry, backend: TaskBackend[SomeTransaction], max_payload: int = MAX_PAYLOAD
+        self,
+        registry: TaskRegistry,
+        backend: TaskBackend[SomeTransaction],
+        max_payload: int = MAX_PAYLOAD,
+        encryption: Encryption = PLAIN,
     ) -> None:
-        """Create the service. ``max_payload`` is the maximum size of one call's arguments, in bytes of JSON."""
+        """Create the service. ``max_payload`` is the maximum size of one call's arguments, in bytes of JSON.
+        ``encryption`` is the one that the backend uses for the calls.
+        """
+        self.encryption = encryption
         self._max_payload = max_payload
         self._registry = registry
         self._backend = backend
         self.blocking: BlockingTasks[Any] | None = None  # for synchronous callers
+        self.around = AroundEnqueue()
+        self.batches: Batches | None = None
 
     async def enqueue(
         self,
@@ -84,17 +100,19 @@ class TaskService(Generic[SomeTransaction]):
         keys: Sequence[str | None] | None = None,
         delay: float = 0,
         priority: int = 0,
+        batch: Batch | None = None,
         within: SomeTransaction | None = None,
     ) -> list[str]:
         """Enqueue several calls in one transaction and return their ids. Each call is a list of arguments, or a mapping
-        of named ones. ``keys`` has one deduplication key, or None, per call.
+        of named ones. ``keys`` has one deduplication key, or None, per call. All calls belong to ``batch``, except
+        a call whose key belongs to a live task.
         """
         calls = [call_of(each) for each in arguments]
         if keys is not None and len(keys) != len(calls):
             raise ValueError(
                 f"{len(calls)} tasks and {len(keys)} keys: give a key for each, None for those without one"
             )
-        options = EnqueueOptions(delay=delay, priority=priority)
+        options = EnqueueOptions(delay=delay, priority=priority, batch=None if batch is None else batch.id)
         return await self.put(self._registry.get(task), calls, options, keys=keys, within=within)
 
     async def put(
@@ -107,17 +125,33 @@ class TaskService(Generic[SomeTransaction]):
         within: SomeTransaction | None = None,
     ) -> list[str]:
         """Check the calls and enqueue them in one transaction. ``keys`` replaces the key of ``options``, one per call."""
+        if not self.around:
+            return await self._put(task, calls, options, keys, within)
+        with self.around.entered(NewCalls(task=task.name, calls=calls, options=options)) as new:
+            return await self._put(task, new.calls, new.options, keys, within)
+
+    async def _put(
+        self,
+        task: AnyTask,
+        calls: Sequence[Call],
+        options: EnqueueOptions,
+        keys: Sequence[str | None] | None,
+        within: SomeTransaction | None,
+    ) -> list[str]:
         keys = keys or [options.key] * len(calls)
         calls = self._prepare(task, calls, options, keys)
-        return await self._backend.enqueue(task, calls, options, keys=keys, within=within)
+        with _span(task, len(calls)):
+            return await self._backend.enqueue(task, calls, options, keys=keys, within=within)
 
     def put_sync(self, task: AnyTask, calls: Sequence[Call], options: EnqueueOptions) -> list[str]:
         """Check the calls and enqueue them from synchronous code, on a connection of its own."""
         if self.blocking is None:
             raise RuntimeError("this service has no connection for synchronous code: use the tasks of a Batuta object")
-        keys = [options.key] * len(calls)
-        calls = self._prepare(task, calls, options, keys)
-        return self.blocking.call(lambda backend: backend.enqueue(task, calls, options, keys=keys, within=None))
+        with self.around.entered(NewCalls(task=task.name, calls=calls, options=options)) as new:
+            keys, options = [new.options.key] * len(new.calls), new.options
+            calls = self._prepare(task, new.calls, options, keys)
+            with _span(task, len(calls)):
+                return self.blocking.call(lambda backend: backend.enqueue(task, calls, options, keys=keys, within=None))
 
     def _prepare(
         self, task: AnyTask, calls: Sequence[Call], options: EnqueueOptions, keys: Sequence[str | None]
@@ -127,10 +161,12 @@ class TaskService(Generic[SomeTransaction]):
         # Calls of equal shape are all valid or all invalid.
         for call in {_shape(each): each for each in calls}.values():
             task.refuse_call(call)
-        if task.codec.checks:
+        if task.codec.checks and not task.codec.fits(calls):
             calls = [Call(*task.codec.encode(*call)) for call in calls]
         stored: list[list[object]] = [[[*arguments], named] for arguments, named in calls]
-        refuse_each_unstorable(stored, "task arguments", self._max_payload)
+        is_flat = are_scalars(chain.from_iterable([arguments for arguments, _ in calls]))
+        is_flat = is_flat and not any(named for _, named in calls)
+        refuse_each_unstorable(stored, "task arguments", self._max_payload, is_flat=is_flat)
         return calls
 
     def handle(self, id: str) -> Handle[Any]:
@@ -151,6 +187,18 @@ class TaskService(Generic[SomeTransaction]):
         ``by`` is the operator, for the audit log.
         """
         return await self._backend.cancel(id, reason, by=by)
+
+
+def _span(task: AnyTask, calls: int) -> AbstractContextManager[object]:
+    """Return the span of an enqueue, or an empty block if no tracing system records this process."""
+    if (tracing := recorder()) is None:
+        return _NO_SPAN
+    return tracing.span(
+        "enqueue", f"enqueue {task.name}", current(), {"batuta.queue": task.queue, "batuta.calls": calls}
+    )
+
+
+_NO_SPAN: AbstractContextManager[object] = nullcontext()
 
 
 def _check(keys: Sequence[str | None], options: EnqueueOptions) -> None:
@@ -177,11 +225,15 @@ class TaskHomes(Protocol):
     async def rehome(self, name: str, source: str, target: str, limit: int) -> int: ...
 
     async def unlabel(self, limited: Collection[str], limit: int) -> int:
-        """Return waiting items of tasks that are not in ``limited`` to the plain claim, and return their number."""
+        """Clear the limit key of waiting items whose task is not in ``limited``, so that the plain claim takes them
+        again. Return their number.
+        """
 
 
 class TaskRehomer:
-    """Moves waiting items to the queue that serves their task, and to the plain claim if their task has no limits any more."""
+    """Moves waiting items to the queue that serves their task. Returns items to the plain claim if their task has no
+    limits any more.
+    """
 
     name = "task-rehomer"
 

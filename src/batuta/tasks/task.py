@@ -14,7 +14,7 @@ callable. A function receives a context only if its first parameter is annotated
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import WRAPPER_ASSIGNMENTS, partial
 from typing import (
@@ -33,19 +33,34 @@ from typing import (
     overload,
 )
 
-from batuta.kernel.errors import InvalidTask
+from batuta.kernel.encryption import PLAIN, Encryption, is_sealed
+from batuta.kernel.errors import DamagedValue, InvalidTask, KeyMissing, UnstorableValue, reason_of_error
 from batuta.kernel.json import Json
+from batuta.kernel.middleware import Around, Attempt
 from batuta.kernel.reasons import Reason, define
+from batuta.kernel.storable import MAX_PAYLOAD, refuse_unstorable
 from batuta.kernel.suggestions import check_options, nearest, unknown
 from batuta.kernel.trace import HEADER
 from batuta.kernel.usercode import Threads
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease
 from batuta.queue.limits import Limits, TaskLimits, limits_of
-from batuta.queue.outcome import DEFAULT_RETRY, LONGEST_WAIT, Done, Failed, Outcome, RetryPolicy, Snooze, clamp_wait
+from batuta.queue.outcome import (
+    DEFAULT_RETRY,
+    LONGEST_WAIT,
+    PLAIN_DONE,
+    Done,
+    Failed,
+    Outcome,
+    Partial,
+    RetryPolicy,
+    Snooze,
+    clamp_wait,
+)
 from batuta.tasks.arguments import Codec
 
 if TYPE_CHECKING:
+    from batuta.tasks.batch import Batch
     from batuta.tasks.handle import Handle
     from batuta.tasks.service import TaskService
 
@@ -65,6 +80,10 @@ ELSEWHERE = timedelta(days=3650)
 # Limit per task and process: further calls are postponed while this many threads run beyond their time limit.
 MAX_STUCK_THREADS = 4
 PUT_OFF = timedelta(minutes=1)
+# A call whose key is missing waits this long, and no attempt is counted.
+KEY_WAIT = timedelta(minutes=1)
+# The columns of a call that are encrypted, as ``Encryption`` names them.
+ARGUMENTS, RESULT, PROGRESS = "tasks.args", "tasks.result", "tasks.progress"
 # Parameters with these names and one of these annotations look like a context and would not receive one.
 CONTEXT_NAMES = ("ctx", "context")
 UNCLEAR = (inspect.Parameter.empty, Any, object)
@@ -72,12 +91,15 @@ UNCLEAR = (inspect.Parameter.empty, Any, object)
 
 @dataclass(slots=True)
 class TaskContext:
-    """The first argument of a function that annotates it. ``report`` stores progress, which ``status`` returns."""
+    """The first argument of a function that annotates it. ``report`` stores progress, which ``status`` returns.
+    ``batch`` is the batch of the call, to which the function may add further calls.
+    """
 
     id: str
     attempt: int
     enqueued_at: datetime
     report: Callable[[Json], Awaitable[None]]
+    batch: "Batch | None" = None
 
 
 class Call(NamedTuple):
@@ -88,6 +110,7 @@ class Call(NamedTuple):
 
 
 OnConflict: TypeAlias = Literal["keep", "replace", "reschedule"]
+AfterFailure: TypeAlias = Literal["cancel", "run"]
 LONGEST_UNIQUE = timedelta(days=366)
 
 
@@ -96,9 +119,13 @@ class EnqueueOptions:
     """When and how a call runs. ``delay`` is in seconds; ``at`` is an instant; a smaller ``priority`` is more urgent.
 
     ``key`` deduplicates: while a task with the same name and key waits or runs, no second one is stored. With
-    ``unique_for``, none is stored for this many seconds either, even if the first one has ended, unless it was cancelled.
-    ``on_conflict`` says how a further call changes the first one while that waits: ``keep`` leaves it as it is, ``replace``
-    gives it the new arguments, and ``reschedule`` gives it the new arguments and the new time.
+    ``unique_for``, no second one is stored for this many seconds, even if the first one has ended. A cancelled task
+    frees its key. ``on_conflict`` says how a further call changes a first one that still waits: ``keep`` leaves it as
+    it is, ``replace`` gives it the new arguments, and ``reschedule`` gives it the new arguments and the new time.
+
+    ``after`` are the ids of tasks and batches: the call starts after all of them succeeded, and not before its own time.
+    If one of them fails or is cancelled, ``after_failure`` says whether the call is cancelled too, or runs after all of
+    them ended.
     """
 
     delay: float = 0
@@ -108,6 +135,9 @@ class EnqueueOptions:
     tags: Sequence[str] = ()  # words by which operators find the call
     unique_for: float = 0
     on_conflict: OnConflict = "keep"
+    after: tuple[str, ...] = ()
+    after_failure: AfterFailure = "cancel"
+    batch: str | None = None  # id of the batch of the call
 
     def __post_init__(self) -> None:
         if not 0 <= self.unique_for <= LONGEST_UNIQUE.total_seconds():
@@ -116,6 +146,12 @@ class EnqueueOptions:
             raise unknown("on_conflict", str(self.on_conflict), get_args(OnConflict))
         if self.key is None and self.is_unique:
             raise ValueError("unique_for and on_conflict need the key that must be unique: give key=…")
+        if self.after_failure not in get_args(AfterFailure):
+            raise unknown("after_failure", str(self.after_failure), get_args(AfterFailure))
+        if self.after and self.is_unique:
+            raise ValueError(
+                "a call that waits for others cannot replace another call: leave unique_for and on_conflict out"
+            )
         if self.at is not None and self.at.tzinfo is None:
             raise ValueError("at needs an instant with a zone, as in datetime(2026, 3, 2, 9, tzinfo=UTC)")
         if self.at is not None and self.delay > 0:
@@ -129,15 +165,17 @@ class EnqueueOptions:
         return clamp_wait(timedelta(seconds=min(self.delay, LONGEST_WAIT.total_seconds()))) if self.delay > 0 else None
 
     @property
-    def is_due_now(self) -> bool:
-        return self.at is None and self.delay <= 0
+    def is_plain(self) -> bool:
+        """Whether the call is due at once and has nothing but a priority."""
+        return self.at is None and self.delay <= 0 and not (self.tags or self.after or self.batch)
 
     @property
     def is_unique(self) -> bool:
-        """Whether a further call does more than find the live task with its key."""
+        """Whether the key stays unique for a period, or a further call changes the waiting one."""
         return self.unique_for > 0 or self.on_conflict != "keep"
 
 
+BATCH = "batch"  # the id of the call's batch, beside the trace context
 _TAG = re.compile(r"\S{1,100}\Z")
 NO_OPTIONS = EnqueueOptions()
 STUCK_THREADS = define(
@@ -167,7 +205,12 @@ class Task(Generic[P, R]):
     per_key: Limits | None = None  # limits of the calls with the same value of a parameter
     # For a synchronous function: one thread per call, which Python cannot stop.
     threads: Threads = field(default_factory=Threads)
+    around: Around = field(default_factory=Around)  # middleware around the function
+    in_child: "Callable[[Sequence[Any], Mapping[str, Any]], Awaitable[object]] | None" = (
+        None  # None: runs in the worker
+    )
     is_async: bool = field(init=False)
+    is_direct: bool = field(init=False)  # the worker awaits the function itself
     takes_context: bool = field(init=False)
     signature: inspect.Signature = field(init=False)  # without the context
     codec: Codec = field(init=False)
@@ -180,9 +223,10 @@ class Task(Generic[P, R]):
         parameters = list(signature.parameters.values())[1 if takes_context else 0 :]
         derived = {
             "is_async": inspect.iscoroutinefunction(self.function),
+            "is_direct": self.in_child is None and inspect.iscoroutinefunction(self.function),
             "takes_context": takes_context,
             "signature": (own := signature.replace(parameters=parameters)),
-            "codec": Codec(self.name, own, _hints(self.function)),
+            "codec": Codec(self.name, own, hints_of(self.function)),
             "limits": limits_of(self.name, parameters, self.whole, self.per_key),
         }
         named = {each: getattr(self.function, each) for each in WRAPPER_ASSIGNMENTS if hasattr(self.function, each)}
@@ -211,10 +255,20 @@ class Task(Generic[P, R]):
         tags: Sequence[str] = (),
         unique_for: float = 0,
         on_conflict: OnConflict = "keep",
+        after: "Sequence[Handle[Any] | Batch]" = (),
+        after_failure: AfterFailure = "cancel",
     ) -> "BoundTask[P, R]":
         """Return the task with options for its calls: ``await send.options(delay=60).enqueue("a@example.com")``."""
         options = EnqueueOptions(
-            delay=delay, at=at, key=key, priority=priority, tags=tags, unique_for=unique_for, on_conflict=on_conflict
+            delay=delay,
+            at=at,
+            key=key,
+            priority=priority,
+            tags=tags,
+            unique_for=unique_for,
+            on_conflict=on_conflict,
+            after=_ids_of(after),
+            after_failure=after_failure,
         )
         return BoundTask(self, options)
 
@@ -246,8 +300,8 @@ class Task(Generic[P, R]):
     ) -> ItemHandler:
         """Return the item handler of this task. ``elsewhere`` runs the task in another process, with its time limit."""
         return ItemHandler(
-            handle=lambda lease: self.run(lease, report) if elsewhere is None else elsewhere(self, lease),
-            traceparent=lambda lease: _trace_of(lease.row["args"]),
+            handle=partial(self.run, report=report) if elsewhere is None else partial(elsewhere, self),
+            traceparent=lambda lease: carried_by(lease.row["args"]).get(HEADER),
             timeout=self.timeout if elsewhere is None else ELSEWHERE,
             retry=self.retry,
             retry_timeout=self.retry_timeout,
@@ -258,25 +312,50 @@ class Task(Generic[P, R]):
     async def run(self, lease: Lease, report: Callable[[Lease, Json], Awaitable[None]]) -> Outcome:
         if not self.is_async and (stuck := self.threads.left_behind) >= MAX_STUCK_THREADS:
             return Snooze(PUT_OFF, STUCK_THREADS(count=stuck, task=self.name))
-        arguments, named, *_ = lease.row["args"]
+        encryption = PLAIN if self.service is None else self.service.encryption
+        try:
+            arguments, named = arguments_of(lease.row["args"], encryption)
+        except KeyMissing as error:
+            return Snooze(KEY_WAIT, reason_of_error(error))
+        except DamagedValue as error:
+            return Failed(reason_of_error(error), permanent=True)
         if self.codec.decodes:
             try:
                 arguments, named = self.codec.decode(arguments, named)
             except TypeError as error:
                 return Failed(ARGUMENTS_UNFIT(why=str(error)), permanent=True)
+        given = arguments
         if self.takes_context:
             context = TaskContext(
                 id=lease.id,
                 attempt=lease.attempt,
-                enqueued_at=lease.row["created_at"],
-                report=lambda progress: report(lease, progress),
+                enqueued_at=lease.created_at,
+                report=lambda progress: report(lease, encryption.encrypt(progress, PROGRESS)),
+                batch=self._batch_of(lease),
             )
             arguments = (context, *arguments)
-        if self.is_async:
+        if self.around:
+            attempt = Attempt(
+                kind="task", name=self.name, id=lease.id, number=lease.attempt, arguments=given, named=named
+            )
+            returned = await self.around.call(attempt, lambda: self._call(arguments, named))
+        elif self.is_direct:  # without a further coroutine, because most tasks end here
             returned = await self.function(*arguments, **named)
         else:
-            returned = await self.threads.call(partial(self.function, *arguments, **named), name=f"task {self.name}")
-        return outcome_of(returned)
+            returned = await self._call(arguments, named)
+        return _with_encrypted_result(outcome_of(returned), encryption)
+
+    async def _call(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> object:
+        if self.in_child is not None:
+            return await self.in_child(arguments, named)
+        if self.is_async:
+            return await self.function(*arguments, **named)
+        return await self.threads.call(partial(self.function, *arguments, **named), name=f"task {self.name}")
+
+    def _batch_of(self, lease: Lease) -> "Batch | None":
+        id = carried_by(lease.row["args"]).get(BATCH)
+        batches = None if self.service is None else self.service.batches
+        return batches.handle(id) if batches is not None and isinstance(id, str) else None
 
 
 AnyTask: TypeAlias = Task[..., Any]
@@ -352,14 +431,45 @@ def call_of(row: Any) -> Call:
 
 def outcome_of(returned: object) -> Outcome:
     """Return an outcome unchanged; wrap any other value in Done as the result."""
+    if returned is None:
+        return PLAIN_DONE
     return returned if isinstance(returned, Outcome) else Done(result=returned)  # type: ignore[arg-type]
+
+
+def arguments_to_store(call: Call, carried: Json, encryption: Encryption) -> list[Json]:
+    """Return the content of the column ``args``: arguments, named arguments, and the trace context, which stays readable."""
+    arguments, named = call
+    if not encryption.is_on:
+        return [arguments, named, carried]
+    return [encryption.encrypt([[*arguments], dict(named)], ARGUMENTS), {}, carried]
+
+
+def arguments_of(stored: Any, encryption: Encryption) -> Call:
+    """Return the call in a column ``args``. Raises KeyMissing or DamagedValue."""
+    first, named, *_ = stored
+    if not is_sealed(first):
+        return Call(first, named)
+    found: Any = encryption.decrypt(first, ARGUMENTS)
+    return Call(*found)
+
+
+def _with_encrypted_result(outcome: Outcome, encryption: Encryption) -> Outcome:
+    if not isinstance(outcome, Done | Partial) or outcome.result is None:
+        return outcome
+    if encryption.is_on:
+        try:
+            refuse_unstorable(outcome.result, "task result", MAX_PAYLOAD)
+        except UnstorableValue:
+            return outcome  # the worker refuses it, with the reason
+    stored = encryption.encrypt(outcome.result, RESULT)
+    return outcome if stored is outcome.result else replace(outcome, result=stored)
 
 
 def _takes_context(task: str, function: TaskFunction, signature: inspect.Signature) -> bool:
     """Return whether the first parameter is annotated ``TaskContext``. Reject a context that is elsewhere, or that has
     no annotation.
     """
-    hints, is_first = _hints(function), False
+    hints, is_first = hints_of(function), False
     for place, parameter in enumerate(signature.parameters.values()):
         annotation = hints.get(parameter.name, parameter.annotation)
         is_unclear = annotation in UNCLEAR and parameter.name in CONTEXT_NAMES
@@ -383,18 +493,26 @@ def _takes_context(task: str, function: TaskFunction, signature: inspect.Signatu
     return is_first
 
 
-def _hints(function: TaskFunction) -> dict[str, Any]:
-    """Return the evaluated annotations. If a name is unknown here, the caller compares the annotation's text."""
+def hints_of(function: TaskFunction) -> dict[str, Any]:
+    """Return the evaluated annotations, or nothing if a name is unknown here. Then the caller compares their text."""
     try:
         return get_type_hints(function, include_extras=True)
     except (NameError, TypeError, AttributeError):
         return {}
 
 
-def _trace_of(args: object) -> object:
-    """Return the trace context of the enqueuing caller: the third element of ``args``, which is not trusted."""
+def carried_by(args: object) -> Mapping[str, object]:
+    """Return the third element of ``args``: what the caller of ``enqueue`` added, such as its trace context. It is not
+    trusted.
+    """
     match args:
-        case [_, _, {**carried}]:
-            return carried.get(HEADER)
+        case [_, _, dict() as carried]:
+            return carried
         case _:
-            return None
+            return {}
+
+
+def _ids_of(after: object) -> tuple[str, ...]:
+    if not isinstance(after, Sequence) or not all(isinstance(getattr(each, "id", None), str) for each in after):
+        raise TypeError("after is a list of handles and batches: write after=[handle]")
+    return tuple(dict.fromkeys(each.id for each in after))

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.json import dumps
+from batuta.kernel.suggestions import unknown
+from batuta.queue.item import ItemState
+from batuta.supervise.loop import Again
 from batuta.testing.clock import FakeClock
 
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 # Builds the program on a database and a clock.
 Build: TypeAlias = "Callable[[str, Clock], Batuta]"
 AT_A_TIME = 100
+MOST_RETRIED = 1000
 
 
 class Kit:
@@ -28,10 +32,13 @@ class Kit:
 
     async def drain(self, *queues: str) -> int:
         """Run the due items of these queues until none is due, and return the number of runs. Without a name, run those
-        of all queues and stages. An item that waits for a retry or a delay is not due.
+        of all queues and stages. An item that waits for a retry or a delay is not due. This also ends batches whose
+        tasks have all ended, and starts tasks that waited for others.
         """
-        total = 0
-        while ran := sum([await self.work.work_once(queue, AT_A_TIME) for queue in queues or tuple(self.work.queues)]):
+        total, is_changed = 0, True
+        while is_changed:
+            ran = sum([await self.work.work_once(queue, AT_A_TIME) for queue in queues or tuple(self.work.queues)])
+            is_changed = bool(ran) or isinstance(await self.work.task_ends.tick(), Again)
             total += ran
         return total
 
@@ -39,14 +46,28 @@ class Kit:
         """Move the clock forward, in seconds. Items and retries become due; ``drain`` runs them."""
         await self.clock.advance(span if isinstance(span, timedelta) else timedelta(seconds=span))
 
+    async def retry_dead(self, *queues: str) -> int:
+        """Make the dead items of these queues ready, as an operator would, and return their number. ``drain`` runs them.
+        Without a name, retry those of all queues and stages.
+        """
+        total = 0
+        for name in queues or self.work.queues:
+            if (queue := self.work.queues.get(name)) is None:
+                raise unknown("queue", name, self.work.queues)
+            dead = await queue.list_items(ItemState.DEAD, MOST_RETRIED)
+            total += sum([await queue.revive(str(item[queue.table.id])) for item in dead])
+        return total
+
     async def enqueued(self, task: Any) -> list[tuple[list[Any], dict[str, Any]]]:
         """Return the arguments and the named arguments of every stored call of a task, oldest first."""
         from batuta.stores.sql.queries import in_dialect, query_of
+        from batuta.tasks.task import arguments_of
 
         text = "SELECT args FROM tasks WHERE name = :name ORDER BY created_at, id"
         query = in_dialect(query_of("enqueued", text, writes=False), self.work.database.dialect)
         rows = await self.work.database.all(query, name=self.work.task_registry.get(task).name)
-        return [(row["args"][0], row["args"][1]) for row in rows]
+        calls = [arguments_of(row["args"], self.work.encryption) for row in rows]
+        return [([*call.arguments], dict(call.named)) for call in calls]
 
     async def assert_enqueued(self, task: Any, *arguments: Any, **named: Any) -> None:
         """Fail unless a call of the task with these arguments was enqueued. Without arguments, any call counts."""
@@ -60,7 +81,9 @@ class Kit:
 
     @contextmanager
     def inline(self) -> Iterator[None]:
-        """Run each task as soon as it is enqueued, while the block runs. A call inside a transaction waits for ``drain``."""
+        """Run each task as soon as it is enqueued, while the block runs. A call inside a transaction waits for ``drain``,
+        and so does the end of a batch.
+        """
         service, is_draining = self.work.tasks, False
         put = service.put
 
@@ -100,5 +123,5 @@ class KitFactory:
             async with build(f"sqlite:///{template}", FakeClock()):
                 pass
         shutil.copy(template, file)
-        async with build(f"sqlite:///{file}", clock) as work:
+        async with build(f"sqlite:///{file}", clock) as work, work.resources.started():
             yield Kit(work, clock)

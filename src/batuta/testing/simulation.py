@@ -6,9 +6,9 @@
     async with work, Simulation(work, clock) as simulation:
         await simulation.run_until(datetime(2026, 3, 3, 6, tzinfo=zone))
 
-Each step moves the clock to the next minute, fires the jobs that are due, and runs queue items until none is due. Work
-of a process of this machine that was killed is recovered as in production. Time passes at its usual speed during a
-step, so a timeout or a pause of a handler ends.
+Each step moves the clock to the next minute, fires the jobs that are due, and runs queue items until none is due. The
+work of a killed process of this machine is recovered as in production. During a step time passes at its usual speed, so
+handlers may sleep and reach their time limits.
 """
 
 import asyncio

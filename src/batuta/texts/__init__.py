@@ -13,12 +13,14 @@ from datetime import date, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from batuta.kernel.clock import brief, exact
 from batuta.kernel.errors import BatutaError
-from batuta.kernel.events import Event
 from batuta.kernel.reasons import Reason, Reasons, code_of
+
+if TYPE_CHECKING:
+    from batuta.kernel.events import Event
 
 Language: TypeAlias = Literal["pt-BR", "en"]
 LANGUAGES: tuple[Language, ...] = ("pt-BR", "en")
@@ -35,6 +37,7 @@ class Texts:
         the engine's.
         """
         self.language = language
+        self.source = (language, tuple(folders))
         self._table: dict[str, str] = {}
         for folder in (*reversed(folders), HERE):
             self._table |= read_table(folder, language)
@@ -203,6 +206,6 @@ class Wording:
     def rename(self, name: str) -> str:
         return self.fields.get(name, name)
 
-    def phrase(self, event: Event, otherwise: str) -> str:
+    def phrase(self, event: "Event", otherwise: str) -> str:
         phrase = self.phrases.get(type(event))
         return otherwise if phrase is None else phrase(event)

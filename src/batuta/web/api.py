@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from batuta import __version__
 from batuta.access import parse_networks
-from batuta.config import MOST_CONNECTIONS, EngineSettings
+from batuta.config import EngineSettings
 from batuta.engine.batuta import Batuta
 from batuta.health.aggregator import Cached, look
 from batuta.kernel.clock import SystemClock
@@ -25,14 +25,16 @@ from batuta.texts import LANGUAGES, Texts
 from batuta.web import panel, problems
 from batuta.web.auth import OPEN, AuthoriseFirst, authorise, make_sessions
 from batuta.web.clients import POLICY, Clients
-from batuta.web.connections import limited_protocol
+from batuta.web.connections import Http, limited_protocol
 from batuta.web.context import ApiState
+from batuta.web.live import POLICY as LIVE_POLICY
+from batuta.web.live import LiveViews
 from batuta.web.middleware import BodyLimit, RequestAccounting
-from batuta.web.routes import health, incidents, jobs, metrics, openapi, schedules, tasks
+from batuta.web.routes import batches, health, incidents, jobs, logs, metrics, openapi, schedules, tasks
 
-# Anybody may ask whether the process is ready, and each look asks the database and services.
+# Readiness is cached this long: anybody may ask for it, and each check queries the database and services.
 READY_KEPT = timedelta(seconds=2)
-# Grace of the loops if another program runs the server.
+# Time in which the loops of the API end at a shutdown, if another program runs the server.
 LOOPS_GRACE = timedelta(seconds=5)
 
 
@@ -60,7 +62,8 @@ def create_api(
     state = _state(work, settings, registry, looks, service, open_routes)
     state.actions = actions
     work.add_loop(state.clients, POLICY, role="api")
-    own = (health, incidents, jobs, metrics, openapi, schedules, tasks)
+    work.add_loop(state.live, LIVE_POLICY, role="api")
+    own = (batches, health, incidents, jobs, logs, metrics, openapi, schedules, tasks)
     pages, last_pages = panel.build_routers(prefix, work.extension, actions)
     every = (*(each.router for each in own), pages, health.details, *routers, health.pages, last_pages)
     uploads = {f"{prefix}/acoes/{each.name}": each.largest_body for each in actions.values() if each.largest_body}
@@ -96,7 +99,8 @@ def _state(
     )
     ready = Cached(lambda: look(work.probes, work.clock), work.clock, READY_KEPT)
     sessions = make_sessions(settings)
-    return ApiState(work, settings, texts, registry, readings, service, sessions, clients, ready, open_routes)
+    live = LiveViews(work.clock)
+    return ApiState(work, settings, texts, registry, readings, service, sessions, clients, ready, open_routes, live)
 
 
 def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapping[str, int]) -> FastAPI:
@@ -147,7 +151,7 @@ def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapp
 
 def _protocol(state: ApiState | None) -> type[asyncio.Protocol]:
     if state is None:
-        return limited_protocol(MOST_CONNECTIONS, lambda address: None)
+        return Http
     clients = state.clients
     return limited_protocol(state.settings.batuta_max_connections, lambda address: clients.refuse(address, 408))
 
@@ -179,6 +183,8 @@ async def serve(api: Any, listening: socket.socket, stop: asyncio.Event, grace: 
         proxy_headers=False,
         timeout_graceful_shutdown=max(1, int(Shutdown.begin(clock, grace).length(Phase.FINISH).total_seconds())),
     )
+    if state is not None:
+        state.is_served = True
     server = Server(config)
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     stopping = asyncio.create_task(stop.wait())

@@ -81,7 +81,7 @@ class AuthoriseFirst(APIRoute):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         self._analyse: Callable[[], None] | None = partial(super().__init__, path, endpoint, **options)
-        # All that finding the route of a request needs.
+        # The attributes by which the framework finds the route of a request.
         self.path, self.endpoint = path, endpoint
         self.path_regex, self.path_format, self.param_convertors = compile_path(path)
         self.methods = {method.upper() for method in options.get("methods") or ("GET",)}
@@ -89,7 +89,7 @@ class AuthoriseFirst(APIRoute):
         self.include_in_schema = options.get("include_in_schema", True)
 
     def __getattr__(self, name: str) -> Any:
-        """Analyse the route when an attribute is missing that only the analysis sets."""
+        """Analyse the route at the first use of an attribute that only the analysis sets."""
         if (analyse := vars(self).pop("_analyse", None)) is None:
             raise AttributeError(name=name, obj=self)
         analyse()
@@ -184,7 +184,7 @@ async def bearer(given: str, request: Request) -> tuple[str, Caller]:
 def make_sessions(settings: EngineSettings) -> Sessions:
     """Return the sessions, signed with SECRET_KEY and API_TOKEN. A change of either ends every session.
 
-    Without SECRET_KEY the key is random: a key made of API_TOKEN alone would let the holder of a cookie guess it.
+    Without SECRET_KEY the key is random: a key made of API_TOKEN alone would let a holder of a cookie guess that token.
     """
     if settings.secret_key is None:
         return Sessions(secrets.token_hex(32))

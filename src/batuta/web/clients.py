@@ -44,7 +44,7 @@ class Refusals:
 
 
 class Clients:
-    """The loop writes the counts of each ended minute."""
+    """Loop that counts refused requests by client and minute. It writes the counts when their minute has ended."""
 
     name = "refusals"
 

@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from batuta.config import MOST_CONNECTIONS
+
 HEADERS_WITHIN = 10.0  # seconds
 # Files of the process that are not connections of clients: databases, logs, listening sockets.
 RESERVED_FILES = 100
@@ -19,11 +21,15 @@ RESERVED_FILES = 100
 def limited_protocol(most: int, refused: Callable[[str], None]) -> type[H11Protocol]:
     """Return the protocol of a server with at most ``most`` connections, or fewer if the process may open fewer files.
 
-    ``refused(address)`` is called for each connection that is closed because of its client.
+    ``refused(address)`` is called for each connection closed because of late headers or too many connections.
     """
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     limits = {"most": max(10, min(most, files - RESERVED_FILES)), "refused": staticmethod(refused)}
     return type("LimitedProtocol", (_LimitedProtocol,), limits)
+
+
+def _count_nothing(address: str) -> None:
+    """Ignore a closed connection: a server that another program runs has no counter for it."""
 
 
 class _LimitedProtocol(H11Protocol):
@@ -68,7 +74,7 @@ class _LimitedProtocol(H11Protocol):
             self._deadline = None
 
     def _make_room(self) -> None:
-        """Close the connection that waits longest for headers. A new client gets in as long as one waits."""
+        """Close the connection that waits longest for headers: the new one if no other waits."""
         waiting = [each for each in self.connections if isinstance(each, _LimitedProtocol) and each.is_waiting]
         min(waiting, key=lambda each: each.expires, default=self)._give_up()
 
@@ -77,3 +83,7 @@ class _LimitedProtocol(H11Protocol):
         type(self).refused(str(client[0]) if client else "")
         self._stop_deadline()
         self.transport.abort()
+
+
+# For a server that an operator starts: uvicorn app.main:app --http batuta.web.connections:Http
+Http = limited_protocol(MOST_CONNECTIONS, _count_nothing)

@@ -18,6 +18,7 @@ from batuta.health.aggregator import Cached, Part
 from batuta.metrics.readings import Readings
 from batuta.texts import Language, Texts
 from batuta.web.clients import Clients
+from batuta.web.live import LiveViews
 
 UNMATCHED = "(none)"
 
@@ -34,8 +35,10 @@ class ApiState:
     clients: Clients
     ready: Cached[dict[str, Part]]
     open_routes: frozenset[str]  # routes without a token: open to everyone, or with their own proof
+    live: LiveViews
     actions: Mapping[str, Action] = field(default_factory=dict)  # actions of the dashboard by name
     draining: asyncio.Event = field(default_factory=asyncio.Event)
+    is_served: bool = False  # whether our own server runs the API; it sets ``draining``
 
     @property
     def prefix(self) -> str:

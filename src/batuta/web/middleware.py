@@ -52,12 +52,15 @@ class RequestAccounting:
         bind(follow(Headers(scope=scope).get(HEADER)))
         started = self._clock.monotonic()
         status: int | None = None
+        ended: float | None = None
 
         async def sending(message: Message) -> None:
-            nonlocal status
+            nonlocal status, ended
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
+                if headers.get("content-type", "").startswith("text/event-stream"):
+                    ended = self._clock.monotonic()  # the answer ends here: the stream itself may stay open for long
                 headers["X-Request-Id"] = request_id_of(scope)
                 for name, value in self._headers.items():
                     headers.setdefault(name, value)
@@ -70,7 +73,7 @@ class RequestAccounting:
             if status is None:
                 await answer(Request(scope), 500, "crashed")(scope, receive, sending)
         finally:
-            took = timedelta(seconds=self._clock.monotonic() - started)
+            took = timedelta(seconds=(ended or self._clock.monotonic()) - started)
             caller = getattr(scope["state"].get("caller"), "name", None)
             if status in REFUSED:
                 cost = scope["state"].get("refusal_cost", 1) if status == 401 else 0

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
 from batuta.config import reason_of
-from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.errors import EncryptionError, StoreUnavailable
 from batuta.kernel.masking import mask
 from batuta.kernel.storable import is_writable, mask_text
 from batuta.kernel.trace import current
@@ -55,6 +55,7 @@ def install(api: FastAPI) -> None:
     api.add_exception_handler(HTTPException, _http)
     api.add_exception_handler(RequestValidationError, _validation)
     api.add_exception_handler(StoreUnavailable, _store)
+    api.add_exception_handler(EncryptionError, _encrypted)
 
 
 def answer(
@@ -144,3 +145,8 @@ async def _validation(request: Request, error: Exception) -> JSONResponse:
 
 async def _store(request: Request, error: Exception) -> JSONResponse:
     return answer(request, 503, "store_unavailable", headers={"Retry-After": "5"})
+
+
+async def _encrypted(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, EncryptionError)
+    return answer(request, 503, "encrypted", facts={"why": Sentence(texts_for(request).error(error))})

@@ -40,6 +40,7 @@ from batuta.queue.outcome import (
     Snooze,
     TimedOut,
 )
+from batuta.queue.retry import NoRetry
 from batuta.tasks.task import AnyTask, outcome_of
 
 CallId: TypeAlias = str
@@ -157,6 +158,8 @@ def decode_call(data: bytes) -> dict[str, Any]:
 
 def encode_result(ran: Returned | Raised | Late, task: AnyTask, max_result: int) -> dict[str, Json]:
     match ran:
+        case Raised(error=NoRetry() as refusal):
+            return {"failed": encode(refusal.reason), "permanent": True}
         case Raised(error=error):
             return {"failed": encode(HANDLER_CRASHED(error=name_of(error)))}
         case Late():

@@ -118,7 +118,7 @@ class ArqRelay:
             _raise_lost_cancellation()
             return await asyncio.shield(sent.outcome)
         except asyncio.CancelledError:
-            if sent.is_taken:  # handed back, the task would run again: no relay waits for a call that was taken
+            if sent.is_taken:  # no relay waits for a taken call: a task handed back now would run again
                 return await sent.outcome
             self._dropped[call] = lease.id
             self.wakeup.set()
@@ -159,7 +159,7 @@ class ArqRelay:
             "fence": lease.fence,
             "attempt": lease.attempt,
             "args": lease.row["args"],
-            "created_at": lease.row["created_at"].isoformat(),
+            "created_at": lease.created_at.isoformat(),
             "told_in": self._list,
             "is_current": True,  # the runner checks this field; older releases do not send it
         }

@@ -8,19 +8,21 @@ from typing import Any, Final
 from arq.connections import ArqRedis
 from arq.worker import Function, func
 
-from batuta.kernel.clock import Clock
+from batuta.kernel.clock import Clock, microseconds
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import CallRejected, Events, ItemCrashed
 from batuta.kernel.json import Json, loads
 from batuta.kernel.reasons import define
 from batuta.kernel.storable import MAX_PAYLOAD
+from batuta.kernel.trace import HEADER, bind_after
 from batuta.kernel.usercode import Raised, Returned, call_with_deadline
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Cancelled, Snooze
+from batuta.queue.retry import NoRetry
 from batuta.stores.arq import ARQ_RUNNER, calls
 from batuta.stores.arq.relay import Wanted
 from batuta.supervise.loop import Idle, Pace, Wakeup
-from batuta.tasks.task import AnyTask
+from batuta.tasks.task import AnyTask, carried_by
 
 RESULT_RETENTION: Final = timedelta(hours=1)
 # ARQ cancels a call this much after the task's time limit, so that the runner can still store the outcome.
@@ -100,13 +102,15 @@ def functions(
 async def _run(task: AnyTask, redis: ArqRedis, call: calls.CallId, call_data: Any, here: RunnerContext) -> Json:
     if call_data.get("is_current") and not await calls.is_current(redis, call_data["id"], call):
         return None  # the call was withdrawn, or replaced by another call
-    row = {"args": call_data["args"], "created_at": datetime.fromisoformat(call_data["created_at"]), "name": task.name}
-    lease = Lease(call_data["id"], call_data["fence"], call_data["attempt"], row)
+    row = {"args": call_data["args"], "name": task.name}
+    created = microseconds(datetime.fromisoformat(call_data["created_at"]))
+    lease = Lease(call_data["id"], call_data["fence"], call_data["attempt"], row, created=created)
+    bind_after(lambda lease: carried_by(lease.row["args"]).get(HEADER), lease)
     clock = here.clock
     ran = await _outcome_without_run(lease, here) or await call_with_deadline(
         lambda: task.run(lease, here.report), clock.now() + task.timeout, clock, f"task {task.name}"
     )
-    if isinstance(ran, Raised):
+    if isinstance(ran, Raised) and not isinstance(ran.error, NoRetry):
         here.events.emit(ItemCrashed(task.queue, lease.id, ran.error))
     encoded = calls.encode_result(ran, task, here.max_result)
     await calls.answer(redis, call, encoded, call_data.get("told_in"))

@@ -84,8 +84,8 @@ def _session(limits: Limits) -> dict[str, str]:
         # Generic plans: every statement is written for its index, and planning it each time would cost more than
         # executing it.
         **dict([_MARK]),
-        # The planner overestimates reading 500 rows of a large table, and compiling the plan would cost more than
-        # executing it.
+        # The planner overestimates the cost of reading 500 rows of a large table. It would compile the plan, which
+        # costs more than executing it.
         "jit": "off",
         "statement_timeout": _milliseconds(limits.statement.total_seconds()),
         "lock_timeout": _milliseconds(limits.row_lock.total_seconds()),

@@ -161,7 +161,9 @@ class Database(Transaction, Protocol):
     async def close(self) -> None: ...
 
     def check_free(self) -> None:
-        """Raise TransactionMisuse if the current task has a transaction open. It must not wait for another task's write."""
+        """Raise TransactionMisuse if the current task has a transaction open: such a task must not wait for another
+        task's write.
+        """
         ...
 
     def check_file(self) -> None:

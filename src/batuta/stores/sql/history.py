@@ -156,16 +156,23 @@ SHOWN = 5
 _HEXADECIMAL = re.compile(r"[0-9a-f]+")
 
 
-async def full_id(database: Database, table: str, written: str, *, column: str = "id") -> str | None:
-    """Return the only id that begins with ``written``, or None if there is none. Raise AmbiguousId if several ids begin with it."""
+def id_range(written: str) -> tuple[str, str] | None:
+    """Return the least and the greatest id that begin with ``written``, or None if no id can begin with it."""
     digits = written.strip().lower().replace("-", "")
     if not SHORTEST <= len(digits) <= 32 or not _HEXADECIMAL.fullmatch(digits):
+        return None
+    return str(UUID(digits.ljust(32, "0"))), str(UUID(digits.ljust(32, "f")))
+
+
+async def full_id(database: Database, table: str, written: str, *, column: str = "id") -> str | None:
+    """Return the only id that begins with ``written``, or None if there is none. Raise AmbiguousId if several ids begin with it."""
+    if (ids := id_range(written)) is None:
         return None
     between = f"SELECT {column} AS id FROM {table} WHERE {column} >= :least AND {column} <= :most"
     query = in_dialect(
         query_of("full_id", f"{between} ORDER BY {column} LIMIT {SHOWN + 1}", writes=False), database.dialect
     )
-    rows = await database.all(query, least=str(UUID(digits.ljust(32, "0"))), most=str(UUID(digits.ljust(32, "f"))))
+    rows = await database.all(query, least=ids[0], most=ids[1])
     found = [str(row["id"]) for row in rows]
     if len(found) > 1:
         more = ", …" if len(found) > SHOWN else ""

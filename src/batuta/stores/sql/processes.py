@@ -15,7 +15,9 @@ from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import decode, encode
 from batuta.processes.heartbeat import LoopStatuses
+from batuta.processes.requests import ProcessRequest, RequestKind
 from batuta.processes.restarts import NewRestart, Restart
+from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Query, Row, from_row, to_values
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
@@ -98,6 +100,7 @@ def _loop(status: Mapping[str, Json], beat_at: datetime) -> LoopSeen:
         worked_at=_instant(status.get("last_progress_ago"), beat_at),
         failures=_count(status.get("failures")),
         restarts=_count(status.get("restarts")),
+        concurrency=concurrency if isinstance(concurrency := status.get("concurrency"), int) else None,
         stuck_threads=_count(status.get("stuck_threads")),
     )
 
@@ -112,6 +115,7 @@ def _count(status: Json) -> int:
 
 # Maximum characters of a stack trace. The middle of a longer one is dropped, because both ends are the most useful.
 LONGEST_STACK = 16_000
+LONGEST_DUMP = 100_000  # the stacks of all tasks of a process
 NUL = "\x00"
 
 
@@ -151,15 +155,61 @@ def _storable(text: str) -> str:
     return text.replace(NUL, "").encode(errors="replace").decode()
 
 
-def _shorten(stack: str) -> str:
-    if len(stack) <= LONGEST_STACK:
+def _shorten(stack: str, most: int = LONGEST_STACK) -> str:
+    if len(stack) <= most:
         return stack
-    half = LONGEST_STACK // 2
+    half = most // 2
     return f"{stack[:half]}\n…\n{stack[-half:]}"
 
 
 def _restart(row: Row) -> Restart:
     return from_row(Restart, row, detail=decode(row["detail"]) or "")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestQueries:
+    add: Query
+    open: Query
+    take: Query
+    since: Query
+    prune: Query
+
+
+class SqlProcessRequests:
+    def __init__(self, database: Database, ids: Ids) -> None:
+        self._database = database
+        self._ids = ids
+        self._audit = AuditLog(database.dialect, ids)
+        self._queries = load_queries(RequestQueries, STATEMENTS / "process_requests.sql", database.dialect)
+
+    async def ask(self, beat: Beat, request: RequestKind, *, by: str, now: datetime) -> str:
+        """Ask a process to do something, with an audit entry. Return the id of the request."""
+        id, subject = self._ids.new(), f"{beat.role} {beat.host}:{beat.pid}"
+        async with self._database.transaction() as transaction:
+            await transaction.run(
+                self._queries.add, id=id, worker_id=beat.worker_id, request=request.value, by=by, now=now
+            )
+            await self._audit.note(
+                transaction, actor=by, action=f"process.{request}", subject=subject, after={"id": id}, now=now
+            )
+        return id
+
+    async def open_requests(self, worker_id: str) -> Sequence[ProcessRequest]:
+        return [_request(row) for row in await self._database.all(self._queries.open, worker_id=worker_id)]
+
+    async def take(self, id: str, *, now: datetime, stack: str | None = None) -> bool:
+        stored = None if stack is None else _shorten(_storable(stack), LONGEST_DUMP)
+        return bool(await self._database.run(self._queries.take, id=id, now=now, stack=stored))
+
+    async def since(self, since: datetime, *, limit: int = 100) -> Sequence[ProcessRequest]:
+        return [_request(row) for row in await self._database.all(self._queries.since, since=since, limit=limit)]
+
+    async def prune(self, *, before: datetime, limit: int) -> int:
+        return await self._database.run(self._queries.prune, before=before, limit=limit)
+
+
+def _request(row: Row) -> ProcessRequest:
+    return from_row(ProcessRequest, row, id=str(row["id"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from batuta.dispatch.job import Job, Overlap
 from batuta.dispatch.plan import plan
 from batuta.dispatch.schedules import TaskSchedule, job_of, next_look
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import BatutaError, InvalidJob, reason_of_error
+from batuta.kernel.encryption import PLAIN, Encryption
+from batuta.kernel.errors import BatutaError, InvalidSchedule, ScheduleTaken, reason_of_error
 from batuta.kernel.events import Events, FireExplained, ScheduleFailed
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
@@ -37,6 +38,8 @@ MOST_BACKFILLED = 1_000
 # A schedule that cannot be computed is tried again after this time.
 RETRY_AFTER = timedelta(minutes=1)
 LOOK_AGAIN = timedelta(seconds=1)
+# The column of arguments, as ``Encryption`` names it.
+ARGUMENTS = "schedules.args"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class ScheduleQueries:
     create: Query
     edit: Query
     delete: Query
+    prune: Query
     due: Query
     next: Query
     decide: Query
@@ -84,8 +88,10 @@ class SqlSchedules:
         wake: Callable[[str], None],
         *,
         own_time: bool = False,
+        encryption: Encryption = PLAIN,
     ) -> None:
-        """Create the store. ``wake`` is called with the queue of an enqueued task."""
+        """Create the store. ``wake`` is called with the queue of an enqueued task. ``encryption`` is that of arguments."""
+        self._encryption = encryption
         self._database = database
         self._switches = switches
         self._tasks = tasks
@@ -101,11 +107,11 @@ class SqlSchedules:
         self.wakeup = Wakeup()
 
     async def all(self) -> list[TaskSchedule]:
-        return [_schedule(row) for row in await self._database.all(self._queries.listed)]
+        return [self._schedule(row) for row in await self._database.all(self._queries.listed)]
 
     async def find(self, name: str) -> TaskSchedule | None:
         row = await self._database.one(self._queries.named, name=name)
-        return None if row is None else _schedule(row)
+        return None if row is None else self._schedule(row)
 
     async def get(self, name: str) -> TaskSchedule:
         """Return a schedule. Raises UnknownWord, with the nearest name, if there is none."""
@@ -116,27 +122,25 @@ class SqlSchedules:
     async def create(self, name: str, new: NewSchedule, *, by: str) -> TaskSchedule:
         async with self._database.transaction() as transaction:
             now = await self._now(transaction)
-            values = _values(name, new, _first_look(name, new, now), now)
+            values = self._values(name, new, _first_look(name, new, now), now)
             del values["paused"]
             if not await transaction.run(self._queries.create, by=by, **values):
-                raise InvalidJob(
-                    job=name, why=Reason("schedule_taken", "another schedule has this name: edit that one")
-                )
+                raise ScheduleTaken(job=name)
             await self._note(transaction, "schedule.create", name, by, now, after=_described(new))
         self.wakeup.set()
         return await self.get(name)
 
     async def edit(self, name: str, change: Callable[[TaskSchedule], NewSchedule], *, by: str) -> TaskSchedule:
-        """Replace the parts of a schedule. Its fires before this instant are decided: an edit never fires."""
+        """Replace the parts of a schedule. Its fires up to now count as decided: an edit causes no fire."""
         await self.get(name)
         async with self._database.transaction() as transaction:
             row = await transaction.one(self._queries.held, name=name)
             if row is None:
                 raise unknown("schedule", name, [])
-            old = _schedule(row)
+            old = self._schedule(row)
             new, now = change(old), await self._now(transaction)
             look = None if new.paused else _first_look(name, new, now, may_be_past=new.schedule == old.schedule)
-            await transaction.run(self._queries.edit, **_values(name, new, look, now))
+            await transaction.run(self._queries.edit, **self._values(name, new, look, now))
             await self._note(
                 transaction, "schedule.edit", name, by, now, before=_described(parts_of(old)), after=_described(new)
             )
@@ -162,7 +166,7 @@ class SqlSchedules:
                 why = Reason(
                     "backfill_large", "the range has more than {most} fires: choose a shorter one", most=MOST_BACKFILLED
                 )
-                raise InvalidJob(job=name, why=why)
+                raise InvalidSchedule(job=name, why=why)
             started = [
                 await self._start(transaction, schedule, fire, Trigger.CATCH_UP, now, self._queries.repeat)
                 for fire in found
@@ -189,28 +193,33 @@ class SqlSchedules:
                     running=await self._running(transaction, row),
                     switches=switches,
                 )
-                replaced += await self._decide(transaction, _schedule(row), ledger)
+                replaced += await self._decide(transaction, row, ledger)
         self._wake_queues(row["task"] for row in rows)
         for id in replaced:
             await self._tasks.cancel(id, Reason("replaced", "a later fire replaced it"))
         return len(rows)
+
+    async def prune(self, *, before: datetime, limit: int) -> int:
+        """Delete schedules whose only instant has passed."""
+        return await self._database.run(self._queries.prune, before=before, limit=limit)
 
     async def next_at(self) -> datetime | None:
         row = await self._database.one(self._queries.next)
         at: datetime | None = None if row is None else row["at"]
         return None if at is None else at - self._ahead
 
-    async def _decide(self, transaction: Transaction, schedule: TaskSchedule, ledger: Ledger) -> list[str]:
+    async def _decide(self, transaction: Transaction, row: Row, ledger: Ledger) -> list[str]:
         """Write the rows of the due fires, enqueue their tasks, and return the tasks that a fire replaces."""
-        name, last, replaced = schedule.name, schedule.last_task, []
+        name, last, replaced = str(row["name"]), row["last_task"], []
         try:
+            schedule = self._schedule(row)
             job = _job(schedule.name, schedule)
             decisions = plan(job, ledger, {})
             following = ledger.now + LOOK_AGAIN if decisions.waits else next_look(job, ledger.now)
-        except (BatutaError, ValueError, ArithmeticError) as error:  # a row that was changed by hand
+        # A row that was changed by hand, or whose key is missing: its fires are decided later.
+        except (BatutaError, ValueError, ArithmeticError) as error:
             self._events.emit(ScheduleFailed(name, error))
-            until = schedule.decided_until
-            await self._write(transaction, name, until, ledger.now + RETRY_AFTER, last)
+            await self._write(transaction, name, row["decided_until"], ledger.now + RETRY_AFTER, last)
             return []
         for opening in decisions.openings:
             fire = opening.scheduled_for
@@ -294,22 +303,37 @@ class SqlSchedules:
             transaction, actor=by, action=action, subject=f"schedule:{name}", before=before, after=after, now=now
         )
 
+    def _schedule(self, row: Row) -> TaskSchedule:
+        return from_row(
+            TaskSchedule,
+            row,
+            args=self._encryption.decrypt(row["args"], ARGUMENTS),
+            jitter=timedelta(seconds=row["jitter_seconds"]),
+            overlap=Overlap(row["overlap"]),
+            catch_up=CatchUp(row["catch_up"]),
+        )
+
+    def _values(self, name: str, new: NewSchedule, next_at: datetime | None, now: datetime) -> dict[str, object]:
+        return {
+            "name": name,
+            "schedule": new.schedule,
+            "timezone": new.timezone,
+            "task": new.task,
+            "args": AsJson(self._encryption.encrypt(dict(new.args), ARGUMENTS)),
+            "jitter": new.jitter.total_seconds(),
+            "overlap": new.overlap.value,
+            "catch_up": new.catch_up.value,
+            "paused": new.paused,
+            "next_at": next_at,
+            "now": now,
+        }
+
     async def _now(self, within: Reading) -> datetime:
         if self._own_time:
             return self._clock.now()
         now = await read_clock(within)
         self._ahead = now - self._clock.now()
         return now
-
-
-def _schedule(row: Row) -> TaskSchedule:
-    return from_row(
-        TaskSchedule,
-        row,
-        jitter=timedelta(seconds=row["jitter_seconds"]),
-        overlap=Overlap(row["overlap"]),
-        catch_up=CatchUp(row["catch_up"]),
-    )
 
 
 def _job(name: str, schedule: TaskSchedule | NewSchedule) -> Job:
@@ -324,7 +348,7 @@ def _job(name: str, schedule: TaskSchedule | NewSchedule) -> Job:
 def _first_look(name: str, new: NewSchedule, now: datetime, *, may_be_past: bool = False) -> datetime | None:
     job = _job(name, new)
     if isinstance(job.cron, Once) and job.cron.at <= now and not may_be_past:
-        raise InvalidJob(job=name, why=Reason("schedule_past", "its instant is in the past"))
+        raise InvalidSchedule(job=name, why=Reason("schedule_past", "its instant is in the past: give a later one"))
     return next_look(job, now)
 
 
@@ -336,22 +360,6 @@ def parts_of(schedule: TaskSchedule) -> NewSchedule:
 def _described(new: NewSchedule) -> Json:
     described: dict[str, Json] = {**asdict(new), "jitter": new.jitter.total_seconds(), "args": sorted(new.args)}
     return described
-
-
-def _values(name: str, new: NewSchedule, next_at: datetime | None, now: datetime) -> dict[str, object]:
-    return {
-        "name": name,
-        "schedule": new.schedule,
-        "timezone": new.timezone,
-        "task": new.task,
-        "args": AsJson(dict(new.args)),
-        "jitter": new.jitter.total_seconds(),
-        "overlap": new.overlap.value,
-        "catch_up": new.catch_up.value,
-        "paused": new.paused,
-        "next_at": next_at,
-        "now": now,
-    }
 
 
 def _execution(

@@ -45,7 +45,7 @@ class SqlTokens:
 
     async def rotate(self, old: Token, new: Token, *, until: datetime) -> bool:
         """Store the successor of a token, and end the old one at ``until``. Return False if the old one was revoked or
-        ends earlier; then the successor is stored too.
+        ends earlier. The successor is stored in any case.
         """
         async with self._database.transaction() as transaction:
             await self._keep(transaction, new)

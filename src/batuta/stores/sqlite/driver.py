@@ -205,8 +205,8 @@ class SqliteListener:
 
 
 class PollingListener:
-    """Polls ``PRAGMA data_version``, for any commit, or where FIFOs are impossible. The same poll detects that the file
-    was replaced.
+    """Polls ``PRAGMA data_version``, to notice any commit, or to replace FIFOs where they are impossible. The same poll
+    detects that the file was replaced.
     """
 
     def __init__(

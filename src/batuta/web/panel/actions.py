@@ -54,6 +54,7 @@ def _performing(action: Action) -> Handler:
             raise
         except BatutaError as refused:
             return await _refuse(request, action, call, form.get(BACK), refused)
+        state_of(request).live.refresh()
         return _follow(request, action, call, result, form.get(BACK))
 
     return perform
@@ -84,6 +85,7 @@ def _call(request: Request, action: Action, form: Form) -> ActionCall:
         texts=texts_for(request),
         now=state_of(request).work.clock.now(),
         chosen=chosen,
+        scopes=caller_of(request).scopes,
         files={name: content for name, content in form.files.items() if name in known},
         file_names=form.file_names,
     )

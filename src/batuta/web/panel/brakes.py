@@ -1,5 +1,6 @@
 """The page of everything that can hold work: pauses, switches, circuits, limits and windows."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,22 +11,37 @@ from fastapi.responses import HTMLResponse
 from batuta.dispatch.plan import PAUSE_ALL, pause_of_category, pause_of_job
 from batuta.engine.batuta import Batuta
 from batuta.guard.switches import Switch
-from batuta.queue.item import pause_of_queue
+from batuta.kernel.reasons import decode
+from batuta.queue.inspection import ItemFilter
+from batuta.queue.item import ItemState, pause_of_queue
 from batuta.schedule.window import Window
+from batuta.stores.sql.queue.inspection import QueueInspection
 from batuta.web.context import state_of
 from batuta.web.panel.frame import show, words_of
 from batuta.web.panel.words import Words
 
 HOURS = 24
+MOST_COMPARED = 200  # waiting items per queue that are grouped by reason
+MOST_NAMES = 6
 
 
 @dataclass(frozen=True, slots=True)
 class ActivePause:
-    """A pause in force. ``target`` is the word of the actions pause and resume."""
+    """A pause in force. ``target`` is what it pauses, as the actions pause and resume name it."""
 
     target: str
     switch: Switch
     waiting: int  # jobs and items that wait because of it
+    names: Sequence[str] = ()  # some of the jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Items of a queue that wait for the same reason: a limit, a circuit, or the retry after an error."""
+
+    queue: str
+    reason: str
+    items: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +76,11 @@ async def brakes(request: Request) -> HTMLResponse:
         "circuits": await work.circuits.look(),
         "limits": [(limit, None if limit.each else used[limit.name]) for limit in work.limits.values()],
         "windows": [_draw(name, each, work, words) for name, each in work.registry.windows_now(controls).items()],
-        "categories": list(work.registry.categories),
+        "task_limits": sorted(
+            (each.limits for each in work.task_registry if each.limits is not None), key=lambda limits: limits.task
+        ),
+        "waits": await _waits(work, words),
+        "most_compared": MOST_COMPARED,
         "weekdays": [words.weekday(day % 7) for day in range(1, 8)],
         "is_all_paused": _is_on(switches.get(PAUSE_ALL), words.now),
     }
@@ -80,8 +100,32 @@ async def _pauses(work: Batuta, switches: dict[str, Switch], now: datetime) -> l
     for key, target in keys.items():
         switch = switches.get(key)
         if switch is not None and _is_on(switch, now):
-            found.append(ActivePause(target, switch, await _count_waiting(work, target)))
+            names = _jobs_of(work, target)[:MOST_NAMES]
+            found.append(ActivePause(target, switch, await _count_waiting(work, target), names))
     return found
+
+
+def _jobs_of(work: Batuta, target: str) -> list[str]:
+    kind, _, name = target.partition(":")
+    concerned = {"all": list(work.registry), "queue": []}
+    concerned["category"] = [job for job in work.registry if job.category == name]
+    concerned["job"] = [job for job in work.registry if job.name == name]
+    return sorted({job.name for job in concerned[kind]})
+
+
+async def _waits(work: Batuta, words: Words) -> list[Waits]:
+    """Return the reasons why items of each queue wait, the most frequent first."""
+    counted: Counter[tuple[str, str]] = Counter()
+    for name, queue in work.queues.items():
+        inspection = QueueInspection(queue, work.database, work.database.dialect)
+        rows, _ = await inspection.page(ItemFilter(state=ItemState.READY), None, MOST_COMPARED)
+        found = [dict(row) for row in rows]
+        limited = await queue.why_limited(found)
+        for row in found:
+            reason = limited.get(str(row[queue.table.id])) or decode(row[queue.table.error])
+            if reason is not None:
+                counted[name, words.reason(reason) or ""] += 1
+    return [Waits(queue, reason, items) for (queue, reason), items in counted.most_common()]
 
 
 async def _count_waiting(work: Batuta, target: str) -> int:

@@ -5,13 +5,15 @@ vertical and horizontal lines only. Shape and colour both show the outcome:
 
     success  a bar, higher with more runs           failed  a column of stripes, full height
     skipped  a dot at the bottom                    missed  a hollow column, full height       running  a column of dots
+    missing  a bracket at the top and the bottom: a fire of the schedule without a row
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import sqrt
 
+from batuta.health.jobs import JobHealth
 from batuta.runlog.history import Recorded, Slice
 from batuta.web.panel.words import Words
 
@@ -28,7 +30,9 @@ OUTCOMES = {
     "skipped": "skipped",
     "running": "running",
 }
-SHOWN_OUTCOMES = ("success", "failed", "missed", "skipped", "running")
+SHOWN_OUTCOMES = ("success", "failed", "missed", "missing", "skipped", "running")
+MISSING_AFTER = timedelta(minutes=2)  # a fire without a row for this long is missing
+MOST_MISSING = 100  # of one job
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOWEST = 4
 _WIDTH = 0.76
@@ -75,9 +79,36 @@ def hours(since: datetime, words: Words) -> list[Hour]:
     ]
 
 
-def lanes(categories: Iterable[str], slices: Sequence[Slice], since: datetime, words: Words) -> list[Lane]:
+def missing_fires(jobs: Iterable[JobHealth], since: datetime, now: datetime) -> Iterator[tuple[str, datetime]]:
+    """Yield the category and instant of each fire that the schedule expected and that has no row.
+
+    Every decided fire has a row, even a skipped or missed one. So the fires after the last row of a job are missing.
+    """
+    for health in jobs:
+        job, facts = health.job, health.facts
+        if not job.finished or facts.expected_since is None:
+            continue
+        at = max(since, facts.expected_since, facts.last.started_at if facts.last else facts.expected_since)
+        for _ in range(MOST_MISSING):
+            at = job.cron.next_after(at, job.zone)
+            if at > now - MISSING_AFTER:
+                break
+            yield job.category, at
+
+
+def lanes(
+    categories: Iterable[str],
+    slices: Sequence[Slice],
+    since: datetime,
+    words: Words,
+    missing: Iterable[tuple[str, datetime]] = (),
+) -> list[Lane]:
     """Return one lane per category. Empty lanes are included, because missing runs are information."""
     counted: dict[str, dict[str, dict[int, int]]] = {category: {} for category in categories}
+    for category, at in missing:
+        places = counted[category].setdefault("missing", {})
+        place = int((at - since) / SLICE)
+        places[place] = places.get(place, 0) + 1
     for each in slices:
         if each.place < PLACES and each.category in counted:
             places = counted[each.category].setdefault(OUTCOMES[each.status], {})
@@ -92,9 +123,10 @@ def _lane(category: str, outcomes: Mapping[str, Mapping[int, int]], since: datet
         "success": "".join(_bar(place, runs / most) for place, runs in outcomes.get("success", {}).items()),
         "running": "".join(_stripes(place, 2, 4) for place in outcomes.get("running", {})),
         "missed": "".join(_hollow(place) for place in outcomes.get("missed", {})),
+        "missing": "".join(_brackets(place) for place in outcomes.get("missing", {})),
         "failed": "".join(_stripes(place, 3, 2) for place in outcomes.get("failed", {})),
     }
-    troubled = sorted({*outcomes.get("failed", {}), *outcomes.get("missed", {})})
+    troubled = sorted({place for kind in ("failed", "missed", "missing") for place in outcomes.get(kind, {})})
     return Lane(
         category,
         {outcome: sum(outcomes[outcome].values()) for outcome in SHOWN_OUTCOMES if outcome in outcomes},
@@ -124,6 +156,12 @@ def _box(place: float, top: float, height: float, width: float = _WIDTH) -> str:
 
 def _stripes(place: int, thick: int, apart: int) -> str:
     return "".join(_box(place, top, thick) for top in range(0, HEIGHT, thick + apart))
+
+
+def _brackets(place: int) -> str:
+    wall, arm = 0.14, 6
+    sides = (_box(place + x, top, arm, wall) for x in (0, _WIDTH - wall) for top in (0, HEIGHT - arm))
+    return "".join(sides) + _box(place, 0, 1.5) + _box(place, HEIGHT - 1.5, 1.5)
 
 
 def _hollow(place: int) -> str:

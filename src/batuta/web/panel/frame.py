@@ -21,7 +21,7 @@ from batuta.web.panel.words import Words
 from batuta.web.problems import texts_for
 
 REFRESH_SECONDS = 20
-RESULT_COOKIE = "batuta_result"
+RESULT_COOKIE, SECURE_RESULT_COOKIE = "batuta_result", "__Host-batuta_result"
 RESULT_KEPT = 60  # seconds
 LONGEST_RESULT = 1500
 BACK, REVEAL, CHOSEN = "voltar", "mostrar", "escolhido"
@@ -29,6 +29,7 @@ BACK, REVEAL, CHOSEN = "voltar", "mostrar", "escolhido"
 ENGINE_SCREENS = {
     "": "panel.now",
     "/tarefas": "panel.jobs",
+    "/programacoes": "panel.schedules",
     "/execucoes": "panel.executions",
     "/filas": "panel.queues",
     "/processos": "panel.processes",
@@ -88,6 +89,9 @@ def show(
     request: Request, template: str, words: Words, values: Mapping[str, object], *, live: bool, status: int = 200
 ) -> HTMLResponse:
     result = read_result(request)
+    request.state.is_live = live = (
+        live and REVEAL not in request.query_params
+    )  # each reading of personal data is recorded
     frame = {
         "words": words,
         "service": state_of(request).service,
@@ -99,8 +103,14 @@ def show(
     }
     shown = page(request, template, {**frame, **values}, status=status)
     if result is not None:
-        shown.delete_cookie(RESULT_COOKIE, httponly=True, samesite="strict")
+        state = state_of(request)
+        shown.delete_cookie(result_cookie(state), httponly=True, samesite="strict", secure=state.settings.has_https)
     return shown
+
+
+def is_live(request: Request) -> bool:
+    """Return whether the page that answered the request follows changes."""
+    return bool(getattr(request.state, "is_live", False))
 
 
 def navigation(request: Request) -> list[NavigationEntry]:
@@ -138,7 +148,7 @@ class Acts:
     def link(self, name: str, /, label: str | None = None, *, key: str = "", **values: object) -> Markup:
         """Return a button that opens the form of the action, which says what the action will do.
 
-        ``values`` fill fields of the form. ``label`` is the key of another text. ``key`` is a key of the keyboard.
+        ``values`` fill fields of the form. ``label`` is the key of another text. ``key`` is a keyboard shortcut.
         """
         if not self.may(name):
             return Markup("")
@@ -191,15 +201,20 @@ class Acts:
 
 
 def here(request: Request) -> str:
-    """Return the address of the page that the reader sees, without what only this request asks for."""
+    """Return the address of the page that the reader sees, without parameters that apply to this request only."""
     kept = [(name, value) for name, value in request.query_params.multi_items() if name not in (REVEAL, "lang")]
     return f"{request.url.path}?{urlencode(kept)}" if kept else request.url.path
+
+
+def result_cookie(state: ApiState) -> str:
+    """Return the name of the cookie. With HTTPS its prefix keeps other hosts from setting it."""
+    return SECURE_RESULT_COOKIE if state.settings.has_https else RESULT_COOKIE
 
 
 def keep_result(response: Response, state: ApiState, tone: Tone, text: str, command: str) -> None:
     content = json.dumps([tone.value, text[:LONGEST_RESULT], command[:LONGEST_RESULT]])
     response.set_cookie(
-        RESULT_COOKIE,
+        result_cookie(state),
         base64.urlsafe_b64encode(content.encode()).decode().rstrip("="),
         max_age=RESULT_KEPT,
         httponly=True,
@@ -209,8 +224,8 @@ def keep_result(response: Response, state: ApiState, tone: Tone, text: str, comm
 
 
 def read_result(request: Request) -> Result | None:
-    """Return the result of the last action, or None. The page shows a result that cannot be decoded as none at all."""
-    stored = request.cookies.get(RESULT_COOKIE)
+    """Return the result of the last action, or None if there is none or it cannot be decoded."""
+    stored = request.cookies.get(result_cookie(state_of(request)))
     if stored is None:
         return None
     try:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from batuta.engine.extension import Extension
 from batuta.health.finding import Assessment, Finding, Grade, Severity
 from batuta.health.jobs import JobsSeen, JobState
 from batuta.health.queues import Pulse
@@ -13,6 +14,18 @@ from batuta.web.panel.words import Words
 
 _LEVELS = {Grade.HEALTHY: "healthy", Grade.CRITICAL: "critical"}
 _WORST_PARTS = 3
+_ABOUT_PROCESSES = (
+    "worker",
+    "role",
+    "loop",
+    "scheduler",
+    "processes",
+    "threads",
+    "older_timetable",
+    "part_",
+    "check_",
+    "old_",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +85,24 @@ def worst_parts(assessment: Assessment) -> list[Part]:
     return sorted(hurt, key=lambda part: part.points - part.most)[:_WORST_PARTS]
 
 
-def show_findings(assessment: Assessment, words: Words) -> list[ShownFinding]:
+def show_findings(assessment: Assessment, words: Words, extension: Extension) -> list[ShownFinding]:
     return [
         ShownFinding(
-            each.severity.value, message_of(each, words.texts), next_step_of(each, words.texts), next_step(each)
+            each.severity.value,
+            message_of(each, words.texts),
+            next_step_of(each, words.texts),
+            next_step(each, extension),
         )
         for each in root_findings(assessment)
     ]
 
 
-def next_step(finding: Finding) -> NextStep:
-    """Return where the operator goes next, and the action that ends the problem if the dashboard has one."""
+def next_step(finding: Finding, extension: Extension) -> NextStep:
+    """Return where the operator goes next, and the action that ends the problem if the dashboard has one.
+
+    A finding of the application leads to the screen that ``finding_pages`` names for its source, or to the screen with
+    the name of the source.
+    """
     facts, says = finding.facts, finding.says
     if queue := facts.get("queue"):
         return _step_of_queue(says, str(queue))
@@ -98,9 +118,10 @@ def next_step(finding: Finding) -> NextStep:
         }
         state = states.get(says)
         return NextStep("/tarefas" if state is None else f"/tarefas?estado={state.value}")
-    if says.startswith(("worker", "role", "loop", "scheduler", "processes", "threads")):
+    if says.startswith(_ABOUT_PROCESSES):
         return NextStep("/processos")
-    return NextStep()
+    own = {screen.path.removeprefix("/"): screen.path for screen in extension.screens if screen.in_navigation}
+    return NextStep({**own, **extension.finding_pages}.get(finding.source, "/incidentes"))
 
 
 def _step_of_queue(says: str, queue: str) -> NextStep:

@@ -8,21 +8,27 @@ from batuta.dispatch.job import Job
 from batuta.dispatch.plan import PAUSE_ALL, pause_of_category, pause_of_job
 from batuta.engine.batuta import Batuta
 from batuta.engine.screens import Action, ActionCall, ActionResult, Field, FieldKind, Preview, Tone
+from batuta.guard.breaker import CircuitState
 from batuta.kernel.errors import ActionRefused
 from batuta.kernel.reasons import define
 from batuta.kernel.spans import read_span
 from batuta.kernel.suggestions import unknown
 from batuta.queue.item import pause_of_queue
-from batuta.web.panel.item_actions import Items
+from batuta.web.panel.batches import Batches
+from batuta.web.panel.item_actions import NO_PARAMETER, Items
+from batuta.web.panel.process_actions import ProcessActions
+from batuta.web.panel.schedule_actions import ScheduleActions
 
-NO_PARAMETER = define("no_parameter", "write each parameter on its own line, as in name=value")
+NOT_OPEN = define("circuit_not_open", "circuit {circuit} is not open: it needs no probe")
 RUN_WAITS = timedelta(seconds=3)  # a run that ends sooner is reported at once
 REASON = Field(name="motivo", label="panel.field.reason", required=True, longest=200)
 SPAN = Field(name="prazo", label="panel.field.span", kind=FieldKind.SPAN, hint="panel.field.span_hint")
 
 
 def actions_of(work: Batuta) -> list[Action]:
-    return [*Jobs(work).actions(), *Pauses(work).actions(), *Breakers(work).actions(), *Items(work).actions()]
+    parts = (Jobs(work), Pauses(work), Breakers(work), Items(work), Batches(work))
+    others = (ProcessActions(work), ScheduleActions(work))
+    return [action for part in (*parts, *others) for action in part.actions()]
 
 
 def _given(name: str) -> Field:
@@ -30,7 +36,7 @@ def _given(name: str) -> Field:
 
 
 class Jobs:
-    """Run a job now. A run that takes longer continues in the background and is shown among the executions."""
+    """Run a job now. A run longer than RUN_WAITS continues in the background and is shown among the executions."""
 
     def __init__(self, work: Batuta) -> None:
         self._work = work
@@ -236,8 +242,15 @@ class Breakers:
             label="panel.act.open_circuit",
             preview=self._preview_open,
             perform=self._open,
-            fields=[_given("circuito"), REASON],
+            fields=[_given("circuito"), SPAN, REASON],
             tone=Tone.HELD,
+        )
+        yield Action(
+            name="circuit.probe",
+            label="panel.act.probe_circuit",
+            preview=self._preview_probe,
+            perform=self._probe,
+            fields=[_given("circuito"), REASON],
         )
 
     async def _preview(self, call: ActionCall) -> Preview:
@@ -251,13 +264,25 @@ class Breakers:
 
     async def _preview_open(self, call: ActionCall) -> Preview:
         circuit = await self._find(call)
-        reset = call.texts.span(self._work.circuits.rule_of(circuit.name).reset)
+        reset = call.texts.span(read_span(call.values["prazo"]) or self._work.circuits.rule_of(circuit.name).reset)
         return Preview(says="panel.will.open_circuit", facts={"circuit": circuit.name, "reset": reset})
 
     async def _open(self, call: ActionCall) -> ActionResult:
         circuit = await self._find(call)
-        await self._work.circuits.breaker(circuit.name).trip(call.values["motivo"])
+        await self._work.circuits.open(
+            circuit.name, lasts=read_span(call.values["prazo"]), reason=call.values["motivo"]
+        )
         return ActionResult(says="panel.done.circuit_opened", facts={"circuit": circuit.name}, tone=Tone.HELD)
+
+    async def _preview_probe(self, call: ActionCall) -> Preview:
+        circuit = await self._find(call)
+        if circuit.state is not CircuitState.OPEN:
+            raise ActionRefused(why=NOT_OPEN(circuit=circuit.name))
+        return Preview(says="panel.will.probe_circuit", facts={"circuit": circuit.name})
+
+    async def _probe(self, call: ActionCall) -> ActionResult:
+        circuit = await self._work.circuits.probe((await self._find(call)).name)
+        return ActionResult(says="panel.done.circuit_probed", facts={"circuit": circuit.name}, tone=Tone.RUNNING)
 
     async def _find(self, call: ActionCall):  # type: ignore[no-untyped-def]
         name, known = call.values["circuito"], {each.name: each for each in await self._work.circuits.look()}

@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Self
+from typing import NamedTuple, Self
 
 from starlette.datastructures import QueryParams
 
@@ -17,6 +17,7 @@ from batuta.guard.switches import judge_switch as verdict_of
 from batuta.health.finding import Assessment, Finding
 from batuta.health.jobs import JobHealth, JobsSeen, JobState, Level, level
 from batuta.kernel.clock import instant, microseconds
+from batuta.kernel.identity import short
 from batuta.kernel.json import Json
 from batuta.runlog.history import Recorded
 from batuta.schedule.window import holiday_at
@@ -47,7 +48,7 @@ SHOWN = (
     JobState.UNFINISHED,
 )
 TROUBLED = (JobState.STALE, JobState.FAILING, JobState.DEGRADED)
-PROBLEM = "problema"  # the value of the filter for these states
+PROBLEM = "problema"  # the value of the filter that selects TROUBLED
 MOST_NAMES = 4
 _RAN = ("success", "error", "timeout", "abandoned")
 
@@ -309,6 +310,40 @@ def why_not(job: Job, at: datetime, rows: Sequence[Recorded], words: Words, *, h
     if held is not None:
         return WhyNot(words.texts("panel.why_held", at=words.local(at), reason=words.texts.reason(held)))
     return WhyNot(words.texts("panel.why_no_record", at=words.local(at)))
+
+
+class Compared(NamedTuple):
+    """One line of the comparison of two runs."""
+
+    label: str
+    first: str
+    second: str
+
+    @property
+    def differs(self) -> bool:
+        return self.first != self.second
+
+
+def compare(first: Recorded, second: Recorded, words: Words) -> list[Compared]:
+    """Return what two runs of a job have in common and where they differ."""
+
+    def late(row: Recorded) -> str:
+        return "–" if (delay := lateness(row)) is None else words.texts.about(delay)
+
+    columns: dict[str, Callable[[Recorded], str]] = {
+        "panel.started": lambda row: words.second(row.started_at),
+        "panel.late_by": late,
+        "panel.status": lambda row: words.word("status_word", row.status),
+        "panel.took": lambda row: words.took(row.duration_ms),
+        "panel.items": lambda row: "–" if row.items is None else words.number(row.items),
+        "panel.trigger": lambda row: words.word("trigger_word", row.trigger),
+        "panel.attempt": lambda row: str(row.attempt),
+        "panel.code": lambda row: str(row.response_code or "–"),
+        "panel.owner": lambda row: short(row.owner) if row.owner else "–",
+        "panel.why_column": lambda row: words.reason(row.error) or words.reason(row.reason) or "–",
+        "panel.result": lambda row: "–" if row.result is None else pretty(row.result),
+    }
+    return [Compared(words.texts(key), read(first), read(second)) for key, read in columns.items()]
 
 
 def newest(lists: Sequence[Sequence[Recorded]], limit: int) -> list[Recorded]:

@@ -1,38 +1,59 @@
 """The route of a page. Browsers get an error as a page, other clients as a problem document."""
 
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 
-from batuta.kernel.errors import StoreUnavailable
-from batuta.web.auth import AuthoriseFirst
-from batuta.web.context import request_id_of
-from batuta.web.panel import sign_in
+from batuta.kernel.errors import StoreTimeout, StoreUnavailable
+from batuta.web.auth import AuthoriseFirst, authorise
+from batuta.web.context import request_id_of, state_of
+from batuta.web.panel import sign_in, stream
 from batuta.web.panel.frame import show, words_of
-from batuta.web.problems import Problem, safe
+from batuta.web.problems import Problem, refuse_unwritable, safe
 
 
 class PageRoute(AuthoriseFirst):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
+        async def answer(request: Request) -> Response:
+            if not stream.wants_events(request):
+                with reading(request):
+                    return await handle(request)
+            await authorise(request)
+            await refuse_unwritable(request)
+            return await stream.open_stream(request, lambda asked: self.endpoint(asked, **asked.path_params))
+
         async def render_problems(request: Request) -> Response:
             try:
-                return await handle(request)
+                return await answer(request)
             except Problem as problem:
                 if not is_browser(request):
                     raise
                 if problem.status == 401:
                     return sign_in.redirect_to_sign_in(request)
                 return problem_page(request, problem)
+            except StoreTimeout:
+                if not is_browser(request):
+                    raise
+                limit = state_of(request).settings.batuta_page_seconds
+                return problem_page(
+                    request, Problem(503, "page_too_slow", headers={"Retry-After": "5"}, limit=f"{limit:g}")
+                )
             except StoreUnavailable:
                 if not is_browser(request):
                     raise
                 return problem_page(request, Problem(503, "store_unavailable", headers={"Retry-After": "5"}))
 
         return render_problems
+
+
+def reading(request: Request) -> AbstractContextManager[None]:
+    """Let a page read through the connections that are reserved for pages. An action uses the usual connections."""
+    return state_of(request).work.connections.reading_for_pages() if request.method == "GET" else nullcontext()
 
 
 def is_browser(request: Request) -> bool:

@@ -14,10 +14,13 @@ from fastapi.responses import HTMLResponse
 from batuta.engine.batuta import Batuta
 from batuta.health.workers import FORGOTTEN_AFTER
 from batuta.kernel.clock import instant, microseconds
+from batuta.kernel.encryption import Encryption
+from batuta.kernel.errors import EncryptionError
 from batuta.kernel.identity import short
 from batuta.kernel.json import Json
 from batuta.kernel.masking import mask
 from batuta.kernel.reasons import decode
+from batuta.kernel.spans import read_span
 from batuta.kernel.suggestions import nearest
 from batuta.queue.inspection import ItemFilter, Place
 from batuta.queue.item import ItemState, QueueTable, pause_of_queue
@@ -25,13 +28,20 @@ from batuta.queue.store import Depth
 from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.queue.inspection import QueueInspection
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.supervise.stacks import stack_of_task
+from batuta.tasks.registry import TASKS
+from batuta.tasks.task import RESULT, arguments_of
 from batuta.web.context import state_of
+from batuta.web.panel import batches
 from batuta.web.panel.frame import show, visit_of, words_of
+from batuta.web.panel.item_actions import FIELDS_OF
+from batuta.web.panel.timeline import DrawnPeriod, draw, periods_of
 from batuta.web.panel.words import Words
 from batuta.web.problems import Problem
 
 PAGE = 50
 MOST_GROUPS = 8
+STACKS_SHOWN = timedelta(minutes=10)  # an older stack says nothing about what runs now
 _PLACE = re.compile(r"(-?\d{1,18})_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _SIGNATURE = re.compile(r"[0-9a-f]{12}")
 TONES = {"ready": "waiting", "running": "running", "done": "ok", "dead": "failing", "cancelled": "unfinished"}
@@ -61,6 +71,13 @@ class FilterTag(NamedTuple):
     without: str
 
 
+class ShownStack(NamedTuple):
+    """The place in the code of running work, as its process reported it."""
+
+    text: str
+    at: datetime
+
+
 class Moment(NamedTuple):
     """A point of an item's timeline."""
 
@@ -84,7 +101,13 @@ async def queues(request: Request) -> HTMLResponse:
     only_dead = request.query_params.get("estado") == ItemState.DEAD
     shown = [row for row in rows if row.depth.dead or not only_dead]
     shown.sort(key=lambda row: (-row.depth.dead, -row.depth.due, row.name))
-    values = {"rows": shown, "only_dead": only_dead, "hidden": len(rows) - len(shown)}
+    values = {
+        "rows": shown,
+        "only_dead": only_dead,
+        "hidden": len(rows) - len(shown),
+        "batches": await work.batches.newest(batches.SHOWN),
+        "batch_tones": batches.TONES,
+    }
     return show(request, "panel/queues.html.j2", words_of(request), values, live=True)
 
 
@@ -92,7 +115,8 @@ async def queue(request: Request, name: str) -> HTMLResponse:
     work, found = state_of(request).work, require_queue(state_of(request).work, name)
     words, inspection = words_of(request), QueueInspection(found, work.database, work.database.dialect)
     depth = await found.depth()
-    asked = read_filter(request.query_params, depth)
+    asked = read_filter(request.query_params, depth, words.now)
+    given = asked_query(asked, request.query_params)
     after = read_place(request.query_params.get("depois", ""))
     rows, last = await inspection.page(asked, after, PAGE)
     groups = (await inspection.groups())[:MOST_GROUPS] if depth.dead and asked.error is None else []
@@ -101,17 +125,19 @@ async def queue(request: Request, name: str) -> HTMLResponse:
         "table": found.table,
         "depth": depth,
         "asked": asked,
-        "filters": tags(asked, words),
+        "filters": tags(given, words),
         "states": states(depth, asked),
         "groups": groups,
         "reason": lambda error: words.reason(decode(error)),
         "items": [show_item(row, found.table, asked.state) for row in map(dict, rows)],
-        "older": None if last is None else urlencode({**asked_query(asked), "depois": write_place(last)}),
+        "older": None if last is None else urlencode({**given, "depois": write_place(last)}),
         "is_first": after is None,
         "operations": await work.bulk.recent(name),
         "is_paused": await _is_paused(work, name),
         "tones": TONES,
-        "given": asked_query(asked),
+        "given": given,
+        "chosen": {name: value for name, value in given.items() if name != "estado"},
+        "is_tasks": found.table.name == TASKS.name,
     }
     return show(request, "panel/queue.html.j2", words, values, live=after is None)
 
@@ -126,6 +152,7 @@ async def item(request: Request, name: str, id: str) -> HTMLResponse:
     payload = {column: value for column, value in values.items() if column not in engine_columns(table)}
     is_shown = await visit_of(request).reveal(1)
     state = state_of_item(values, table)
+    waits_for = (await work.explain_waits(found, [values])).get(id)
     content = {
         "queue": name,
         "id": id,
@@ -133,13 +160,47 @@ async def item(request: Request, name: str, id: str) -> HTMLResponse:
         "state": state,
         "tone": TONES[state],
         "story": story(values, table, state),
+        "bar": draw_item(values, table, state, words.now),
+        "process": None if values[table.owner] is None else short(values[table.owner]),
+        "stack": await current_stack(work, values[table.owner], f"item {id}", words.now),
+        "can_edit": table.name == TASKS.name and state != ItemState.RUNNING and bool(values.get("name")),
         "error": words.reason(decode(values.get(table.error))),
+        "lines": await work.log_lines.of_item(id),
+        "waits_for": None if waits_for is None else words.reason(waits_for),
         "facts": facts(values, table, words),
-        "payload": pretty(payload) if is_shown else None,
+        "payload": pretty(decrypted(payload, table, work.encryption, words)) if is_shown else None,
         "can_retry": state == ItemState.DEAD,
         "can_cancel": state in (ItemState.READY, ItemState.RUNNING),
     }
     return show(request, "panel/item.html.j2", words, content, live=state == ItemState.RUNNING)
+
+
+async def current_stack(work: Batuta, owner: str | None, task: str, now: datetime) -> ShownStack | None:
+    """Return the newest stack that the process of a task reported for it, or None."""
+    place = None if owner is None else short(owner)
+    signs = await work.beats.read_signs(within=FORGOTTEN_AFTER, now=work.now()) if place else None
+    workers = {beat.worker_id for beat in signs.beats if beat.place == place} if signs else set()
+    if not workers:
+        return None
+    for each in await work.process_requests.since(now - STACKS_SHOWN):
+        own = stack_of_task(each.stack, task) if each.stack and each.worker_id in workers else None
+        if own is not None and each.taken_at is not None:
+            return ShownStack(own, each.taken_at)
+    return None
+
+
+def draw_item(row: Mapping[str, Any], table: QueueTable, state: str, now: datetime) -> list[DrawnPeriod]:
+    return draw(
+        periods_of(
+            created=row[table.created_at],
+            due=row[table.available_at],
+            started=row.get(table.started_at) if table.started_at else None,
+            ended=row[table.finished_at],
+            now=now,
+            attempts=row[table.attempts],
+            is_running=state == ItemState.RUNNING,
+        )
+    )
 
 
 def require_queue(work: Batuta, name: str) -> SqlQueue:
@@ -148,20 +209,26 @@ def require_queue(work: Batuta, name: str) -> SqlQueue:
     return work.queues[name]
 
 
-def read_filter(query: Mapping[str, str], depth: Depth) -> ItemFilter:
+def read_filter(query: Mapping[str, str], depth: Depth, now: datetime) -> ItemFilter:
     """Read the filter in the address. Without a state the page shows the dead items, if there are any."""
     given = query.get("estado", "")
     otherwise = ItemState.DEAD if depth.dead else ItemState.READY
     signature = query.get("erro", "")
+    age = read_span(query.get("idade", ""))
     return ItemFilter(
         state=ItemState(given) if given in set(ItemState) else otherwise,
         name=query.get("nome") or None,
         error=signature if _SIGNATURE.fullmatch(signature) else None,
+        key=query.get("chave") or None,
+        tag=query.get("etiqueta") or None,
+        before=None if age is None else now - age,
     )
 
 
-def asked_query(asked: ItemFilter) -> dict[str, str]:
-    named = {"estado": asked.state.value, "nome": asked.name, "erro": asked.error}
+def asked_query(asked: ItemFilter, query: Mapping[str, str]) -> dict[str, str]:
+    """Return the filter as the parameters of an address. An age stays relative, so that a bookmark keeps its meaning."""
+    given = {field: getattr(asked, name) for name, field in FIELDS_OF.items()}
+    named = {"estado": asked.state.value, **given, "idade": query.get("idade") if asked.before else None}
     return {name: value for name, value in named.items() if value}
 
 
@@ -178,9 +245,14 @@ def write_place(place: Place) -> str:
     return f"{microseconds(place.at)}_{place.id}"
 
 
-def tags(asked: ItemFilter, words: Words) -> list[FilterTag]:
-    query = asked_query(asked)
-    labels = {"nome": "panel.item_name", "erro": "panel.error_group"}
+def tags(query: Mapping[str, str], words: Words) -> list[FilterTag]:
+    labels = {
+        "nome": "panel.item_name",
+        "erro": "panel.error_group",
+        "chave": "panel.key_column",
+        "etiqueta": "panel.tag_column",
+        "idade": "panel.older_than",
+    }
     return [
         FilterTag(words.texts(label), query[name], f"?{urlencode({k: v for k, v in query.items() if k != name})}")
         for name, label in labels.items()
@@ -189,7 +261,7 @@ def tags(asked: ItemFilter, words: Words) -> list[FilterTag]:
 
 
 def states(depth: Depth, asked: ItemFilter) -> list[tuple[str, int | None, bool]]:
-    """Return the states of items with their counts. Items that ended well are not counted: they are the most."""
+    """Return the states of items with their counts. Items that ended well are not counted: there are too many."""
     counts = {
         ItemState.READY: depth.due + depth.later,
         ItemState.RUNNING: depth.running,
@@ -229,12 +301,14 @@ def story(row: Mapping[str, Any], table: QueueTable, state: str) -> list[Moment]
     created, due = row[table.created_at], row[table.available_at]
     started = row.get(table.started_at) if table.started_at else None
     moments = [Moment("created", created, "ok")]
-    if due is not None and due - created > timedelta(seconds=1):
+    if due is not None and due - created > timedelta(seconds=1) and not row[table.attempts]:
         moments.append(Moment("due", due, "waiting"))
     if row[table.attempts]:
         moments.append(Moment("claimed", started, "running", str(row[table.attempts])))
     if row[table.crashes]:
         moments.append(Moment("crashed", None, "failing", str(row[table.crashes])))
+    if state == ItemState.READY and row[table.attempts]:
+        moments.append(Moment("again", due, "waiting"))
     if state == ItemState.RUNNING:
         moments.append(Moment("lease", row[table.lease_until], "running", short(row[table.owner] or "")))
     elif row[table.finished_at] is not None:
@@ -251,6 +325,19 @@ def facts(row: Mapping[str, Any], table: QueueTable, words: Words) -> list[tuple
         "panel.key_column": row.get(table.key) if table.key else None,
     }
     return [(words.texts(key), mask(str(value))) for key, value in number.items() if value is not None]
+
+
+def decrypted(payload: Mapping[str, Any], table: QueueTable, encryption: Encryption, words: Words) -> Mapping[str, Any]:
+    """Return the data of an item as its handler receives it, or the reason why it cannot be decrypted."""
+    if table.name != TASKS.name:
+        return payload
+    try:
+        found = {"result": encryption.decrypt(payload["result"], RESULT)}
+        if payload["args"]:  # empty after an erasure
+            found["args"] = [*arguments_of(payload["args"], encryption), *payload["args"][2:]]
+    except EncryptionError as error:
+        return {"error": words.texts.error(error)}
+    return {**payload, **found}
 
 
 def pretty(payload: Mapping[str, Any]) -> str:

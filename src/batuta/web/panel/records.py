@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Iterable
 from datetime import timedelta
 
@@ -12,14 +13,18 @@ from fastapi.responses import HTMLResponse, Response
 from batuta.health.alerts import stats
 from batuta.health.workers import FORGOTTEN_AFTER
 from batuta.kernel.masking import mask
+from batuta.processes.requests import ProcessRequest
 from batuta.runlog.history import BEFORE_ANY
 from batuta.stores.sql.audit import Entry
+from batuta.web.auth import note_access
 from batuta.web.context import state_of
 from batuta.web.panel.frame import show, words_of
 from batuta.web.panel.overview import Cursor
 
 PAGE = 50
 MOST_RESTARTS = 20
+MOST_REQUESTS = 100
+SHOWN_REQUESTS = 3  # requests shown per process
 MOST_EXPORTED = 10_000
 MOST_INCIDENTS = 100
 PERIOD = timedelta(days=30)
@@ -31,10 +36,16 @@ async def processes(request: Request) -> HTMLResponse:
     work = state_of(request).work
     signs = await work.beats.read_signs(within=FORGOTTEN_AFTER, now=work.now())
     alive = [beat for beat in signs.beats if not beat.is_offline]
+    running = [beat for beat in alive if beat.lives(signs.now)]
+    requests: dict[str, list[ProcessRequest]] = {}
+    for each in await work.process_requests.since(words_of(request).now - DAY, limit=MOST_REQUESTS):
+        requests.setdefault(each.worker_id, []).append(each)
     values = {
         "now": signs.now,
         "beats": sorted(alive, key=lambda beat: (beat.lives(signs.now), beat.role, beat.started_at)),
-        "versions": sorted({beat.version for beat in alive if beat.lives(signs.now) and beat.version}),
+        "versions": sorted(Counter(beat.version for beat in running if beat.version).items()),
+        "requests": requests,
+        "shown_requests": SHOWN_REQUESTS,
         "restarts": await work.observability.restarts.since(words_of(request).now - DAY, limit=MOST_RESTARTS),
     }
     return show(request, "panel/processes.html.j2", words_of(request), values, live=True)
@@ -58,6 +69,7 @@ async def audit(request: Request) -> Response:
         "older": Cursor(shown[-1].at, shown[-1].id) if len(entries) > PAGE else None,
         "is_first": "antes" not in request.query_params,
         "facts": describe,
+        "mask": mask,
     }
     return show(request, "panel/audit.html.j2", words, values, live=values["is_first"] is True)
 
@@ -66,8 +78,10 @@ async def audit_file(request: Request) -> Response:
     """Return the newest entries of the audit log as CSV."""
     work = state_of(request).work
     entries = await work.access.list_before(words_of(request).now + DAY, BEFORE_ANY, MOST_EXPORTED)
+    await note_access(request, "export", count=len(entries))
     rows = (
-        [state_of(request).local(each.at), each.actor, each.action, each.subject, describe(each)] for each in entries
+        [state_of(request).local(each.at), mask(each.actor), each.action, mask(each.subject), describe(each)]
+        for each in entries
     )
     headers = {"Content-Disposition": 'attachment; filename="auditoria.csv"'}
     return Response(write_csv(rows), media_type="text/csv; charset=utf-8", headers=headers)

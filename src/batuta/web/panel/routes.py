@@ -17,15 +17,17 @@ from batuta.kernel.masking import mask
 from batuta.kernel.suggestions import nearest
 from batuta.runlog.execution import Status
 from batuta.runlog.history import BEFORE_ANY, Recorded
+from batuta.stores.sql.history import is_uuid
 from batuta.web.auth import needs
 from batuta.web.context import base_of, state_of
 from batuta.web.pages import static
 from batuta.web.panel import actions as act
-from batuta.web.panel import brakes, charts, now, overview, queues, records, screens, sign_in
+from batuta.web.panel import brakes, charts, now, overview, queues, records, schedule_actions, screens, sign_in
 from batuta.web.panel import words as crons
 from batuta.web.panel.frame import show, words_of
 from batuta.web.panel.overview import Cursor
 from batuta.web.panel.page_route import PageRoute
+from batuta.web.panel.timeline import draw, periods_of
 from batuta.web.panel.words import Words
 from batuta.web.problems import Problem, unknown_job
 
@@ -34,6 +36,7 @@ ERRORS = 5
 FIRES = 10
 AROUND = 500  # executions that are searched for one fire
 _FAILED = ("error", "timeout", "abandoned")
+COMPARED = "comparar"
 
 
 def build_routers(prefix: str, extension: Extension, actions: Mapping[str, Action]) -> tuple[APIRouter, APIRouter]:
@@ -82,12 +85,18 @@ async def overview_page(request: Request) -> HTMLResponse:
         seen=seen,
         verdict=now.verdict(assessment, words),
         assessment=assessment,
-        findings=now.show_findings(assessment, words),
+        findings=now.show_findings(assessment, words, work.extension),
         most_findings=overview.MOST_FINDINGS,
         numbers=now.key_numbers(seen, pulses, held),
         windows=overview.windows(seen, work.registry, words),
         boards=[await board() for board in work.extension.boards],
-        lanes=charts.lanes(categories, await work.reports.activity(since=since, length=charts.SLICE), since, words),
+        lanes=charts.lanes(
+            categories,
+            await work.reports.activity(since=since, length=charts.SLICE),
+            since,
+            words,
+            charts.missing_fires(seen.jobs, since, seen.now),
+        ),
         hours=charts.hours(since, words),
         running=await work.reports.recent(status=Status.RUNNING.value, before=_after_every_row(request), limit=FIRES),
         fires=sorted(seen.jobs, key=lambda health: health.next_at)[:FIRES],
@@ -151,7 +160,16 @@ async def job(request: Request, name: str) -> HTMLResponse:
         is_paused=_is_paused(found, seen),
         asked_time=asked_time,
         why_not=await _why_not(request, found, asked_time, health, words),
+        comparison=await _comparison(request, name, words),
     )
+
+
+async def _comparison(request: Request, job: str, words: Words) -> list[overview.Compared]:
+    """Compare the two executions that the address names, the older first."""
+    ids = [id for id in request.query_params.getlist(COMPARED) if is_uuid(id)]
+    found = [await state_of(request).work.reports.execution(id) for id in ids[:2]]
+    rows = sorted((row for row in found if row is not None and row.job == job), key=lambda row: row.started_at)
+    return overview.compare(rows[0], rows[1], words) if len(rows) == 2 else []
 
 
 async def _why_not(
@@ -200,7 +218,30 @@ async def execution(request: Request, id: str) -> HTMLResponse:
     is_known = any(each.name == row.job for each in work.registry)
     is_running = row.status == Status.RUNNING
     process = None if row.owner is None else short(row.owner)
-    return _page(request, "execution", words_of(request), live=is_running, row=row, is_known=is_known, process=process)
+    lines = await work.log_lines.of_item(id)
+    words = words_of(request)
+    return _page(
+        request,
+        "execution",
+        words,
+        live=is_running,
+        row=row,
+        is_known=is_known,
+        process=process,
+        lines=lines,
+        bar=draw(
+            periods_of(
+                created=row.scheduled_for or row.started_at,
+                due=None,
+                started=row.started_at,
+                ended=row.finished_at,
+                now=words.now,
+                attempts=1,
+                is_running=is_running,
+            )
+        ),
+        stack=await queues.current_stack(work, row.owner, f"run {row.id}", words.now) if is_running else None,
+    )
 
 
 async def file(request: Request, name: str) -> Response:
@@ -210,7 +251,7 @@ async def file(request: Request, name: str) -> Response:
     return found
 
 
-async def nothing(rest: str) -> None:
+async def nothing(request: Request, rest: str) -> None:
     raise Problem(404, "not_found")
 
 
@@ -221,7 +262,7 @@ def _page(request: Request, name: str, words: Words, *, live: bool, **values: ob
 async def _executions(
     request: Request, cursor: Cursor | None, *, job: str | None = None, status: str | None = None
 ) -> tuple[list[Recorded], Cursor | None]:
-    """Return one page of executions and the cursor of the next page, or None if there are no older rows."""
+    """Return one page of executions, and the cursor of the next page (None if there are no older rows)."""
     reports = state_of(request).work.reports
     start = cursor or Cursor(_after_every_row(request), BEFORE_ANY)
     rows = await reports.recent(job=job, status=status, before=start.at, before_id=start.id, limit=PAGE + 1)
@@ -251,6 +292,7 @@ _PAGES: dict[str, Callable[..., Awaitable[Response]]] = {
     "/filas": queues.queues,
     "/filas/{name}": queues.queue,
     "/filas/{name}/{id}": queues.item,
+    "/programacoes": schedule_actions.schedules,
     "/processos": records.processes,
     "/freios": brakes.brakes,
     "/incidentes": records.incidents,

@@ -16,7 +16,14 @@ from batuta.access import Scope
 from batuta.engine.batuta import Batuta
 from batuta.metrics import readings
 from batuta.metrics.counting import MetricsSubscriber
-from batuta.metrics.readings import LoopCollector, MetricReading, Readings, observe_databases, process_registry
+from batuta.metrics.readings import (
+    LoopCollector,
+    MetricReading,
+    PrometheusFactory,
+    Readings,
+    observe_databases,
+    process_registry,
+)
 from batuta.supervise.running import Running
 from batuta.web.auth import AuthoriseFirst, needs
 from batuta.web.context import state_of
@@ -35,7 +42,7 @@ async def metrics(request: Request) -> Response:
 def observe_process(work: Batuta, role: str, loops: Callable[[], Iterable[Running]] = tuple) -> CollectorRegistry:
     """Count the events and database calls of this process from now on, and return the registry of the counters."""
     registry = process_registry(__version__, role)
-    work.events.subscribe(MetricsSubscriber(registry))
+    work.events.subscribe(MetricsSubscriber(PrometheusFactory(registry)))
     observe_databases(work.connections, registry)
     LoopCollector(loops, work.clock, registry)
     return registry

@@ -116,7 +116,7 @@ def _caller(request: Request) -> str:
 async def _answer(acting: Awaitable[T]) -> T:
     """Await the change, and turn a refusal into a problem with its reason.
 
-    The status is 409, because 422 is for requests that the OpenAPI document excludes; it cannot describe cron
+    The status is 409. A 422 means that a request violates the OpenAPI document, and that document cannot describe cron
     expressions and names of tasks.
     """
     try:

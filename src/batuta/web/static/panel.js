@@ -48,15 +48,52 @@ if (form) {
   filter();
 }
 
-// Refresh: fetch the same page again and replace changed elements marked data-live.
+// Changes: the server pushes the changed parts of this page. Without a stream, the page fetches itself again at intervals.
+// A hidden tab and a paused page follow nothing.
 
 const every = Number(document.body.dataset.refresh) * 1000;
 const pause = $("pausa");
+const contact = $("contato");
 let isPaused = false;
 let fetchedAt = Date.now();
 let isFetching = false;
+let stream;
+let hasStream = "EventSource" in window;
+let isOver = false; // nothing on this page changes any more
+let lostAt = 0;
+const waiting = new Map(); // parts by id, while the reader selects text
 
 const isSelecting = () => !getSelection().isCollapsed;
+
+function follow() {
+  const isWanted = every && hasStream && !isOver && !isPaused && !document.hidden;
+  if (!isWanted) { stream?.close(); stream = undefined; }
+  if (!isWanted || stream) return;
+  stream = new EventSource(location.href);
+  stream.addEventListener("open", () => { lostAt = 0; contact.hidden = true; });
+  stream.addEventListener("message", (event) => {
+    for (const [id, html] of Object.entries(JSON.parse(event.data))) { waiting.delete(id); waiting.set(id, html); }
+    putWaiting();
+  });
+  stream.addEventListener("last", () => { isOver = true; follow(); });
+  stream.addEventListener("error", () => {
+    lostAt ||= Date.now();
+    if (stream?.readyState === EventSource.CLOSED) { hasStream = false; stream = undefined; } // refused: fetch instead
+  });
+}
+
+function putWaiting() {
+  if (!waiting.size || isSelecting()) return;
+  const parts = new DOMParser();
+  keepPlace(() => {
+    for (const [id, html] of waiting) {
+      const isRow = /^<(tr|tbody)\b/.test(html);
+      const fresh = parts.parseFromString(isRow ? `<table>${html}</table>` : html, "text/html").getElementById(id);
+      replace($(id), fresh);
+    }
+  });
+  waiting.clear();
+}
 
 async function refresh() {
   if (isFetching) return;
@@ -67,29 +104,42 @@ async function refresh() {
     if (answer.redirected) return location.assign(answer.url); // the session ended: sign in, then return here
     if (!answer.ok) throw new Error(String(answer.status));
     put(new DOMParser().parseFromString(await answer.text(), "text/html"));
-    $("contato").hidden = true;
+    contact.hidden = true;
   } catch {
-    $("contato").hidden = false;
+    contact.hidden = false;
   } finally {
     isFetching = false;
   }
 }
 
 function put(fresh) {
+  keepPlace(() => {
+    for (const list of document.querySelectorAll("[data-live-rows]")) {
+      const next = fresh.getElementById(list.id);
+      if (next && ids(next) !== ids(list)) replace(list, next);
+    }
+    for (const old of document.querySelectorAll("[data-live]")) replace(old, fresh.getElementById(old.id));
+  });
+  contact.textContent = fresh.getElementById("contato").textContent;
+}
+
+function replace(old, fresh) {
+  if (!old || !fresh || old.outerHTML === fresh.outerHTML) return;
+  const opened = [...old.querySelectorAll("details")].map((each) => each.open);
+  fresh.querySelectorAll("details").forEach((each, n) => { each.open ||= opened[n] ?? false; });
+  const chosen = new Set([...old.querySelectorAll("input[type=checkbox]:checked")].map((each) => each.value));
+  for (const each of fresh.querySelectorAll("input[type=checkbox]")) each.checked ||= chosen.has(each.value);
+  old.replaceWith(document.adoptNode(fresh));
+}
+
+function keepPlace(change) {
   const focused = document.activeElement;
-  const rows = document.querySelector("table.jobs tbody");
-  const isAnother = rows && ids(rows) !== ids(fresh.querySelector("table.jobs tbody"));
-  if (isAnother) rows.replaceWith(document.adoptNode(fresh.querySelector("table.jobs tbody")));
-  for (const old of document.querySelectorAll("[data-live]")) {
-    const next = fresh.getElementById(old.id);
-    if (next && next.outerHTML !== old.outerHTML) old.replaceWith(document.adoptNode(next));
-  }
-  $("contato").textContent = fresh.getElementById("contato").textContent;
+  change();
   if (form) filter();
   if (!focused.isConnected) again(focused)?.focus({ preventScroll: true });
 }
 
-const ids = (body) => [...body.rows].map((row) => row.id).join();
+const ids = (list) => [...list.children].map((row) => row.id).join();
 
 function again(element) {
   if (element.id) return $(element.id);
@@ -98,18 +148,22 @@ function again(element) {
 }
 
 function look() {
-  if (!isPaused && !document.hidden && !isSelecting() && Date.now() - fetchedAt >= every) refresh();
+  putWaiting();
+  if (stream && lostAt && Date.now() - lostAt > 8000) contact.hidden = false;
+  if (!hasStream && !isPaused && !document.hidden && !isSelecting() && Date.now() - fetchedAt >= every) refresh();
 }
 
 if (every) {
   setInterval(look, 1000);
-  document.addEventListener("visibilitychange", look);
+  document.addEventListener("visibilitychange", () => { follow(); look(); });
+  follow();
   pause.hidden = false;
   pause.addEventListener("click", () => {
     isPaused = !isPaused;
     pause.toggleAttribute("data-paused", isPaused);
     pause.lastElementChild.textContent = isPaused ? pause.dataset.resume : pause.dataset.pause;
     pause.querySelector("use").setAttribute("href", isPaused ? "#i-running" : "#i-held");
+    follow();
   });
 }
 
@@ -166,7 +220,8 @@ function move(step) {
   const rows = rowsOf();
   if (!rows.length) return;
   at = Math.max(0, Math.min(rows.length - 1, at + step));
-  rows[at].querySelector("a, button, input")?.focus();
+  const act = rows[at].matches("li") && rows[at].querySelector(".acts a, .acts button");
+  (act || rows[at].querySelector("a, button, input"))?.focus();
   rows[at].scrollIntoView({ block: "nearest" });
 }
 
@@ -201,3 +256,18 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("click", (event) => event.target.closest("[data-close]")?.closest("dialog")?.close());
 const help = $("ajuda");
 if (help) { help.hidden = false; help.addEventListener("click", () => showDialog("teclas")); }
+
+// Commands: a click copies them. The clipboard of a page without HTTPS is reached through a selection.
+
+document.addEventListener("click", async (event) => {
+  const command = event.target.closest("code.command");
+  if (!command || !getSelection().isCollapsed) return;
+  try {
+    await navigator.clipboard.writeText(command.textContent);
+  } catch {
+    getSelection().selectAllChildren(command);
+    document.execCommand("copy");
+  }
+  command.dataset.copied = "";
+  setTimeout(() => { delete command.dataset.copied; }, 1500);
+});

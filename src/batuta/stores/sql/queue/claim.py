@@ -1,9 +1,10 @@
 """Settles ended items and claims the next ones. The statements differ between the two databases; the results are equal."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from itertools import count, pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 from batuta.kernel.clock import in_microseconds, instant, microseconds
 from batuta.kernel.json import Json, dumps, loads
@@ -11,11 +12,17 @@ from batuta.kernel.reasons import encode
 from batuta.queue.item import ItemState, Lease, QueueTable
 from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, clamp_wait
 from batuta.queue.store import Endings
-from batuta.stores.sql.database import AsJson, Query, Transaction
-from batuta.stores.sql.queue.statements import postgres_claim_queries, required_columns, sqlite_claim_queries
+from batuta.stores.sql.database import AsJson, Query, Row, Transaction
+from batuta.stores.sql.queue.statements import (
+    lease_columns,
+    postgres_claim_queries,
+    row_columns,
+    sqlite_claim_queries,
+)
 
 Asked = Mapping[str, object]
 Claim = Callable[[Transaction, Asked, int], Awaitable[list[Lease]]]
+_NUMBERS = {int, float, type(None)}
 # Errors of decoding a value, for example one that was edited by hand.
 _UNREADABLE = (ValueError, TypeError, OverflowError)
 
@@ -25,6 +32,10 @@ class Unwritten(NamedTuple):
 
     lost: list[Lease]
     unchecked: list[Lease]
+
+
+class SomeLost(Exception):
+    """A lease among many was lost, and it is not known which one. Nothing was written."""
 
 
 class PostgresClaims:
@@ -39,11 +50,25 @@ class PostgresClaims:
         """Settle items and claim the next ones in one statement. Return the claimed and the lost leases. Waits if
         another transaction has locked a row to be settled.
         """
-        described = AsJson([ending(self._table, *each) for each in endings])
-        rows = await transaction.all(self._queries.settle_and_claim, endings=described, limit=limit, **asked)
-        settled = set(zip(rows[0]["settled_ids"] or (), rows[0]["settled_fences"] or (), strict=True))
+        successes, others = split_endings(endings)
+        rows = await transaction.all(
+            self._queries.settle_and_claim,
+            endings=AsJson([ending(self._table, *each) for each in others]),
+            ids=",".join([lease.id for lease, _ in successes]),
+            fences=",".join([str(lease.fence) for lease, _ in successes]),
+            keeps=",".join([keep for _, keep in successes]),
+            expected=len(endings),
+            limit=limit,
+            **asked,
+        )
+        first = rows[0]
+        lost = []
+        if first["settled_count"] < len(endings):
+            lost = lost_of(endings, set(zip(first["settled_ids"] or (), first["settled_fences"] or (), strict=True)))
+        if self._table.given is not None:
+            return [] if first["lease_id"] is None else leases_of(self._table, rows), lost
         claimed = [_drop_settlement(dict(row)) for row in rows if row[self._table.id] is not None]
-        return [lease_of(self._table, row) for row in claimed], lost_of(endings, settled)
+        return [lease_of(self._table, row) for row in claimed], lost
 
     async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> Unwritten:
         described = AsJson([ending(self._table, *each) for each in endings])
@@ -58,7 +83,7 @@ class PostgresClaims:
 
     async def claim(self, transaction: Transaction, asked: Asked, limit: int, *, reversed: bool) -> list[Lease]:
         query = self._queries.claim_reversed if reversed and self._table.priority else self._queries.claim
-        return [lease_of(self._table, dict(row)) for row in await transaction.all(query, limit=limit, **asked)]
+        return leases_of(self._table, await transaction.all(query, limit=limit, **asked))
 
     async def claim_round_robin(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
         return await self._round.claim_both(self._claim_groups, self._claim_ungrouped, transaction, asked, limit)
@@ -73,7 +98,7 @@ class PostgresClaims:
         rows = await transaction.all(
             self._queries.claim_groups, groups=groups, **_values_for(self._queries.claim_groups, asked, limit)
         )
-        return [lease_of(self._table, dict(row)) for row in rows]
+        return leases_of(self._table, rows)
 
     async def _lock_groups(self, transaction: Transaction, asked: Asked, after: Any, limit: int) -> list[Any]:
         queries, known = self._queries, {**asked, "after": after}
@@ -90,9 +115,7 @@ class PostgresClaims:
 
     async def _claim_ungrouped(self, transaction: Transaction, asked: Asked, limit: int) -> list[Lease]:
         query = self._queries.claim_ungrouped
-        return [
-            lease_of(self._table, dict(row)) for row in await transaction.all(query, **_values_for(query, asked, limit))
-        ]
+        return leases_of(self._table, await transaction.all(query, **_values_for(query, asked, limit)))
 
 
 class SqliteClaims:
@@ -101,6 +124,19 @@ class SqliteClaims:
         self._queries = sqlite_claim_queries(table)
         self._round = Round()
         self._unpack: Unpack | None = None
+
+    async def settle_unlost(self, transaction: Transaction, endings: Endings, now: datetime | None) -> None:
+        """Settle items like ``settle``, without a look at their leases first. Raises SomeLost if a lease was lost; then
+        the caller rolls back.
+        """
+        successes, others = split_endings(endings)
+        if successes:
+            packed = ",".join([f'["{lease.id}",{lease.fence},{keep}]' for lease, keep in successes])
+            packed = f"[{packed}]"
+            if await transaction.run(self._queries.settle_successes, successes=packed, now=now) < len(successes):
+                raise SomeLost
+        if others and (await self.settle(transaction, others, now)).lost:
+            raise SomeLost
 
     async def settle(self, transaction: Transaction, endings: Endings, now: datetime | None) -> Unwritten:
         described = dumps([ending(self._table, *each) for each in endings])
@@ -137,7 +173,7 @@ class SqliteClaims:
     async def take(
         self, transaction: Transaction, picked: list[int], asked: Asked, take: Query | None = None
     ) -> list[Lease]:
-        """Lease the picked rows with the statement ``take``. None: the plain one."""
+        """Lease the picked rows with the statement ``take``; None means the plain statement."""
         if not picked:
             return []
         unpack = self._unpack or await self._read_columns(transaction)
@@ -148,18 +184,17 @@ class SqliteClaims:
         held = await transaction.one(self._queries.taken, picked=rows)
         assert held is not None
         try:
-            return [lease_of(self._table, row) for row in unpack(loads(held["items"].decode()))]
+            return unpack.leases_of(loads(held["items"].decode()))
         except _UNREADABLE:
-            packed = loads(held["items"].decode(errors="surrogateescape"))
-            return [_unreadable_lease(self._table, *each) for each in unpack.decode_each(packed)]
+            return unpack.decode_each(loads(held["items"].decode(errors="surrogateescape")))
 
     async def _read_columns(self, transaction: Transaction) -> "Unpack":
         """Read the columns of the table. Called after an item was picked, because only then is it certain that the table exists."""
         types = {row["name"]: row["type"] for row in await transaction.all(self._queries.columns)}
-        if self._table.given is not None:
-            types = {name: types[name] for name in (*required_columns(self._table), *self._table.given)}
-        self._queries = sqlite_claim_queries(self._table, types)
-        self._unpack = Unpack(types)
+        given = types if self._table.given is None else {name: types[name] for name in row_columns(self._table)}
+        lease = [(name, types[name]) for name in lease_columns(self._table)]
+        self._queries = sqlite_claim_queries(self._table, (*lease, *given.items()))
+        self._unpack = Unpack(self._table, given)
         return self._unpack
 
 
@@ -205,29 +240,44 @@ class Unpack:
         "BLOB": bytes.fromhex,
     }
 
-    def __init__(self, types: Mapping[str, str]) -> None:
+    def __init__(self, table: QueueTable, types: Mapping[str, str]) -> None:
+        """Create the decoder of rows that begin with the columns of the lease; the columns ``types`` follow."""
+        self._table = table
         self._names = list(types)
-        self._typed = [(name, self._READERS[type]) for name, type in types.items() if type in self._READERS]
+        self._readers = [self._READERS.get(type) for type in types.values()]
 
-    def __call__(self, packed: Any) -> Iterator[dict[str, Any]]:
-        for values in packed:
-            row = dict(zip(self._names, values, strict=True))
-            for name, read in self._typed:
-                if row[name] is not None:
-                    row[name] = read(row[name])
-            yield row
+    def leases_of(self, packed: Any) -> list[Lease]:
+        """Decode the rows column by column. Raises an error if a value is unreadable."""
+        found: list[Any] = list(zip(*packed, strict=True))
+        (ids, fences, attempts, crashes, dues, created), columns = found[:6], found[6:]
+        if not {*map(type, crashes), *map(type, dues), *map(type, created)} <= _NUMBERS:
+            raise TypeError("a count or an instant is not a number")
+        for place, read in enumerate(self._readers):
+            if read is not None:
+                columns[place] = [None if value is None else read(value) for value in columns[place]]
+        rows = [dict(zip(self._names, values, strict=True)) for values in zip(*columns, strict=True)]
+        are_last = [count + 1 >= self._table.crash_cap for count in crashes]
+        return list(map(Lease, ids, fences, attempts, rows, are_last, dues, created))
 
-    def decode_each(self, packed: Any) -> Iterator[tuple[dict[str, Any], list[str]]]:
-        """Decode the rows value by value. Yield each row with the names of its unreadable columns, whose values become
-        None.
-        """
-        readers = dict(self._typed)
-        for values in packed:
-            row = dict(zip(self._names, values, strict=True))
-            unreadable = [name for name, value in row.items() if not _is_readable(value, readers.get(name))]
-            row |= dict.fromkeys(unreadable)
-            row |= {name: read(row[name]) for name, read in self._typed if row[name] is not None}
-            yield row, unreadable
+    def decode_each(self, packed: Any) -> list[Lease]:
+        """Decode the rows value by value. Each lease names its unreadable columns, whose values become None."""
+        return [self._decode(values) for values in packed]
+
+    def _decode(self, values: list[Any]) -> Lease:
+        table, known = self._table, lease_columns(self._table)
+        readers = dict(zip(self._names, self._readers, strict=True)) | dict.fromkeys(known[4:], instant)
+        found = dict(zip((*known, *self._names), values, strict=True))
+        unreadable = [name for name, value in found.items() if not _is_readable(value, readers.get(name))]
+        numbers = {name: found[name] for name in (table.fence, table.attempts, table.crashes)}
+        unreadable += [name for name, value in numbers.items() if not isinstance(value, int) and name not in unreadable]
+        found |= dict.fromkeys(unreadable)
+        fence, attempts, crashes = (found[name] or 0 for name in numbers)
+        row = {
+            name: found[name] if read is None or found[name] is None else read(found[name])
+            for name, read in zip(self._names, self._readers, strict=True)
+        }
+        is_last, due, created = crashes + 1 >= table.crash_cap, found[table.available_at], found[table.created_at]
+        return Lease(found[table.id], fence, attempts, row, is_last, due, created or 0, tuple(unreadable))
 
 
 def _is_readable(value: Any, read: Callable[[Any], object] | None) -> bool:
@@ -243,20 +293,80 @@ def _values_for(query: Query, asked: Asked, limit: int) -> dict[str, object]:
     return {name: known[name] for name in query.parameters if name in known}
 
 
-def _drop_settlement(row: dict[str, Any]) -> dict[str, Any]:
-    del row["settled_ids"], row["settled_fences"]
-    return row
+# A retention without a limit, as text for the statement that settles plain successes. The text is valid JSON.
+FOR_EVER = "null"
+
+
+def split_endings(endings: Endings) -> tuple[list[tuple[Lease, str]], list[tuple[Lease, Settlement]]]:
+    """Return the plain successes, each with its retention in microseconds, and all other settlements."""
+    successes: list[tuple[Lease, str]] = []
+    others: list[tuple[Lease, Settlement]] = []
+    keeps: dict[int, str | None] = {}  # by settlement: most items share the settlement object of their handler
+    for lease, settlement in endings:
+        try:
+            keep = keeps[id(settlement)]
+        except KeyError:
+            keep = keeps[id(settlement)] = _keep_of_success(settlement)
+        if keep is None:
+            others.append((lease, settlement))
+        else:
+            successes.append((lease, keep))
+    return successes, others
+
+
+def _keep_of_success(settlement: Settlement) -> str | None:
+    if not settlement.is_plain_success:
+        return None
+    return FOR_EVER if settlement.keep is None else str(in_microseconds(clamp_wait(settlement.keep)))
+
+
+def leases_of(table: QueueTable, rows: Sequence[Row]) -> list[Lease]:
+    """Create the leases of claimed rows of PostgreSQL. With ``given``, the rows are decoded column by column."""
+    if table.given is None:
+        return [lease_of(table, dict(row)) for row in rows]
+    if not rows:
+        return []
+    names = row_columns(table)
+    found: list[Any] = list(zip(*cast("Sequence[tuple[Any, ...]]", rows), strict=True))
+    ids, fences, attempts, crashes, dues, created = found[:6]
+    columns = found[6 : 6 + len(names)]
+    unreadable: list[tuple[str, ...]] = [()] * len(rows)
+    for place, name in enumerate(names):
+        if name in table.documents:
+            columns[place], unreadable = _decode_documents(name, columns[place], unreadable)
+    given = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+    are_last = [count + 1 >= table.crash_cap for count in crashes]
+    return list(map(Lease, ids, fences, attempts, given, are_last, dues, created, unreadable))
+
+
+def _decode_documents(
+    name: str, texts: Sequence[str], unreadable: list[tuple[str, ...]]
+) -> tuple[Any, list[tuple[str, ...]]]:
+    """Decode the JSON column of all rows at once. If a value is unreadable, decode one by one, and name the column in
+    ``unreadable`` of its row.
+    """
+    with suppress(*_UNREADABLE, RecursionError):
+        return loads(f"[{','.join(texts)}]"), unreadable
+    values: list[Json] = []
+    for text, columns in zip(texts, unreadable, strict=True):
+        try:
+            values.append(loads(text))
+        except (*_UNREADABLE, RecursionError):
+            values.append(None)
+            unreadable[len(values) - 1] = (*columns, name)
+    return values, unreadable
 
 
 def lease_of(table: QueueTable, row: dict[str, Any]) -> Lease:
     is_last_chance = row[table.crashes] + 1 >= table.crash_cap
-    return Lease(row[table.id], row[table.fence], row[table.attempts], row, is_last_chance, row[table.available_at])
+    due, created = row[table.available_at], row[table.created_at]
+    times = microseconds(due), 0 if created is None else microseconds(created)
+    return Lease(row[table.id], row[table.fence], row[table.attempts], row, is_last_chance, *times)
 
 
-def _unreadable_lease(table: QueueTable, row: dict[str, Any], columns: list[str]) -> Lease:
-    numbers = {name: row[name] for name in (table.fence, table.attempts, table.crashes)}
-    columns += [name for name, value in numbers.items() if not isinstance(value, int) and name not in columns]
-    return lease_of(table, row | {name: 0 for name in numbers if name in columns})._replace(unreadable=tuple(columns))
+def _drop_settlement(row: dict[str, Any]) -> dict[str, Any]:
+    del row["settled_ids"], row["settled_fences"], row["settled_count"]
+    return row
 
 
 def lost_of(endings: Endings, settled: set[tuple[str, int]]) -> list[Lease]:

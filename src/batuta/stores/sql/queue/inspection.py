@@ -24,6 +24,7 @@ CANCELLED_BY = define("cancelled_by", "cancelled by {by}")
 TASKS = "tasks"
 MOST_GROUPED = 20_000  # dead items that are grouped by their error
 MOST_ERRORS = 1_000
+MOST_COUNTED = 20_000
 BATCH = 1_000
 LAST = Place(datetime(9999, 1, 1, tzinfo=UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff")
 FIRST = Place(datetime(1, 1, 2, tzinfo=UTC), "00000000-0000-0000-0000-000000000000")
@@ -43,17 +44,51 @@ class InspectionQueries:
     cancel: Query
 
 
+_IS_TAGGED: Mapping[Dialect, str] = {
+    "sqlite": "tags IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(tags) AS tag WHERE tag.value = :tag ->> 0)",
+    "postgres": "tags IS NOT NULL AND tags @> :tag",
+}
+
+
+def _compared(asked: ItemFilter, table: QueueTable) -> frozenset[str]:
+    """Return the parts of a filter that the statement compares. An application's table has neither names nor tags."""
+    given = {"before": asked.before, "key": asked.key if table.key else None}
+    if table.name == TASKS:
+        given |= {"name": asked.name, "tag": asked.tag}
+    return frozenset(name for name, value in given.items() if value is not None)
+
+
 @lru_cache(maxsize=256)
-def _queries(table: QueueTable, dialect: Dialect, has_name: bool) -> InspectionQueries:
-    gaps = {
-        **queue_gaps(table, dialect),
+def _queries(table: QueueTable, dialect: Dialect, compared: frozenset[str] = frozenset()) -> InspectionQueries:
+    conditions = {
+        "name": "name = :name",
+        "key": f"{table.key} = :key",
+        "tag": _IS_TAGGED[dialect],
+        "before": f"{table.created_at} <= :before",
+    }
+    gaps = dict(queue_gaps(table, dialect))
+    named = "".join(f" AND {conditions[each]}" for each in sorted(compared))
+    gaps |= {
         "name_column": name_column(table),
-        "named": " AND name = :name" if has_name else "",
+        "named": named,
+        "or_limited": _limited(table, gaps, named),
         # In a pipeline a finished row belongs to no stage.
         "of_whole": f" AND {table.queue} = :queue" if table.queue and table.queue != table.state else "",
     }
     text = read_sql(STATEMENTS / "inspection.sql").format_map(gaps)
     return load_text(InspectionQueries, text, f"inspection.sql of {table.name}", dialect)
+
+
+def _limited(table: QueueTable, gaps: Mapping[str, str], named: str) -> str:
+    """Return the waiting items of tasks with limits, which are in indexes of their own."""
+    if table.limit_key is None:
+        return ""
+    order = f"{table.available_at}, {table.id}"
+    return (
+        f" UNION ALL SELECT {table.id} FROM (SELECT {table.id} FROM {table.name} WHERE {gaps['is_waiting']}"
+        f" AND {table.limit_key} IS NOT NULL{gaps['in_queue']}{named} AND ({order}) > (:at, :id)"
+        f" ORDER BY {order} LIMIT :limit) AS limited"
+    )
 
 
 def name_column(table: QueueTable) -> str:
@@ -87,12 +122,21 @@ class QueueInspection:
     async def page(self, asked: ItemFilter, after: Place | None, limit: int) -> tuple[list[Row], Place | None]:
         """Return the items that follow ``after``, and the place of the last item that was compared, or None at the end.
 
-        A page has fewer than ``limit`` items if the filter names an error group: it is compared here.
+        If the filter names an error group, a page may have fewer than ``limit`` items, because the statement does not
+        compare error groups.
         """
-        has_name = asked.name is not None and self.table.name == TASKS
-        query: Query = getattr(_queries(self.table, self._dialect, has_name), asked.state.value)
+        query: Query = getattr(_queries(self.table, self._dialect, _compared(asked, self.table)), asked.state.value)
         start = after or (LAST if asked.state in _FROM_THE_END else FIRST)
-        known = {"at": start.at, "id": start.id, "limit": limit, "queue": self.queue.name, "name": asked.name}
+        known = {
+            "at": start.at,
+            "id": start.id,
+            "limit": limit,
+            "queue": self.queue.name,
+            "name": asked.name,
+            "key": asked.key,
+            "tag": AsJson([asked.tag]),
+            "before": asked.before,
+        }
         rows = await self._reading.all(query, **{name: known[name] for name in query.parameters})
         shown = [row for row in rows if asked.error is None or asked.matches(name_of(row), row[self.table.error])]
         if len(rows) < limit:
@@ -100,9 +144,19 @@ class QueueInspection:
         last = rows[-1]
         return shown, Place(last[order_column(self.table, asked.state)] or start.at, str(last[self.table.id]))
 
+    async def count(self, asked: ItemFilter) -> int:
+        """Count the items that a filter matches, up to MOST_COUNTED."""
+        found, place = 0, None
+        for _ in range(MOST_COUNTED // BATCH):
+            rows, place = await self.page(asked, place, BATCH)
+            found += len(rows)
+            if place is None:
+                break
+        return found
+
     async def groups(self) -> list[ErrorGroup]:
         """Return the groups of the newest dead items, the largest first."""
-        query = _queries(self.table, self._dialect, False).errors
+        query = _queries(self.table, self._dialect).errors
         known = {"most": MOST_GROUPED, "limit": MOST_ERRORS, "queue": self.queue.name}
         rows = await self._reading.all(query, **{name: known[name] for name in query.parameters})
         return group_errors(dict(row) for row in rows)
@@ -225,7 +279,9 @@ class SqlBulk:
         return await inspection.page(replace(operation.filter, error=None), operation.place, BATCH)
 
     def _concerns(self, operation: BulkOperation, table: QueueTable, row: Row) -> bool:
-        """Return whether the operation changes the item. Items that failed or came later are not concerned."""
+        """Return whether the operation changes the item. It leaves out items that failed or were created after the
+        operation began.
+        """
         at = row[table.finished_at] if operation.filter.state is ItemState.DEAD else row[table.created_at]
         is_known = at is None or at <= operation.created_at
         return is_known and operation.filter.matches(name_of(row), row[table.error])
@@ -237,7 +293,7 @@ class SqlBulk:
             return 0
         reason = CANCELLED_BY(by=operation.created_by)
         known = {"ids": AsJson(list(ids)), "now": self._now(), "reason": encode(reason, LONGEST_ERROR)}
-        query: Query = getattr(_queries(queue.table, self._database.dialect, False), operation.change.value)
+        query: Query = getattr(_queries(queue.table, self._database.dialect), operation.change.value)
         return await transaction.run(query, **{name: known[name] for name in query.parameters})
 
     async def _note(

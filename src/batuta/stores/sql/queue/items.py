@@ -41,7 +41,7 @@ class SqlItems:
 
     def _encode(self, item: object) -> AsJson:
         if item is None:
-            why = Reason("null_item", "it is null, and an item is any other JSON value")
+            why = Reason("null_item", "it is null; an item may be any other JSON value")
             raise UnstorableValue(kind="pipeline item", why=why)
         refuse_unstorable(item, "pipeline item", self._max_payload)
         return AsJson(item)

@@ -15,7 +15,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from batuta.kernel.clock import Clock, in_microseconds, microseconds
-from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.encryption import PLAIN, Encryption
+from batuta.kernel.errors import EncryptionError, StoreUnavailable
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, loads
 from batuta.kernel.reasons import Reason
@@ -23,15 +24,17 @@ from batuta.queue.item import Lease, QueueTable
 from batuta.queue.limits import NO_KEY, TaskLimits, Use, room, share, why_line_waits, why_task_waits
 from batuta.queue.store import Endings
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row, Transaction
-from batuta.stores.sql.queue.claim import Asked, PostgresClaims, SqliteClaims, lease_of
+from batuta.stores.sql.queue.claim import Asked, PostgresClaims, SqliteClaims, leases_of
 from batuta.stores.sql.queue.statements import more_queries
+from batuta.tasks.task import arguments_of
 
 # Items that one claim puts in line.
 FILED_AT_ONCE = 1_000
 # A line with a full rate is visited at least this often, so that a raised limit or a corrected clock takes effect.
 RECHECK_LINE = timedelta(minutes=10)
-# When a slot may become free at any time, or another process claims the items of the task.
+# Wait before the next claim while a slot may become free at any time.
 RECHECK_SLOT = timedelta(seconds=1)
+# The least wait before the next claim; used while another process claims the items of the task.
 RECHECK_LOCK = timedelta(milliseconds=20)
 _UNLIMITED = 1 << 40
 
@@ -64,8 +67,12 @@ class LimitedClaims:
         clock: Clock,
         *,
         own_time: bool,
+        encryption: Encryption = PLAIN,
     ) -> None:
-        """Create the claims of a queue. ``limits`` are those of its tasks, by name; tasks may be added later."""
+        """Create the claims of a queue. ``limits`` are those of its tasks, by name; tasks may be added later.
+        ``encryption`` is that of the arguments.
+        """
+        self._encryption = encryption
         self._table = table
         self._queue = queue
         self._limits = limits
@@ -172,7 +179,7 @@ class LimitedClaims:
     async def _take(
         self, transaction: Transaction, task: str, shares: Mapping[str, int], asked: Asked
     ) -> tuple[list[Lease], Mapping[str, int]]:
-        """Lease the shares. Return the leases, and how many items of each line they are."""
+        """Lease the share of each line. Return the leases, and the number of leased items by line."""
         values = {name: asked[name] for name in self._queries.take_in_line.parameters if name in asked}
         if isinstance(self._claims, SqliteClaims):
             picks = {key: await self._pick(transaction, task, key, count) for key, count in shares.items()}
@@ -181,7 +188,7 @@ class LimitedClaims:
             return leases, {key: len(some) for key, some in picks.items()}
         given = AsJson([{"key": key, "count": count} for key, count in shares.items()])
         rows = await transaction.all(self._queries.take_in_line, task=task, shares=given, **values)
-        return [lease_of(self._table, dict(row)) for row in rows], Counter(str(row["limit_key"]) for row in rows)
+        return leases_of(self._table, rows), Counter(str(row["limit_key"]) for row in rows)
 
     async def _pick(self, transaction: Transaction, task: str, key: str, count: int) -> list[int]:
         row = await transaction.one(self._queries.pick_in_line, task=task, key=key, limit=count)
@@ -211,8 +218,8 @@ class LimitedClaims:
         now: datetime,
         limit: int,
     ) -> None:
-        """Move the served lines to the end, those with a full rate to the instant at which it has room, and delete the
-        empty ones.
+        """Delete the empty lines. Postpone a line with a full rate to the instant at which the rate has room, and move
+        any other served line to the end.
         """
         moved: list[Json] = []
         empty: list[Json] = []
@@ -284,12 +291,10 @@ class LimitedClaims:
         return found
 
     def _key_of(self, lease: Lease) -> str:
-        limits = self._limits[lease.row["name"]]
-        match lease.row.get("args"):
-            case [[*arguments], {**named}, *_]:
-                return limits.key_of(arguments, named)  # type: ignore[arg-type]
-            case _:
-                return NO_KEY
+        try:
+            return self._limits[lease.row["name"]].key_of(*arguments_of(lease.row["args"], self._encryption))
+        except (EncryptionError, TypeError, ValueError, KeyError):  # the run of the item reports what is wrong with it
+            return NO_KEY
 
     def _now(self) -> datetime | None:
         return self._clock.now() if self._uses_own_clock else None

@@ -11,6 +11,15 @@ from batuta.stores.sql.database import DIALECTS, Dialect, Query
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import SomeQueries, load_text, read_sql
 from batuta.stores.sql.queue.indexes import is_one_of, priority_order, ready_condition, unleased_condition
+from batuta.stores.sql.queue.settle_sql import (
+    assign,
+    clock_of,
+    now_of,
+    qualify,
+    retention_end,
+    settle,
+    settle_successes,
+)
 
 # A claim checks this many priorities one by one. Each check skips any number of items that are not due.
 MOST_LEVELS = 12
@@ -81,6 +90,7 @@ class SqliteClaimQueries:
     taken: Query
     ours: Query
     settle: Query
+    settle_successes: Query
 
 
 @lru_cache(maxsize=1024)
@@ -100,13 +110,11 @@ def postgres_claim_queries(table: QueueTable) -> PostgresClaimQueries:
     return load_text(PostgresClaimQueries, text, f"queue_on_postgres.sql of {table.name}", "postgres", ["postgres"])
 
 
-def sqlite_claim_queries(table: QueueTable, given: Mapping[str, str] | None = None) -> SqliteClaimQueries:
-    """Build the claim queries for SQLite. ``given`` contains the columns that a worker receives, each with its type."""
-    return _sqlite_claim_queries(table, tuple((given or {"id": "UUID"}).items()))
-
-
 @lru_cache(maxsize=256)
-def _sqlite_claim_queries(table: QueueTable, given: tuple[tuple[str, str], ...]) -> SqliteClaimQueries:
+def sqlite_claim_queries(
+    table: QueueTable, given: tuple[tuple[str, str], ...] = (("id", "UUID"),)
+) -> SqliteClaimQueries:
+    """Build the claim queries for SQLite. ``given`` contains the columns of a claimed row, each with its type."""
     packed = ", ".join(_pack(f"item.{name}", type) for name, type in given)
     text = _fill_template("queue_on_sqlite.sql", {**queue_gaps(table, "sqlite"), "packed": packed})
     return load_text(SqliteClaimQueries, text, f"queue_on_sqlite.sql of {table.name}", "sqlite", ["sqlite"])
@@ -115,7 +123,9 @@ def _sqlite_claim_queries(table: QueueTable, given: tuple[tuple[str, str], ...])
 def more_queries(
     file: str, table: QueueTable, dialect: Dialect, queries: type[SomeQueries], *, both: bool = True
 ) -> SomeQueries:
-    """Build the statements of another template for one table, which is written for ``both`` databases or for one."""
+    """Build the statements of another template for one table. The template is written for both databases, or without
+    ``both`` only for ``dialect``.
+    """
     text = _fill_template(file, queue_gaps(table, dialect))
     return load_text(queries, text, f"{file} of {table.name}", dialect, DIALECTS if both else [dialect])
 
@@ -129,9 +139,34 @@ def _pack(column: str, type: str) -> str:
     return f"iif(typeof({column}) = 'blob', hex({column}), {column})"
 
 
-def required_columns(table: QueueTable) -> tuple[str, ...]:
-    known = (table.id, table.fence, table.attempts, table.crashes, table.available_at)
-    return (*known, *([table.state] if table.last_stage else ()), *([table.group] if table.group else ()))
+def lease_columns(table: QueueTable) -> tuple[str, ...]:
+    """Return the columns from which a lease is created, in the order of the claim's result."""
+    return (table.id, table.fence, table.attempts, table.crashes, table.available_at, table.created_at)
+
+
+def row_columns(table: QueueTable) -> tuple[str, ...]:
+    """Return the columns that follow those of the lease, for a table with ``given``: columns that the engine needs, and
+    then ``given``.
+    """
+    own = (*([table.state] if table.last_stage else ()), *([table.group] if table.group else ()))
+    return tuple(dict.fromkeys((*own, *(table.given or ()))))
+
+
+def _given(table: QueueTable) -> str:
+    """Return the columns of a claimed row on PostgreSQL, in forms that the driver decodes fast: an id as text, an instant
+    as a number of microseconds, JSON as text.
+    """
+    if table.given is None:
+        return "*"
+    id, fence, attempts, crashes, due, created = lease_columns(table)
+    instants = (
+        f"date_part('epoch', {due}) * 1e6 AS lease_due",
+        f"date_part('epoch', {created}) * 1e6 AS lease_created",
+    )
+    rest = (
+        f"coalesce({name}::text, 'null') AS {name}" if name in table.documents else name for name in row_columns(table)
+    )
+    return ", ".join([f"{id}::text AS lease_id", fence, attempts, crashes, *instants, *rest])
 
 
 def _fill_template(queries: str, gaps: Mapping[str, str]) -> str:
@@ -144,17 +179,9 @@ def _put_values(table: QueueTable, dialect: Dialect, own: Sequence[str], shared:
     """
     one, all_ = ("row.value ->> '{}'", ":every ->> '{}'") if dialect == "sqlite" else ("row.{}", "every.{}")
     filled = {column: one.format(column) for column in own} | {column: all_.format(column) for column in shared}
-    now = _now(dialect)
+    now = now_of(dialect)
     filled = {table.created_at: now, table.available_at: f"{now} + {_duration(':delay', dialect)}"} | filled
     return {"columns": ", ".join(filled), "filled": ", ".join(filled.values())}
-
-
-def _clock(dialect: Dialect) -> str:
-    return "now()" if dialect == "sqlite" else "statement_timestamp()"
-
-
-def _now(dialect: Dialect) -> str:
-    return f"coalesce(:now, {_clock(dialect)})"
 
 
 def _duration(microseconds: str, dialect: Dialect) -> str:
@@ -169,8 +196,8 @@ def queue_gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
     in_queue = f" AND {table.queue} = :queue" if table.queue else ""
     gaps = names | {
         "table": table.name,
-        "clock": _clock(dialect),
-        "given": "*" if table.given is None else ", ".join(dict.fromkeys((*required_columns(table), *table.given))),
+        "clock": clock_of(dialect),
+        "given": _given(table),
         "is_waiting": is_waiting,
         "is_ready": is_ready,
         "is_unfiled": f"{is_limited} NOT in_line" if table.limit_key else "FALSE",
@@ -191,15 +218,16 @@ def queue_gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
         "handed_over": f", pg_notify('batuta', item.{table.state}) IS NULL AS sent"
         if table.queue == table.state
         else "",
-        "taken": _take_changes(table, _now(dialect)),
+        "taken": _take_changes(table, now_of(dialect)),
         "rescued": _rescue_changes(table, dialect),
         "released": _release_changes(table, dialect),
         "all_waits_are_delays": "FALSE" if table.fixed_times else "TRUE",
         "started_after_now": f"{table.started_at} > :now" if table.started_at else "TRUE",
-        "cancel_wish": _qualify(table, dialect, table.cancel_requested) if table.cancel_requested else "FALSE",
+        "cancel_wish": qualify(table, dialect, table.cancel_requested) if table.cancel_requested else "FALSE",
     }
     gaps |= _gaps_of_operators(table, dialect, is_waiting)
-    gaps |= {"settle": _settle(table, dialect), "settle_unlocked": _settle(table, dialect, skips_locked=True)}
+    gaps |= {"settle": settle(table, dialect), "settle_unlocked": settle(table, dialect, skips_locked=True)}
+    gaps["settle_successes"] = settle_successes(table, dialect)
     index = f" INDEXED BY {gaps['ready_index']}" if dialect == "sqlite" else ""
     gaps |= _level_gaps(table, dialect, gaps, index)
     most = MOST_GROUPS if dialect == "postgres" else None
@@ -217,8 +245,8 @@ def _gaps_of_operators(table: QueueTable, dialect: Dialect, is_waiting: str) -> 
         "unwanted": _cancel_changes(table, dialect, is_waiting),
         "or_is_asked": _or_cancel_condition(table),
         "waits": _waiting_condition(table),
-        "touched": f", {table.updated_at} = {_now(dialect)}" if table.updated_at else "",
-        "dropped": _assign({**_cancel_values(table, dialect), table.updated_at: _now(dialect)}),
+        "touched": f", {table.updated_at} = {now_of(dialect)}" if table.updated_at else "",
+        "dropped": assign({**_cancel_values(table, dialect), table.updated_at: now_of(dialect)}),
     }
 
 
@@ -246,7 +274,7 @@ def _no_hold_condition(dialect: Dialect) -> str:
     keys = "SELECT value FROM json_each(:holds)" if dialect == "sqlite" else "SELECT jsonb_array_elements_text(:holds)"
     return (
         f"NOT EXISTS (SELECT 1 FROM feature_flags AS held WHERE held.key IN ({keys}) AND held.value <> 'false'"
-        f" AND (held.until IS NULL OR held.until > {_now(dialect)}))"
+        f" AND (held.until IS NULL OR held.until > {now_of(dialect)}))"
     )
 
 
@@ -286,11 +314,6 @@ def _state_expression(table: QueueTable) -> str:
     return f"CASE WHEN {table.lease_until} IS NOT NULL THEN '{RUNNING}' ELSE {table.state} END"
 
 
-def _assign(values: Mapping[str | None, str]) -> str:
-    """Return the assignments of an UPDATE. A key of None is a column that the table does not have, and is omitted."""
-    return ", ".join(f"{column} = {value}" for column, value in values.items() if column is not None)
-
-
 def _take_changes(table: QueueTable, now: str) -> str:
     values: dict[str | None, str] = {
         table.attempts: f"{table.attempts} + 1",
@@ -300,14 +323,7 @@ def _take_changes(table: QueueTable, now: str) -> str:
         table.started_at: now,
         table.updated_at: now,
     }
-    return _assign(values)
-
-
-def _retention_end(table: QueueTable, dialect: Dialect) -> str:
-    """Return the SQL expression for the end of the retention of an item that ends without a worker."""
-    seconds = int(table.keep.total_seconds())
-    span = f"{seconds * 1_000_000}" if dialect == "sqlite" else f"{seconds} * INTERVAL '1 second'"
-    return f"{_now(dialect)} + {span}"
+    return assign(values)
 
 
 def _revive_changes(table: QueueTable) -> str:
@@ -323,8 +339,8 @@ def _cancel_values(table: QueueTable, dialect: Dialect) -> dict[str | None, str]
     return {
         table.state: f"'{table.cancelled}'",
         table.error: ":reason",
-        table.finished_at: _now(dialect),
-        table.expires_at: _retention_end(table, dialect),
+        table.finished_at: now_of(dialect),
+        table.expires_at: retention_end(table, dialect),
     }
 
 
@@ -334,7 +350,7 @@ def _cancel_changes(table: QueueTable, dialect: Dialect, is_waiting: str) -> str
     """
     ends, wish = _cancel_values(table, dialect), table.cancel_requested
     sets = {column: f"CASE WHEN {is_waiting} THEN {value} ELSE {column} END" for column, value in ends.items()}
-    return _assign({**sets, wish: f"CASE WHEN {is_waiting} THEN {wish} ELSE TRUE END"})
+    return assign({**sets, wish: f"CASE WHEN {is_waiting} THEN {wish} ELSE TRUE END"})
 
 
 def _or_cancel_condition(table: QueueTable) -> str:
@@ -365,13 +381,13 @@ def _rescue_changes(table: QueueTable, dialect: Dialect) -> str:
         table.state: f"CASE WHEN {is_unwanted} THEN '{table.cancelled}' WHEN {is_cause} THEN '{table.dead}' ELSE {back} END",
         table.error: f"CASE WHEN {is_cause} THEN {died_often}"
         f" WHEN {has_waited} THEN {table.error} ELSE '{encode(WORKER_DIED())}' END",
-        table.finished_at: f"CASE WHEN {is_cause} OR {is_unwanted} THEN {_now(dialect)} END",
+        table.finished_at: f"CASE WHEN {is_cause} OR {is_unwanted} THEN {now_of(dialect)} END",
         **_release_values(table),
-        table.expires_at: f"CASE WHEN {is_cause} OR {is_unwanted} THEN {_retention_end(table, dialect)} END",
+        table.expires_at: f"CASE WHEN {is_cause} OR {is_unwanted} THEN {retention_end(table, dialect)} END",
         table.last_stage: f"CASE WHEN {is_cause} THEN {table.state} ELSE {table.last_stage} END",
-        table.updated_at: _now(dialect),
+        table.updated_at: now_of(dialect),
     }
-    return _assign(values)
+    return assign(values)
 
 
 def _release_values(table: QueueTable) -> dict[str | None, str]:
@@ -387,12 +403,12 @@ def _release_changes(table: QueueTable, dialect: Dialect) -> str:
     values: dict[str | None, str] = {
         table.attempts: f"{table.attempts} - 1",
         table.state: f"CASE WHEN {is_unwanted} THEN '{table.cancelled}' ELSE {back} END",
-        table.finished_at: f"CASE WHEN {is_unwanted} THEN {_now(dialect)} END",
+        table.finished_at: f"CASE WHEN {is_unwanted} THEN {now_of(dialect)} END",
         **_release_values(table),
-        table.expires_at: f"CASE WHEN {is_unwanted} THEN {_retention_end(table, dialect)} END",
-        table.updated_at: _now(dialect),
+        table.expires_at: f"CASE WHEN {is_unwanted} THEN {retention_end(table, dialect)} END",
+        table.updated_at: now_of(dialect),
     }
-    return _assign(values)
+    return assign(values)
 
 
 def _waiting_condition(table: QueueTable) -> str:
@@ -401,77 +417,6 @@ def _waiting_condition(table: QueueTable) -> str:
     """
     waits = f"{table.lease_until} IS NULL AND {table.finished_at} IS NULL"
     return waits if table.queue == table.state else f"{waits} AND {is_one_of(table.state, table.ready)}"
-
-
-def _settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) -> str:
-    """Return the UPDATE that settles many rows in one statement, each guarded by its fence. ``ending`` is the alias of
-    the described settlement.
-
-    With ``skips_locked``, the statement first locks the rows that no other transaction has locked, and updates only
-    those (PostgreSQL). That costs a tenth more than the plain UPDATE, which waits for row locks. A row that changed
-    between the snapshot and its lock is skipped as well.
-    """
-
-    def of(name: str) -> str:
-        return f"ending.value ->> '{name}'" if dialect == "sqlite" else f"ending.{name}"
-
-    def mine(column: str) -> str:
-        return _qualify(table, dialect, column)
-
-    def instant(name: str) -> str:
-        return of(name) if dialect == "sqlite" else f"TIMESTAMPTZ 'epoch' + {of(name)} * INTERVAL '1 microsecond'"
-
-    def after(name: str) -> str:
-        return f"{_now(dialect)} + ({of(name)})" + ("" if dialect == "sqlite" else " * INTERVAL '1 microsecond'")
-
-    # An item whose cancellation was requested does not return to the queue.
-    is_unwanted = f"{mine(table.cancel_requested)} AND {of('ended')} IS NULL" if table.cancel_requested else "FALSE"
-    result = "nullif(ending.value -> 'result', 'null')" if dialect == "sqlite" else "ending.result"
-    values: dict[str | None, str] = {
-        table.state: f"CASE WHEN {is_unwanted} THEN '{table.cancelled}' ELSE coalesce({of('state')}, {mine(table.state)}) END",
-        table.available_at: f"coalesce({after('wait')}, {instant('available_at')}, {mine(table.available_at)})",
-        table.attempts: f"CASE WHEN {of('resets')} THEN 0 ELSE {mine(table.attempts)} - coalesce({of('back')}, 0) END",
-        table.crashes: f"CASE WHEN {of('untried')} THEN {mine(table.crashes)} ELSE 0 END",
-        table.error: of("error"),
-        table.finished_at: f"CASE WHEN {of('ended')} OR {is_unwanted} THEN {_now(dialect)} END",
-        table.lease_until: "NULL",
-        table.owner: "NULL",
-        table.result: result,
-        table.expires_at: f"CASE WHEN {is_unwanted} THEN {_retention_end(table, dialect)} ELSE {after('keep')} END",
-        table.last_stage: f"coalesce({of('last_stage')}, {mine(str(table.last_stage))})",
-        table.updated_at: _now(dialect),
-    }
-    target, row = (table.name, table.name) if dialect == "sqlite" else (f"{table.name} AS item", "item")
-    if skips_locked and dialect == "postgres":
-        row = "item.ctid = ending.tid AND item"
-    return (
-        f"UPDATE {target} SET {_assign(values)} FROM {_endings(table, dialect, skips_locked=skips_locked)}"
-        f" WHERE {row}.{table.id} = {of('id')} AND {mine(table.fence)} = {of('fence')}"
-        f" AND {mine(table.lease_until)} IS NOT NULL"
-    )
-
-
-def _endings(table: QueueTable, dialect: Dialect, *, skips_locked: bool) -> str:
-    """Return the FROM item with the settlements as rows. With ``skips_locked``, it is joined with the rows of the table
-    that could be locked.
-    """
-    if dialect == "sqlite":
-        return "json_each(:endings) AS ending"
-    source = (
-        "jsonb_to_recordset(:endings) AS ending (id uuid, fence bigint, state text, wait bigint, available_at bigint,"
-        " back integer, resets boolean, untried boolean, error text, ended boolean, result jsonb, keep bigint, last_stage text)"
-    )
-    if not skips_locked:
-        return source
-    return (
-        f"(SELECT free.ctid AS tid, ending.* FROM {source} JOIN {table.name} AS free ON free.{table.id} = ending.id"
-        f" AND free.{table.fence} = ending.fence AND free.{table.lease_until} IS NOT NULL"
-        f" FOR NO KEY UPDATE OF free SKIP LOCKED) AS ending"
-    )
-
-
-def _qualify(table: QueueTable, dialect: Dialect, column: str) -> str:
-    return f"{table.name if dialect == 'sqlite' else 'item'}.{column}"
 
 
 def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool, index: str) -> str:

@@ -1,6 +1,7 @@
 """SqlQueue: a queue on any table that a ``QueueTable`` describes."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from batuta.health.queues import HOUR, STUCK_AFTER, Pulse
 from batuta.kernel.clock import Clock, in_microseconds, microseconds
+from batuta.kernel.encryption import PLAIN, Encryption
 from batuta.kernel.errors import InvalidName, RowLocked, StatementRefused, StoreConflict
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, dumps, loads
@@ -20,7 +22,15 @@ from batuta.queue.outcome import LONGEST_ERROR, Settlement, Writes, clamp_instan
 from batuta.queue.store import ClaimResult, Depth, Endings, Lapsing, Rescued, Unserved
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Row, Transaction, from_row
-from batuta.stores.sql.queue.claim import Asked, PostgresClaims, Unwritten, claims_for, merge_writes
+from batuta.stores.sql.queue.claim import (
+    Asked,
+    PostgresClaims,
+    SomeLost,
+    SqliteClaims,
+    Unwritten,
+    claims_for,
+    merge_writes,
+)
 from batuta.stores.sql.queue.clock import QueueClock
 from batuta.stores.sql.queue.limits import LimitedClaims
 from batuta.stores.sql.queue.statements import RUNNING, QueueQueries, queue_queries
@@ -44,9 +54,11 @@ class SqlQueue:
         own_time: bool = False,
         liveness: Database | None = None,
         limits: Mapping[str, TaskLimits] | None = None,
+        encryption: Encryption = PLAIN,
     ) -> None:
         """Create the queue. ``liveness`` are the connections used to renew, settle, claim and rescue items. None means
-        the connections of ``database``. ``limits`` are those of the tasks of the queue, by name.
+        the connections of ``database``. ``limits`` are those of the tasks of the queue, by name, and
+        ``encryption`` that of their arguments.
         """
         self.table = table
         self.name = queue or table.name
@@ -63,7 +75,9 @@ class SqlQueue:
         self.limited = (
             None
             if limits is None
-            else LimitedClaims(table, self.name, limits, self._claims, ids, clock, own_time=own_time)
+            else LimitedClaims(
+                table, self.name, limits, self._claims, ids, clock, own_time=own_time, encryption=encryption
+            )
         )
         self._set_clock = QueueClock(table) if database.dialect == "sqlite" else None
         # Counts the claims of all workers of the queue, because every eighth claim takes the least urgent items first.
@@ -87,7 +101,10 @@ class SqlQueue:
             return []
         own: dict[str, object] = {} if self.table.queue is None else {self.table.queue: self.name}
         every = {column: _encode(value, self._database.dialect) for column, value in {**own, **(shared or {})}.items()}
-        rows = [_New(self._row(item), in_microseconds(clamp_wait(item.delay or _NOTHING))) for item in items]
+        rows = [
+            _New(self._row(item, id), in_microseconds(clamp_wait(item.delay or _NOTHING)))
+            for item, id in zip(items, self._ids.many(len(items)), strict=True)
+        ]
         if within is not None or self._goes_at_once(rows):
             taken = await self._put(rows, every, within or self._database)
         else:
@@ -195,6 +212,13 @@ class SqlQueue:
                 return ClaimResult(*await self._claims.settle_and_claim(self._liveness, endings, asked, limit))
             except RowLocked:
                 self._unchecked |= {lease.id for lease, _ in endings}
+        if isinstance(self._claims, SqliteClaims) and plain and endings:
+            with suppress(SomeLost):
+                async with self._liveness.transaction() as transaction:
+                    await self._claims.settle_unlost(transaction, endings, self._query_time())
+                    leases = await self._claims.claim(transaction, asked, limit, reversed=reversed) if limit else []
+                    self._notify_stages(transaction, [settlement for _, settlement in endings])
+                return ClaimResult(leases)
         # Effects are application code and may be slow, so they use the connections of handlers.
         path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
         async with path.transaction() as transaction:
@@ -274,8 +298,8 @@ class SqlQueue:
         return [Lapsing(row["id"], row["fence"], row["lease_until"]) for row in rows]
 
     async def rescue(self, limit: int, only: Sequence[Lapsing] | None = None) -> Sequence[Rescued]:
-        # Use the time before the statement waits for a locked file, because renewals by other processes wait for the
-        # same lock.
+        # Read the time before the statement waits for a locked file. The renewals of other processes wait for the same
+        # lock, so their leases must not expire during the wait.
         asked = {"limit": limit, "now": self._query_time()}
         if only is None:
             return self._rescues(await self._liveness.all(self._queries.rescue, **asked))
@@ -479,9 +503,12 @@ class SqlQueue:
         # Effects run first, because a follow-up item may refer to their rows.
         await self._run_effects(transaction, settled)
         await self.put([item for settlement in settled for item in settlement.follow_ups], within=transaction)
+        self._notify_stages(transaction, settled)
+        return unwritten
+
+    def _notify_stages(self, transaction: Transaction, settled: Sequence[Settlement]) -> None:
         for stage in {settlement.stage for settlement in settled} - {None, self.name}:
             transaction.notify(stage)
-        return unwritten
 
     async def _run_effects(self, transaction: Transaction, settlements: Sequence[Settlement]) -> None:
         written: list[Writes] = []
@@ -496,9 +523,9 @@ class SqlQueue:
         for query, rows in merge_writes(written):
             await transaction.run_many(query, rows)
 
-    def _row(self, item: NewItem) -> dict[str, Json]:
+    def _row(self, item: NewItem, id: str) -> dict[str, Json]:
         table, dialect = self.table, self._database.dialect
-        row: dict[str, Json] = {table.id: self._ids.new()}
+        row: dict[str, Json] = {table.id: id}
         if item.available_at is not None:
             row[table.available_at] = _encode(clamp_instant(item.available_at), dialect)
         for column, value in item.values.items():

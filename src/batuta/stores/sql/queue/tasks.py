@@ -3,11 +3,13 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, NamedTuple
 
 from batuta.kernel.batcher import Gatherer
 from batuta.kernel.clock import Clock, in_microseconds
-from batuta.kernel.errors import DeadlineExceeded, ForeignConnection
+from batuta.kernel.encryption import PLAIN, Encryption
+from batuta.kernel.errors import BatchEnded, DeadlineExceeded, ForeignConnection, TaskUnknown
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason, decode
@@ -15,20 +17,23 @@ from batuta.kernel.storable import MAX_PAYLOAD, refuse_unstorable
 from batuta.kernel.trace import HEADER, onward
 from batuta.kernel.waiting import with_timeout
 from batuta.queue.item import Lease, NewItem
+from batuta.queue.outcome import clamp_instant
 from batuta.queue.store import Unserved
-from batuta.stores.sql.database import AsJson, Database, Query, Row, from_row
+from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction, from_row
 from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 from batuta.stores.sql.queue.endings import Endings
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.supervise.loop import note_progress
+from batuta.tasks.ends import HELD_UNTIL, TASK_ENDS
 from batuta.tasks.registry import RELAYED_TASKS, TASKS, TaskRegistry, TaskStatus
-from batuta.tasks.task import AnyTask, Call, EnqueueOptions
+from batuta.tasks.task import BATCH, PROGRESS, RESULT, AnyTask, Call, EnqueueOptions, arguments_to_store
 
 
 @dataclass(frozen=True, slots=True)
 class TaskQueries:
+    put_calls: Query
     alive: Query
     task: Query
     unserved: Query
@@ -49,6 +54,9 @@ class TaskQueries:
     replace: Query
     reschedule: Query
     prune_periods: Query
+    share_batch: Query
+    targets: Query
+    wait_for: Query
 
 
 @dataclass(eq=False)
@@ -63,6 +71,7 @@ class SqlTasks:
     own_time: bool = False
     liveness: Database | None = None  # connections of the queues; None means ``database``
     registry: TaskRegistry = field(default_factory=TaskRegistry)  # the tasks whose limits the queues enforce
+    encryption: Encryption = PLAIN  # of arguments, results and progress
 
     def __post_init__(self) -> None:
         self._table = TASKS
@@ -90,6 +99,7 @@ class SqlTasks:
                 own_time=self.own_time,
                 liveness=self.liveness,
                 limits=self.registry.limits_in(name),
+                encryption=self.encryption,
             )
         return self._queues[name]
 
@@ -111,22 +121,37 @@ class SqlTasks:
                 wanted=wanted,
             )
             raise ForeignConnection(kind=type(within).__name__, why=why)
-        carried: Json = {HEADER: onward()}
-        if options.is_due_now and not options.tags and task.limits is None and not any(keys):
-            plain = await self._put_plain(task, [(*call, carried) for call in calls], options.priority, within)
+        if within is None and (options.batch or options.after):
+            async with self.database.transaction() as transaction:
+                waiting = await self.enqueue(task, calls, options, keys=keys, within=transaction)
+            self.wake(task.queue)
+            self.wake(TASK_ENDS)
+            return waiting
+        carried: dict[str, Json] = {HEADER: onward()}
+        if options.is_plain and task.limits is None and not any(keys):
+            args = [arguments_to_store(call, carried, self.encryption) for call in calls]
+            plain = await self._put_plain(task, args, options.priority, within)
             if within is None:
                 self.wake(task.queue)
             return plain
         shared: dict[str, object] = {"name": task.name, "priority": options.priority}
         if options.tags:
             shared["tags"] = AsJson(options.tags)
+        if options.batch and within is not None:
+            await self._share_batch(options.batch, within)
+            shared["batch_id"] = carried[BATCH] = options.batch
         due: dict[str, Any] = {"available_at": options.at} if options.at else {"delay": options.wait}
+        if options.after:
+            due = {"available_at": HELD_UNTIL}
         items = [
-            NewItem(values=_values(task, call, carried), key=key, **due) for call, key in zip(calls, keys, strict=True)
+            NewItem(values=self._values(task, call, carried), key=key, **due)
+            for call, key in zip(calls, keys, strict=True)
         ]
         ids: list[str | None]
         if options.is_unique:
             ids = [await self._put_unique(task, options, item, shared, within) for item in items]
+        elif options.after and within is not None:
+            ids = await self._put_waiting(task, options, items, shared, within)
         else:
             ids = await self.queue(task.queue).put(items, within=within, shared=shared)
         if within is None:
@@ -139,8 +164,8 @@ class SqlTasks:
     async def _put_unique(
         self, task: AnyTask, options: EnqueueOptions, item: NewItem, shared: Mapping[str, object], within: Any | None
     ) -> str:
-        """Enqueue a call unless its key is taken, by a live task or for a period. Then change the task that has the key,
-        if it waits and the options say so.
+        """Enqueue a call, unless a live task has its key or the key is reserved for a period. In that case, change the
+        task that has the key, if it waits and the options say so.
         """
         if within is None:
             async with self.database.transaction() as transaction:
@@ -160,6 +185,38 @@ class SqlTasks:
             await within.run(self._queries.set_period, **of_key, id=id)
         return id
 
+    async def _share_batch(self, id: str, within: Transaction) -> None:
+        """Keep a batch from ending before the transaction ends. Raises BatchEnded if the batch accepts no tasks."""
+        if not is_uuid(id) or await within.one(self._queries.share_batch, id=id) is None:
+            raise BatchEnded(id=id)
+
+    async def _put_waiting(
+        self,
+        task: AnyTask,
+        options: EnqueueOptions,
+        items: Sequence[NewItem],
+        shared: Mapping[str, object],
+        within: Transaction,
+    ) -> list[str | None]:
+        """Enqueue calls that wait for tasks and batches. Raises TaskUnknown if one of those does not exist."""
+        known = [id for id in options.after if is_uuid(id)]
+        found = {str(row["id"]) for row in await within.all(self._queries.targets, ids=AsJson(known))}
+        for id in options.after:
+            if id not in found:
+                raise TaskUnknown(id=id)
+        ids = await self.queue(task.queue).put(items, within=within, shared=shared)
+        await within.run(
+            self._queries.wait_for,
+            ids=AsJson([id for id in ids if id is not None]),
+            targets=AsJson(list(options.after)),
+            runs_anyway=options.after_failure == "run",
+            at=None if options.at is None else clamp_instant(options.at),
+            delay=in_microseconds(options.wait or timedelta(0)),
+            now=self._now(),
+        )
+        within.notify(TASK_ENDS)
+        return ids
+
     async def _change_waiting(self, id: str, options: EnqueueOptions, item: NewItem, within: Any) -> str:
         if options.on_conflict != "keep":
             new = {"args": item.values["args"], "limit_key": item.values.get("limit_key"), "priority": options.priority}
@@ -169,26 +226,63 @@ class SqlTasks:
             await within.run(self._queries.reschedule, id=id, at=options.at, delay=delay, now=self._now())
         return id
 
-    async def _put_plain(self, task: AnyTask, args: Sequence[Json], priority: int, within: Any | None) -> list[str]:
+    async def _put_plain(
+        self, task: AnyTask, args: Sequence[list[Json]], priority: int, within: Any | None
+    ) -> list[str]:
         """Enqueue calls without keys and delays. Concurrent callers with one call each share a statement and a commit.
 
         A call with a key is excluded, because its INSERT may wait for another transaction.
         """
-        queue = self.queue(task.queue)
         shared: dict[str, Json] = {"name": task.name, "priority": priority}
         if within is not None or len(args) > 1:
-            return await queue.put_rows([{"args": each} for each in args], shared, within)
+            return await self._put_calls(task.queue, shared, args, within)
         self.database.check_free()
         gatherer = self._gatherers.get(task.queue)
         if gatherer is None:
-            gatherer = self._gatherers[task.queue] = Gatherer(queue.put_rows)
+            gatherer = self._gatherers[task.queue] = Gatherer(partial(self._put_gathered, task.queue))
         ids = [await gatherer.ask({**shared, "args": each}) for each in args]
         note_progress()
         return ids
 
+    async def _put_calls(
+        self, queue: str, shared: dict[str, Json], args: Sequence[list[Json]], within: Any | None
+    ) -> list[str]:
+        """Insert the calls of one caller with one statement. PostgreSQL receives their common context once."""
+        if self.database.dialect == "sqlite":
+            return await self.queue(queue).put_rows([{"args": each} for each in args], shared, within)
+        carried = args[0][2:] if args else []
+        return await self._insert_calls(queue, shared, [each[:2] for each in args], carried, within)
+
+    async def _put_gathered(self, queue: str, rows: Sequence[dict[str, Json]]) -> list[str]:
+        """Insert single calls of several callers. On PostgreSQL, calls of one task and priority are faster."""
+        task = {"name": rows[0]["name"], "priority": rows[0]["priority"]}
+        if self.database.dialect == "sqlite" or any(
+            row["name"] != task["name"] or row["priority"] != task["priority"] for row in rows
+        ):
+            return await self.queue(queue).put_rows(rows)
+        return await self._insert_calls(queue, task, [row["args"] for row in rows], [], None)
+
+    async def _insert_calls(
+        self, queue: str, shared: dict[str, Json], calls: Sequence[object], carried: Json, within: Any | None
+    ) -> list[str]:
+        if not calls:
+            return []
+        ids = self.ids.many(len(calls))
+        values = {"ids": ",".join(ids), "calls": AsJson(calls), "carried": AsJson(carried), "now": self._now()}
+        await (within or self.database).all(self._queries.put_calls, queue=queue, **shared, **values)
+        return ids
+
     async def status(self, id: str) -> TaskStatus | None:
         row = await self._task(id)
-        return None if row is None or row["is_over"] else _status(row)
+        return None if row is None or row["is_over"] else self._status(row)
+
+    async def why_waiting(self, id: str) -> Reason | None:
+        """Return which limit a waiting task waits for, or None if it waits for none."""
+        if (row := await self._task(id)) is None or row["status"] not in TASKS.ready:
+            return None
+        queue = self.queue(row["queue"])
+        item = await queue.item(id)
+        return None if item is None else (await queue.why_limited([dict(item)])).get(id)
 
     async def cancel(self, id: str, reason: str, *, by: str | None = None) -> bool:
         """Cancel a task. ``by`` is the operator, for the audit log."""
@@ -197,15 +291,15 @@ class SqlTasks:
         self.endings.note_change()
         return is_cancelled
 
-    async def wait(self, id: str, timeout: timedelta | None) -> None:
+    async def wait(self, id: str, timeout: timedelta | None, what: str = "task") -> None:
         if not is_uuid(id):
             return None
         if timeout is None:
             return await self.endings.wait(id)
         try:
-            await with_timeout(timeout, self.endings.wait(id), self.clock, f"task {id}")
+            await with_timeout(timeout, self.endings.wait(id), self.clock, f"{what} {id}")
         except DeadlineExceeded:
-            raise TimeoutError(f"task {id} has not ended after {timeout.total_seconds():g} s: wait longer") from None
+            raise TimeoutError(f"{what} {id} has not ended after {timeout.total_seconds():g} s: wait longer") from None
 
     async def find(self, queue: str, limit: int, *, tag: str | None = None, key: str | None = None) -> Sequence[Row]:
         """Return the newest tasks of a queue with this tag and key; None means any. One of them must be given."""
@@ -247,7 +341,9 @@ class SqlTasks:
         return moved
 
     async def unlabel(self, limited: Collection[str], limit: int) -> int:
-        """Return at most ``limit`` waiting items of tasks without limits to the plain claim, and return their number."""
+        """Clear the limit key of at most ``limit`` waiting items whose task is not in ``limited``, so that the plain
+        claim takes them again. Return their number.
+        """
         names = AsJson(sorted(limited))
         async with self.database.transaction() as transaction:
             count = await transaction.run(self._queries.unlabel, limited=names, limit=limit)
@@ -272,22 +368,25 @@ class SqlTasks:
             if id is not None:
                 return id
 
+    def _values(self, task: AnyTask, call: Call, carried: Json) -> dict[str, object]:
+        values: dict[str, object] = {"args": AsJson(arguments_to_store(call, carried, self.encryption))}
+        if task.limits is not None:
+            values["limit_key"] = task.limits.key_of(*call)
+        return values
+
+    def _status(self, row: Row) -> TaskStatus:
+        times = {"enqueue_time": row["created_at"], "start_time": row["started_at"], "finish_time": row["finished_at"]}
+        found = {
+            "key": row["unique_key"],
+            "tags": tuple(row["tags"] or ()),
+            "result": self.encryption.decrypt(row["result"], RESULT),
+            "progress": self.encryption.decrypt(row["progress"], PROGRESS),
+        }
+        return from_row(TaskStatus, row, job_id=row["id"], error=decode(row["error"]), **times, **found)
+
     def _now(self) -> datetime | None:
         """Return the time to pass to a statement, or None if the statement uses the database's clock."""
         return self.clock.now() if self.own_time else None
-
-
-def _values(task: AnyTask, call: Call, carried: Json) -> dict[str, object]:
-    values: dict[str, object] = {"args": AsJson((*call, carried))}
-    if task.limits is not None:
-        values["limit_key"] = task.limits.key_of(*call)
-    return values
-
-
-def _status(row: Row) -> TaskStatus:
-    times = {"enqueue_time": row["created_at"], "start_time": row["started_at"], "finish_time": row["finished_at"]}
-    found = {"key": row["unique_key"], "tags": tuple(row["tags"] or ())}
-    return from_row(TaskStatus, row, job_id=row["id"], error=decode(row["error"]), **times, **found)
 
 
 class UnservedIn(NamedTuple):

@@ -3,7 +3,10 @@ SELECT * FROM {table} WHERE {is_dead}{named} AND ({finished_at}, {id}) < (:at, :
 ORDER BY {finished_at} DESC, {id} DESC LIMIT :limit;
 
 -- read ready: one page of the waiting items, the next one first
-SELECT * FROM {table} WHERE {is_ready}{in_queue}{named} AND ({available_at}, {id}) > (:at, :id)
+SELECT * FROM {table} WHERE {id} IN (
+    SELECT {id} FROM (SELECT {id} FROM {table} WHERE {is_ready}{in_queue}{named} AND ({available_at}, {id}) > (:at, :id)
+                      ORDER BY {available_at}, {id} LIMIT :limit) AS plain{or_limited}
+)
 ORDER BY {available_at}, {id} LIMIT :limit;
 
 -- read running: one page of the items in progress, the oldest lease first
@@ -40,8 +43,8 @@ DELETE FROM {table} WHERE {id} IN (SELECT value::{id_type} FROM jsonb_array_elem
   AND {state} = '{dead}' AND {lease_until} IS NULL;
 
 -- write cancel on sqlite: cancel these waiting items; request the cancellation of those that run
-UPDATE {table} SET {unwanted} WHERE {id} IN (SELECT value FROM json_each(:ids)) AND ({is_ready}{or_is_asked});
+UPDATE {table} SET {unwanted} WHERE {id} IN (SELECT value FROM json_each(:ids)) AND ({is_waiting}{or_is_asked});
 
 -- write cancel on postgres: cancel these waiting items; request the cancellation of those that run
 UPDATE {table} SET {unwanted}
-WHERE {id} IN (SELECT value::{id_type} FROM jsonb_array_elements_text(:ids)) AND ({is_ready}{or_is_asked});
+WHERE {id} IN (SELECT value::{id_type} FROM jsonb_array_elements_text(:ids)) AND ({is_waiting}{or_is_asked});

@@ -10,7 +10,7 @@ WITH accepted AS (
 )
 SELECT accepted.id FROM accepted;
 
--- read present on sqlite: those of these ids that exist, which are the ones that put inserted
+-- read present on sqlite: those of these ids that exist, because put inserted them
 SELECT json_group_array({id}) AS ids FROM {table} WHERE {id} IN (SELECT value FROM json_each(:ids));
 
 -- read present on postgres: unused, because put returns the inserted ids

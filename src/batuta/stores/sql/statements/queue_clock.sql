@@ -12,5 +12,5 @@ WHERE {is_waiting} AND {available_at} > :now AND typeof({available_at}) = 'integ
        OR ({fence} > 0 AND {started_after_now})
        OR ({fence} = 0 AND {created_at} > :now AND ({all_waits_are_delays} OR {available_at} <= {created_at})));
 
--- write cut_leases: shorten every lease to the length of a lease taken now
+-- write cut_leases: let every longer lease end one lease from now
 UPDATE {table} SET {lease_until} = :now + :lease WHERE {lease_until} IS NOT NULL AND {lease_until} > :now + :lease;

@@ -1,6 +1,6 @@
 -- Limited items: those of tasks with limits. ``queue/limits.py`` explains lines; decision 74 the protocol.
 
--- read work on sqlite: for each of these tasks, what counts against its limits, and whether a due item or a line may wait
+-- read work on sqlite: running items and starts of each task, whether a due item is not in line yet, and whether a line is due
 SELECT task.value ->> 'name' AS name, :now AS "now [TIMESTAMPTZ]",
        (SELECT count(*) FROM tasks INDEXED BY tasks_limited
         WHERE lease_until IS NOT NULL AND limit_key IS NOT NULL AND name = task.value ->> 'name') AS running,
@@ -14,7 +14,7 @@ SELECT task.value ->> 'name' AS name, :now AS "now [TIMESTAMPTZ]",
                WHERE task_lines.name = task.value ->> 'name' AND next_at <= :now) AS "has_line [BOOLEAN]"
 FROM json_each(:tasks) AS task WHERE {not_held};
 
--- read work on postgres: for each of these tasks, what counts against its limits, and whether a due item or a line may wait
+-- read work on postgres: running items and starts of each task, whether a due item is not in line yet, and whether a line is due
 SELECT task.name, coalesce(:now, statement_timestamp()) AS now,
        (SELECT count(*) FROM tasks WHERE lease_until IS NOT NULL AND limit_key IS NOT NULL AND tasks.name = task.name) AS running,
        used.started, used.first_start,
@@ -33,7 +33,7 @@ SELECT TRUE AS is_mine, :now AS "now [TIMESTAMPTZ]" WHERE :task IS NOT NULL;
 -- write lock on postgres: lock a task until the transaction ends, unless another process claims its items
 SELECT pg_try_advisory_xact_lock(hashtext('task_lines'), hashtext(:task)) AS is_mine, coalesce(:now, statement_timestamp()) AS now;
 
--- write open_lines on sqlite: create the missing lines of the items that file takes next
+-- write open_lines on sqlite: create the missing lines of the items that the next statement puts in line
 INSERT INTO task_lines (name, limit_key, next_at)
 SELECT DISTINCT :task, limit_key, :now FROM (
     SELECT limit_key FROM tasks INDEXED BY tasks_unfiled WHERE {is_unfiled} AND name = :task AND available_at <= :now
@@ -43,12 +43,12 @@ WHERE TRUE ON CONFLICT DO NOTHING;
 -- write open_lines on postgres: unused, because file creates the lines
 SELECT 1;
 
--- write file on sqlite: put a bounded number of due items in line; after a move of the task, into its present queue too
+-- write file on sqlite: put a bounded number of due items in line, and move them to the queue that serves their task now
 UPDATE tasks SET in_line = TRUE, queue = :queue WHERE rowid IN (
     SELECT rowid FROM tasks INDEXED BY tasks_unfiled WHERE {is_unfiled} AND name = :task AND available_at <= :now
     ORDER BY available_at, rowid LIMIT :limit);
 
--- write file on postgres: put a bounded number of due items in line; after a move of the task, into its present queue too
+-- write file on postgres: put a bounded number of due items in line, and move them to the queue that serves their task now
 WITH found AS MATERIALIZED (
     SELECT id FROM tasks WHERE {is_unfiled} AND name = :task AND available_at <= :now
     ORDER BY available_at LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED
@@ -58,7 +58,7 @@ WITH found AS MATERIALIZED (
 INSERT INTO task_lines (name, limit_key, next_at) SELECT DISTINCT :task, limit_key, :now::timestamptz FROM filed
 ON CONFLICT DO NOTHING;
 
--- read lines: the lines of a task without a full concurrency, the line that waited longest first, and what counts against limits
+-- read lines: the due lines of a task, except those with full concurrency, longest wait first; with running items and starts
 SELECT line.limit_key AS limit_key, line.running AS running,
        (SELECT count(*) FROM rate_tokens WHERE rate_key = :rate_key || ':' || line.limit_key AND counts_at > :since_each) AS started,
        (SELECT min(counts_at) FROM rate_tokens
@@ -84,7 +84,7 @@ SELECT 1;
 -- write take_in_line on sqlite: lease the picked items
 UPDATE tasks SET {taken}, in_line = FALSE, lease_until = :now + :lease WHERE rowid IN (SELECT value FROM json_each(:picked));
 
--- write take_in_line on postgres: lease the shares of several lines
+-- write take_in_line on postgres: lease the share of each line
 WITH picked AS MATERIALIZED (
     SELECT item.id FROM jsonb_to_recordset(:shares) AS share (key text, count bigint) CROSS JOIN LATERAL (
         SELECT id FROM tasks WHERE {is_in_line} AND name = :task AND limit_key = share.key
@@ -138,7 +138,7 @@ CROSS JOIN LATERAL (SELECT min(next_at) AS at FROM task_lines WHERE task_lines.n
 -- write label: undo the claim of an item that was enqueued before its task had limits, and give it its key
 UPDATE tasks SET {released}, limit_key = :key, in_line = FALSE WHERE id = :id AND fence = :fence AND lease_until IS NOT NULL;
 
--- read uses on sqlite: what counts against the limits of these tasks (key NULL) and keys, to explain why items wait
+-- read uses on sqlite: running items and starts of these tasks (key NULL) and keys, to explain why items wait
 SELECT asked.value ->> 'name' AS name, asked.value ->> 'key' AS limit_key,
        (SELECT count(*) FROM tasks INDEXED BY tasks_limited
         WHERE lease_until IS NOT NULL AND limit_key IS NOT NULL AND name = asked.value ->> 'name'
@@ -149,7 +149,7 @@ SELECT asked.value ->> 'name' AS name, asked.value ->> 'key' AS limit_key,
         WHERE rate_key = asked.value ->> 'rate_key' AND counts_at > :now - (asked.value ->> 'per')) AS "first_start [TIMESTAMPTZ]"
 FROM json_each(:asked) AS asked;
 
--- read uses on postgres: what counts against the limits of these tasks (key NULL) and keys, to explain why items wait
+-- read uses on postgres: running items and starts of these tasks (key NULL) and keys, to explain why items wait
 SELECT asked.name, asked.key AS limit_key,
        (SELECT count(*) FROM tasks WHERE lease_until IS NOT NULL AND limit_key IS NOT NULL AND tasks.name = asked.name
         AND (asked.key IS NULL OR limit_key = asked.key)) AS running,

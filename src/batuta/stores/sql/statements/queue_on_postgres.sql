@@ -7,15 +7,18 @@ RETURNING {given};
 -- write settle_and_claim: settle the previous batch and claim the next in one statement; waits for locks on rows to settle
 {pick_in_order},
 settled AS ({settle} RETURNING item.{id} AS id, item.{fence} AS fence{handed_over}),
+succeeded AS ({settle_successes} RETURNING item.{id} AS id, item.{fence} AS fence),
 claimed AS (
     UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()) + :lease::bigint * INTERVAL '1 microsecond'
     WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
     RETURNING {given}
 )
--- Only the first row contains the settled ids, because repeated in every row they would be larger than the items.
-SELECT CASE row_number() OVER () WHEN 1 THEN ended.ids END AS settled_ids,
-       CASE row_number() OVER () WHEN 1 THEN ended.fences END AS settled_fences, claimed.*
-FROM (SELECT array_agg(settled.id) AS ids, array_agg(settled.fence) AS fences FROM settled) AS ended LEFT JOIN claimed ON TRUE;
+-- The settled ids are returned only if a lease was lost, and only in the first row.
+SELECT claimed.*, CASE WHEN ended.count < :expected AND row_number() OVER () = 1 THEN ended.ids END AS settled_ids,
+       CASE WHEN ended.count < :expected AND row_number() OVER () = 1 THEN ended.fences END AS settled_fences, ended.count AS settled_count
+FROM (SELECT count(*) AS count, array_agg(written.id) AS ids, array_agg(written.fence) AS fences
+      FROM (SELECT id, fence FROM settled UNION ALL SELECT id, fence FROM succeeded) AS written) AS ended
+LEFT JOIN claimed ON TRUE;
 
 -- write claim_reversed: lease due items from the least urgent priority, so that no priority starves
 {pick_in_reverse}

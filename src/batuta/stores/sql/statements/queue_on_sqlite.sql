@@ -45,3 +45,6 @@ SELECT json_group_array(item) AS picked FROM (
 
 -- write settle: write settlements, each guarded by its fence
 {settle};
+
+-- write settle_successes: settle items as done, each guarded by its fence; the number of affected rows tells whether one was lost
+{settle_successes};

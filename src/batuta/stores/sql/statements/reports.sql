@@ -61,7 +61,7 @@ SELECT job_name, duration_ms FROM (
 ) AS ranked
 WHERE place = (runs * 95 + 99) / 100;
 
--- read answered on sqlite: jobs with a run as expected, each at or after its own instant
+-- read answered on sqlite: jobs that succeeded, or were skipped for an accepted reason, at or after the instant expected
 -- A reason with a code is stored as one JSON text (kernel/reasons.py).
 SELECT key AS job_name FROM json_each(:expected) WHERE EXISTS (
     SELECT 1 FROM job_executions AS run
@@ -70,7 +70,7 @@ SELECT key AS job_name FROM json_each(:expected) WHERE EXISTS (
           CASE WHEN json_valid(run.reason) THEN run.reason ->> 'code' END, '')
           NOT IN ('overlap', 'overlap_busy', 'overlap_threads', 'unfinished'))));
 
--- read answered on postgres: jobs with a run as expected, each at or after its own instant
+-- read answered on postgres: jobs that succeeded, or were skipped for an accepted reason, at or after the instant expected
 -- A reason with a code is stored as one JSON text that begins with the code (kernel/reasons.py).
 SELECT expected.key AS job_name FROM jsonb_each_text(:expected) AS expected WHERE EXISTS (
     SELECT 1 FROM job_executions AS run

@@ -16,13 +16,17 @@ INSERT INTO schedules (name, schedule, timezone, task, args, jitter_seconds, ove
 VALUES (:name, :schedule, :timezone, :task, :args, :jitter, :overlap, :catch_up, FALSE, :now, :next_at, :by, :now, :now)
 ON CONFLICT DO NOTHING;
 
--- write edit: change a schedule; its fires before this instant are decided
+-- write edit: change a schedule; its fires up to now count as decided
 UPDATE schedules SET schedule = :schedule, timezone = :timezone, task = :task, args = :args, jitter_seconds = :jitter,
     overlap = :overlap, catch_up = :catch_up, paused = :paused, decided_until = :now, next_at = :next_at, updated_at = :now
 WHERE name = :name;
 
 -- write delete: delete a schedule; its executions stay
 DELETE FROM schedules WHERE name = :name;
+
+-- write prune: delete a bounded number of schedules with one instant that has passed; their executions stay
+DELETE FROM schedules WHERE name IN (
+    SELECT name FROM schedules WHERE next_at IS NULL AND NOT paused AND schedule LIKE '@at %' AND decided_until < :before LIMIT :limit);
 
 -- write due on sqlite: schedules with a due fire
 SELECT * FROM schedules INDEXED BY schedules_due WHERE next_at IS NOT NULL AND next_at <= :now ORDER BY next_at LIMIT :limit;

@@ -1,3 +1,15 @@
+-- write put_calls on sqlite: unused, because SQLite inserts calls like any other items
+SELECT 1;
+
+-- write put_calls on postgres: insert calls of one task that are due now and have no key; ``carried`` is appended to each call
+WITH accepted AS (
+    INSERT INTO tasks (id, queue, name, priority, args, created_at, available_at)
+    SELECT call.id, :queue, :name, :priority, call.args || :carried::jsonb,
+           coalesce(:now, statement_timestamp()), coalesce(:now, statement_timestamp())
+    FROM ROWS FROM (unnest(string_to_array(:ids, ',')::uuid[]), jsonb_array_elements(:calls)) AS call (id, args)
+)
+SELECT pg_notify('batuta', :queue);
+
 -- read alive: the live task with this name and key
 SELECT id FROM tasks WHERE name = :name AND unique_key = :key AND status IN ('queued', 'in_progress');
 
@@ -68,12 +80,16 @@ SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(:ids)) AND status 
 SELECT id FROM tasks WHERE id IN (SELECT jsonb_array_elements_text(:ids)::uuid)
   AND status IN ('queued', 'in_progress') AND NOT cancel_requested;
 
--- write prune on sqlite: delete a bounded number of tasks whose retention has ended
-DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE expires_at <= coalesce(:now, now()) AND finished_at IS NOT NULL
+-- write prune on sqlite: delete a bounded number of tasks whose retention has ended, and for which no task waits
+DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE expires_at <= coalesce(:now, now()) AND expires_at IS NOT NULL
+                               AND batch_id IS NULL AND finished_at IS NOT NULL
+                               AND NOT EXISTS (SELECT 1 FROM task_waits WHERE for_id = tasks.id)
                                ORDER BY expires_at LIMIT :limit);
 
--- write prune on postgres: delete a bounded number of tasks whose retention has ended
-DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE expires_at <= coalesce(:now, statement_timestamp()) AND finished_at IS NOT NULL
+-- write prune on postgres: delete a bounded number of tasks whose retention has ended, and for which no task waits
+DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE expires_at <= coalesce(:now, statement_timestamp())
+                               AND expires_at IS NOT NULL AND batch_id IS NULL AND finished_at IS NOT NULL
+                               AND NOT EXISTS (SELECT 1 FROM task_waits WHERE for_id = tasks.id)
                                ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED);
 
 -- write await_end on sqlite: unused, because SQLite has no notifications
@@ -82,11 +98,13 @@ SELECT 1;
 -- write await_end on postgres: request a notification of the end of a task
 UPDATE tasks SET awaited = TRUE WHERE id = :id AND status IN ('queued', 'in_progress') AND NOT awaited;
 
--- read unfinished on sqlite: those of these tasks that have not ended
-SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(:ids)) AND status IN ('queued', 'in_progress');
+-- read unfinished on sqlite: those of these tasks and batches that have not ended
+SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(:ids)) AND status IN ('queued', 'in_progress')
+UNION ALL SELECT id FROM batches WHERE id IN (SELECT value FROM json_each(:ids)) AND ended_at IS NULL;
 
--- read unfinished on postgres: those of these tasks that have not ended
-SELECT id FROM tasks WHERE id IN (SELECT jsonb_array_elements_text(:ids)::uuid) AND status IN ('queued', 'in_progress');
+-- read unfinished on postgres: those of these tasks and batches that have not ended
+SELECT id FROM tasks WHERE id IN (SELECT jsonb_array_elements_text(:ids)::uuid) AND status IN ('queued', 'in_progress')
+UNION ALL SELECT id FROM batches WHERE id IN (SELECT jsonb_array_elements_text(:ids)::uuid) AND ended_at IS NULL;
 
 -- read tagged on sqlite: the newest tasks of a queue with a tag
 SELECT * FROM tasks INDEXED BY tasks_tagged
@@ -100,7 +118,7 @@ SELECT * FROM tasks WHERE tags IS NOT NULL AND tags @> :tag AND queue = :queue O
 SELECT * FROM tasks WHERE unique_key = :key AND unique_key IS NOT NULL AND queue = :queue
 ORDER BY created_at DESC, id DESC LIMIT :limit;
 
--- write unlabel on sqlite: return a bounded number of waiting items to the plain claim, if their task has no limits any more
+-- write unlabel on sqlite: clear the limit key of a bounded number of waiting items whose task has no limits any more
 UPDATE tasks SET limit_key = NULL, in_line = FALSE WHERE id IN (
     WITH RECURSIVE names(value) AS (
         SELECT (SELECT min(name) FROM tasks WHERE status = 'queued' AND lease_until IS NULL AND limit_key IS NOT NULL AND NOT in_line)
@@ -115,7 +133,7 @@ UPDATE tasks SET limit_key = NULL, in_line = FALSE WHERE id IN (
     WHERE found.value NOT IN (SELECT value FROM json_each(:limited))
       AND status = 'queued' AND lease_until IS NULL AND limit_key IS NOT NULL LIMIT :limit);
 
--- write unlabel on postgres: return a bounded number of waiting items to the plain claim, if their task has no limits any more
+-- write unlabel on postgres: clear the limit key of a bounded number of waiting items whose task has no limits any more
 WITH RECURSIVE names(value) AS (
     SELECT (SELECT min(name) FROM tasks WHERE status = 'queued' AND lease_until IS NULL AND limit_key IS NOT NULL AND NOT in_line)
     UNION ALL
@@ -137,13 +155,13 @@ DELETE FROM task_lines WHERE name NOT IN (SELECT value FROM json_each(:limited))
 -- write close_unused_lines on postgres: delete the lines of tasks without limits
 DELETE FROM task_lines WHERE name NOT IN (SELECT jsonb_array_elements_text(:limited));
 
--- write open_period on sqlite: reserve a key for a period, unless a period of the key lasts; a cancelled task frees its key
+-- write open_period on sqlite: reserve a key for a period, unless it is reserved already; a cancelled task frees its key
 INSERT INTO task_periods (name, unique_key, until) VALUES (:name, :key, coalesce(:now, now()) + :length)
 ON CONFLICT (name, unique_key) DO UPDATE SET until = excluded.until, task_id = NULL
 WHERE task_periods.until <= coalesce(:now, now())
    OR EXISTS (SELECT 1 FROM tasks WHERE id = task_periods.task_id AND status = 'cancelled');
 
--- write open_period on postgres: reserve a key for a period, unless a period of the key lasts; a cancelled task frees its key
+-- write open_period on postgres: reserve a key for a period, unless it is reserved already; a cancelled task frees its key
 INSERT INTO task_periods (name, unique_key, until)
 VALUES (:name, :key, coalesce(:now, statement_timestamp()) + :length::bigint * INTERVAL '1 microsecond')
 ON CONFLICT (name, unique_key) DO UPDATE SET until = excluded.until, task_id = NULL
@@ -160,14 +178,14 @@ UPDATE task_periods SET task_id = :id WHERE name = :name AND unique_key = :key;
 UPDATE tasks SET args = :args, priority = :priority, limit_key = :limit_key, in_line = FALSE
 WHERE id = :id AND status = 'queued' AND lease_until IS NULL;
 
--- write reschedule on sqlite: move a waiting task to another time
+-- write reschedule on sqlite: move a waiting task to another time, unless it waits for another task
 UPDATE tasks SET available_at = coalesce(:at, coalesce(:now, now()) + :delay), in_line = FALSE
-WHERE id = :id AND status = 'queued' AND lease_until IS NULL;
+WHERE id = :id AND status = 'queued' AND lease_until IS NULL AND NOT EXISTS (SELECT 1 FROM task_waits WHERE task_id = :id);
 
--- write reschedule on postgres: move a waiting task to another time
+-- write reschedule on postgres: move a waiting task to another time, unless it waits for another task
 UPDATE tasks SET available_at = coalesce(:at::timestamptz, coalesce(:now, statement_timestamp()) + :delay::bigint * INTERVAL '1 microsecond'),
     in_line = FALSE
-WHERE id = :id AND status = 'queued' AND lease_until IS NULL;
+WHERE id = :id AND status = 'queued' AND lease_until IS NULL AND NOT EXISTS (SELECT 1 FROM task_waits WHERE task_id = :id);
 
 -- write prune_periods on sqlite: delete a bounded number of periods that have ended
 DELETE FROM task_periods WHERE (name, unique_key) IN
@@ -177,3 +195,33 @@ DELETE FROM task_periods WHERE (name, unique_key) IN
 DELETE FROM task_periods WHERE (name, unique_key) IN
     (SELECT name, unique_key FROM task_periods WHERE until <= coalesce(:now, statement_timestamp())
      ORDER BY until LIMIT :limit FOR UPDATE SKIP LOCKED);
+
+-- write share_batch on sqlite: the name of a batch that accepts tasks
+SELECT name FROM batches WHERE id = :id AND ended_at IS NULL AND cancelled_at IS NULL;
+
+-- write share_batch on postgres: the name of a batch that accepts tasks; the batch does not end before the transaction ends
+SELECT name FROM batches WHERE id = :id AND ended_at IS NULL AND cancelled_at IS NULL FOR SHARE;
+
+-- write targets on sqlite: those of these ids that are tasks or batches
+SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT id FROM batches WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- write targets on postgres: those of these ids that are tasks or batches; none is deleted before the transaction ends
+WITH known_tasks AS (
+    SELECT id FROM tasks WHERE id IN (SELECT jsonb_array_elements_text(:ids)::uuid) FOR KEY SHARE
+), known_batches AS (
+    SELECT id FROM batches WHERE id IN (SELECT jsonb_array_elements_text(:ids)::uuid) FOR KEY SHARE
+)
+SELECT id FROM known_tasks UNION ALL SELECT id FROM known_batches;
+
+-- write wait_for on sqlite: let new tasks wait for tasks and batches
+INSERT INTO task_waits (task_id, for_id, runs_anyway, due_at)
+SELECT task.value, target.value, :runs_anyway, coalesce(:at, coalesce(:now, now()) + :delay)
+FROM json_each(:ids) AS task CROSS JOIN json_each(:targets) AS target;
+
+-- write wait_for on postgres: let new tasks wait for tasks and batches
+WITH sent AS (SELECT pg_notify('batuta', 'task-ends'))
+INSERT INTO task_waits (task_id, for_id, runs_anyway, due_at)
+SELECT task.value::uuid, target.value::uuid, :runs_anyway::boolean,
+       coalesce(:at::timestamptz, coalesce(:now, statement_timestamp()) + :delay::bigint * INTERVAL '1 microsecond')
+FROM jsonb_array_elements_text(:ids) AS task CROSS JOIN jsonb_array_elements_text(:targets) AS target CROSS JOIN sent;

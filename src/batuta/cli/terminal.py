@@ -1,0 +1,25 @@
+"""The consoles of a command."""
+
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from batuta.kernel.storable import PRINTABLE
+
+WIDE = 240
+
+
+class SafeConsole(Console):
+    """A console that replaces characters with an effect on the terminal. Stored texts come from strangers."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(text.translate(PRINTABLE), **options)
+
+
+def open_console(*, stderr: bool = False) -> Console:
+    """Return a console that prints text unchanged: brackets and colons are not markup."""
+    # A file or a pipe has no terminal width: do not cut lines.
+    width = None if stderr or sys.stdout.isatty() else WIDE
+    return SafeConsole(width=width, stderr=stderr, markup=False, emoji=False, highlight=False)

@@ -1,0 +1,62 @@
+"""The part of an application that declares what surrounds its work: resources of the process, and middleware."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Any, TypeVar, overload
+
+from batuta.kernel.events import Fanout
+from batuta.kernel.middleware import Around, Middleware
+from batuta.kernel.resources import Resource, Resources, resource_of
+from batuta.tasks.enqueueing import EnqueueMiddleware
+from batuta.tasks.service import TaskService
+
+T = TypeVar("T")
+SomeMiddleware = TypeVar("SomeMiddleware", bound=Middleware)
+SomeEnqueueMiddleware = TypeVar("SomeEnqueueMiddleware", bound=EnqueueMiddleware)
+
+
+class HookDeclarations:
+    """Declares resources and middleware. ``Batuta`` sets the attributes."""
+
+    events: Fanout
+    tasks: TaskService[Any]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.around = Around()
+
+    def _use_events(self, events: Fanout) -> None:
+        self.events = events
+        self.resources = Resources(events)
+
+    @overload
+    def provide(self, function: Callable[[], AsyncIterator[T]], /) -> Resource[T]: ...
+    @overload
+    def provide(self, function: Callable[[], Iterator[T]], /) -> Resource[T]: ...
+    @overload
+    def provide(self, function: Callable[[], AbstractAsyncContextManager[T]], /) -> Resource[T]: ...
+    @overload
+    def provide(self, function: Callable[[], AbstractContextManager[T]], /) -> Resource[T]: ...
+    def provide(self, function: Callable[[], Any], /) -> Resource[Any]:
+        """Register a resource: an object that each process creates before it runs work and closes after it.
+
+        The function yields the object once, or returns a context manager. ``value`` of the result is the object. A
+        process whose resource does not start ends with an error.
+        """
+        resource = resource_of(str(getattr(function, "__name__", "resource")), function)
+        self.resources.add(resource)
+        return resource
+
+    def around_execution(self, middleware: SomeMiddleware, /) -> SomeMiddleware:
+        """Register middleware around every execution of a task, a job function or a stage. Return it unchanged.
+
+        It receives the attempt and a function that proceeds. It may return another value or an outcome, and may leave
+        out the call. The middleware that is registered first is the outermost.
+        """
+        self.around.add(middleware)
+        return middleware
+
+    def around_enqueue(self, middleware: SomeEnqueueMiddleware, /) -> SomeEnqueueMiddleware:
+        """Register middleware around every enqueue of tasks: a generator that yields the calls once. Return it unchanged."""
+        self.tasks.around.add(middleware)
+        return middleware

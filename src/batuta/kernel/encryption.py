@@ -1,0 +1,127 @@
+"""Encryption of stored values: AES-256-GCM with a ring of keys. The first key encrypts, and every key decrypts.
+
+    sealed:v1.<name of the key>.<nonce and ciphertext, base64>     an encrypted value
+    sealed:v0.<text>                                               a plain text that begins like an encrypted value
+
+``about`` names the column of a value. It is authenticated too, so that a value of one column cannot be stored in another.
+"""
+
+import base64
+import binascii
+import hashlib
+import re
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from batuta.kernel.errors import ConfigError, DamagedValue, KeyMissing
+from batuta.kernel.json import Json, dumps, loads
+from batuta.kernel.reasons import Reason
+
+VERSION: Final = "v1"
+NONCE: Final = 12
+DATA: Final = b"batuta stored value"
+MARK: Final = "sealed:"
+_ESCAPED: Final = f"{MARK}v0."
+_NAME: Final = re.compile(r"v1\.([0-9a-f]{8})\.")
+
+
+class KeyRing:
+    """Keys derived from secrets of the operator, newest first. ``purpose`` separates the keys of different uses."""
+
+    def __init__(self, secrets_: Sequence[str], purpose: bytes) -> None:
+        try:
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+        except ModuleNotFoundError:
+            raise ConfigError(
+                problem=Reason("no_cryptography", "encryption needs the package cryptography"),
+                next_step=Reason("no_cryptography_next", "install batuta[encryption]"),
+            ) from None
+        derived = [hashlib.blake2b(purpose, key=hashlib.sha512(each.encode()).digest()).digest() for each in secrets_]
+        # The first half of a digest is the key, and its name is a part of the second half: the name reveals nothing.
+        self._keys: dict[str, Any] = {each[32:36].hex(): AESGCM(each[:32]) for each in derived}
+        self.names = tuple(self._keys)
+
+    def encrypt(self, text: str, about: str) -> str:
+        name, nonce = self.names[0], secrets.token_bytes(NONCE)
+        sealed = nonce + self._keys[name].encrypt(nonce, text.encode(), about.encode())
+        return f"{VERSION}.{name}.{base64.urlsafe_b64encode(sealed).decode()}"
+
+    def decrypt(self, sealed: str, about: str) -> str:
+        """Return the text. Raises KeyMissing if its key is unknown, and DamagedValue if it cannot be authenticated."""
+        from cryptography.exceptions import InvalidTag
+
+        name = name_of_key(sealed)
+        if name not in self._keys:
+            raise KeyMissing(key=name)
+        try:
+            decoded = base64.urlsafe_b64decode(sealed.split(".")[2])
+            text: bytes = self._keys[name].decrypt(decoded[:NONCE], decoded[NONCE:], about.encode())
+            return text.decode()
+        except (ValueError, binascii.Error, InvalidTag):
+            raise DamagedValue(key=name) from None
+
+    def is_current(self, sealed: str) -> bool:
+        return sealed.startswith(f"{VERSION}.{self.names[0]}.")
+
+
+def name_of_key(sealed: str) -> str:
+    """Return the name of the key that encrypted a text, or an empty text for any other text."""
+    found = _NAME.match(sealed)
+    return "" if found is None else found[1]
+
+
+class Encryption:
+    """Encrypts values of columns if the operator gave keys, and otherwise stores them as they are."""
+
+    def __init__(self, keys: Sequence[str] = ()) -> None:
+        self._ring = KeyRing(keys, DATA) if keys else None
+
+    @property
+    def is_on(self) -> bool:
+        return self._ring is not None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the keys, newest first."""
+        return () if self._ring is None else self._ring.names
+
+    def encrypt(self, value: Json, about: str) -> Json:
+        """Return a value as its column stores it. ``None`` stays ``None``."""
+        if value is None:
+            return None
+        if self._ring is None:
+            return f"{_ESCAPED}{value}" if is_sealed(value) else value
+        return MARK + self._ring.encrypt(dumps(value), about)
+
+    def decrypt(self, stored: Json, about: str) -> Json:
+        """Return the value of a column. Raises KeyMissing or DamagedValue."""
+        if not isinstance(stored, str) or not is_sealed(stored):
+            return stored
+        if stored.startswith(_ESCAPED):
+            return stored.removeprefix(_ESCAPED)
+        sealed = stored.removeprefix(MARK)
+        if self._ring is None:
+            raise KeyMissing(key=name_of_key(sealed))
+        return loads(self._ring.decrypt(sealed, about))
+
+    def read(self, stored: Json, about: str) -> Json:
+        """Return the content of a column. In a list, each encrypted element is decrypted."""
+        if isinstance(stored, list):
+            return [self.decrypt(each, about) for each in stored]
+        return self.decrypt(stored, about)
+
+    def change(self, stored: Json, about: str, change: Callable[[Json], Json]) -> Json:
+        """Return the stored value with ``change`` applied to its decrypted content; of a list, to each element."""
+        if isinstance(stored, list):
+            return [self.change(each, about, change) if is_sealed(each) else change(each) for each in stored]
+        value = self.decrypt(stored, about)
+        changed = change(value)
+        return stored if changed == value else self.encrypt(changed, about)
+
+
+def is_sealed(value: object) -> bool:
+    return isinstance(value, str) and value.startswith(MARK)
+
+
+PLAIN: Final = Encryption()

@@ -1,0 +1,6 @@
+"""Middleware around the enqueue and the execution of work."""
+
+from batuta.kernel.middleware import Attempt, Middleware, Proceed
+from batuta.tasks.enqueueing import EnqueueMiddleware, NewCalls
+
+__all__ = ["Attempt", "EnqueueMiddleware", "Middleware", "NewCalls", "Proceed"]

@@ -1,0 +1,74 @@
+"""Requests of operators to a process: end after its work, restart, or dump its stacks.
+
+    page or command ──▶ row of ``process_requests`` ──▶ RequestLoop of that process (watchdog thread) ──▶ answer in the row
+
+The loop runs in the watchdog thread, so a process whose event loop is blocked can still be asked for its stacks. A
+request names one process by its worker id: a process that starts later never receives it.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Protocol
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.reasons import define
+from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup
+
+RESTART_ASKED = define("restart_asked", "{by} asked for a restart")
+REQUESTS_POLICY = LoopPolicy(
+    every=timedelta(seconds=2), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
+)
+
+
+class RequestKind(StrEnum):
+    DRAIN = "drain"  # finish the running work and end
+    RESTART = "restart"  # finish the running work, end, and be started again
+    STACK = "stack"  # write the stacks of all threads and tasks
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRequest:
+    id: str
+    worker_id: str
+    request: str  # a RequestKind
+    asked_by: str
+    asked_at: datetime
+    taken_at: datetime | None = None
+    stack: str | None = None
+
+
+class RequestStore(Protocol):
+    async def open_requests(self, worker_id: str) -> Sequence[ProcessRequest]: ...
+    async def take(self, id: str, *, now: datetime, stack: str | None = None) -> bool: ...
+
+
+async def _is_open() -> None:
+    """Do nothing: the store is open already."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RequestLoop:
+    worker_id: str
+    store: RequestStore
+    clock: Clock
+    drain_process: Callable[[], None]
+    restart_process: Callable[[str], None]
+    stacks: Callable[[], str]
+    open: Callable[[], Awaitable[None]] = _is_open
+    name: str = "requests"
+    wakeup: Wakeup = field(default_factory=Wakeup)
+
+    async def tick(self) -> Pace:
+        await self.open()
+        for each in await self.store.open_requests(self.worker_id):
+            stack = self.stacks() if each.request == RequestKind.STACK else None
+            # Mark the request first: a restart that is asked for once happens once.
+            if not await self.store.take(each.id, now=self.clock.now(), stack=stack):
+                continue
+            if each.request == RequestKind.DRAIN:
+                self.drain_process()
+            elif each.request == RequestKind.RESTART:
+                self.restart_process(RESTART_ASKED(by=each.asked_by))
+        return Idle()

@@ -1,0 +1,80 @@
+"""Runners: asyncio tasks that run claimed items, one after the other, each in a context of its own.
+
+    start ──▶ [ runner: item ─▶ item ─▶ … ] ── no item is left ──▶ the runner ends
+                          └── an item waits ──▶ new runners continue with the items behind it
+
+An item that never waits needs no task of its own, which saves more time than a short handler takes. While an item runs,
+the task of its runner is the task of the item. A runner ends after an item that was stopped, because its task was
+cancelled.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.contexts import InOwnContext
+from batuta.queue.running import Running
+from batuta.supervise.loop import bind as bind_progress
+
+# Seconds after which a runner lets the event loop do other work before its next item.
+SLICE = 0.02
+LOOK_EVERY = 8  # items between two looks at the clock
+
+
+class Runners:
+    def __init__(
+        self, work: Callable[[Running], Coroutine[Any, Any, None]], on_pause: Callable[[], None], clock: Clock
+    ) -> None:
+        """Create the runners. ``work`` runs one item and raises nothing. ``on_pause`` is called when a runner
+        waits or ends, because items may have ended before.
+        """
+        self._work = work
+        self._on_pause = on_pause
+        self._clock = clock
+        self._items: deque[Running] = deque()
+        self._fresh = 0  # runners that have not taken an item yet
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def add(self, running: Running) -> None:
+        self._items.append(running)
+
+    def start(self) -> None:
+        """Start the added items in the next iteration of the event loop."""
+        if self._items and not self._fresh:
+            self._spawn()
+
+    def _spawn(self) -> None:
+        self._fresh += 1
+        task = asyncio.create_task(self._run())
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def _continue(self) -> None:
+        """Start a runner for each item behind an item that waits, because each of them may wait too."""
+        self._on_pause()
+        for _ in range(len(self._items) - self._fresh):
+            self._spawn()
+
+    async def _run(self) -> None:
+        self._fresh -= 1
+        task = asyncio.current_task()
+        assert task is not None
+        bind_progress(None)  # progress of a handler does not count as progress of the worker
+        ends = self._clock.monotonic() + SLICE
+        try:
+            while self._items:
+                running = self._items.popleft()
+                running.task = task
+                task.set_name(f"item {running.lease.id}")  # the name under which a dump shows its stack
+                await InOwnContext(self._work(running), self._continue)
+                if running.stop is not None:
+                    return
+                if not len(self._items) % LOOK_EVERY and self._clock.monotonic() > ends:
+                    self._on_pause()
+                    await asyncio.sleep(0)
+                    ends = self._clock.monotonic() + SLICE
+        finally:
+            self._on_pause()
+            self.start()

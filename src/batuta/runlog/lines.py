@@ -1,0 +1,29 @@
+"""Log lines of one attempt of a task, an item or a run, as they are stored and read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Protocol
+
+# Limits of the lines of one attempt. Further lines are dropped, and a line of the level CUT says so.
+MOST_LINES: Final = 200
+MOST_CHARACTERS: Final = 64 * 1024
+LONGEST_LINE: Final = 8000
+CUT: Final = "cut"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """A masked log line. ``item_id`` is the id of the task, the item or the run."""
+
+    id: str
+    item_id: str
+    attempt: int
+    at: datetime
+    level: str
+    logger: str
+    line: str
+
+
+class LineStore(Protocol):
+    async def add(self, lines: Sequence[LogLine]) -> None: ...

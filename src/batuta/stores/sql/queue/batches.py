@@ -1,0 +1,271 @@
+"""Stores batches, ends them, and releases or cancels the tasks that wait for other tasks or batches.
+
+    add tasks:   lock the batch in share mode ──▶ insert the tasks (``SqlTasks``)            (refused after the end)
+    end:         lock the batch ──▶ no task of it is unfinished? ──▶ store the end and the counts
+    release:     a wait whose target has ended ──▶ delete it ──▶ no wait left? ──▶ the task is due
+
+Workers settle tasks of a batch like any other task: they write no count and lock no row of a batch, so batches cannot
+deadlock with them. On PostgreSQL one process at a time ends and releases (an advisory lock of the transaction). It skips
+rows that another transaction has locked, and finds them again later.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.events import BatchFinished, Events
+from batuta.kernel.ids import Ids
+from batuta.kernel.reasons import Reason, decode, encode
+from batuta.kernel.storable import mask_text
+from batuta.kernel.suggestions import unknown
+from batuta.queue.outcome import LONGEST_ERROR
+from batuta.stores.sql.audit import AuditLog
+from batuta.stores.sql.database import AsJson, Query, Row, Transaction, from_row
+from batuta.stores.sql.history import is_uuid
+from batuta.stores.sql.queue.endings import ENDED
+from batuta.stores.sql.queue.statements import more_queries
+from batuta.stores.sql.queue.tasks import SqlTasks
+from batuta.tasks.batch import BATCH_CANCELLED, BatchProgress, call_at_end, state_of_batch, takes_progress
+from batuta.tasks.ends import TASK_ENDS, Advance, ResolvedWait, follow, why_waiting
+from batuta.tasks.registry import TASKS
+from batuta.tasks.service import TaskService
+from batuta.tasks.task import BoundTask, Call, arguments_to_store
+
+# Rows that one look changes, of each kind.
+AT_ONCE = 500
+# Retention of batches after their end.
+KEEP_BATCHES = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchQueries:
+    add: Query
+    set_on_end: Query
+    close: Query
+    cancel: Query
+    cancel_tasks: Query
+    pending: Query
+    lock: Query
+    cancelled: Query
+    ended: Query
+    end: Query
+    give_progress: Query
+    resolved: Query
+    drop_waits: Query
+    drop_wait: Query
+    cancel_waiting: Query
+    release: Query
+    announce: Query
+    batch: Query
+    batches: Query
+    abandoned: Query
+    waits_of: Query
+    prune_tasks: Query
+    prune_waits: Query
+    prune: Query
+
+
+class SqlBatches:
+    def __init__(
+        self,
+        tasks: SqlTasks,
+        service: TaskService[Transaction],
+        ids: Ids,
+        clock: Clock,
+        events: Events,
+        now: Callable[[], datetime | None],
+    ) -> None:
+        """Create the store. ``service`` checks and enqueues the tasks. ``now`` returns None if the database's clock is used."""
+        self._database = tasks.database
+        self._tasks = tasks
+        self._service = service
+        self._ids = ids
+        self._clock = clock
+        self._events = events
+        self._now = now
+        self._audit = AuditLog(self._database.dialect, ids)
+        self._queries = more_queries("batches.sql", TASKS, self._database.dialect, BatchQueries)
+        self.is_needed = True  # until the first look
+
+    async def create(
+        self,
+        name: str,
+        on_end: BoundTask[..., Any] | None,
+        *,
+        id: str | None = None,
+        within: Transaction | None = None,
+    ) -> str:
+        id = id or self._ids.new()
+        if within is None:
+            async with self._database.transaction() as transaction:
+                await self._create(transaction, id, name, on_end)
+            self._wake()
+        else:
+            await self._create(within, id, name, on_end)
+        return id
+
+    async def _create(self, transaction: Transaction, id: str, name: str, on_end: BoundTask[..., Any] | None) -> None:
+        now = self._clock.now()
+        await transaction.run(self._queries.add, id=id, name=name, now=now)
+        if on_end is not None:
+            empty = _progress({"id": id, "name": name, "created_at": now, **_NOTHING})
+            options = replace(on_end.options, after=(id,), after_failure="run")
+            call = call_at_end(on_end.task, empty)
+            (task,) = await self._service.put(on_end.task, [call], options, within=transaction)
+            takes = takes_progress(on_end.task)
+            await transaction.run(self._queries.set_on_end, id=id, task=task, takes_progress=takes)
+        await self._announce(transaction, TASK_ENDS)
+
+    async def close(self, id: str, *, by: str | None = None, within: Transaction | None = None) -> bool:
+        if within is None:
+            async with self._database.transaction() as transaction:
+                is_closed = await self._change(transaction, self._queries.close, "batch.close", id, by)
+            self._wake()
+            return is_closed
+        return await self._change(within, self._queries.close, "batch.close", id, by)
+
+    async def cancel(self, id: str, reason: str, *, by: str | None = None) -> bool:
+        stored = encode(mask_text(reason, LONGEST_ERROR), LONGEST_ERROR)
+        async with self._database.transaction() as transaction:
+            changed = await self._change(transaction, self._queries.cancel, "batch.cancel", id, by, reason=stored)
+        self._wake()
+        if not changed:
+            return False
+        await self._cancel_tasks(self._database, id, stored)  # the loop of the workers cancels further ones
+        self._tasks.endings.note_change()
+        return True
+
+    async def _change(
+        self, transaction: Transaction, query: Query, action: str, id: str, by: str | None, **values: object
+    ) -> bool:
+        now = self._clock.now()
+        if not is_uuid(id):
+            raise unknown("batch", id, ())
+        is_changed = bool(await transaction.run(query, id=id, now=now, **values))
+        if is_changed and by is not None:
+            await self._audit.note(transaction, actor=by, action=action, subject=f"batches:{id}", now=now)
+        await self._announce(transaction, TASK_ENDS)
+        return is_changed
+
+    async def progress(self, id: str) -> BatchProgress | None:
+        row = await self._database.one(self._queries.batch, id=id) if is_uuid(id) else None
+        return None if row is None else _progress(row)
+
+    async def newest(self, limit: int) -> list[BatchProgress]:
+        return [_progress(row) for row in await self._database.all(self._queries.batches, limit=limit)]
+
+    async def wait(self, id: str, timeout: timedelta | None) -> None:
+        await self._tasks.wait(id, timeout, "batch")
+
+    async def find_abandoned(self, age: timedelta) -> Sequence[Mapping[str, Any]]:
+        """Return batches that have been open for this long although all their tasks have ended."""
+        rows = await self._database.all(self._queries.abandoned, before=self._clock.now() - age, limit=AT_ONCE)
+        return [dict(row) for row in rows]
+
+    async def explain(self, items: Sequence[Mapping[str, Any]]) -> dict[str, Reason]:
+        """Return which task or batch each of these tasks waits for, by id. Other tasks are left out."""
+        waiting = [str(each["id"]) for each in items if each["status"] == "queued" and is_uuid(str(each["id"]))]
+        found: dict[str, list[Row]] = {}
+        for row in await self._database.all(self._queries.waits_of, ids=AsJson(waiting)) if waiting else ():
+            found.setdefault(str(row["task_id"]), []).append(row)
+        return {id: why_waiting([dict(row) for row in rows]) for id, rows in found.items()}
+
+    async def prune(self, limit: int) -> int:
+        now = self._now()
+        count = await self._database.run(self._queries.prune_tasks, now=now, limit=limit)
+        count += await self._database.run(self._queries.prune_waits, limit=limit)
+        before = self._clock.now() - KEEP_BATCHES
+        return count + await self._database.run(self._queries.prune, before=before, limit=limit)
+
+    async def advance(self) -> Advance:
+        pending = await self._database.one(self._queries.pending)
+        assert pending is not None
+        self.is_needed = pending["has_batches"] or pending["has_waits"]
+        if not (pending["has_cancelled"] or pending["has_ended"] or pending["has_resolved"]):
+            return Advance.NOTHING
+        ended, changed = list[BatchProgress](), 0
+        async with self._database.transaction() as transaction:
+            lock = await transaction.one(self._queries.lock)
+            if lock is None or not lock["is_mine"]:
+                return Advance.BUSY
+            for row in await transaction.all(self._queries.cancelled, limit=AT_ONCE):
+                changed += await self._cancel_tasks(transaction, str(row["id"]), row["reason"])
+            for row in await transaction.all(self._queries.ended, limit=AT_ONCE):
+                ended += await self._end(transaction, str(row["id"]))
+            changed += await self._follow(transaction)
+        for batch in ended:
+            self._events.emit(BatchFinished(batch.id, batch.succeeded, batch.failed, batch.cancelled))
+        self._tasks.endings.note_change()
+        return Advance.SOME if ended or changed else Advance.NOTHING
+
+    async def _cancel_tasks(self, within: Transaction, id: str, reason: str | None) -> int:
+        why = encode(BATCH_CANCELLED(why=decode(reason) or "-"), LONGEST_ERROR)
+        return await within.run(self._queries.cancel_tasks, id=id, reason=why, now=self._now(), limit=AT_ONCE)
+
+    async def _end(self, transaction: Transaction, id: str) -> list[BatchProgress]:
+        """End a locked batch, unless a task was added before it was locked, and give the task ``on_end`` the counts."""
+        if not await transaction.run(self._queries.end, id=id, now=self._clock.now()):
+            return []
+        row = await transaction.one(self._queries.batch, id=id)
+        assert row is not None
+        progress = _progress(row)
+        if row["takes_progress"]:
+            arguments, *_ = arguments_to_store(Call([progress.as_json()], {}), None, self._tasks.encryption)
+            await transaction.run(self._queries.give_progress, id=row["on_end"], arguments=AsJson(arguments))
+        await self._announce(transaction, ENDED + id)
+        return [progress]
+
+    async def _follow(self, transaction: Transaction) -> int:
+        """Release the tasks that wait for nothing more. Cancel those that waited for a task or batch without success.
+        Return the number of waits that are over.
+        """
+        rows = await transaction.all(self._queries.resolved, limit=AT_ONCE)
+        waits = [from_row(ResolvedWait, row) for row in rows]
+        followed, now = follow(waits), self._now()
+        if followed.cancelled:
+            dropped = [
+                {"id": id, "reason": encode(why, LONGEST_ERROR), "now": now} for id, why in followed.cancelled.items()
+            ]
+            await transaction.run_many(self._queries.cancel_waiting, dropped)
+            await transaction.run(self._queries.drop_waits, ids=AsJson(list(followed.cancelled)))
+        if followed.over:
+            pairs = [{"task": wait.task_id, "target": wait.for_id} for wait in followed.over]
+            await transaction.run_many(self._queries.drop_wait, pairs)
+            due = {wait.task_id: wait.due_at for wait in followed.over}
+            released = [{"id": id, "due_at": due_at, "now": now} for id, due_at in due.items()]
+            await transaction.run_many(self._queries.release, released)
+        for queue in {wait.queue for wait in followed.over}:
+            await self._announce(transaction, queue)
+        return len(rows)
+
+    async def _announce(self, transaction: Transaction, name: str) -> None:
+        """Notify every process after the commit."""
+        if self._database.dialect == "postgres":
+            await transaction.all(self._queries.announce, name=name)
+        else:
+            transaction.notify(name)
+
+    def _wake(self) -> None:
+        self.is_needed = True
+        self._tasks.wake(TASK_ENDS)
+
+
+_NOTHING: dict[str, Any] = dict.fromkeys(("waiting", "running", "succeeded", "failed", "cancelled"), 0) | dict.fromkeys(
+    ("closed_at", "cancelled_at", "ended_at", "reason")
+)
+
+
+def _progress(row: Row | Mapping[str, Any]) -> BatchProgress:
+    counts = {name: int(row[name]) for name in ("waiting", "running", "succeeded", "failed", "cancelled")}
+    return BatchProgress(
+        id=str(row["id"]),
+        name=row["name"],
+        state=state_of_batch(closed_at=row["closed_at"], cancelled_at=row["cancelled_at"], ended_at=row["ended_at"]),
+        total=sum(counts.values()),
+        created_at=row["created_at"],
+        ended_at=row["ended_at"],
+        reason=decode(row["reason"]),
+        **counts,
+    )

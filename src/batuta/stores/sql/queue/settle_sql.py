@@ -1,0 +1,129 @@
+"""Builds the SQL that settles items of one table, and the expressions that it shares with the other statements."""
+
+from collections.abc import Mapping
+
+from batuta.queue.item import QueueTable
+from batuta.stores.sql.database import Dialect
+
+
+def clock_of(dialect: Dialect) -> str:
+    return "now()" if dialect == "sqlite" else "statement_timestamp()"
+
+
+def now_of(dialect: Dialect) -> str:
+    return f"coalesce(:now, {clock_of(dialect)})"
+
+
+def assign(values: Mapping[str | None, str]) -> str:
+    """Return the assignments of an UPDATE. A key of None is a column that the table does not have, and is omitted."""
+    return ", ".join(f"{column} = {value}" for column, value in values.items() if column is not None)
+
+
+def qualify(table: QueueTable, dialect: Dialect, column: str) -> str:
+    return f"{table.name if dialect == 'sqlite' else 'item'}.{column}"
+
+
+def retention_end(table: QueueTable, dialect: Dialect) -> str:
+    """Return the SQL expression for the end of the retention of an item that ends without a worker."""
+    seconds = int(table.keep.total_seconds())
+    span = f"{seconds * 1_000_000}" if dialect == "sqlite" else f"{seconds} * INTERVAL '1 second'"
+    return f"{now_of(dialect)} + {span}"
+
+
+def settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) -> str:
+    """Return the UPDATE that settles many rows in one statement, each guarded by its fence. ``ending`` is the alias of
+    the described settlement.
+
+    With ``skips_locked``, the statement first locks the rows that no other transaction has locked, and updates only
+    those (PostgreSQL). That costs a tenth more than the plain UPDATE, which waits for row locks. A row that changed
+    between the snapshot and its lock is skipped as well.
+    """
+
+    def of(name: str) -> str:
+        return f"ending.value ->> '{name}'" if dialect == "sqlite" else f"ending.{name}"
+
+    def mine(column: str) -> str:
+        return qualify(table, dialect, column)
+
+    def instant(name: str) -> str:
+        return of(name) if dialect == "sqlite" else f"TIMESTAMPTZ 'epoch' + {of(name)} * INTERVAL '1 microsecond'"
+
+    def after(name: str) -> str:
+        return f"{now_of(dialect)} + ({of(name)})" + ("" if dialect == "sqlite" else " * INTERVAL '1 microsecond'")
+
+    # An item whose cancellation was requested does not return to the queue.
+    is_unwanted = f"{mine(table.cancel_requested)} AND {of('ended')} IS NULL" if table.cancel_requested else "FALSE"
+    result = "nullif(ending.value -> 'result', 'null')" if dialect == "sqlite" else "ending.result"
+    values: dict[str | None, str] = {
+        table.state: f"CASE WHEN {is_unwanted} THEN '{table.cancelled}' ELSE coalesce({of('state')}, {mine(table.state)}) END",
+        table.available_at: f"coalesce({after('wait')}, {instant('available_at')}, {mine(table.available_at)})",
+        table.attempts: f"CASE WHEN {of('resets')} THEN 0 ELSE {mine(table.attempts)} - coalesce({of('back')}, 0) END",
+        table.crashes: f"CASE WHEN {of('untried')} THEN {mine(table.crashes)} ELSE 0 END",
+        table.error: of("error"),
+        table.finished_at: f"CASE WHEN {of('ended')} OR {is_unwanted} THEN {now_of(dialect)} END",
+        table.lease_until: "NULL",
+        table.owner: "NULL",
+        table.result: result,
+        table.expires_at: f"CASE WHEN {is_unwanted} THEN {retention_end(table, dialect)} ELSE {after('keep')} END",
+        table.last_stage: f"coalesce({of('last_stage')}, {mine(str(table.last_stage))})",
+        table.updated_at: now_of(dialect),
+    }
+    target, row = (table.name, table.name) if dialect == "sqlite" else (f"{table.name} AS item", "item")
+    if skips_locked and dialect == "postgres":
+        row = "item.ctid = ending.tid AND item"
+    return (
+        f"UPDATE {target} SET {assign(values)} FROM {_endings(table, dialect, skips_locked=skips_locked)}"
+        f" WHERE {row}.{table.id} = {of('id')} AND {mine(table.fence)} = {of('fence')}"
+        f" AND {mine(table.lease_until)} IS NOT NULL"
+    )
+
+
+def settle_successes(table: QueueTable, dialect: Dialect) -> str:
+    """Return the UPDATE that settles rows as done, each guarded by its fence. Most items are settled so.
+
+    The UPDATE writes the same as that of ``settle``, but takes lists instead of JSON. The lists are texts, because the
+    driver examines each element of an array in Python.
+    """
+    keep = "(success.value ->> 2)" if dialect == "sqlite" else "success.keep * INTERVAL '1 microsecond'"
+    values: dict[str | None, str] = {
+        table.state: f"'{table.done}'",
+        table.crashes: "0",
+        table.error: "NULL",
+        table.finished_at: now_of(dialect),
+        table.lease_until: "NULL",
+        table.owner: "NULL",
+        table.result: "NULL",
+        table.expires_at: f"{now_of(dialect)} + {keep}",
+        table.updated_at: now_of(dialect),
+    }
+    if dialect == "sqlite":
+        return (
+            f"UPDATE {table.name} SET {assign(values)} FROM json_each(:successes) AS success"
+            f" WHERE {table.name}.{table.id} = success.value ->> 0 AND {table.name}.{table.fence} = success.value ->> 1"
+            f" AND {table.name}.{table.lease_until} IS NOT NULL"
+        )
+    return (
+        f"UPDATE {table.name} AS item SET {assign(values)}"
+        " FROM unnest(string_to_array(:ids, ',')::uuid[], string_to_array(:fences, ',')::bigint[],"
+        " string_to_array(:keeps, ',', 'null')::bigint[]) AS success (id, fence, keep)"
+        f" WHERE item.{table.id} = success.id AND item.{table.fence} = success.fence AND item.{table.lease_until} IS NOT NULL"
+    )
+
+
+def _endings(table: QueueTable, dialect: Dialect, *, skips_locked: bool) -> str:
+    """Return the FROM item with the settlements as rows. With ``skips_locked``, it is joined with the rows of the table
+    that could be locked.
+    """
+    if dialect == "sqlite":
+        return "json_each(:endings) AS ending"
+    source = (
+        "jsonb_to_recordset(:endings) AS ending (id uuid, fence bigint, state text, wait bigint, available_at bigint,"
+        " back integer, resets boolean, untried boolean, error text, ended boolean, result jsonb, keep bigint, last_stage text)"
+    )
+    if not skips_locked:
+        return source
+    return (
+        f"(SELECT free.ctid AS tid, ending.* FROM {source} JOIN {table.name} AS free ON free.{table.id} = ending.id"
+        f" AND free.{table.fence} = ending.fence AND free.{table.lease_until} IS NOT NULL"
+        f" FOR NO KEY UPDATE OF free SKIP LOCKED) AS ending"
+    )

@@ -1,0 +1,269 @@
+"""A batch: a set of tasks that is counted, awaited and cancelled as one, and that ends with a task of its own.
+
+    async with work.batch("import 7", on_end=report) as batch:
+        await batch.add(send, rows)
+
+    open ── close ──▶ running ── the last task ended ──▶ ended       on_end runs once
+      └────── cancel ─────┴──▶ cancelling ── the last task ended ──▶ cancelled
+
+The task ``on_end`` is stored together with the batch and waits for its end, so it exists once however often a process
+dies. It gets the counts if it has a parameter.
+"""
+
+import inspect
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from itertools import islice
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+
+from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.json import Json
+from batuta.kernel.reasons import define
+from batuta.kernel.suggestions import unknown
+from batuta.tasks.handle import Handle
+from batuta.tasks.task import NO_OPTIONS, AnyTask, BoundTask, Call, Task, hints_of
+
+if TYPE_CHECKING:
+    from batuta.tasks.service import TaskService
+
+P = ParamSpec("P")
+R = TypeVar("R")
+BatchState: TypeAlias = Literal["open", "running", "cancelling", "ended", "cancelled"]
+# Rows of ``Batch.add`` that one transaction stores.
+ADDED_AT_ONCE = 1000
+LONGEST_NAME = 200
+FILLING_FAILED = define("batch_filling_failed", "the program that added its tasks failed: {kind}")
+BATCH_CANCELLED = define("batch_cancelled", "its batch was cancelled: {why}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchProgress:
+    """The state of a batch and how many of its tasks are in which state. ``waiting`` includes tasks that wait for a retry."""
+
+    id: str
+    name: str
+    state: BatchState
+    total: int
+    waiting: int
+    running: int
+    succeeded: int
+    failed: int
+    cancelled: int
+    created_at: datetime
+    ended_at: datetime | None = None
+    reason: str | None = None  # why it was cancelled
+
+    @property
+    def done(self) -> int:
+        """The number of tasks that have ended."""
+        return self.succeeded + self.failed + self.cancelled
+
+    @property
+    def has_ended(self) -> bool:
+        return self.ended_at is not None
+
+    def as_json(self) -> dict[str, Json]:
+        ended_at = None if self.ended_at is None else self.ended_at.isoformat()
+        return {**asdict(self), "created_at": self.created_at.isoformat(), "ended_at": ended_at}
+
+
+def state_of_batch(
+    *, closed_at: datetime | None, cancelled_at: datetime | None, ended_at: datetime | None
+) -> BatchState:
+    if cancelled_at is not None:
+        return "cancelling" if ended_at is None else "cancelled"
+    if ended_at is not None:
+        return "ended"
+    return "open" if closed_at is None else "running"
+
+
+class TakesNothing(Protocol):
+    """A task without parameters."""
+
+    async def enqueue(self) -> Handle[Any]: ...
+
+
+class TakesProgress(Protocol):
+    """A task whose parameter is the progress of the batch."""
+
+    async def enqueue(self, progress: BatchProgress, /) -> Handle[Any]: ...
+
+
+OnEnd: TypeAlias = TakesNothing | TakesProgress
+
+
+class BatchStore(Protocol):
+    async def create(
+        self, name: str, on_end: BoundTask[..., Any] | None, *, id: str | None = None, within: Any | None = None
+    ) -> str: ...
+
+    async def close(self, id: str, *, by: str | None = None, within: Any | None = None) -> bool: ...
+
+    async def cancel(self, id: str, reason: str, *, by: str | None = None) -> bool: ...
+
+    async def progress(self, id: str) -> BatchProgress | None: ...
+
+    async def wait(self, id: str, timeout: timedelta | None) -> None: ...
+
+    async def newest(self, limit: int) -> list[BatchProgress]: ...
+
+
+class Batch:
+    """A reference to a batch. ``TaskContext.batch`` is the batch of a running task."""
+
+    __slots__ = ("_service", "_store", "id")
+
+    def __init__(self, id: str, store: BatchStore, service: "TaskService[Any]") -> None:
+        self.id = id
+        self._store = store
+        self._service = service
+
+    async def add(self, task: "Task[..., R] | BoundTask[..., R]", rows: Iterable[object]) -> "list[Handle[R]]":
+        """Enqueue a call of the task for each row, and return their handles. On return the calls are synced to disk.
+
+        A mapping contains named arguments, a tuple or a list positional ones; any other row is the only argument.
+        Each transaction stores up to a thousand rows. The tasks of a batch may add further tasks to it. Raises
+        BatchEnded if the batch has ended or was cancelled.
+        """
+        bound, left, ids = _bind(task), iter(rows), list[str]()
+        for first in left:
+            calls = [_call_of_row(row) for row in (first, *islice(left, ADDED_AT_ONCE - 1))]
+            ids += await self._service.put(bound.task, calls, replace(bound.options, batch=self.id))
+        return [self._service.handle(id) for id in ids]
+
+    async def enqueue(self, task: "Task[P, R] | BoundTask[P, R]", *arguments: P.args, **named: P.kwargs) -> "Handle[R]":
+        """Enqueue one call in the batch. The type checker compares the arguments with the parameters of the task."""
+        bound = _bind(task)
+        (id,) = await self._service.put(bound.task, [Call(arguments, named)], replace(bound.options, batch=self.id))
+        return self._service.handle(id)
+
+    async def close(self, *, by: str | None = None, within: Any | None = None) -> bool:
+        """Let the batch end with its last task. Return False if it is closed already. ``by`` is the operator, for the
+        audit log; ``within`` is a transaction of the engine.
+        """
+        return await self._store.close(self.id, by=by, within=within)
+
+    async def progress(self) -> BatchProgress:
+        """Return the state and the counts of the batch. After its end the counts no longer change."""
+        found = await self._store.progress(self.id)
+        if found is None:
+            raise unknown("batch", self.id, ())
+        return found
+
+    async def wait(self, timeout: float | None = None) -> BatchProgress:
+        """Wait until the batch has ended and return its counts. ``timeout`` is in seconds; None waits without a limit.
+        Raises TimeoutError.
+        """
+        await self._store.wait(self.id, None if timeout is None else timedelta(seconds=timeout))
+        return await self.progress()
+
+    async def cancel(self, reason: str = "cancelled", *, by: str | None = None) -> bool:
+        """Cancel every task of the batch that has not ended. Return False if the batch has ended or is cancelled already."""
+        return await self._store.cancel(self.id, reason, by=by)
+
+    def __repr__(self) -> str:
+        return f"Batch({self.id})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Batch) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+
+class NewBatch:
+    """A batch that a block fills: ``async with`` creates it, and the end of the block closes it.
+
+    If the block raises an error, the batch is cancelled.
+    """
+
+    def __init__(self, batches: "Batches", name: str, on_end: OnEnd | None) -> None:
+        self._batches = batches
+        self._name = name
+        self._on_end = on_end
+        self._batch: Batch | None = None
+
+    async def __aenter__(self) -> Batch:
+        self._batch = await self._batches.create(self._name, on_end=self._on_end)
+        return self._batch
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._batch is not None
+        if kind is None:
+            await self._batch.close()
+            return
+        with suppress(StoreUnavailable):  # the batch stays open, and health reports it
+            await self._batch.cancel(FILLING_FAILED(kind=kind.__name__))
+
+
+class Batches:
+    """The batches of an application: ``work.batches``."""
+
+    def __init__(self, store: BatchStore, service: "TaskService[Any]") -> None:
+        self._store = store
+        self._service = service
+
+    async def create(
+        self, name: str, *, on_end: OnEnd | None = None, id: str | None = None, within: Any | None = None
+    ) -> Batch:
+        """Create an open batch. It ends after ``close``, when all its tasks have ended; then the task ``on_end`` runs.
+
+        ``id`` is a UUID that the program chooses, for example the id of the record that the tasks work on. ``within``
+        is a transaction of the engine.
+        """
+        if not name.strip() or len(name) > LONGEST_NAME:
+            raise ValueError(f"the name of a batch has 1 to {LONGEST_NAME} characters: shorten it")
+        bound = None if on_end is None else _bind(on_end)
+        return self.handle(await self._store.create(name, bound, id=id, within=within))
+
+    async def get(self, id: str) -> Batch:
+        """Return the batch with this id. Raises UnknownWord if there is none."""
+        if await self._store.progress(id) is None:
+            raise unknown("batch", id, ())
+        return self.handle(id)
+
+    def handle(self, id: str) -> Batch:
+        """Return a reference to a batch without a check that it exists."""
+        return Batch(id, self._store, self._service)
+
+    async def newest(self, limit: int = 20) -> list[BatchProgress]:
+        """Return the newest batches with their counts."""
+        return await self._store.newest(limit)
+
+
+def takes_progress(task: AnyTask) -> bool:
+    """Return whether a task ``on_end`` has a parameter, which then gets the counts of the batch."""
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return any(each.kind in positional for each in task.signature.parameters.values())
+
+
+def call_at_end(task: AnyTask, progress: BatchProgress) -> Call:
+    """Return the call of a task that runs at the end of a batch."""
+    if not takes_progress(task):
+        return Call((), {})
+    first = next(iter(task.signature.parameters))
+    return Call((progress if hints_of(task.function).get(first) is BatchProgress else progress.as_json(),), {})
+
+
+def _bind(task: Any) -> BoundTask[..., Any]:
+    bound = task if isinstance(task, BoundTask) else BoundTask(task, NO_OPTIONS)
+    if not isinstance(bound.task, Task):
+        raise TypeError(f"{task!r} is not a task: declare it with @work.task()")
+    if bound.options.key is not None:
+        raise ValueError("one key for several calls would store only the first: leave key out")
+    return bound
+
+
+def _call_of_row(row: object) -> Call:
+    match row:
+        case Mapping():
+            return Call((), dict(row))
+        case tuple() | list():
+            return Call(row, {})
+        case _:
+            return Call((row,), {})

@@ -1,0 +1,143 @@
+"""Reacts to the ends of tasks: ends batches, and releases or cancels the tasks that wait for others.
+
+A task with ``after`` is stored with a due time in the far future (``HELD_UNTIL``) and a row for each task or batch that
+it waits for, so a claim does not see it and costs nothing more. One loop per worker process reads which of the awaited
+tasks and batches have ended. It reads the state of the rows, never a count that a worker keeps: a worker that dies or
+loses its lease changes nothing, and the loop of another process continues.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import Enum, auto
+from typing import Protocol
+
+from batuta.kernel.clock import Clock
+from batuta.kernel.events import Event, ItemsSettled
+from batuta.kernel.reasons import Reason, define
+from batuta.supervise.loop import Again, Idle, LoopPolicy, Pace, Wakeup
+
+# The due time of a task that waits for another one. Corrections of the clock move it by less than centuries.
+HELD_UNTIL = datetime(9000, 1, 1, tzinfo=UTC)
+TASK_ENDS = "task-ends"
+TASK_ENDS_POLICY = LoopPolicy(every=timedelta(seconds=5), stuck_after=timedelta(minutes=1), max_failures=20)
+# Wait while another process ends batches, because that process may have begun before the last change.
+BUSY_WAIT = timedelta(milliseconds=100)
+# After a look at many waiting tasks, the loop rests for a multiple of the time that the look took.
+REST = 5
+
+WAITS_FOR_TASK = define("waits_for_task", "it waits for the end of task {name} ({id})")
+WAITS_FOR_BATCH = define("waits_for_batch", "it waits for the end of batch {name} ({id})")
+WAITS_FOR_SEVERAL = define(
+    "waits_for_several", "it waits for the end of {count} tasks or batches; the first is {name} ({id})"
+)
+AWAITED_FAILED = define("awaited_failed", "task {name} ({id}), for which it waited, failed")
+AWAITED_CANCELLED = define("awaited_cancelled", "task {name} ({id}), for which it waited, was cancelled")
+AWAITED_BATCH = define("awaited_batch", "not every task of batch {name} ({id}), for which it waited, succeeded")
+AWAITED_UNKNOWN = define("awaited_unknown", "the task {id}, for which it waited, was discarded")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedWait:
+    """A wait for a task or a batch that has ended. ``ended_as`` is None if the awaited task was discarded."""
+
+    task_id: str
+    for_id: str
+    queue: str
+    due_at: datetime
+    runs_anyway: bool
+    name: str | None
+    is_batch: bool
+    batch_succeeded: bool
+    ended_as: str | None
+
+    def why_not(self) -> Reason | None:
+        """Return why the waiting task must not run, or None if this wait is over."""
+        if self.runs_anyway:
+            return None
+        if self.is_batch:
+            return None if self.batch_succeeded else AWAITED_BATCH(name=self.name, id=self.for_id)
+        match self.ended_as:
+            case "complete":
+                return None
+            case "failed":
+                return AWAITED_FAILED(name=self.name, id=self.for_id)
+            case "cancelled":
+                return AWAITED_CANCELLED(name=self.name, id=self.for_id)
+            case _:
+                return AWAITED_UNKNOWN(id=self.for_id)
+
+
+@dataclass(slots=True)
+class Followed:
+    """The tasks to cancel, with their reasons, and the waits that are over."""
+
+    cancelled: dict[str, Reason] = field(default_factory=dict)
+    over: list[ResolvedWait] = field(default_factory=list)
+
+
+def follow(waits: Iterable[ResolvedWait]) -> Followed:
+    """Decide what follows from the ends of awaited tasks and batches. One failed wait cancels the waiting task."""
+    found = Followed()
+    for wait in waits:
+        if (why := wait.why_not()) is not None:
+            found.cancelled.setdefault(wait.task_id, why)
+        else:
+            found.over.append(wait)
+    found.over = [wait for wait in found.over if wait.task_id not in found.cancelled]
+    return found
+
+
+def why_waiting(rows: Sequence[Mapping[str, object]]) -> Reason:
+    """Return why a task waits. ``rows`` are the tasks and batches that it waits for, the first one first."""
+    first = rows[0]
+    facts = {"name": first["name"] or "-", "id": str(first["for_id"])}
+    if len(rows) > 1:
+        return WAITS_FOR_SEVERAL(count=len(rows), **facts)
+    return (WAITS_FOR_BATCH if first["is_batch"] else WAITS_FOR_TASK)(**facts)
+
+
+class Advance(Enum):
+    """The result of ``EndStore.advance``."""
+
+    NOTHING = auto()
+    SOME = auto()  # there may be more
+    BUSY = auto()  # another process does it
+
+
+class EndStore(Protocol):
+    is_needed: bool  # whether a batch is open or a task waits for another one
+
+    async def advance(self) -> Advance:
+        """End batches, and release or cancel a bounded number of waiting tasks."""
+
+
+class TaskEnds:
+    """Loop that ends batches and releases waiting tasks. The end of a task in this process wakes it."""
+
+    name = TASK_ENDS
+
+    def __init__(self, store: EndStore, clock: Clock) -> None:
+        self.wakeup = Wakeup()
+        self._store = store
+        self._clock = clock
+        self._rests_until = 0.0
+
+    def on_event(self, event: Event) -> None:
+        if self._store.is_needed and isinstance(event, ItemsSettled):
+            self.wakeup.set()
+
+    async def tick(self) -> Pace:
+        started = self._clock.monotonic()
+        if started < self._rests_until:
+            return Idle(self._clock.now() + timedelta(seconds=self._rests_until - started))
+        done = await self._store.advance()
+        took = self._clock.monotonic() - started
+        match done:
+            case Advance.SOME:
+                return Again()
+            case Advance.BUSY:
+                return Idle(self._clock.now() + BUSY_WAIT)
+            case Advance.NOTHING:
+                self._rests_until = started + took * REST
+                return Idle()

@@ -1,0 +1,226 @@
+"""Live pages: one loop renders each open view once and sends its changed parts to all of its readers.
+
+    page in a browser ── GET the same address, Accept: text/event-stream ──▶ Reader ─┐
+    the same view in another browser ───────────────────────────────────────▶ Reader ─┴─ View ◀── LiveViews.tick renders
+
+Readers share a view if address, scopes and language are the same. Then the rendered parts are the same, except for the
+CSRF token of a session, which each stream inserts itself. A page that shows personal data is not pushed, because each
+reading of it is recorded.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import NamedTuple, TypeAlias
+
+from batuta.access import Scope
+from batuta.kernel.clock import Clock
+from batuta.kernel.errors import StoreUnavailable
+from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup, note_progress
+
+POLICY = LoopPolicy(every=timedelta(seconds=3), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER)
+PUSH_EVERY = 3.0  # seconds between two renderings of a view
+SHARE_OF_TIME = 20  # rendering one view takes at most a twentieth of the time: a slow view is rendered less often
+MOST_READERS = 200
+MOST_VIEWS = 60
+_LIVE = re.compile(r"<(\w+)\b[^>]*\bdata-live(-rows)?(?=[\s>=])[^>]*>")
+_ID = re.compile(r'\bid="([^"]+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class ViewKey:
+    path: str
+    query: str
+    scopes: frozenset[Scope]
+    language: str
+    has_session: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The live parts of a page by id. ``lists`` maps the id of a list to the ids of its rows, in order."""
+
+    html: Mapping[str, str] = field(default_factory=dict)
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def whole(self) -> dict[str, str]:
+        """Return every part once. The rows of a list are inside the list, so they are not returned alone."""
+        rows = {row for ids in self.lists.values() for row in ids}
+        return {id: html for id, html in self.html.items() if id not in rows}
+
+    def since(self, earlier: "Parts") -> dict[str, str]:
+        """Return the parts that changed. A list is sent as a whole only if its rows or their order changed."""
+        moved = {id for id, rows in self.lists.items() if rows != earlier.lists.get(id)}
+        inside = {row for id in moved for row in self.lists[id]}
+        return {
+            id: html
+            for id, html in self.html.items()
+            if id not in inside and (id in moved or (id not in self.lists and html != earlier.html.get(id)))
+        }
+
+
+class Rendered(NamedTuple):
+    """A rendered page. ``is_live`` is whether it may still change."""
+
+    html: str
+    is_live: bool
+
+
+# Renders a page, or returns None if it does not exist any more.
+Render: TypeAlias = Callable[[], Awaitable[Rendered | None]]
+
+
+class Reader:
+    """One open stream. Parts that wait replace older parts with the same id, so a slow reader uses bounded memory."""
+
+    def __init__(self) -> None:
+        self.changed = asyncio.Event()
+        self.is_over = False
+        self.is_last = False  # nothing more will change: the browser does not connect again
+        self._waiting: dict[str, str] = {}
+
+    def put(self, parts: Mapping[str, str]) -> None:
+        for id, html in parts.items():
+            self._waiting.pop(
+                id, None
+            )  # in the order of the last change: a list precedes the later changes of its rows
+            self._waiting[id] = html
+        if parts:
+            self.changed.set()
+
+    def take(self) -> dict[str, str]:
+        self.changed.clear()
+        taken, self._waiting = self._waiting, {}
+        return taken
+
+    def end(self) -> None:
+        self.is_over = True
+        self.changed.set()
+
+
+@dataclass(eq=False)
+class View:
+    render: Render
+    due_at: float
+    parts: Parts = field(default_factory=Parts)
+    readers: set[Reader] = field(default_factory=set)
+
+    def end(self) -> None:
+        for reader in self.readers:
+            reader.end()
+
+
+class LiveViews:
+    """The loop that renders the open views. Without it, pages fetch themselves again at intervals."""
+
+    name = "live-pages"
+
+    def __init__(self, clock: Clock) -> None:
+        self.wakeup = Wakeup()
+        self.is_running = False
+        self._clock = clock
+        self._views: dict[ViewKey, View] = {}
+
+    @property
+    def readers(self) -> int:
+        return sum(len(view.readers) for view in self._views.values())
+
+    def join(self, key: ViewKey, render: Render) -> Reader | None:
+        """Add a reader to a view, or return None if no more can be served."""
+        has_room = key in self._views or len(self._views) < MOST_VIEWS
+        if not self.is_running or not has_room or self.readers >= MOST_READERS:
+            return None
+        view = self._views.setdefault(key, View(render, self._clock.monotonic()))
+        reader = Reader()
+        reader.put(view.parts.whole())
+        view.readers.add(reader)
+        self.wakeup.set()
+        return reader
+
+    def leave(self, key: ViewKey, reader: Reader) -> None:
+        view = self._views.get(key)
+        if view is not None:
+            view.readers.discard(reader)
+            if not view.readers:
+                del self._views[key]
+
+    def refresh(self) -> None:
+        """Render every view now, because an operator changed something."""
+        for view in self._views.values():
+            view.due_at = self._clock.monotonic()
+        self.wakeup.set()
+
+    async def tick(self) -> Pace:
+        self.is_running = True
+        for key, view in list(self._views.items()):
+            if view.due_at <= self._clock.monotonic():
+                await self._update(key, view)
+                note_progress()
+        left = min((view.due_at for view in self._views.values()), default=None)
+        if left is None:
+            return Idle()
+        return Idle(self._clock.now() + timedelta(seconds=max(0.0, left - self._clock.monotonic())))
+
+    async def drain(self, grace: timedelta) -> None:
+        self.is_running = False
+        for view in self._views.values():
+            view.end()
+
+    async def _update(self, key: ViewKey, view: View) -> None:
+        started, rendered = self._clock.monotonic(), None
+        try:
+            rendered = await view.render()
+        except StoreUnavailable:  # the streams stay open, and the next rendering may succeed
+            rendered = Rendered("", is_live=True)
+        finally:
+            if rendered is None:
+                self._end(key, view)
+        took = self._clock.monotonic() - started
+        view.due_at = started + max(PUSH_EVERY, took * SHARE_OF_TIME)
+        if rendered is None or not rendered.html:
+            return
+        parts = live_parts(rendered.html)
+        changed, view.parts = parts.since(view.parts), parts
+        for reader in view.readers:
+            reader.put(changed)
+        if not rendered.is_live:
+            self._end(key, view)
+
+    def _end(self, key: ViewKey, view: View) -> None:
+        self._views.pop(key, None)
+        for reader in view.readers:
+            reader.is_last = True
+        view.end()
+
+
+def live_parts(html: str) -> Parts:
+    """Find the elements with the attribute data-live, and the lists (data-live-rows) with the ids of their live rows.
+
+    Values are escaped, so the text of a page contains no tags except those of its template.
+    """
+    found: dict[str, str] = {}
+    spans: dict[str, tuple[int, int]] = {}
+    lists = set()
+    for begin in _LIVE.finditer(html):
+        if (named := _ID.search(begin[0])) is not None:
+            id, end = named[1], _end_of(html, begin)
+            found[id], spans[id] = html[begin.start() : end], (begin.start(), end)
+            if begin[2]:
+                lists.add(id)
+    rows = {
+        id: tuple(each for each, (at, _) in spans.items() if each != id and spans[id][0] < at < spans[id][1])
+        for id in lists
+    }
+    return Parts(found, rows)
+
+
+def _end_of(html: str, begin: "re.Match[str]") -> int:
+    """Return the position after the closing tag of the element that ``begin`` opens."""
+    depth = 0
+    for tag in re.compile(rf"<(/?){begin[1]}\b").finditer(html, begin.start()):
+        depth += -1 if tag[1] else 1
+        if depth == 0:
+            return html.index(">", tag.end()) + 1
+    return len(html)

@@ -1,0 +1,159 @@
+"""The page of the schedules in the database, and the actions that create, change, pause and delete them."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+
+from batuta.dispatch.schedules import TaskSchedule
+from batuta.engine.batuta import Batuta
+from batuta.engine.schedules import state_of as state_of_schedule
+from batuta.engine.screens import Action, ActionCall, ActionResult, Field, FieldKind, Preview, Tone
+from batuta.kernel.errors import ActionRefused
+from batuta.kernel.json import Json
+from batuta.kernel.reasons import define
+from batuta.kernel.spans import read_span
+from batuta.web.context import state_of
+from batuta.web.panel.frame import show, words_of
+from batuta.web.panel.item_actions import read_changes
+
+TONES = {"active": "ok", "paused": "held", "over": "unfinished"}
+ONCE = "@at "
+NO_TIME = define(
+    "schedule_no_time", "write the schedule as cron, as in 0 6 * * *, or as an interval, as in 30s, 5m or 2h"
+)
+_NAME = Field(name="programacao", kind=FieldKind.HIDDEN, required=True)
+_WHEN = Field(name="quando", label="panel.field.when", hint="panel.field.when_hint", required=True)
+_ZONE = Field(name="fuso", label="panel.zone")
+_ARGUMENTS = Field(
+    name="argumentos",
+    label="panel.field.arguments",
+    kind=FieldKind.LINES,
+    hint="panel.field.changes_hint",
+    is_private=True,
+    longest=20_000,
+)
+
+
+async def schedules(request: Request) -> HTMLResponse:
+    work = state_of(request).work
+    rows = [(each, state_of_schedule(each)) for each in await work.schedules.all()]
+    values = {"rows": rows, "tones": TONES, "tasks": sorted(each.name for each in work.task_registry)}
+    return show(request, "panel/schedules.html.j2", words_of(request), values, live=True)
+
+
+class ScheduleActions:
+    def __init__(self, work: Batuta) -> None:
+        self._work = work
+
+    def actions(self) -> Iterator[Action]:
+        yield Action(
+            name="schedule.create",
+            label="panel.act.schedule_create",
+            preview=self._preview_create,
+            perform=self._create,
+            fields=[
+                Field(name="nome", label="panel.field.schedule_name", required=True, longest=100),
+                Field(name="tarefa", label="panel.field.task", required=True, longest=200),
+                _WHEN,
+                _ZONE,
+                _ARGUMENTS,
+            ],
+            command=lambda values: _command("create", values["nome"], values, "--task", values["tarefa"]),
+            audits=True,
+        )
+        yield Action(
+            name="schedule.edit",
+            label="panel.act.schedule_edit",
+            preview=self._preview_edit,
+            perform=self._edit,
+            fields=[_NAME, _WHEN, _ZONE, _ARGUMENTS],
+            command=lambda values: _command("edit", values["programacao"], values),
+            audits=True,
+        )
+        for word, tone in (("pause", Tone.HELD), ("resume", Tone.OK), ("delete", Tone.FAILING)):
+            yield self._changing(word, tone)
+
+    def _changing(self, word: str, tone: Tone) -> Action:
+        async def preview(call: ActionCall) -> Preview:
+            found = await self._work.schedules.get(call.values["programacao"])
+            return Preview(says=f"panel.will.schedule_{word}", facts={"name": found.name, "task": found.task})
+
+        async def perform(call: ActionCall) -> ActionResult:
+            name = call.values["programacao"]
+            await getattr(self._work.schedules, word)(name, by=call.caller)
+            return ActionResult(says=f"panel.done.schedule_{word}", facts={"name": name}, tone=tone)
+
+        return Action(
+            name=f"schedule.{word}",
+            label=f"panel.act.schedule_{word}",
+            preview=preview,
+            perform=perform,
+            fields=[_NAME],
+            command=lambda values: ["schedules", word, values["programacao"]],
+            tone=tone,
+            audits=True,
+        )
+
+    async def _preview_create(self, call: ActionCall) -> Preview:
+        tasks = ", ".join(sorted(each.name for each in self._work.task_registry)) or "–"
+        return Preview(says="panel.will.schedule_create", facts={"tasks": tasks}, values={"fuso": str(self._work.zone)})
+
+    async def _create(self, call: ActionCall) -> ActionResult:
+        values = call.values
+        try:
+            made = await self._work.schedules.create(
+                values["nome"], task=values["tarefa"], args=_arguments(call), by=call.caller, **_timing(values)
+            )
+        except TypeError as unfit:  # the arguments do not fit the task
+            raise ActionRefused(why=str(unfit)) from None
+        return self._result("panel.done.schedule_created", made)
+
+    async def _preview_edit(self, call: ActionCall) -> Preview:
+        found = await self._work.schedules.get(call.values["programacao"])
+        facts = {"name": found.name, "task": found.task, "arguments": ", ".join(sorted(found.args)) or "–"}
+        given = {"quando": found.schedule.removeprefix("@every "), "fuso": found.timezone}
+        return Preview(says="panel.will.schedule_edit", facts=facts, values=given)
+
+    async def _edit(self, call: ActionCall) -> ActionResult:
+        name = call.values["programacao"]
+        given = _arguments(call)
+        args = {**(await self._work.schedules.get(name)).args, **given} if given else None
+        try:
+            made = await self._work.schedules.edit(name, args=args, by=call.caller, **_timing(call.values))
+        except TypeError as unfit:
+            raise ActionRefused(why=str(unfit)) from None
+        return self._result("panel.done.schedule_edited", made)
+
+    def _result(self, says: str, made: TaskSchedule) -> ActionResult:
+        following = "–" if made.next_at is None else f"{made.next_at.astimezone(self._work.zone):%d/%m %H:%M}"
+        return ActionResult(says=says, facts={"name": made.name, "next": following}, to="/programacoes")
+
+
+def _timing(values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the schedule as the parameters of ``work.schedules``: an interval, one instant, or cron."""
+    when = values["quando"]
+    zone = {"timezone": values["fuso"]} if values["fuso"] else {}
+    if (span := read_span(when)) is not None:
+        return {"every": span, **zone}
+    if when.startswith(ONCE):
+        try:
+            return {"at": datetime.fromisoformat(when.removeprefix(ONCE)), **zone}
+        except ValueError:
+            raise ActionRefused(why=NO_TIME()) from None
+    if len(when.split()) not in (5, 6) and not when.startswith("@"):
+        raise ActionRefused(why=NO_TIME())
+    return {"cron": when, **zone}
+
+
+def _arguments(call: ActionCall) -> dict[str, Json]:
+    return read_changes(call.values["argumentos"])
+
+
+def _command(word: str, name: str, values: Mapping[str, str], *options: str) -> list[str]:
+    span = read_span(values["quando"])
+    when = ["--cron", values["quando"]] if span is None else ["--every", f"{span.total_seconds():g}"]
+    zone = ["--timezone", values["fuso"]] if values["fuso"] else []
+    return ["schedules", word, name, *options, *(when if values["quando"] else []), *zone]

@@ -1,0 +1,113 @@
+"""The stream of a page's changes (server-sent events), at the address of the page itself."""
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import TypeAlias
+from urllib.parse import urlencode
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
+
+from batuta.kernel.errors import StoreUnavailable
+from batuta.web.auth import Caller, authorise
+from batuta.web.context import state_of
+from batuta.web.live import LiveViews, Reader, Render, Rendered, ViewKey
+from batuta.web.panel.frame import REVEAL, caller_of, is_live
+from batuta.web.problems import Problem, texts_for
+
+EVENTS = "text/event-stream"
+CHECK_EVERY = 20.0  # seconds between two checks of a reader's session
+LONGEST_STREAM = 600.0  # seconds; the browser then connects again
+# A server that is not ours does not announce its shutdown, and waits for open streams.
+LONGEST_FOREIGN_STREAM = 10.0
+_PLACEHOLDER = secrets.token_hex(24)  # in place of a session's CSRF token in shared parts
+Page: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+
+def wants_events(request: Request) -> bool:
+    return request.method == "GET" and request.headers.get("accept", "") == EVENTS
+
+
+async def open_stream(request: Request, page: Page) -> Response:
+    """Answer with the changes of a page, from now on. The caller has checked the access."""
+    state = state_of(request)
+    views = state.live
+    key, render = _view_of(request, page)
+    is_known = bool(caller_of(request).scopes)
+    is_followed = is_known and REVEAL not in request.query_params and not state.draining.is_set()
+    reader = views.join(key, render) if is_followed else None
+    if reader is None:
+        return Response(status_code=204)  # the browser does not connect again: the page fetches itself instead
+    headers = {"X-Accel-Buffering": "no"}
+    return StreamingResponse(_follow(request, views, key, reader), media_type=EVENTS, headers=headers)
+
+
+async def _follow(request: Request, views: LiveViews, key: ViewKey, reader: Reader) -> AsyncIterator[str]:
+    state, loop = state_of(request), asyncio.get_running_loop()
+    proof: str = getattr(request.state, "proof", None) or ""
+    ends = loop.time() + (LONGEST_STREAM if state.is_served else LONGEST_FOREIGN_STREAM)
+    checked = loop.time()
+    draining = asyncio.ensure_future(state.draining.wait())
+    draining.add_done_callback(lambda _: reader.end())
+    try:
+        yield "retry: 2000\n\n"
+        while (left := ends - loop.time()) > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(CHECK_EVERY, left)):
+                    await reader.changed.wait()
+            if loop.time() - checked >= CHECK_EVERY:  # checked even if changes never pause
+                if not await _is_still_allowed(request):
+                    return
+                checked = loop.time()
+                yield ": \n\n"  # shows proxies and the server that the stream is in use
+            if parts := reader.take():
+                yield f"data: {json.dumps(parts, ensure_ascii=False).replace(_PLACEHOLDER, proof)}\n\n"
+            if reader.is_over:
+                if reader.is_last:
+                    yield "event: last\ndata:\n\n"
+                return
+    finally:
+        draining.cancel()
+        views.leave(key, reader)
+
+
+async def _is_still_allowed(request: Request) -> bool:
+    """Check the session again: it may have ended, or its token may have been revoked."""
+    try:
+        await authorise(request)
+    except Problem:
+        return False
+    except StoreUnavailable:
+        return True
+    return True
+
+
+def _view_of(request: Request, page: Page) -> tuple[ViewKey, Render]:
+    """Return the key of the view that a reader asks for, and the function that renders it for all of its readers."""
+    scopes, language = caller_of(request).scopes, texts_for(request).language
+    has_session = bool(getattr(request.state, "proof", None))
+    query = urlencode([each for each in request.query_params.multi_items() if each[0] != "lang"])
+    key = ViewKey(request.url.path, query, scopes, language, has_session)
+    shared = {
+        **request.scope,
+        "query_string": query.encode(),
+        "headers": [(b"host", request.headers.get("host", "").encode()), (b"accept-language", language.encode())],
+        "state": {"caller": Caller("readers", scopes), "proof": _PLACEHOLDER if has_session else None},
+    }
+    work = state_of(request).work
+
+    async def render() -> Rendered | None:
+        asked = Request(dict(shared, state=dict(shared["state"])))
+        try:
+            with work.connections.reading_for_pages():
+                shown = await page(asked)
+        except Problem:
+            return None
+        if not isinstance(shown, HTMLResponse) or shown.status_code != 200:
+            return None
+        return Rendered(bytes(shown.body).decode(), is_live(asked))
+
+    return key, render

@@ -1,0 +1,72 @@
+"""The drawn timeline of an item or an execution: how long it waited, ran and rested, and where it crashed.
+
+The bar is 100 units wide. A short period keeps a minimum width, so that each period can be seen and pointed at.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+WIDTH = 100.0
+LEAST = 3.0  # narrowest period
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A part of the timeline. ``kind`` names its text and its pattern: planned, waited, earlier, ran or rests."""
+
+    kind: str
+    since: datetime
+    until: datetime
+
+    @property
+    def lasts(self) -> timedelta:
+        return self.until - self.since
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnPeriod:
+    period: Period
+    x: float
+    width: float
+
+
+def periods_of(
+    *,
+    created: datetime,
+    due: datetime | None,
+    started: datetime | None,
+    ended: datetime | None,
+    now: datetime,
+    attempts: int,
+    is_running: bool,
+) -> list[Period]:
+    """Return the periods of an item in order. Without an end, the last period lasts until now."""
+    ready = created if due is None or attempts else max(created, due)
+    found = [Period("planned", created, min(ready, now))]
+    if started is None:
+        found.append(Period("waited", min(ready, now), ended or now))
+        return _lasting(found)
+    # The row has the start of the last attempt only.
+    found.append(Period("earlier" if attempts > 1 else "waited", min(ready, started), started))
+    if ended is not None or is_running:
+        found.append(Period("ran", started, ended or now))
+    else:
+        found.append(Period("rests", started, now))
+    return _lasting(found)
+
+
+def draw(periods: Sequence[Period]) -> list[DrawnPeriod]:
+    total = sum((each.lasts for each in periods), timedelta(0))
+    if not total:
+        return []
+    widths = [max(LEAST, WIDTH * (each.lasts / total)) for each in periods]
+    scale, x, drawn = WIDTH / sum(widths), 0.0, []
+    for each, width in zip(periods, widths, strict=True):
+        drawn.append(DrawnPeriod(each, round(x, 2), round(width * scale, 2)))
+        x += width * scale
+    return drawn
+
+
+def _lasting(periods: Sequence[Period]) -> list[Period]:
+    return [each for each in periods if each.lasts > timedelta(0)]
