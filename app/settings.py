@@ -136,7 +136,7 @@ class Settings(EngineSettings):
     alerta_handoff_parte: Share = 0.2
     """alerts: largest share of the last hour's conversations that may need a person"""
     alerta_handoff_pico: Positive = 5
-    """alerts: twice the daily mean of hand-overs to a person raises the alert, from this many in 24 hours on"""
+    """alerts: fewest hand-overs to a person in 24 hours that count as a peak; a peak is also twice the daily mean"""
     alerta_resposta_segundos: Positive = 120
     """alerts: longest mean time to an answer in the last 30 minutes, in seconds"""
     alerta_silencio_minutos: Positive = 30
@@ -180,7 +180,7 @@ class Settings(EngineSettings):
     keep_group_messages_days: Kept = 180
     """days after which texts, authors and contacts of group messages are removed; vacancies stay; `off` keeps them"""
     keep_appointments_days: Kept = 365
-    """days after the visit and the last change after which an appointment is deleted; `off` keeps them"""
+    """days for which an appointment is kept after its visit or last change, whichever is later; `off` keeps it"""
 
     optout_journal: str | None = None
     """file that records opt-outs outside the database, for `batuta restore`; if unset, a file beside a SQLite database,
@@ -268,13 +268,13 @@ class Settings(EngineSettings):
     telegram_timeout_db: Annotated[int, Field(ge=1, lt=60)] = 10
     """Telegram: seconds to store received messages; below 60, after which the supervisor restarts a loop"""
     telegram_timeout_cycle: Annotated[int, Field(ge=1, le=120)] = 120
-    """Telegram: seconds of one send, page or action in all; at most 120. No loop waits for it"""
+    """Telegram: seconds for one whole send, page or action; at most 120. The loops continue meanwhile"""
     telegram_sends_at_a_time: Positive = 64
     """Telegram: accounts that send at the same time; each account sends one message at a time"""
 
     @model_validator(mode="after")
     def _telegram_limits_fit(self) -> Self:
-        """Check that a send with its search fits in a cycle, and so does a write of received messages."""
+        """Check that TELEGRAM_TIMEOUT_CYCLE is longer than the longest send, and than a write of received messages."""
         longest = self.telegram_timeout_entity + self.telegram_timeout_send
         longest += max(self.telegram_timeout_send, self.telegram_timeout_media)
         longest = max(longest, self.telegram_timeout_db)

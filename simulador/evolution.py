@@ -120,7 +120,7 @@ class Evolution:
         self.recebidos.clear()
 
     async def welcome(self, request: Request) -> Response:
-        index = str(request.base_url)  # the address also serves as the manual
+        index = str(request.base_url)  # the answer also names it as the address of the manual
         return JSONResponse(
             {
                 "status": 200,

@@ -10,7 +10,7 @@ from batuta.kernel import Json
 from simulador import evolution_bodies as bodies
 from simulador.jid import jid_of
 
-# The original stores sent messages in a database, so many are kept here too.
+# The original stores sent messages in a database. The simulator therefore keeps a large number of them.
 MESSAGES_KEPT = 50_000
 
 CLIENT = "simulador"

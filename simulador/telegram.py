@@ -340,7 +340,7 @@ class Controle:
         return JSONResponse({"id": id}, 201)
 
     def _with_phone(self, telefone: Json) -> int | None:
-        """Return the person with this number, because a number has one account. A later start finds its people again."""
+        """Return the person who has this number already, if any: a number has one account, even after a restart."""
         people = self._mundo.pessoas.values()
         return next((each.id for each in people if telefone is not None and each.telefone == telefone), None)
 

@@ -392,7 +392,7 @@ class Mundo:
         self.check_peer(conta, chave, acesso)
 
     def history(self, conta: int, chave: str, acesso: int | None, *, after: int, most: int) -> list[Mensagem]:
-        """Return the messages of a chat with a larger id, oldest first."""
+        """Return the messages of a chat with an id above ``after``, oldest first."""
         self.check_peer(conta, chave, acesso)
         box = self._messages(conta, chave)
         return [box[id] for id in sorted(box) if id > after][: min(most, MOST_AT_ONCE)]

@@ -114,7 +114,7 @@ class Vida:
     def connection(
         self, instance: Instance, state: Literal["open", "connecting", "close"], code: int | None = None
     ) -> None:
-        """Change the connection state. A close that may recover posts no event; the next event is the reconnection."""
+        """Change the connection state. A temporary close posts no event; the next event is the reconnection."""
         instance.state = state
         if state == "close":
             instance.code, instance.cut_off_at = code, self._clock.now()

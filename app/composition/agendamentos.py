@@ -40,8 +40,10 @@ def add_appointments(work: Batuta, settings: Settings, llm: Consulta | None) -> 
     ``llm`` reads cells that the rules cannot read, if the settings allow it. With None, only the rules read cells.
     """
     wake, leitura = partial(work.wakeups.wake, QUEUE), LeitorDeArquivos(work.clock)
-    agendamentos = Agendamentos(work.database, work.tasks, read_of(settings), work.ids, work.clock, wake)
-    importing = Importacao(work.database, leitura, agendamentos, work.ids, work.clock, wake)
+    agendamentos = Agendamentos(
+        work.database, work.tasks, work.batches, read_of(settings), work.ids, work.clock, wake, work.encryption
+    )
+    importing = Importacao(work.database, leitura, agendamentos, work.batches, work.ids, work.clock, wake)
     normalizador = Normalizador(
         work.database,
         read_of(settings),
@@ -50,6 +52,7 @@ def add_appointments(work: Batuta, settings: Settings, llm: Consulta | None) -> 
         perguntavel=model_uses(settings),
         max_tries=settings.arq_max_tries,
         timeout=timedelta(seconds=settings.arq_job_timeout),
+        cifra=work.encryption,
     )
     work.task(
         retry=waits(settings.arq_max_tries),

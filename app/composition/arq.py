@@ -11,6 +11,7 @@ released.
 import asyncio
 import signal
 import sys
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any
 
@@ -98,6 +99,7 @@ class Serving:
         self._recovery = julia.appointments.recovery
         self._stop = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
+        self._resources = AsyncExitStack()
 
     async def begin(self, ctx: dict[Any, Any]) -> None:
         if self._speaks:
@@ -110,6 +112,7 @@ class Serving:
                 wording=self._work.extension.wording,
             )
         await self._work.open()
+        await self._resources.enter_async_context(self._work.resources.started())
         # ARQ calls this after the calls of this process have ended or were cancelled; the rest of the grace period
         # remains.
         grace = timedelta(seconds=self._settings.batuta_drain_seconds) * (1 - CALLS_END)
@@ -122,4 +125,5 @@ class Serving:
         self._stop.set()
         if self._running is not None:
             await self._running
+        await self._resources.aclose()
         await self._work.close()

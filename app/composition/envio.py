@@ -27,6 +27,7 @@ from app.integrations.evolution.client import EvolutionClient
 from app.integrations.evolution.http import Gateway
 from app.settings import Settings
 from batuta import Batuta
+from batuta.extension import Scope
 from batuta.jobs import JobHandler, Window
 from batuta.kernel import Clock
 from batuta.loops import LoopPolicy
@@ -113,7 +114,7 @@ def build_sending(
 def add_sending(work: Batuta, sending: Sending) -> None:
     """Register the queue of messages, the loop that resolves lost answers, and the health checks of both."""
     handler = sending.remetente.handler()
-    work.add_queue(FILA_MENSAGENS, lambda lease: handler, concurrency=SENDS_AT_A_TIME)
+    work.add_queue(FILA_MENSAGENS, lambda lease: handler, concurrency=SENDS_AT_A_TIME, scope=Scope.SEND)
     work.add_loop(sending.reconciliador, RECONCILING)
     work.observability.watch_queue(work.queues[FILA_MENSAGENS.name], LIMITS)
     work.health.add(sending.health.check)

@@ -1,8 +1,7 @@
 """The catalogue of jobs, with the handler, the guards and the schedule of each.
 
-A new job is one line in ``CATALOGUE`` and one handler in a context. A job without a handler is recorded as skipped.
-There are two timetables: ``continuo`` runs the campaigns all day; ``janelas`` runs them in three windows, and the
-other jobs less often.
+A new job is one line in ``CATALOGUE`` and one handler in a context. There are two timetables: ``continuo`` runs the
+campaigns all day; ``janelas`` runs them in three windows, and the other jobs less often.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,13 +11,13 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from app.contexts.handoffs.model import SWITCH as HANDOFFS
-from app.contexts.mensagens.regras import CAMPAIGNS, SAFE_MODE
+from app.contexts.mensagens.interruptores import CAMPAIGNS, SAFE_MODE
 from app.contexts.operacao.jobs import Upkeep
 from app.settings import Settings
 from batuta import Batuta, Outcome, Skipped
 from batuta.guards import Hold, SwitchGuard, SwitchRule
 from batuta.jobs import CatchUp, JobCall, JobHandler, Window
-from batuta.reasons import UNFINISHED, hold_reason
+from batuta.reasons import hold_reason
 from batuta.sql import Retention, keep_for, retentions_in
 
 CONTEXTS: Final = Path(__file__).parents[1] / "contexts"
@@ -31,7 +30,7 @@ KEPT: Final = {
 }
 Profile: TypeAlias = Literal["continuo", "janelas"]
 PROFILES: Final[tuple[Profile, ...]] = ("continuo", "janelas")
-# Live work: operators wait for the results of these jobs. This many run concurrently, and none waits for a batch job.
+# Live work: operators wait for the results of these jobs. This many run concurrently, and none waits for other jobs.
 RESERVED: Final = {"critico": 8}
 WINDOWS: Final = {
     "manha": Window(opens=time(10), lasts=timedelta(hours=2)),  # discovery, reativação
@@ -172,14 +171,12 @@ def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
 
 
 def add_endpoints(work: Batuta, settings: Settings, handlers: Mapping[str, JobHandler]) -> None:
-    """Register the ``handlers`` of the contexts under ``/jobs/``, each by its name."""
+    """Register the ``handlers`` of the contexts under ``/jobs/``, each by its name. Every job needs one."""
     for endpoint, entry in _endpoints().items():
-        handler = handlers.get(endpoint)
         guards = [] if entry.flag is None else pilot_rules(settings, entry.flag)
         work.endpoints.add(
             endpoint,
-            _guard(work, guards, handler or report_unfinished),
-            finished=handler is not None,
+            _guard(work, guards, handlers[endpoint]),
             apart_by=("tipo",) if endpoint == "report-periodo" else (),
         )
 
@@ -213,7 +210,6 @@ def add_jobs(work: Batuta, settings: Settings) -> None:
     """Schedule every job of the catalogue in its timetables. Each job calls its endpoint of the api."""
     token = None if settings.api_token is None else settings.api_token.get_secret_value()
     for entry in CATALOGUE:
-        endpoint = work.endpoints.find(entry.path.removeprefix("/jobs/").partition("?")[0])
         for profile in PROFILES:
             if (schedule := entry.schedule(profile)) is not None:
                 work.add_job(
@@ -229,7 +225,6 @@ def add_jobs(work: Batuta, settings: Settings) -> None:
                     replaces=entry.replaces,
                     catch_up=entry.catch_up,
                     sla=entry.sla,
-                    finished=endpoint is not None and endpoint.finished,
                 )
 
 
@@ -249,10 +244,6 @@ def _holds(entry: Entry, settings: Settings) -> tuple[SwitchRule, ...]:
     if entry.flag is not None:
         return pilot_rules(settings, entry.flag)
     return (CAMPAIGNS,) if entry.categoria == "campanha" else ()
-
-
-async def report_unfinished(call: JobCall) -> Outcome:
-    return Skipped(UNFINISHED())
 
 
 def _endpoints() -> dict[str, Entry]:

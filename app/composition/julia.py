@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.composition.agendamentos import Appointments, add_appointments
@@ -37,12 +35,11 @@ from batuta import Batuta, Done, Outcome
 from batuta.health import Probe
 from batuta.jobs import JobCall, JobHandler
 from batuta.kernel import Json
-from batuta.sql import Migration, Retention, read_migrations
+from batuta.sql import Retention
 
 if TYPE_CHECKING:
     from batuta.arq import ArqRelay
 
-APP = Path(__file__).parents[1]
 # Deliveries that one worker processes concurrently. With only two, deliveries of one busy group delayed all others.
 INBOX_AT_A_TIME = 10
 # Largest number of stored deliveries that a job processes first. An installation without a worker has no other process
@@ -142,7 +139,7 @@ def julia_of(work: Batuta) -> Julia:
     build = work.extension.application
     julia = None if build is None else build()
     if not isinstance(julia, Julia):
-        raise TypeError("this Batuta was built without Julia: build it with app.main.build")
+        raise TypeError("this Batuta was built without Julia: build it with app.application.build")
     return julia
 
 
@@ -154,12 +151,6 @@ def add_guards(work: Batuta, settings: Settings) -> None:
     work.observability.behind["chip"] = "evolution"
     for limit in limits(settings).todos:
         work.limit(limit)
-
-
-@cache
-def migrations() -> tuple[Migration, ...]:
-    """Return Julia's migrations. Their files are read once per process."""
-    return tuple(read_migrations("app", APP / "schema"))
 
 
 def add_inbox(work: Batuta, messages: Messages, groups: Groups, chips: ChipServices, team: Team) -> Inbox:

@@ -43,7 +43,7 @@ SWITCHES: Final = (
     ("on", "discovery_automatico_enabled"),
     ("on", "feedback_automatico_enabled"),
 )
-# The api starts at the same time.
+# The first requests may fail, because the api starts at the same time.
 RETRY: Final = timedelta(seconds=2)
 EVERY: Final = timedelta(seconds=30)
 SAID_FIRST: Final = (
@@ -290,7 +290,7 @@ class Demonstration:
         await self._control("mensagens", de=person, conta=self._account, texto=text)
 
     async def send_on_telegram(self) -> None:
-        """Send a message from Julia's account. The command that adds the account has ended before."""
+        """Send a message from Julia's account. Wait first until the command that adds the account has ended."""
         if self._commands:
             await asyncio.wait(self._commands)
         self._count += 1

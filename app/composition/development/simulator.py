@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from app.composition.development.demo import LISTENER, MORE_SENDERS
-from app.integrations.evolution.client import EVENTS, SECRET_HEADER
 from app.settings import Settings
 from batuta.extension import Role, listen
 from batuta.kernel import Clock, Json, SystemClock
@@ -60,7 +59,8 @@ def with_environment(settings: Settings, added: Mapping[str, str]) -> Settings:
 async def _simulate(
     settings: Settings, may_play: Callable[[], Awaitable[bool]], where: tuple[str, int, str], stop: asyncio.Event
 ) -> None:
-    # Imported only by this role, because FastAPI and the simulator would cost every other role memory.
+    # Imported only by this role, because FastAPI, the simulator and the HTTP client would cost other processes memory.
+    from app.integrations.evolution.client import EVENTS, SECRET_HEADER
     from batuta.web import serve
     from simulador.comportamento import Comportamento
     from simulador.main import create_app, keeper

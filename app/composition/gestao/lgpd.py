@@ -27,6 +27,8 @@ def add_personal_data(work: Batuta, messages: Messages, plantoes: Plantoes) -> P
             ids=work.ids,
             clock=work.clock,
             zone=work.zone,
+            cifra=work.encryption,
+            cifradas=frozenset(column.about for column in work.encrypted_columns.columns),
         )
     )
     work.health.add(lgpd.check)

@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from app.contexts.telegram.porta import Entidades, Falha, Linha, Login, Refused, Telegram
-from app.contexts.telegram.sessoes import ChaveErrada, Cifra, SemChave, Sessoes
+from app.contexts.telegram.sessoes import ChaveErrada, SemChave, Sessoes
 from app.settings import Settings
-from batuta.errors import ConfigError
-from batuta.kernel import Clock, Ids, make_owner
+from batuta.errors import ConfigError, EncryptionError
+from batuta.kernel import Clock, Ids, KeyRing, make_owner
 from batuta.reasons import define
 from batuta.sql import Database
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from app.integrations.telethon.cliente import Cliente
 
+SESSIONS = b"batuta telegram session"
 NO_TELEGRAM = define("sem_telegram", "Telegram is not configured: set TELEGRAM_API_ID and TELEGRAM_API_HASH")
 NOT_CONFIGURED = define("telegram_nao_configurado", "Telegram is not configured")
 CONFIGURE = define(
@@ -105,22 +106,22 @@ class LateRing:
     keys: tuple[str, ...]
 
     @cached_property
-    def _ring(self) -> Cifra | None:
-        if not self.keys:
-            return None
-        from app.integrations.telegram.cifra import AnelDeChaves
-
-        return AnelDeChaves(self.keys)
+    def _ring(self) -> KeyRing | None:
+        return KeyRing(self.keys, SESSIONS) if self.keys else None
 
     def encrypt(self, conta: str, clear: str) -> str:
         if self._ring is None:
             raise SemChave
-        return self._ring.encrypt(conta, clear)
+        return self._ring.encrypt(clear, conta)
 
     def decrypt(self, conta: str, cifrada: str) -> str:
+        """Return the session. The id of the account is authenticated too: another account cannot use the session."""
         if self._ring is None:
             raise ChaveErrada
-        return self._ring.decrypt(conta, cifrada)
+        try:
+            return self._ring.decrypt(cifrada, conta)
+        except EncryptionError:
+            raise ChaveErrada from None
 
     def is_current(self, cifrada: str) -> bool:
         return self._ring is not None and self._ring.is_current(cifrada)

@@ -10,6 +10,7 @@ from app.composition.envio import RECONCILING, Sending, rules_now
 from app.composition.grupos import Groups
 from app.composition.mensagens import Messages
 from app.composition.telegram.port import build_port, build_sessions
+from app.composition.telegram.role import ROLE
 from app.contexts.envio.envios_em_duvida import Reconciliador
 from app.contexts.envio.remetente import Remetente, SenderParts
 from app.contexts.mensagens.fila import FILA_MENSAGENS, FILA_TELEGRAM, TELEGRAM_SAIDA
@@ -28,15 +29,12 @@ from app.contexts.telegram.sessoes import Sessoes
 from app.contexts.telegram.tarefas import TELEGRAM_ACOES, TELEGRAM_HISTORICO, Tarefas
 from app.settings import Settings
 from batuta import Batuta
-from batuta.extension import Role
+from batuta.extension import Scope
 from batuta.loops import LoopPolicy
 from batuta.queues import after_seconds
 from batuta.sql import AuditLog
 
-ROLE = "telegram"
-LOOPS = ("sync", "outbound", "history", "jobs")
-TELEGRAM_ROLE = Role(ROLE, worker_name="telegram-main", shows=LOOPS)
-# The same random_id makes a retry harmless, so it comes soon.
+# The first retries come soon: they are harmless, because every attempt has the same random_id.
 RETRY = after_seconds([2, 5, 15, 60, 300, 900, 1800])
 TASKS_AT_A_TIME = 8
 INBOX_AT_A_TIME = 10
@@ -175,7 +173,13 @@ def _reconciler(work: Batuta, sending: Sending, canal: CanalTelegram) -> Reconci
 def _add_outbound(work: Batuta, remetente: Remetente, *, at_a_time: int) -> Fila:
     send = remetente.handler()
     return work.add_queue(
-        FILA_TELEGRAM, lambda lease: send, queue=TELEGRAM_SAIDA, concurrency=at_a_time, role=ROLE, loop="outbound"
+        FILA_TELEGRAM,
+        lambda lease: send,
+        queue=TELEGRAM_SAIDA,
+        concurrency=at_a_time,
+        role=ROLE,
+        loop="outbound",
+        scope=Scope.SEND,
     )
 
 

@@ -1,11 +1,13 @@
-"""Import a spreadsheet. The file is checked and stored; then its rows become appointments in batches, while a child
-process reads the file.
+"""Import a spreadsheet. The file is checked and stored. Then a child process reads its rows, and each portion of rows
+becomes appointments.
 
-em_andamento ─▶ concluida     one transaction per batch: appointments, tasks and the last line
+em_andamento ─▶ concluida     one transaction per portion: appointments, tasks and the last line
       └─▶ falhou              the attempts are exhausted
 
 Every reason to refuse a file is found before the first write (``leitor``). The file stays stored until its last row has
 become an appointment. After a crash of the process or of the child, the import resumes after the last stored line.
+
+The readings of all rows form one batch, which has the id of the import. The batch is closed when the import ends.
 """
 
 import hashlib
@@ -21,9 +23,9 @@ from app.contexts.agendamentos.planilha.arquivo import MOST_ROWS, nome_mostravel
 from app.contexts.agendamentos.planilha.linhas import MOST_REPORTED, Pedaco, Problema, Recusa, Reparo
 from app.contexts.agendamentos.planilha.processo import ArquivoAberto, Interrompida, LeitorDeArquivos
 from app.contexts.agendamentos.repository import import_queries
-from app.contexts.agendamentos.service import Agendamentos
-from batuta import Idle
-from batuta.errors import StatementRefused, StoreConflict
+from app.contexts.agendamentos.service import Agendamentos, Lotes
+from batuta import BatchProgress, Idle
+from batuta.errors import EncryptionError, StatementRefused, StoreConflict, UnknownWord
 from batuta.kernel import Clock, Ids
 from batuta.loops import Pace, Wakeup
 from batuta.sql import AsJson, Database, Row, Transaction
@@ -35,6 +37,7 @@ KEPT: Final = timedelta(days=180)  # retention of the import record; its appoint
 MOST_RETRIES: Final = 5
 # Attempts to resume an import.
 MOST_RESUMED: Final = 10
+SHOWN_ID: Final = 6  # last characters of an import's id, which the name of its batch contains
 
 Progress = Callable[[int, int], None]
 
@@ -45,6 +48,7 @@ class Importacao:
         database: Database,
         leitura: LeitorDeArquivos,
         agendamentos: Agendamentos,
+        lotes: Lotes,
         ids: Ids,
         clock: Clock,
         wake: Callable[[], None],
@@ -52,6 +56,7 @@ class Importacao:
         self._database = database
         self._leitura = leitura
         self._agendamentos = agendamentos
+        self._lotes = lotes
         self._ids = ids
         self._clock = clock
         self._wake = wake
@@ -117,15 +122,17 @@ class Importacao:
         now = self._clock.now()
         asked = {"id": id, "now": now, "before": now - INTERRUPTED_AFTER, "most": MOST_RESUMED}
         if await self._database.run(self._queries.resume, **asked):
-            with suppress(
-                StatementRefused, StoreConflict
-            ):  # this import is retried later; the others must not wait for it
-                await self._resume(id, lambda done, at_most: None)
+            try:
+                with suppress(StatementRefused, StoreConflict):  # retried later; the other imports must not wait for it
+                    await self._resume(id, lambda done, at_most: None)
+            except EncryptionError:
+                await self._database.run(self._queries.wait, id=id)  # until the key is set again; no attempt is counted
             return
         async with self._database.transaction() as transaction:
             errors = await self._errors(transaction, id, [Reparo(None, None, Problema.INTERROMPIDA)])
             if await transaction.run(self._queries.fail, errors=AsJson(errors), **asked):
                 await transaction.run(self._queries.drop, id=id)
+                await self._lotes.handle(id).close(within=transaction)
 
     async def uma(self, id: str) -> Row:
         row = await self._database.one(self._queries.show, id=id)
@@ -133,8 +140,8 @@ class Importacao:
         return row
 
     async def proposta(self, content: bytes, name: str, colunas: Sequence[str] = ()) -> Sequence[str]:
-        """Return the proposed choices for columns with uncertain titles, such as "DIA DA CONSULTA=data". Nothing is
-        imported. Return no choice for a file that is refused for another reason, or that needs none.
+        """Return the proposed choices for columns with uncertain titles, such as "DIA DA CONSULTA=data". The result is
+        empty if the file can be imported without them, or is refused for another reason. Nothing is imported.
         """
         try:
             async with self._opened(content, nome_mostravel(name), colunas_ditas(colunas)):
@@ -144,6 +151,13 @@ class Importacao:
 
     async def encontrada(self, id: str) -> Row | None:
         return await self._database.one(self._queries.show, id=id)
+
+    async def leitura(self, id: str) -> BatchProgress | None:
+        """Return how many of the import's readings have ended, or None if its batch was deleted after its retention."""
+        try:
+            return await self._lotes.handle(id).progress()
+        except UnknownWord:
+            return None
 
     async def recentes(self, limit: int) -> list[Row]:
         return await self._database.all(self._queries.recent, limit=limit)
@@ -167,6 +181,7 @@ class Importacao:
         async with self._database.transaction() as transaction:
             await transaction.run(self._queries.create, id=id, **asked, **columns)
             await transaction.run(self._queries.keep, id=id, conteudo=content)
+            await self._lotes.create(f"importação {id[-SHOWN_ID:]}", id=id, within=transaction)
         return id
 
     async def _resume(self, id: str, progress: Progress) -> None:
@@ -256,6 +271,7 @@ class Importacao:
                 said = {"errors": AsJson(errors), "warnings": AsJson(warnings)}
                 await transaction.run(self._queries.finish, id=id, total_rows=pedaco.total, now=now, **said)
                 await transaction.run(self._queries.drop, id=id)
+                await self._lotes.handle(id).close(within=transaction)
         return True
 
 
@@ -301,6 +317,13 @@ def resultado(row: Row | Mapping[str, Any]) -> dict[str, Any]:
         **{name: row[name] for name in names},
         **{kind: [_document(each) for each in row[kind] or []] for kind in ("errors", "warnings")},
     }
+
+
+def leitura_em_json(leitura: BatchProgress | None) -> dict[str, Any] | None:
+    """Return the progress of an import's readings in the form that API clients receive."""
+    if leitura is None:
+        return None
+    return {"state": leitura.state, "total": leitura.total, "done": leitura.done, "failed": leitura.failed}
 
 
 def _document(reparo: Mapping[str, Any]) -> dict[str, Any]:

@@ -51,6 +51,9 @@ SELECT id FROM importacoes WHERE finished_at IS NULL AND status = 'em_andamento'
 UPDATE importacoes SET retomadas = retomadas + 1, updated_at = :now
 WHERE id = :id AND status = 'em_andamento' AND updated_at < :before AND retomadas < :most;
 
+-- write wait: uncount an attempt to resume an import
+UPDATE importacoes SET retomadas = retomadas - 1 WHERE id = :id;
+
 -- write fail: mark an import as failed after its last attempt
 UPDATE importacoes SET status = 'falhou', errors = :errors, finished_at = :now, updated_at = :now
 WHERE id = :id AND status = 'em_andamento' AND updated_at < :before AND retomadas >= :most;

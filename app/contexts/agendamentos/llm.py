@@ -59,8 +59,8 @@ class LlmDeAgendamentos:
         self._consulta = consulta
 
     async def ler(self, pedido: PedidoAoLlm, began: Callable[[], Awaitable[None]]) -> Lida:
-        """Query the model about these texts. ``began`` is called after the guard has admitted the call and before the
-        request is sent.
+        """Query the model about the texts of ``pedido``. ``began`` is called after the guard has admitted the call and
+        before the request is sent.
         """
         parts = pedido.partes
         question = Pergunta(

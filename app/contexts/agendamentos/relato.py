@@ -41,7 +41,7 @@ SEM_DOCUMENTO: Final = "documento_nao_encontrado"
 
 
 def avisos_da_leitura(row: Row | Mapping[str, Any]) -> list[str]:
-    """Return the warnings of a reading. An appointment whose reading is switched off has no warnings."""
+    """Return the warnings of a completed reading. A reading in any other state has none."""
     if row["normalization_status"] != StatusDaLeitura.COMPLETED:
         return []
     return list(dict.fromkeys([*_do_endereco(row), *_do_documento(row)]))

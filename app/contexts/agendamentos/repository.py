@@ -77,6 +77,7 @@ class ImportQueries:
     recent: Query
     interrupted: Query
     resume: Query
+    wait: Query
     fail: Query
     forget: Query
 

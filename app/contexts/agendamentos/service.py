@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Final, Protocol
 
+from app.contexts.agendamentos.documento.cifra import cifrado, decifrado
 from app.contexts.agendamentos.documento.mascara import esta_coberto
 from app.contexts.agendamentos.model import (
     CAMPOS,
@@ -19,9 +20,10 @@ from app.contexts.agendamentos.planilha.celulas import cep_da, data_da, hora_da,
 from app.contexts.agendamentos.planilha.linhas import ONDE_E_QUANDO, Situacao, chave_de, chave_natural_de, mais_longo
 from app.contexts.agendamentos.repository import COLUMNS, appointment_queries, insert_query, page_query
 from app.contexts.agendamentos.texto import limpo
-from batuta.errors import StoreConflict
-from batuta.kernel import Clock, Ids, Json, is_writable
-from batuta.sql import AsJson, AuditLog, Database, Row, Transaction
+from batuta import Batch
+from batuta.errors import BatchEnded, StoreConflict
+from batuta.kernel import PLAIN, Clock, Encryption, Ids, Json, is_writable
+from batuta.sql import AsJson, AuditLog, Database, Row, Transaction, is_uuid
 
 # Progress of a visit as a number. Between states with the same number both directions are allowed.
 _FAR: Final = {
@@ -39,7 +41,7 @@ _FAR: Final = {
 _BELONGS: Final = {"cep": "endereco_completo", "hora_confirmacao": "data_confirmacao"}
 
 
-def atualizado(antes: Row | Mapping[str, Json], dito: Mapping[str, Json]) -> dict[str, Json]:
+def atualizado(antes: Mapping[str, Any], dito: Mapping[str, Json]) -> dict[str, Json]:
     """Merge a row of a file into an appointment. ``dito`` contains the fields of the row that are not empty."""
     now = {name: antes[name] if dito.get(name) is None else dito[name] for name in CAMPOS}
     for name, owner in _BELONGS.items():
@@ -56,6 +58,7 @@ def _advances(antes: Json, agora: Json) -> bool:
 
 TASK: Final = "normalize_appointment"
 QUEUE: Final = "agendamentos"
+FONTE: Final = ("endereco_completo", "documento_completo", "cep")  # the texts that are read
 ORIGEM: Final = ("importacao_id", "aba", "linha")  # import, sheet and line of the row
 CEP: Final = r"^(?:[1-9][0-9]{4}|0[1-9][0-9]{3})-[0-9]{3}$"
 
@@ -69,8 +72,17 @@ class Tarefas(Protocol):
         arguments: Sequence[Sequence[Json]],
         *,
         keys: Sequence[str | None] | None = None,
+        batch: Batch | None = None,
         within: Any | None = None,
     ) -> list[str]: ...
+
+
+class Lotes(Protocol):
+    """The engine's batches. The readings of an import are a batch with the id of the import."""
+
+    def handle(self, id: str) -> Batch: ...
+
+    async def create(self, name: str, *, id: str | None = None, within: Any | None = None) -> Batch: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +110,9 @@ class Filtro:
     antes_de: str | None = None
 
 
+_EMPTY: Final[Mapping[str, Json]] = dict.fromkeys(COLUMNS)
+
+
 @dataclass(frozen=True, slots=True)
 class Gravadas:
     """Counts of written rows."""
@@ -110,11 +125,21 @@ class Gravadas:
 
 class Agendamentos:
     def __init__(
-        self, database: Database, tarefas: Tarefas, ligado: Ligado, ids: Ids, clock: Clock, wake: Callable[[], None]
+        self,
+        database: Database,
+        tarefas: Tarefas,
+        lotes: Lotes,
+        ligado: Ligado,
+        ids: Ids,
+        clock: Clock,
+        wake: Callable[[], None],
+        cifra: Encryption = PLAIN,
     ) -> None:
-        """Build the service. It calls ``wake`` when it enqueues readings."""
+        """Build the service. It calls ``wake`` when it enqueues readings. ``cifra`` encrypts the documents."""
+        self._cifra = cifra
         self._database = database
         self._tarefas = tarefas
+        self._lotes = lotes
         self._ligado = ligado
         self._ids = ids
         self._clock = clock
@@ -130,11 +155,12 @@ class Agendamentos:
             str(row.get("chave") or chave_de(row)): row for row in linhas
         }  # of two rows with the same key, the last one counts
         there = await self._find_known(transaction, rows)
-        made = [self._row(chave, row, there.get(chave), importacao) for chave, row in rows.items()]
+        fresh = iter(self._ids.many(len(rows)))
+        made = [self._row(chave, row, there.get(chave), importacao, next(fresh)) for chave, row in rows.items()]
         waiting = [row for chave, row in zip(rows, made, strict=True) if _is_due(row, there.get(chave))]
         known = {str(row["id"]) for row in there.values()}
         await self._supersede(transaction, [str(row["id"]) for row in waiting if str(row["id"]) in known])
-        jobs = await self._enqueue(transaction, [str(row["id"]) for row in waiting])
+        jobs = await self._enqueue(transaction, [str(row["id"]) for row in waiting], importacao)
         for row, job in zip(waiting, jobs, strict=True):
             row["normalization_job_id"] = job
         new = [row for chave, row in zip(rows, made, strict=True) if chave not in there]
@@ -143,18 +169,21 @@ class Agendamentos:
             raise AgendamentoRepetido
         now = self._clock.now()
         if old:
-            await transaction.run(self._queries.change, rows=AsJson(old), now=now)
+            await transaction.run(self._queries.change, rows=AsJson(self._cifradas(old)), now=now)
         cars = sorted({str(row["carro"]) for row in made if row.get("carro")})
         added = await transaction.run(self._queries.cars, nomes=AsJson(cars), now=now) if cars else 0
         return Gravadas(len(new), len(linhas) - len(new), len(jobs), added)
 
-    async def _find_known(self, transaction: Transaction, rows: Mapping[str, Mapping[str, Json]]) -> dict[str, Row]:
+    async def _find_known(
+        self, transaction: Transaction, rows: Mapping[str, Mapping[str, Json]]
+    ) -> dict[str, dict[str, Any]]:
         """Find the existing appointments of the rows. Match by the id of the source system, or by patient, place and
         time if only the row or only the appointment has an id.
         """
         places = {chave: chave_natural_de(row) for chave, row in rows.items() if row.get("origem_id")}
         wanted = sorted({*rows, *places.values()})
-        known = {row["chave"]: row for row in await transaction.all(self._queries.known, chaves=AsJson(wanted))}
+        found = self._decifradas(await transaction.all(self._queries.known, chaves=AsJson(wanted)))
+        known = {row["chave"]: row for row in found}
         there = {chave: known[chave] for chave in rows if chave in known}
         free = {chave: row for chave, row in known.items() if chave not in there}
         for chave in rows:
@@ -162,12 +191,12 @@ class Agendamentos:
                 there[chave] = free.pop(places[chave])
         if bare := [chave for chave in rows if chave not in there and chave not in places]:
             taken = {row["id"] for row in there.values()}
-            for row in await transaction.all(self._queries.known_by_place, chaves=AsJson(bare)):
+            for row in self._decifradas(await transaction.all(self._queries.known_by_place, chaves=AsJson(bare))):
                 if row["id"] not in taken:
                     there.setdefault(row["chave_natural"], row)
         return there
 
-    async def criar(self, campos: Mapping[str, Json], *, by: str) -> Row:
+    async def criar(self, campos: Mapping[str, Json], *, by: str) -> Mapping[str, Any]:
         checked = conferidos(campos)
         if not checked.get("nome_paciente"):
             raise AgendamentoRecusado(campo="nome_paciente")
@@ -181,7 +210,7 @@ class Agendamentos:
         self._wake()
         return await self.um(row["id"])
 
-    async def alterar(self, id: str, campos: Mapping[str, Json], *, by: str) -> Row:
+    async def alterar(self, id: str, campos: Mapping[str, Json], *, by: str) -> Mapping[str, Any]:
         """Change the given fields of an appointment. A changed address or document is read again."""
         checked = conferidos(campos)
         try:
@@ -193,9 +222,10 @@ class Agendamentos:
 
     async def _change(self, id: str, checked: Mapping[str, Json], by: str) -> None:
         async with self._database.transaction() as transaction:
-            before = await transaction.one(self._queries.hold, id=id)
-            if before is None:
+            held = await transaction.one(self._queries.hold, id=id)
+            if held is None:
                 raise AgendamentoInexistente(id=id)
+            before = decifrado(held, self._cifra)
             merged = {name: before[name] for name in CAMPOS} | dict(checked)
             if not merged["nome_paciente"]:
                 raise AgendamentoRecusado(campo="nome_paciente")
@@ -205,26 +235,27 @@ class Agendamentos:
             if chave != before["chave"] and await transaction.one(self._queries.taken, chave=chave, id=id) is not None:
                 raise AgendamentoRepetido
             origem = {name: before[name] for name in ORIGEM}
-            row = self._new_row(chave, merged, id, origem) | {"chave_natural": natural}
+            row = self._new_row(chave, merged, id, origem, before) | {"chave_natural": natural}
             if _is_due(row, before):
                 await self._supersede(transaction, [id])
                 (row["normalization_job_id"],) = await self._enqueue(transaction, [id])
-            await transaction.run(self._queries.change, rows=AsJson([row]), now=self._clock.now())
+            await transaction.run(self._queries.change, rows=AsJson(self._cifradas([row])), now=self._clock.now())
             await self._note(transaction, by, "alterar", id, sorted(checked))
 
-    async def um(self, id: str) -> Row:
+    async def um(self, id: str) -> Mapping[str, Any]:
         row = await self._database.one(self._queries.one, id=id)
         if row is None:
             raise AgendamentoInexistente(id=id)
-        return row
+        return decifrado(row, self._cifra)
 
     async def da_tarefa(self, job: str) -> Row | None:
         """Return the appointment of a task. It is found even after the row of the task was deleted."""
         return await self._database.one(self._queries.of_job, job=job)
 
-    async def lista(self, filtro: Filtro, limit: int) -> list[Row]:
+    async def lista(self, filtro: Filtro, limit: int) -> Sequence[Mapping[str, Any]]:
         asked = {name: str(value) for name, value in asdict(filtro).items() if value is not None}
-        return await self._database.all(page_query(self._database.dialect, tuple(asked)), limit=limit, **asked)
+        query = page_query(self._database.dialect, tuple(asked))
+        return self._decifradas(await self._database.all(query, limit=limit, **asked))
 
     async def contagem(self) -> dict[str, int]:
         rows = await self._database.all(self._queries.counts)
@@ -259,7 +290,7 @@ class Agendamentos:
 
     async def _insert(self, transaction: Transaction, rows: Sequence[Mapping[str, Json]]) -> int:
         """Insert in key order, so that two files with the same rows do not deadlock."""
-        in_order = sorted(rows, key=lambda row: str(row["chave"]))
+        in_order = sorted(self._cifradas(rows), key=lambda row: str(row["chave"]))
         filled = [{name: value for name, value in row.items() if value is not None} for row in in_order]
         used = set[str]().union(*filled)
         query = insert_query(self._database.dialect, tuple(each for each in COLUMNS if each in used))
@@ -269,36 +300,68 @@ class Agendamentos:
         if ids:
             await transaction.run(self._queries.supersede, ids=AsJson(list(ids)))
 
-    async def _enqueue(self, transaction: Transaction, ids: Sequence[str]) -> list[str]:
+    async def _enqueue(self, transaction: Transaction, ids: Sequence[str], importacao: str | None = None) -> list[str]:
+        """Enqueue the readings of appointments, in the batch of their import."""
         if not ids:
             return []
-        keys = [f"agendamento:{id}" for id in ids]
-        return await self._tarefas.enqueue_many(TASK, [(id,) for id in ids], keys=keys, within=transaction)
+        keys, calls = [f"agendamento:{id}" for id in ids], [(id,) for id in ids]
+        batch = None if importacao is None else self._lotes.handle(importacao)
+        try:
+            return await self._tarefas.enqueue_many(TASK, calls, keys=keys, batch=batch, within=transaction)
+        except BatchEnded:  # an operator cancelled the batch; later rows are read without a batch
+            return await self._tarefas.enqueue_many(TASK, calls, keys=keys, within=transaction)
 
-    def _row(self, chave: str, dito: Mapping[str, Json], known: Row | None, importacao: str | None) -> dict[str, Json]:
-        """Build the appointment that a row of a file describes, merged into the existing appointment."""
+    def _cifradas(self, rows: Sequence[Mapping[str, Json]]) -> list[dict[str, Json]]:
+        return [cifrado(row, self._cifra) for row in rows]
+
+    def _decifradas(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
+        return [decifrado(row, self._cifra) for row in rows]
+
+    def _row(
+        self, chave: str, dito: Mapping[str, Json], known: Mapping[str, Any] | None, importacao: str | None, fresh: str
+    ) -> dict[str, Json]:
+        """Build the appointment that a row of a file describes, merged into the existing appointment. ``fresh`` is the id of
+        a new one.
+        """
         origem: dict[str, Json] = {"importacao_id": importacao, "aba": dito.get("aba"), "linha": dito.get("linha")}
         if known is None:
-            return self._new_row(chave, dito, self._ids.new(), origem)
+            return self._new_row(chave, dito, fresh, origem)
         merged = atualizado(known, dito) | {"hora_dita": dito.get("hora_dita")}
         own = chave if dito.get("origem_id") else known["chave"]
-        return self._new_row(own, merged, str(known["id"]), origem)
+        return self._new_row(own, merged, str(known["id"]), origem, known)
 
-    def _new_row(self, chave: str, campos: Mapping[str, Json], id: str, origem: Mapping[str, Json]) -> dict[str, Json]:
-        row: dict[str, Json] = dict.fromkeys(COLUMNS) | {name: campos.get(name) for name in CAMPOS}
-        row["status"] = campos.get("status") or Situacao.PENDENTE.value
-        texts = (campos.get("endereco_completo"), campos.get("documento_completo"), campos.get("cep"))
+    def _new_row(
+        self,
+        chave: str,
+        campos: Mapping[str, Json],
+        id: str,
+        origem: Mapping[str, Json],
+        known: Mapping[str, Any] | None = None,
+    ) -> dict[str, Json]:
         return {
-            **row,
+            **_EMPTY,
+            **{name: campos[name] for name in CAMPOS if name in campos},
+            "status": campos.get("status") or Situacao.PENDENTE.value,
             **origem,
             "id": id,
             "chave": chave,
             "chave_natural": _natural(campos),
-            "fonte": fonte_de(*(None if each is None else str(each) for each in texts)),
+            "fonte": self._fonte(campos, known),
             "normalization_status": (
                 StatusDaLeitura.PENDING if self._ligado.tem_o_que_ler(campos) else StatusDaLeitura.SKIPPED
             ).value,
         }
+
+    def _fonte(self, campos: Mapping[str, Json], known: Mapping[str, Any] | None) -> str:
+        """Return the fingerprint of the text to read. With encryption it is a random id that changes with the text,
+        because a person could find the document of a digest by trying every number.
+        """
+        if not self._cifra.is_on:
+            return fonte_de(*(None if (said := campos.get(name)) is None else str(said) for name in FONTE))
+        if known is None or not is_uuid(known["fonte"]):  # a new row, or a digest stored before encryption was on
+            return self._ids.new()
+        is_same = all((known[name] or None) == (campos.get(name) or None) for name in FONTE)
+        return str(known["fonte"]) if is_same else self._ids.new()
 
     async def _note(self, transaction: Transaction, by: str, action: str, subject: str, fields: list[str]) -> None:
         """Write the names of changed fields to the audit log, never their values."""
@@ -313,7 +376,7 @@ class Agendamentos:
         )
 
 
-def _is_due(row: Mapping[str, Json], known: Row | None) -> bool:
+def _is_due(row: Mapping[str, Json], known: Mapping[str, Any] | None) -> bool:
     """Return whether a reading is needed: the row is new, its text changed, or it was skipped while the reading was
     switched off.
     """

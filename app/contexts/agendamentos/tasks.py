@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
+from app.contexts.agendamentos.documento.cifra import cifrado, decifrado
 from app.contexts.agendamentos.documento.documento import documento_de
 from app.contexts.agendamentos.endereco.endereco import CEP_DE_OUTRA_UF, Endereco
 from app.contexts.agendamentos.endereco.geografia import cep_concorda
@@ -22,11 +23,11 @@ from app.contexts.agendamentos.service import Agendamentos, Ligado
 from app.contexts.agendamentos.texto import diz_nada, limpo
 from app.contexts.agendamentos.verificacao import pode_ter_documento
 from batuta import Again, Failed, Idle, Snooze, TaskContext
-from batuta.errors import DeadlineExceeded
+from batuta.errors import DeadlineExceeded, KeyMissing
 from batuta.guards import Hold
-from batuta.kernel import Batcher, Clock, Json, with_timeout
+from batuta.kernel import PLAIN, Batcher, Clock, Encryption, Json, with_timeout
 from batuta.loops import Pace, Wakeup
-from batuta.reasons import TIMED_OUT, define
+from batuta.reasons import TIMED_OUT, define, reason_of_error
 from batuta.sql import AsJson, Database, Row, is_uuid
 
 MODEL_HELD = define("agendamento_llm_suspenso", "the model is held: {why}")
@@ -35,6 +36,8 @@ KEPT_CHANGING = define("agendamento_mudou", "the appointment changed several tim
 
 log = logging.getLogger("julia.agendamentos")
 FIRST_WAIT: Final = 60
+# A reading waits this long for the key of its document; no attempt is counted.
+KEY_WAIT: Final = timedelta(minutes=1)
 # Immediate retries after the text changed during the reading.
 MOST_READS: Final = 3
 # The task stops itself this long before its time limit, so that it can store the reason with the appointment.
@@ -93,8 +96,12 @@ class Normalizador:
         perguntavel: Ligado = NUNCA,
         max_tries: int = 3,
         timeout: timedelta = timedelta(seconds=300),
+        cifra: Encryption = PLAIN,
     ) -> None:
-        """Build the task. ``perguntavel`` names the parts of an appointment that may be sent to the model."""
+        """Build the task. ``perguntavel`` names the parts of an appointment that may be sent to the model. ``cifra``
+        encrypts the documents.
+        """
+        self._cifra = cifra
         self._database = database
         self._ligado = ligado
         self._clock = clock
@@ -120,9 +127,13 @@ class Normalizador:
 
     async def _read(self, id: str, attempt: int) -> dict[str, Json] | Failed | Snooze:
         for _ in range(MOST_READS):
-            row = await self._sources.ask(id) if is_uuid(id) else None
-            if row is None:
+            stored = await self._sources.ask(id) if is_uuid(id) else None
+            if stored is None:
                 return {"success": False, "appointment_id": id, "fields_normalized": []}
+            try:
+                row = decifrado(stored, self._cifra)
+            except KeyMissing as error:
+                return Snooze(KEY_WAIT, reason_of_error(error))
             lido = await self._lido(row)
             is_last = attempt >= self._max_tries
             status = _status(row, lido, self._ligado, is_last=is_last)
@@ -136,7 +147,7 @@ class Normalizador:
             return {"success": True, "appointment_id": id, "fields_normalized": lido.campos}
         return Failed(KEPT_CHANGING())
 
-    async def _lido(self, row: Row) -> _Lido:
+    async def _lido(self, row: Mapping[str, Any]) -> _Lido:
         lido = _Lido()
         if self._ligado.endereco and (row["endereco_completo"] or row["cep"]):
             self._with_rules("endereco", self._address, row, lido)
@@ -159,14 +170,16 @@ class Normalizador:
                 log.info(_ENDS[part], row["id"])
         return lido
 
-    def _with_rules(self, part: str, read: Callable[[Row, _Lido], None], row: Row, lido: _Lido) -> None:
-        """Read one part with the rules, and log its start and end. A part that the model must read ends later."""
+    def _with_rules(
+        self, part: str, read: Callable[[Mapping[str, Any], _Lido], None], row: Mapping[str, Any], lido: _Lido
+    ) -> None:
+        """Read one part with the rules and log its start. Log its end too, unless the model must still read it."""
         log.info(_STARTS[part], row["id"])
         read(row, lido)
         if part not in lido.pedido.partes:
             log.info(_ENDS[part], row["id"])
 
-    def _address(self, row: Row, lido: _Lido) -> None:
+    def _address(self, row: Mapping[str, Any], lido: _Lido) -> None:
         text = row["endereco_completo"] or ""
         if _is_by_model(row["endereco_normalizado"]):  # an earlier attempt already stored this reading
             lido.endereco = row["endereco_normalizado"]
@@ -176,7 +189,7 @@ class Normalizador:
         if self._perguntavel.endereco and lido.regra.logradouro is None and not diz_nada(limpo(text)):
             lido.pedido = replace(lido.pedido, endereco=text)
 
-    def _document(self, row: Row, lido: _Lido) -> None:
+    def _document(self, row: Mapping[str, Any], lido: _Lido) -> None:
         text = row["documento_completo"]
         if _is_by_model(row["documento_normalizado"]):
             lido.documento = row["documento_normalizado"]
@@ -187,11 +200,13 @@ class Normalizador:
         if self._perguntavel.documento and not is_clear:
             lido.pedido = replace(lido.pedido, documento=text)
 
-    async def _begin(self, row: Row) -> None:
+    async def _begin(self, row: Mapping[str, Any]) -> None:
         await self._database.run(self._queries.begin, id=row["id"], fonte=row["fonte"], now=self._clock.now())
 
-    async def _write(self, row: Row, lido: _Lido, status: StatusDaLeitura) -> bool:
+    async def _write(self, row: Mapping[str, Any], lido: _Lido, status: StatusDaLeitura) -> bool:
         documento = lido.documento or {}
+        documents = {"documento_normalizado": lido.documento, "cpf": documento.get("cpf"), "rg": documento.get("rg")}
+        stored = cifrado(documents, self._cifra)
         return await self._writing.ask(
             {
                 "id": str(row["id"]),
@@ -199,9 +214,9 @@ class Normalizador:
                 "status": status.value,
                 "error": MODEL_AWAY() if lido.faltou else None,
                 "endereco": lido.endereco,
-                "documento": lido.documento,
-                "cpf": documento.get("cpf"),
-                "rg": documento.get("rg"),
+                "documento": stored["documento_normalizado"],
+                "cpf": stored["cpf"],
+                "rg": stored["rg"],
             }
         )
 
@@ -227,7 +242,7 @@ class Normalizador:
         return bool(await self._database.run(self._queries.read, **{**lida, **read}, now=self._clock.now()))
 
 
-def _status(row: Row, lido: _Lido, ligado: Ligado, *, is_last: bool) -> StatusDaLeitura:
+def _status(row: Mapping[str, Any], lido: _Lido, ligado: Ligado, *, is_last: bool) -> StatusDaLeitura:
     if lido.espera is not None:
         return StatusDaLeitura.PENDING
     if lido.faltou:
@@ -235,7 +250,7 @@ def _status(row: Row, lido: _Lido, ligado: Ligado, *, is_last: bool) -> StatusDa
     return StatusDaLeitura.COMPLETED if ligado.tem_o_que_ler(dict(row)) else StatusDaLeitura.SKIPPED
 
 
-def _is_known(row: Row, lido: _Lido, status: StatusDaLeitura) -> bool:
+def _is_known(row: Mapping[str, Any], lido: _Lido, status: StatusDaLeitura) -> bool:
     """Return whether the stored row already has this incomplete reading, so that it is written only once during a long
     wait for the model.
     """

@@ -29,6 +29,9 @@ _SIGNS: Final = (
     {ord(sign): "-" for sign in "‐‑‒–—―−"} | {ord(sign): "'" for sign in "’‘´`"} | {0x00A0: " ", 0x202F: " "}
 )
 _TABLE: Final = {**_INVISIBLE, **_SIGNS, ord("\t"): " ", ord("\r"): "\n", ord("\v"): "\n", ord("\f"): "\n"}
+# Characters that need no change, and small letters that lose nothing but an accent.
+_USUAL = re.compile(r"[\n -_a-~ªº°À-ÿ]*")
+_ACCENTED = re.compile(r"[\n -~àáâãäçèéêëìíîïñòóôõöùúûüý]*")
 _DIGIT = re.compile(r"[0-9]")
 _SPACES = re.compile(r"[ \u1680\u2000-\u200a\u205f\u3000]+")
 _SMALL: Final = frozenset(["de", "da", "do", "das", "dos", "e", "em", "na", "no", "nas", "nos", "ao", "à"])
@@ -38,8 +41,12 @@ _CODE = re.compile(r"[a-z]{1,4}-?[0-9]+[a-z]?", re.IGNORECASE)
 
 def limpo(texto: str) -> str:
     """Unify spaces, hyphens and line ends, and remove invisible characters. Line breaks are kept."""
-    texto = unicodedata.normalize("NFC", texto[:LONGEST_READ]).translate(_TABLE)
-    return _SPACES.sub(" ", texto).strip()
+    texto = texto[:LONGEST_READ]
+    if not _USUAL.fullmatch(texto):
+        texto = _SPACES.sub(" ", unicodedata.normalize("NFC", texto).translate(_TABLE))
+    elif "  " in texto:
+        texto = _SPACES.sub(" ", texto)
+    return texto.strip()
 
 
 @lru_cache(maxsize=8192)
@@ -47,7 +54,10 @@ def plano(texto: str) -> str:
     """Return the text without accents and capitals."""
     if texto.isascii():
         return texto.lower()
-    bare = "".join(each for each in unicodedata.normalize("NFD", texto.lower()) if not unicodedata.combining(each))
+    texto = texto.lower()
+    if _ACCENTED.fullmatch(texto):
+        return unicodedata.normalize("NFD", texto).encode("ascii", "ignore").decode()
+    bare = "".join(each for each in unicodedata.normalize("NFD", texto) if not unicodedata.combining(each))
     return bare.replace("º", "o").replace("ª", "a").replace("°", "o")
 
 

@@ -162,9 +162,7 @@ class Inicio:
         return True
 
     async def _choices(self, campanha: Devida, then: datetime | None = None) -> tuple[int, list[Escolha]]:
-        """Return the number of stored rows, and the choices about all doctors who have no row yet, as of the instant
-        ``then``.
-        """
+        """Return how many doctors have a row, and the choice about each other doctor of the audience at ``then``."""
         now, filtros = self._clock.now(), campanha.filtros
         then = now if then is None else then
         async with self._database.snapshot() as reading:

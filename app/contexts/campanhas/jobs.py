@@ -1,8 +1,8 @@
 """The job of the campaigns, and the loop that does the same work between two fires of the job.
 
 With the timetable ``janelas`` the job fires only when a window opens. The loop starts campaigns that become due
-while their window is open, and concludes campaigns whose messages have all ended. A pause of the job holds the same
-work in the loop.
+while their window is open, and concludes campaigns whose messages have all ended. While the job is paused, the loop
+does not start its campaigns either.
 """
 
 from datetime import timedelta

@@ -100,7 +100,7 @@ def candidato(row: Row) -> Candidato:
 
 
 def lists(**named: Any) -> dict[str, Any]:
-    """Return the lists for a statement. None becomes an empty list; another parameter tells the statement that this
-    list does not restrict the result.
+    """Return the lists for a statement. None becomes an empty list; separate parameters tell the statement which
+    lists restrict the result.
     """
     return {name: list(values or ()) for name, values in named.items()}

@@ -132,7 +132,7 @@ class ChipJobs:
     async def verificar_whatsapp(self, call: JobCall) -> Outcome:
         """Check the connection of every chip that sends.
 
-        A chip counts as disconnected from the second failed check in a row.
+        After two checks in a row that find its connection closed, a chip counts as disconnected.
         """
         if self._line is None:
             return Skipped(NO_LINE())

@@ -17,7 +17,7 @@ WINDOW: Final = timedelta(days=30)
 DAY: Final = timedelta(days=1)
 # A message younger than this may still be delivered.
 SETTLES_WITHIN: Final = timedelta(minutes=10)
-# A chip is disconnected from this many checks with a closed connection in a row.
+# After this many checks in a row that find its connection closed, a chip counts as disconnected.
 COUNTS_FROM: Final = 2
 TEXT: Final = "texto"
 

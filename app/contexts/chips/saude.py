@@ -1,4 +1,4 @@
-"""Health of the chips, for ``/health/chips`` and the health score. Only chips that send count."""
+"""Health of the chips, for ``/health/chips`` and the health score. Chips that only read groups are ignored."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -112,8 +112,8 @@ class Conversas:
     async def _identify(
         self, transaction: Transaction, fato: Recebida, now: datetime, *, opens: bool = True
     ) -> MensagemRecebida:
-        """Find the person, the conversation and the meaning of an inbound message. ``opens`` opens a conversation with a
-        known person who has none.
+        """Find the person, the conversation and the meaning of an inbound message. With ``opens``, a known
+        person without an open conversation gets one.
         """
         telefone = await self.telefone_de(transaction, fato.de, now=now)
         person = None if telefone is None else await self._person(transaction, telefone)

@@ -19,8 +19,8 @@ from batuta.sql import Database, Restored, Transaction, blind_restores
 # A message that has waited this long, or is older than this process, may have been sent before the database was
 # restored from a backup. The sender searches for it first.
 OLDER_THAN_A_COPY: Final = timedelta(minutes=5)
-# After a restore without the replaced database, the sender searches for new messages too: their text may have been sent
-# in rows that are lost. A week, because the same text is not sent twice in a week.
+# After a restore that lost the record of sent messages, the sender searches for new messages too during this time,
+# because the same text may have been sent by a row that is lost.
 LOOKED_FOR_AFTER_RESTORE: Final = timedelta(days=7)
 # The clocks of the channel and of this machine may differ, and the channel's times may have whole seconds.
 BEFORE: Final = timedelta(seconds=90)
@@ -129,8 +129,8 @@ class Canal(Protocol):
 
 
 async def blind_since(database: Database, created_at: datetime, now: datetime) -> Restored | None:
-    """Return the earliest restore that lost the record of sent messages and may concern a message created at
-    ``created_at``, or None.
+    """Return the earliest restore because of which a message created at ``created_at`` must be searched for, or None.
+    Such a restore has lost the record of sent messages.
     """
     for restored in await blind_restores(database):
         if created_at < restored.restored_at or now < restored.restored_at + LOOKED_FOR_AFTER_RESTORE:

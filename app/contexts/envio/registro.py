@@ -212,8 +212,8 @@ class Registro:
     ) -> bool:
         """Record a sent message with all its consequences, once. Returns False if it is already recorded.
 
-        ``is_proof`` means that the message was found at the gateway. A worker that holds the message without an
-        intent then loses it.
+        ``is_proof`` means that the message was found at the gateway. It is then recorded even if a worker has leased
+        it without storing an intent.
         """
         outcome = Desfecho.SENT if bypass is None else Desfecho.BYPASS
         written = await transaction.run(

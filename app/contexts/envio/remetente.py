@@ -153,7 +153,7 @@ class Remetente:
         if fatos is None:
             return None, None
         if fatos.tried_by is not None:
-            # The message was proved absent after that attempt. A late echo refutes such a proof.
+            # After the earlier attempt the message seemed not to have been sent. A late echo shows that it was.
             since = fatos.pedido.created_at - BEFORE
             if echo := await self._registro.echo(reading, fatos.mensagem, hash, fatos.tried_by, since=since):
                 return fatos, echo

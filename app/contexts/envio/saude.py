@@ -39,7 +39,8 @@ THRESHOLDS: Final = {
     "erros_hora_warning": 10,
     "idade_warning_min": 60,
 }
-# The engine checks the same figures. Age warns earlier, because a due message that waits ten minutes is a problem.
+# Limits of the engine's check. It warns of the age earlier than THRESHOLDS, because a due message that waits ten
+# minutes is a problem.
 LIMITS: Final = QueueLimits(
     backlog_warning=THRESHOLDS["backlog_warning"],
     backlog_critical=THRESHOLDS["backlog_critical"],

@@ -1,7 +1,7 @@
 """WhatsApp as a channel of the send protocol: chips send through the gateway.
 
-A message in doubt counts as absent if, after two minutes, the instance is online and does not have it, but has the
-message sent before it (decision 0016).
+A message in doubt counts as not sent if two minutes have passed, the instance is online, and the gateway has the
+previous message of the chip but not this one (decision 0016).
 """
 
 from collections.abc import Callable, Sequence

@@ -39,7 +39,7 @@ AVISOS: Final = QueueTable(
     result="resultado",
 )
 TIMEOUT: Final = timedelta(seconds=60)
-# About ten hours in total. Afterwards the notice is old, and health has reported it since the first ten minutes.
+# About ten hours in total; later the notice is of no use. Health reports a notice that waits longer than LATE.
 RETRY: Final = after_seconds([30, 120, 600, 1800, 3600, 7200, 10_800, 10_800])
 LATE: Final = timedelta(minutes=10)
 RECENT: Final = timedelta(hours=24)

@@ -126,8 +126,8 @@ def queda_de(last_decay_at: datetime | None, last_inbound_at: datetime | None, n
     """Return how far a temperature has fallen, in whole days of 24 hours. The fall counts from the last fall or the
     last inbound message, whichever is later.
 
-    Returns None if less than a day has passed, or if neither instant is known. ``ate`` keeps the hours beyond the
-    last whole day, so that runs at slightly different hours lose no day.
+    Returns None if less than a day has passed, or if neither instant is known. ``ate`` is the end of the
+    last whole day, so that the next run counts the remaining hours.
     """
     known = [each for each in (last_decay_at, last_inbound_at) if each is not None]
     if not known:

@@ -1,7 +1,7 @@
 """Writes the state of doctors when messages are sent and received, and lets operators see and correct it.
 
-    novo ──message sent──▶ prospecting ──inbound message──▶ engaged       90 days without one ──▶ churned ──inbound──▶
-engaged
+    novo ──message sent──▶ prospecting ──inbound message──▶ engaged
+    90 days without an inbound message ──▶ churned ──inbound message──▶ engaged
 
 An inbound message raises the temperature, and each day without one lowers it. A grave objection begins a rest of seven
 days, in which Julia sends nothing on its own initiative. An inbound message does not end the rest: it ends when its

@@ -27,11 +27,11 @@ DIAS: Final = ("segunda", "terça", "quarta", "quinta", "sexta", "sábado", "dom
 MOST_VAGAS: Final = 200
 MOST_UNEXPLAINED: Final = 40
 REMEMBERED: Final = 2_000
-# Longest part of a text that is read; people write less. A text up to SHORT is read within some 30 ms.
+# Largest number of characters that are read; people write less. Reading up to SHORT characters takes some 30 ms.
 LONGEST_READ: Final = 64 * 1024
 SHORT: Final = 2_000
 T = TypeVar("T")
-# The sign that a message says a vacancy is taken. Such a message is read even with a low score.
+# Sign of the heuristic: the message says that a vacancy is taken. Such a message is read even with a low score.
 FECHADO: Final = "fechado"
 
 

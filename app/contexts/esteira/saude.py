@@ -21,7 +21,7 @@ DEGRADED, UNHEALTHY = 100, 500
 DEAD_ROWS, OLD_ROWS = 10, 5
 # Alert if at least this many messages passed the heuristic in this period and none became a usable vacancy.
 SECO_APOS, SECO_MENSAGENS = timedelta(hours=6), 20
-# Alert on a probable misreading: one price in this many vacancies, in this share of all, and at this many places.
+# Alert on a probable misreading if at least this many vacancies, this share of all and this many places have one price.
 REPETIDO_VEZES, REPETIDO_PARTE, REPETIDO_LUGARES = 30, 0.5, 3
 # Alert if today's share of discards differs by this much from the week's mean. The other two constants are the smallest
 # counts of today and of the week for which the shares are compared.

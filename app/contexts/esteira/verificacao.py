@@ -26,7 +26,7 @@ from app.contexts.leitura_grupos.api import (
 from app.contexts.nomes.api import pode_ser_nome
 from batuta.kernel import Json
 
-# Confidence of fields read by the model, lower than that of a rule, which names the words it read.
+# Confidence of a field that the model read. A rule has more, because it names the words that it read.
 SURE: Final = 0.8
 MOST: Final = 60
 AHEAD: Final = timedelta(days=14)

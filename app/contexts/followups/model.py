@@ -41,7 +41,7 @@ POR_ESTAGIO: Final = {etapa.de: etapa for etapa in ETAPAS}
 # Stages that operators see: those with a follow-up, and the pause after the last follow-up.
 ESTAGIOS: Final = (*POR_ESTAGIO, Estagio.NAO_RESPONDEU)
 PAUSA: Final = timedelta(days=60)
-# Conversations of one stage for which one run queues a follow-up.
+# Largest number of follow-ups that one run queues for each stage.
 POR_RODADA: Final = 50
 # A conversation gets no further follow-up after this many failed attempts in one stage, until an operator resumes it.
 TENTATIVAS: Final = 3

@@ -1,7 +1,7 @@
 """Queues follow-ups, moves a conversation to its next stage when one was sent, and ends expired pauses.
 
-The rules of sending are checked again at the send: a follow-up whose conversation has left the stage, has a newer
-message or is paused is cancelled there.
+The rules of sending are checked again before the send. They cancel a follow-up if its conversation has left the stage,
+has a newer message or is paused.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ EXPIRED: Final = "pausa_expirada"
 WEEK: Final = timedelta(days=7)
 # A follow-up that was due this long ago is reported.
 LATE: Final = timedelta(days=7)
-# Expired pauses that one transaction ends, and transactions of one run.
+# Largest number of pauses that one transaction ends, and of transactions in one run.
 PAGE, MOST_PAGES = 200, 1000
 
 

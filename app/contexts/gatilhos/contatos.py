@@ -1,6 +1,6 @@
 """Records whether the messages of the triggers are sent, and how doctors answer them.
 
-    sent, or not to be sent ──▶ recorded on the contact
+    a message is sent, or will not be sent ──▶ recorded on the contact
     speciality in the answer to a first contact ──▶ stored on the doctor; thanks
     answer to a feedback    ──▶ class and mark recorded; thanks; a person reads a bad or unclear answer
     interest after a reactivation ──▶ recorded; thanks

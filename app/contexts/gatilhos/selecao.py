@@ -26,7 +26,7 @@ from app.contexts.gatilhos.model import (
 from app.contexts.mensagens.api import CONTACTS_IN_A_WEEK, IMPEDIMENTOS
 from batuta.sql import Dialect, Query, Reading, load_text
 
-# Attempts that were never sent: a pause after each, and an end after the last.
+# After each attempt the trigger waits before the next. After several attempts that were never sent it gives up.
 TENTATIVAS: Final = """
 WHEN EXISTS (SELECT 1 FROM gatilhos_contatos AS failed WHERE failed.cliente_id = doctor.id AND failed.gatilho = :gatilho
              AND failed.created_at > :retry_since) THEN 'tentado_ha_pouco'

@@ -1,7 +1,7 @@
 """The job of hand-offs: remind posters inside the sending hours, and end hand-offs whose time limit has passed.
 
-Each hand-off is handled in its own transaction, which checks the state again, so that two concurrent runs remind and
-end it once.
+Each hand-off is handled in its own transaction, which checks the state again, so that two concurrent runs never act
+on it twice.
 """
 
 from datetime import datetime, timedelta

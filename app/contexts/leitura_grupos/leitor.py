@@ -1,6 +1,5 @@
 """Entry point of the reader. It turns a message into a reading."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime
@@ -13,7 +12,7 @@ from app.contexts.leitura_grupos.juizo.confianca import com_confianca
 from app.contexts.leitura_grupos.juizo.evidencia import Evidencia, inexplicadas
 from app.contexts.leitura_grupos.juizo.fechamentos import tomadas
 from app.contexts.leitura_grupos.juizo.intencao import julgar
-from app.contexts.leitura_grupos.juizo.sinais import Sinal, pedidos, sinais
+from app.contexts.leitura_grupos.juizo.sinais import Sinal, contagem, pedidos, sinais
 from app.contexts.leitura_grupos.marcas.folha import Folha, folha
 from app.contexts.leitura_grupos.montagem.montar import Montagem, montar
 from app.contexts.leitura_grupos.montagem.ocupadas import riscadas
@@ -59,7 +58,7 @@ def indicios_de(texto: str, *, enviado_em: datetime, regiao: str | None, vocabul
     today = enviado_em.astimezone(SAO_PAULO).date()
     marks, found = _marcas(texto, today, regiao, vocabulario)
     vagas = _abertas(marks, vocabulario, _inteira(texto, today, regiao, vocabulario, marks))
-    return indicios(marks, Counter(each.tipo for each in found), vagas, julgar(marks.texto, found, marks, vagas))
+    return indicios(marks, contagem(found), vagas, julgar(marks.texto, found, marks, vagas))
 
 
 def _marcas(
@@ -103,7 +102,7 @@ def _lida(
 ) -> tuple[Leitura, list[tuple[float, ...]]]:
     today = enviado_em.astimezone(SAO_PAULO).date()
     marks, found = _marcas(texto, today, regiao, known, blocos)
-    signs = Counter(each.tipo for each in found)
+    signs = contagem(found)
     whole = _inteira(texto, today, regiao, known, marks)
     vagas = _abertas(marks, known, whole)
     judged = julgar(marks.texto, found, marks, vagas)
@@ -124,7 +123,7 @@ def _lida(
         if is_offer
         else (),
         taken,
-        vagas.incompletas if is_offer else (),
+        tuple(vagas.incompletas) if is_offer else (),
         tuple(marks.texto.trecho(each.inicio, each.fim) for each in unexplained),
     )
     return read, features

@@ -34,7 +34,7 @@ class ValorTipo(StrEnum):
     A_COMBINAR = "a_combinar"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Campo(Generic[T]):
     """A value read from the text. ``trecho`` is its position in the source text, or None if the value is a default that
     the text does not state.
@@ -54,7 +54,7 @@ class Forma(StrEnum):
     TABELA = "tabela"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Derivacao:
     """How a vacancy was derived: written in one line, with fields of a heading, as a combination of lists, or as a cell
     of a table.
@@ -78,7 +78,7 @@ class Derivacao:
     dia: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class VagaDita:
     """A shift as a message offers it. A field that the message does not state is None.
 
@@ -113,7 +113,7 @@ class VagaDita:
         return min(0.0 if each is None else each.confianca for each in fields)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class VagaLida(VagaDita):
     """A complete vacancy: one hospital, one day, one period, one speciality."""
 
@@ -121,6 +121,25 @@ class VagaLida(VagaDita):
     especialidade: Campo[str]
     data: Campo[date]
     periodo: Campo[Periodo]
+
+    def com_certeza(self, certeza: float) -> "VagaLida":
+        return VagaLida(
+            self.hospital,
+            self.especialidade,
+            self.data,
+            self.periodo,
+            self.cidade,
+            self.uf,
+            self.hora_inicio,
+            self.hora_fim,
+            self.valor,
+            self.valor_tipo,
+            self.forma_pagamento,
+            self.contato_nome,
+            self.contato_whatsapp,
+            self.derivacao,
+            certeza,
+        )
 
 
 @dataclass(frozen=True, slots=True)

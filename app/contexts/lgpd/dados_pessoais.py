@@ -76,7 +76,7 @@ LEITURA_VIVA: Final = (
     " AND fila.lease_until IS NOT NULL)"
 )
 MEDICO: Final = {"cliente_id": De.MEDICO}
-# A contact by name alone is the author of the message, whose number is hidden.
+# A contact without a number is the author of the message, who hides the number.
 SO_NOME: Final = "contato_whatsapp IS NULL"
 
 # fmt: off
@@ -285,16 +285,20 @@ MOTOR: Final = (
     ), livres="args error result progress tags", ocupada=TAREFA_VIVA),
     Tabela("task_lines", "name limit_key"),
     Tabela("task_periods", "name unique_key"),
+    Tabela("task_waits", ""),
+    Tabela("batches", "name", livres="reason"),
     Tabela("pipeline_items", "pipeline stage last_stage owner unique_key", livres="item error", ocupada="lease_until IS NOT NULL"),
     Tabela("schedules", "name schedule timezone task overlap catch_up created_by", livres="args"),
     Tabela("bulk_operations", "queue change status created_by", livres="filter"),
     Tabela("job_executions", "job_name categoria trigger owner status", livres="error reason result params"),
+    Tabela("log_lines", "level logger", livres="line"),
     Tabela("job_calls", "key endpoint subject fingerprint", livres="response"),
     Tabela("audit_log", "actor action", livres="subject before after"),
     Tabela("alertas_enviados", "tipo severidade sink kind outcome next_step", livres="mensagem"),
     Tabela("health_causes", "cause told_severity", livres="message"),
     Tabela("health_incidents", "from_status to_status trigger_source", livres="details"),
     Tabela("feature_flags", "key value updated_by", livres="reason"),
+    Tabela("process_requests", "worker_id request asked_by", livres="stack"),
     Tabela("worker_restarts", "worker_id worker_name loop host", livres="reason detail stack"),
     Tabela("worker_heartbeats", "worker_id worker_name status loops_status host version"),
     Tabela("circuits", "circuit_name state", livres="last_error"),

@@ -2,22 +2,26 @@
 person.
 """
 
+import asyncio
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from app.contexts.agendamentos.api import decifrado
 from app.contexts.comum.telefone import PERSON, chave, forms, telefone_de
 from app.contexts.lgpd.dados_pessoais import SEM_TELEFONE
 from batuta import BatutaError
 from batuta.errors import AmbiguousId
-from batuta.kernel import Json
+from batuta.kernel import PLAIN, Encryption, Json
 from batuta.sql import AsJson, Database, Query, Reading, Row, full_id, load_queries
 
 SHORTEST_PHONE: Final = 12  # digits with the country code; fewer digits could be a CPF or the number of another area
 SHOWN: Final = 5
+PAGE: Final = 1000
+_FIRST_ID: Final = "00000000-0000-0000-0000-000000000000"
 _PHONE: Final = re.compile(r"\+?[0-9() .-]+")
 _APAGADO: Final = SEM_TELEFONE.strip("'")
 
@@ -105,11 +109,14 @@ class PersonQueries:
     posted: Query
     offers: Query
     appointments: Query
+    encrypted: Query
 
 
 class Pessoas:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, cifra: Encryption = PLAIN) -> None:
+        """Build the search. ``cifra`` decrypts the documents of appointments."""
         self._database = database
+        self._cifra = cifra
         self._queries = load_queries(PersonQueries, Path(__file__).parent / "pessoa.sql", database.dialect)
 
     async def achar(self, escrito: str) -> Alvo:
@@ -141,7 +148,7 @@ class Pessoas:
         """Return the stored identifiers, and those that the rows of the person have received since."""
         async with self._database.snapshot() as reading:
             whole = alvo.join(await self._close(reading, alvo))
-            visits = await reading.all(self._queries.appointments, quem=AsJson(whole.quem), cpfs=AsJson([]))
+            visits = await self._appointments(reading, whole, [])
         firsts = {_first(row["nome_paciente"]) for row in visits}
         names = whole.nomes or (tuple(firsts) if len(firsts) == 1 else ())
         return whole.join(_visits([row for row in visits if _first(row["nome_paciente"]) in names]))
@@ -168,7 +175,7 @@ class Pessoas:
         whole = await self._close(reading, known)
         doctors = await reading.all(self._queries.doctors, quem=AsJson(whole.quem))
         cpfs = [form for row in doctors if row["cpf"] for form in _cpf_forms(row["cpf"])]
-        visits = await reading.all(self._queries.appointments, quem=AsJson(whole.quem), cpfs=AsJson(cpfs))
+        visits = await self._appointments(reading, whole, cpfs)
         if nome is not None:
             visits = [row for row in visits if row["cpf"] in cpfs or _is_same(row["nome_paciente"], nome)]
         else:
@@ -180,12 +187,12 @@ class Pessoas:
         """Return the identifiers of one patient's appointments and, if no other person has the number, of all data of
         the number.
         """
-        row = await reading.one(self._queries.appointment, id=id)
-        assert row is not None
+        stored = await reading.one(self._queries.appointment, id=id)
+        assert stored is not None
+        row = decifrado(stored, self._cifra)
         numbers = () if row["telefone"] is None else (chave(row["telefone"]),)
         alvo, cpfs = Alvo(chaves=numbers), [] if row["cpf"] is None else _cpf_forms(row["cpf"])
-        asked = {"quem": AsJson(alvo.quem), "cpfs": AsJson(cpfs)}
-        visits = await reading.all(self._queries.appointments, **asked)
+        visits = await self._appointments(reading, alvo, cpfs)
         own = [each for each in visits if each["cpf"] in cpfs or _is_same(each["nome_paciente"], row["nome_paciente"])]
         doctors = await reading.all(self._queries.doctors, quem=AsJson(alvo.quem))
         others = [each for each in doctors if not _is_same(_nome(each), row["nome_paciente"])]
@@ -193,6 +200,21 @@ class Pessoas:
         if others or len(own) < len(visits):
             return patient  # another person has the number: only the appointments are this patient's
         return (await self._close(reading, alvo)).join(patient)
+
+    async def _appointments(self, reading: Reading, alvo: Alvo, cpfs: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the appointments with the numbers of a person or with one of these documents."""
+        ids = await self._with_encrypted(reading, cpfs) if cpfs else []
+        asked = {"quem": AsJson(alvo.quem), "cpfs": AsJson([*cpfs]), "ids": AsJson(ids)}
+        return [decifrado(row, self._cifra) for row in await reading.all(self._queries.appointments, **asked)]
+
+    async def _with_encrypted(self, reading: Reading, cpfs: Sequence[str]) -> list[Json]:
+        """Return the ids of the appointments whose encrypted document is one of these. The database cannot compare them."""
+        found, after = list[Json](), _FIRST_ID
+        while rows := await reading.all(self._queries.encrypted, after=after, limit=PAGE):
+            found += [str(row["id"]) for row in rows if decifrado(row, self._cifra)["cpf"] in cpfs]
+            after = str(rows[-1]["id"])
+            await asyncio.sleep(0)
+        return found
 
     async def _close(self, reading: Reading, known: Alvo) -> Alvo:
         """Add every hidden address, number and id that belongs to the same person as a known one, until none is
@@ -226,16 +248,16 @@ class Pessoas:
         )
 
 
-def _visits(rows: Sequence[Row]) -> Alvo:
+def _visits(rows: Sequence[Mapping[str, Any]]) -> Alvo:
     tasks = tuple(str(row["normalization_job_id"]) for row in rows if row["normalization_job_id"] is not None)
     return Alvo(agendamentos=_ids(rows), tarefas=tasks)
 
 
-def _ids(rows: Iterable[Row]) -> tuple[str, ...]:
+def _ids(rows: Iterable[Row | Mapping[str, Any]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(row["id"]) for row in rows))
 
 
-def _patients(rows: Sequence[Row]) -> list[tuple[str, str]]:
+def _patients(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     return [(row["nome_paciente"], str(row["id"])) for row in rows]
 
 

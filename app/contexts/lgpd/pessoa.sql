@@ -49,10 +49,15 @@ SELECT id FROM vagas_grupo WHERE contato_responsavel_id IN (SELECT value FROM js
 -- read offers on postgres: vacancies that these authors posted in groups
 SELECT id FROM vagas_grupo WHERE contato_responsavel_id IN (SELECT jsonb_array_elements_text(:contatos)::uuid);
 
--- read appointments on sqlite: appointments with these numbers or documents
+-- read appointments on sqlite: appointments with these numbers, documents or ids
 SELECT id, nome_paciente, telefone, cpf, normalization_job_id FROM appointments
-WHERE telefone IN (SELECT value FROM json_each(:quem)) OR cpf IN (SELECT value FROM json_each(:cpfs)) ORDER BY id;
+WHERE telefone IN (SELECT value FROM json_each(:quem)) OR cpf IN (SELECT value FROM json_each(:cpfs))
+   OR id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
--- read appointments on postgres: appointments with these numbers or documents
+-- read appointments on postgres: appointments with these numbers, documents or ids
 SELECT id, nome_paciente, telefone, cpf, normalization_job_id FROM appointments
-WHERE telefone IN (SELECT jsonb_array_elements_text(:quem)) OR cpf IN (SELECT jsonb_array_elements_text(:cpfs)) ORDER BY id;
+WHERE telefone IN (SELECT jsonb_array_elements_text(:quem)) OR cpf IN (SELECT jsonb_array_elements_text(:cpfs))
+   OR id IN (SELECT jsonb_array_elements_text(:ids)::uuid) ORDER BY id;
+
+-- read encrypted: one page of the appointments with an encrypted document
+SELECT id, cpf FROM appointments WHERE id > :after AND cpf LIKE 'sealed:%' ORDER BY id LIMIT :limit;

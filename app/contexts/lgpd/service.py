@@ -7,9 +7,10 @@ request stays open; ``retomar`` continues it. A request is complete only when a 
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -24,14 +25,16 @@ from app.contexts.mensagens.service import Mensagens
 from app.contexts.plantoes.api import Plantoes
 from batuta import BatutaError
 from batuta.health import QUEUES, Check, Report, Severity
-from batuta.kernel import Clock, Ids, Json
+from batuta.kernel import PLAIN, Clock, Encryption, Ids, Json
 from batuta.sql import AsJson, AuditLog, Database, Query, Reading, Row, Transaction, load_queries
 
 LONGEST_MOTIVO: Final = 500
-# Data that arrives during an erasure is erased by a further pass; afterwards the request stays open.
+# A further pass erases data that arrived during the last one. If data remains after these passes, the request stays
+# open.
 PASSES: Final = 3
 MENCOES: Final = "mencoes"
-# Keeps a request open until the count after the commit.
+CIFRADO: Final = "%sealed:v1.%"
+# Stands for the count that follows the commit; the request stays open until then.
 POR_CONFERIR: Final = {"conferencia": 1}
 # Messages in doubt are resolved within a day, by Julia or by an operator.
 LATE_AFTER: Final = timedelta(days=1)
@@ -85,13 +88,15 @@ class LgpdParts:
     ids: Ids
     clock: Clock
     zone: ZoneInfo
+    cifra: Encryption = PLAIN
+    cifradas: Collection[str] = ()  # the encrypted columns, as table.column
 
 
 class Lgpd:
     def __init__(self, parts: LgpdParts) -> None:
         self._parts = parts
         self._database = parts.database
-        self._pessoas = Pessoas(parts.database)
+        self._pessoas = Pessoas(parts.database, parts.cifra)
         dialect = parts.database.dialect
         self._audit = AuditLog(dialect, parts.ids)
         self._queries = load_queries(RequestQueries, Path(__file__).parent / "lgpd.sql", dialect)
@@ -109,7 +114,7 @@ class Lgpd:
                 if each.mostrar is None:
                     continue
                 for row in await reading.all(each.mostrar, **valores(each.mostrar, alvo)):
-                    tables.setdefault(each.tabela, []).append(_row(row, self._parts.zone))
+                    tables.setdefault(each.tabela, []).append(self._row(each.tabela, row))
             mentions = await self._mentions(reading, alvo)
         id = self._parts.ids.new()
         async with self._database.transaction() as transaction:
@@ -254,13 +259,24 @@ class Lgpd:
             return found
         number, name = numero(alvo.chaves), nome(alvo.escritos)
         for each in self._livres:
-            for end in {last_digits(chave) for chave in alvo.chaves}:
+            about = f"{each.tabela}.{each.coluna}"
+            change = partial(sem_numero, number=number, name=name)
+            ends = {last_digits(chave) for chave in alvo.chaves}
+            if about in self._parts.cifradas:  # the database cannot search an encrypted text
+                ends.add(CIFRADO)
+                change = partial(self._parts.cifra.change, about=about, change=change)
+            for end in ends:
                 for row in await reading.all(each.ocupados if in_use else each.achar, last=end):
-                    if (masked := sem_numero(row[each.coluna], number, name)) != row[each.coluna]:
+                    if (masked := change(row[each.coluna])) != row[each.coluna]:
                         # The stored form of a text is the text itself. A JSON column encodes it.
                         new = str(masked) if row["said"] == row[each.coluna] else AsJson(masked)
-                        found.setdefault(f"{each.tabela}.{each.coluna}", []).append((row["said"], new))
+                        found.setdefault(about, []).append((row["said"], new))
         return found
+
+    def _row(self, tabela: str, row: Row) -> dict[str, Json]:
+        """Return a row for the export: without empty columns, and decrypted."""
+        shown = {name: _value(row[name], self._parts.zone) for name in row.keys() if row[name] is not None}  # noqa: SIM118
+        return {name: self._parts.cifra.read(value, f"{tabela}.{name}") for name, value in shown.items()}
 
     async def _mask(
         self, transaction: Transaction, alvo: Alvo, mentions: Mapping[str, Sequence[tuple[str, str | AsJson]]]
@@ -325,10 +341,6 @@ class Lgpd:
 
 def _sizes(tables: Mapping[str, Sequence[Json]]) -> dict[str, int]:
     return {name: len(rows) for name, rows in tables.items()}
-
-
-def _row(row: Row, zone: ZoneInfo) -> dict[str, Json]:
-    return {name: _value(row[name], zone) for name in row.keys() if row[name] is not None}  # noqa: SIM118
 
 
 def _value(value: Any, zone: ZoneInfo) -> Json:

@@ -23,9 +23,10 @@ from app.contexts.mensagens.guardrails import (
     open_time,
 )
 from app.contexts.mensagens.impedimentos import IMPEDIMENTOS
+from app.contexts.mensagens.interruptores import SAFE_MODE
 from app.contexts.mensagens.limites import DIA, HORA, HORARIO, Limites, TipoDeMensagem
 from app.contexts.mensagens.ouvintes import AoEnviar, MensagemEncerrada, Ouvintes
-from app.contexts.mensagens.regras import PAUSES, SAFE_MODE
+from app.contexts.mensagens.regras import PAUSES
 from app.contexts.mensagens.tipos import TIPOS, NovaMensagem, Tipo, Trato, gatilho_de
 
 __all__ = [

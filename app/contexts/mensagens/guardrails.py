@@ -36,11 +36,11 @@ from batuta.reasons import define
 WITHOUT_LINE: Final = timedelta(minutes=1)
 # How long after an inbound message a message counts as its answer.
 ANSWER_WITHIN: Final = timedelta(minutes=30)
-# An answer to a message of the night counts as an answer for this long after the sending hours open, until noon.
+# An answer to a message of the night counts as an answer during this time after the sending hours open: until noon.
 MORNING: Final = timedelta(hours=4)
 CONTACTS_IN_A_WEEK: Final = 5
 BETWEEN_CAMPAIGNS: Final = timedelta(days=3)
-# Counts only the hours in which the message could have been sent: a night or a weekend does not age it.
+# Age at which a message is too old. Only sending hours count: a night or a weekend does not age a message.
 TIMELY: Final = timedelta(hours=24)
 # How long a held message waits before it is checked again. A pause itself takes effect immediately.
 ASK_AGAIN: Final = timedelta(seconds=15)

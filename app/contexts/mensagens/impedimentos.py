@@ -1,8 +1,8 @@
 """Reasons that prevent a message on Julia's initiative to a doctor, as branches of an SQL ``CASE``.
 
 A statement that selects doctors names ``clientes`` as ``doctor`` and ``doctor_state`` as ``state``, and inserts
-``IMPEDIMENTOS`` after ``CASE``. It binds :now, :week_ago, :contatos, and :automatico, which is true if no person names
-the doctor. The rules of sending check each message again before it is sent.
+``IMPEDIMENTOS`` after ``CASE``. It binds :now, :week_ago, :contatos, and :automatico, which is true unless a person
+chose the doctor. The rules of sending check each message again before it is sent.
 """
 
 from typing import Final

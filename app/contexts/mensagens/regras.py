@@ -7,13 +7,12 @@ from zoneinfo import ZoneInfo
 
 from app.contexts.mensagens.fila import FILA_MENSAGENS, TELEGRAM_SAIDA
 from app.contexts.mensagens.guardrails import LONGEST, RegrasDeEnvio
+from app.contexts.mensagens.interruptores import CAMPAIGNS, SAFE_MODE
 from app.contexts.mensagens.limites import HORARIO
 from batuta.guards import Hold, Switch, SwitchRule, judge_switch
 from batuta.jobs import Controls, Window
 from batuta.kernel import Clock
 
-CAMPAIGNS: Final = SwitchRule(key="campaigns.enabled", hold_when=False, default=True)
-SAFE_MODE: Final = SwitchRule(key="safe_mode", hold_when=True, default=False)
 PAUSE_ALL: Final = SwitchRule(key="pause.all")
 PAUSES: Final = (PAUSE_ALL, SwitchRule(key=f"pause.queue.{FILA_MENSAGENS.name}"))
 PAUSES_OF_TELEGRAM: Final = (PAUSE_ALL, SwitchRule(key=f"pause.queue.{TELEGRAM_SAIDA}"))

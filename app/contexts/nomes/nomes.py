@@ -35,7 +35,7 @@ _SUFFIX: Final = re.compile(r"\s+[-–—]\s+|\s*\(|\s+/\s+|\s*\|")
 @dataclass(frozen=True, slots=True)
 class Conhecido:
     """A hospital, listed under one of its names. ``confianca`` is the certainty that the name belongs to the hospital.
-    For ``so_em`` see ``vale_em``.
+    ``so_em`` has the regions for which an operator added the name; None means that it is valid everywhere.
     """
 
     id: str

@@ -16,7 +16,7 @@ from app.contexts.plantoes.candidatos import eh_a_mesma, formas_da_especialidade
 from app.contexts.plantoes.horario import turno_de
 from batuta.sql import Dialect, Query, Reading, Row, Transaction, load_queries
 
-# Open vacancies, the soonest first, among which the vacancy is chosen.
+# Number of open vacancies, the earliest first, among which the vacancy is chosen.
 MOST: Final = 500
 # The message may wait for the sending hours, so the shift must not begin earlier than this.
 NOTICE: Final = timedelta(days=1)

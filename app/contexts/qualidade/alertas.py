@@ -23,7 +23,7 @@ WEEK: Final = 7 * DAY
 ANSWERS_OF: Final = timedelta(minutes=30)
 # A message to a doctor this long after the doctor's last message is a new contact, not an answer.
 ANSWERED_WITHIN: Final = timedelta(hours=2)
-# The worker needs this long for an answer; a younger message is not yet without one.
+# An answer may take the worker this long, so a younger message is not yet counted as unanswered.
 SETTLED: Final = timedelta(minutes=5)
 MOST_ANSWERS, MOST_PLACES = 500, 10
 # Smallest counts for which a share or a mean is meaningful.
@@ -129,9 +129,7 @@ def _handover_peak(medidas: Medidas, limiares: Limiares) -> Iterator[Finding]:
 
 
 def _peak(what: str, day: int, week: int, limiares: Limiares) -> Iterator[Finding]:
-    """Report a day whose figure is at least twice the daily mean of the week before and at least the smallest figure
-    that counts as a peak.
-    """
+    """Report a peak: at least twice the daily mean of the week before, and at least ``limiares.handoff_pico``."""
     limit = max(limiares.handoff_pico, round(2 * week / WEEK.days))
     if day >= limit:
         severity = Severity.CRITICAL if day >= PICO_CRITICO * limit else Severity.WARNING

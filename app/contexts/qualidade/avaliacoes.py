@@ -2,7 +2,7 @@
 
 no model, or its budget is spent  ──▶ the rules evaluate (``avaliador = regras``)
 the model answers in form         ──▶ its evaluation is stored (``avaliador = modelo``)
-the answer cannot be read         ──▶ no evaluation; another night asks again, and after three answers the rules evaluate
+the answer cannot be read         ──▶ no evaluation; a later run asks again; after three such answers the rules evaluate
 the model does not answer         ──▶ the run ends with its reason; the conversation waits
 """
 

@@ -14,7 +14,7 @@ LISTAS: Final = ("positivos", "negativos", "sugestoes")
 MOST_LINES, LONGEST_LINE = 5, 200
 LONGEST_TEXT: Final = 2_000
 NAME: Final = "[nome]"
-# A name with fewer letters occurs inside other words.
+# A shorter name is not masked, because it may be an ordinary word.
 SHORTEST_NAME: Final = 3
 _OBJETIVO: Final = {"fechou": 10, "qualificado": 7, "negociando": 7, "respondeu": 6, "optout": 2}
 RESERVOU, RESPONDEU_TUDO = "o plantão foi reservado", "cada mensagem do médico teve uma resposta"

@@ -38,7 +38,7 @@ from batuta.sql import Dialect, Query, Row, Transaction, load_queries
 
 JULIA: Final = "julia"
 ACKNOWLEDGE_EVERY: Final = timedelta(hours=6)
-# A later answer counts as an answer only if the inbound message is recorded as one from outside the sending hours.
+# The answer to an older inbound message counts as an answer only if that message is in ``mensagens_fora_horario``.
 LIVE: Final = timedelta(minutes=30)
 ANSWERED: Final = "respondida"
 SENT: Final = "sucesso"

@@ -1,6 +1,6 @@
 """The loop ``sync``: keeps one connection per active account, stores updates, and finds dead connections.
 
-    active account ─▶ connect ─▶ receive … receive ─▶ probe, every minute ─▶ receive …
+    active account ─▶ connect ─▶ receive … receive ─▶ probe, every 45 s ─▶ receive …
                          │ failure: a pause that doubles up to five minutes
                          └ revoked or banned: the account waits for a person
 
@@ -43,7 +43,7 @@ from batuta.kernel import Clock, Late, Raised, call_with_deadline, name_of, with
 from batuta.loops import Pace, Wakeup, task_stack
 from batuta.reasons import define
 
-# With the limit of a probe, a dead connection is found within 90 seconds, and missed updates are fetched within 60.
+# Including the time limit of a probe, a dead connection is found within 90 seconds, and missed updates within 60.
 PROBE_EVERY: Final = timedelta(seconds=45)
 # Shortest wait for updates, so that a receive just before a probe is not a busy loop.
 SHORTEST_RECEIVE: Final = timedelta(seconds=1)
@@ -53,7 +53,8 @@ FIRST_RECEIVE: Final = timedelta(seconds=1)
 FIRST_PAUSE: Final = timedelta(seconds=1)
 LONGEST_PAUSE: Final = timedelta(minutes=5)
 EVERY: Final = timedelta(seconds=5)
-# Waits of requests without a connection: while the account connects, after its pause, and at most.
+# Waits of a request without a connection: while the account connects, and after the end of the account's pause. The
+# third is the longest wait.
 WITHOUT_CONNECTION: Final = timedelta(seconds=5)
 AFTER_PAUSE: Final = timedelta(seconds=1)
 LONGEST_WAIT: Final = timedelta(minutes=1)
@@ -208,7 +209,7 @@ class Conexoes:
         await self._fail(known, alive)
 
     async def _renew(self, known: Conexao) -> None:
-        """Keep the session without a probe, which also renews its ownership, because Telegram accepts no probe now."""
+        """Renew the ownership of the session. A probe would do so too, but Telegram accepts no probe now."""
         known.probed_at = self.clock.now()
         lost = await chamar(
             lambda _: self.sessoes.renew(known.conta.id), self.prazos.database, self.clock, "telegram_sessoes"
@@ -245,7 +246,7 @@ class Conexoes:
             case SlowMode() | PeerUnknown() | PeerBlocked() | Refused():
                 return  # about one request, not about the account
             case FloodWait(metodo=metodo, wait=wait):
-                # A flood of any call that connects the account, for example of the missed updates.
+                # While the account connects, a flood of any call delays the next attempt to connect.
                 await self.esperar(conta, Metodo.CONNECT if known.linha is None else metodo, wait)
             case PeerFlood():
                 return  # the sender opens the account's breaker

@@ -31,8 +31,8 @@ def endereco(entidade: Entidade) -> Address:
 
 
 def message_id(conta: str, chat: Peer, id: int) -> str:
-    """Return a unique id of a message. Supergroups number their messages for all accounts; other chats do so for each
-    account.
+    """Return a unique id of a message. In a supergroup a message has the same number for all accounts; in any other
+    chat each account has its own number for it.
     """
     return f"tg:{chat.chave}:{id}" if chat.tipo is TipoDeChat.CANAL else f"tg:{conta}:{chat.chave}:{id}"
 

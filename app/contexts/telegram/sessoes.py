@@ -17,7 +17,7 @@ from batuta.kernel import Clock, has_ended
 from batuta.reasons import define, reason_of_error
 from batuta.sql import Database, Query, Transaction, load_queries
 
-# Three probes. An owner on another machine that was killed is replaced after this time.
+# Longer than the time of three probes. If the owner is killed on another machine, its session is free after this time.
 LEASE: Final = timedelta(seconds=180)
 NO_SESSION = define("telegram_sem_sessao", "the account has no session: run `batuta telegram login`")
 

@@ -9,7 +9,7 @@ _QUASE = 1e-9
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limiares:
     """Thresholds of the pipeline. A message whose heuristic score reaches ``alta`` counts as an offer without being
-    classified. ``leitura`` is the minimum probability that a vacancy was read correctly for its import.
+    classified. A vacancy is imported only if the probability that it was read correctly reaches ``leitura``.
     """
 
     heuristica: float = 0.3

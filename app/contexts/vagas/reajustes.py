@@ -35,9 +35,9 @@ from batuta.kernel import Clock
 from batuta.queues import Writes
 from batuta.sql import AsJson, Database, Query, Row, Transaction, load_queries
 
-# In characters. A longer message contains more than a price correction.
+# Largest number of characters of a message that is read as a price correction.
 CURTA: Final = 300
-# Largest number of characters of a message that only corrects a price.
+# Largest number of characters of a message that contains nothing but a price correction.
 SIMPLES: Final = 120
 # Largest number of offers read per author. If it is reached, older offers are missing, so the match is unclear.
 MOST: Final = 200

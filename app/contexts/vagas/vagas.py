@@ -1,6 +1,6 @@
 """The stages that process an extracted vacancy: normalisation, deduplication, import.
 
-    names become ids ──▶ the first one with a key is the principal ──▶ import, review or discard
+    names become ids ──▶ the first vacancy with a key is the principal ──▶ import, review or discard
 
 Every stage is idempotent: new ids derive from their input, and a key belongs to one extracted vacancy, so that a
 retry after a crash writes the same rows.

@@ -17,7 +17,7 @@ CANAL: Final = "chatwoot"
 PREFIX: Final = "chatwoot:"
 MESSAGE: Final = "message_created"
 CHANGES: Final = ("conversation_updated", "conversation_status_changed")
-# A signed delivery may be this old, so that a recorded one cannot be used later.
+# Largest age of a signed delivery, so that a recorded delivery cannot be sent again later.
 OLDEST_SECONDS: Final = 300
 LONGEST_NAME: Final = 80
 

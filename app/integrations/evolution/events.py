@@ -30,7 +30,7 @@ def delivery_of(body: Json) -> Entregue | Ignorado | None:
     match body:
         case {"event": str(event), "instance": str(instance), "data": Mapping() | list()}:
             evento = event.lower().replace("_", ".").replace("-", ".")
-            instance = make_writable(instance)  # key as in the stored payload
+            instance = make_writable(instance)  # as in the stored payload
         case _:
             return None
     if evento not in WANTED:

@@ -46,7 +46,7 @@ PAGE: Final = 100
 MOST_PAGES: Final = 20
 # Newest messages and random ids that a connection remembers.
 REMEMBERED: Final = 4096
-# Updates that wait for the worker. Beyond it the connection ends; the next one fetches them from the stored position.
+# Largest number of updates that wait for the worker. With more, the connection ends, and the next one fetches them.
 MOST_WAITING: Final = 10_000
 STORE_WITHIN: Final = timedelta(seconds=10)
 PICTURES: Final = frozenset({"image/jpeg", "image/png"})

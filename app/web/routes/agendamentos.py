@@ -14,7 +14,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.types import Receive, Send
 from starlette.types import Scope as Scope_
 
-from app.contexts.agendamentos.importacao import Importacao, resultado
+from app.contexts.agendamentos.importacao import Importacao, leitura_em_json, resultado
 from app.contexts.agendamentos.model import (
     AgendamentoInexistente,
     AgendamentoRecusado,
@@ -242,12 +242,12 @@ def _add_importing(routes: APIRouter, importacao: Importacao) -> None:
         responses={404: {"description": "no such import"}},
     )
     async def one_import(request: Request, id: Annotated[UUID, Path()]) -> dict[str, Any]:
-        """Show the progress of an import and its rejected rows."""
+        """Show the progress of an import and of its readings, and its rejected rows."""
         row = await importacao.encontrada(str(id))
         if row is None:
             raise Problem(404, "import_unknown", id=str(id))
         await disclose(request, 1)
-        return _import_document(request, row)
+        return {**_import_document(request, row), "leitura": leitura_em_json(await importacao.leitura(str(id)))}
 
 
 def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:

@@ -1,4 +1,4 @@
-"""Julia's pages of the dashboard, and the actions on them. Every action calls the service that its command calls.
+"""Julia's pages of the dashboard, and the actions on them. Every action calls the same service as its command.
 
 The modules here import no web framework, because every process loads them.
 """

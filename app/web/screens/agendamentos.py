@@ -151,6 +151,7 @@ async def _one(julia: Julia, visit: Visit) -> Mapping[str, object]:
     return {
         **_line(row, texts, is_open=is_open),
         "columns": document["colunas"],
+        "reading": await julia.appointments.importacao.leitura(id),
         "figures": [
             (name, document[name]) for name in ("total_rows", "imported", "duplicates", "skipped", "invalid_rows")
         ],

@@ -36,7 +36,7 @@ STATUSES: Final = (WAITING, "importada", "rejeitada", "duplicada", "descartada")
 AHEAD: Final = 12
 LEAST_VALUE, MOST_VALUE = 100, 50_000
 HOUR: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
-# Reasons that one key gives.
+# Reasons for a rejection that an operator can give with one key.
 REASONS: Final = ("nao_e_oferta", "ja_preenchida", "repetida", "dados_errados", "fora_da_area")
 PERSONAL: Final = ("contato_nome", "contato_whatsapp")
 FORM: Final = (

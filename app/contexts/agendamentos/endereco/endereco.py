@@ -68,6 +68,16 @@ _SIGN_BEHIND = re.compile(  # R-das Flores, Av: Brasil, Jd/ Modelo
     r"\.?\s?[-:;/]+\s?(?=[^\W\d_]{2})",
     re.IGNORECASE,
 )
+# Every match of the patterns above contains a match of one of these, which are found faster.
+_C_E_P = re.compile(r"[cC]\.?\s?[eE]\.?\s?[pP]")
+_CEP_START = re.compile(r"[0-9][0-9]\.?[0-9]{3}[-.\s]?[0-9]{3}")
+_CEP_END = re.compile(r"[0-9]{4}-[0-9]")
+_NO_PARTS: Final = (
+    "reside", "mora", "domicil", "fone", "tel", "cel", "whats", "zap", "contato", "n/", "nao", "não", "na\u0303o",
+)  # fmt: skip
+_SIGN = re.compile(r"[-:;/]\s?[^\W\d_]")
+_S_AND_N = re.compile(r"[sS](?:\s?[/.]?\s?[nN]|[eE][mM]\s)")
+_DOTTED = re.compile(r"\.[a-zA-Z]")
 _DOTTED_UF = re.compile(r"(?<![\w.])([a-z])\.([a-z])\.?(?=\s*(?:$|[,;/|)\n-]))", re.IGNORECASE)
 
 
@@ -103,15 +113,19 @@ def preparar(texto: str) -> Preparado | None:
     if diz_nada(said):
         return None
     said, cep, avisos = _blank_cep(said)
-    said = _NO_PART.sub(_spaces, said)
-    said = _SIGN_BEHIND.sub(lambda found: found[1].ljust(len(found[0])), said)
-    said = SEM_NUMERO.sub(lambda found: S_N.ljust(len(found[0])), said)
-    return Preparado(_DOTTED_UF.sub(_plain_state, said), cep, avisos)
+    small = said.lower()
+    if any(each in small for each in _NO_PARTS):
+        said = _NO_PART.sub(_spaces, said)
+    if _SIGN.search(said):
+        said = _SIGN_BEHIND.sub(lambda found: found[1].ljust(len(found[0])), said)
+    if _S_AND_N.search(said):
+        said = SEM_NUMERO.sub(lambda found: S_N.ljust(len(found[0])), said)
+    return Preparado(_DOTTED_UF.sub(_plain_state, said) if _DOTTED.search(said) else said, cep, avisos)
 
 
 def _blank_cep(said: str) -> tuple[str, str | None, tuple[str, ...]]:
-    for pattern, group in ((_CEP_LABEL, 1), (_CEP_BARE, 0), (_CEP_BROKEN, 0)):
-        found = pattern.search(said)
+    for pattern, group, needs in ((_CEP_LABEL, 1, _C_E_P), (_CEP_BARE, 0, _CEP_START), (_CEP_BROKEN, 0, _CEP_END)):
+        found = pattern.search(said) if needs.search(said) else None
         if found is None:
             continue
         said = f"{said[: found.start()]}{','.ljust(len(found[0]))}{said[found.end() :]}"

@@ -4,90 +4,112 @@ The weights of all labels of a feature are packed into one integer, so that one 
 of labels is found with the Viterbi algorithm.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
+from struct import Struct
 from typing import Any, Final
 
-from app.contexts.agendamentos.endereco.palavras import Chave, Palavra, descrever, tracos, tracos_da_palavra
+from app.contexts.agendamentos.endereco.palavras import Palavra, descrever, tracos, tracos_da_palavra
 
 # logradouro, número, complemento, bairro, município, UF, none
 ETIQUETAS: Final = "LNCBMUX"
 SURE: Final = 300  # a smaller margin between two labels of a word adds a warning
 PESOS: Final = Path(__file__).parent / "pesos.txt"
-_BITS: Final = 24
-_MASK: Final = (1 << _BITS) - 1
-_HALF: Final = 1 << (_BITS - 1)
+_BITS: Final = 32
 _SHIFTS: Final = tuple(_BITS * place for place in range(len(ETIQUETAS)))
-_ZERO: Final = sum(_HALF << shift for shift in _SHIFTS)
+# No sum is below zero with this addend. It is the same for all labels of a word, so it changes no comparison.
+_ZERO: Final = sum(1 << (_BITS - 1) << shift for shift in _SHIFTS)
+_SCORES: Final = Struct(f"<{len(ETIQUETAS)}I")
 _MOST_KEYS: Final = 100_000  # remembered sums of each kind
 _FAR: Final = 800  # a label this far below the best one of a word is not considered
-_PLACES: Final = (
-    2,
-    1,
-    3,
-    0,
-    4,
-)  # where a word and those around it stand in a list that has two signs before the first word
-_ORDER: Final = range(len(_PLACES))
 _NONE: Final = (0,) * len(ETIQUETAS)
+
+
+class _Somas(dict[Any, int]):
+    """Remembers the summed weights of the features of a key."""
+
+    def __init__(self, packed: Mapping[str, int], names: Callable[[Any], Iterable[str]]) -> None:
+        super().__init__()
+        self._packed, self._names = packed, names
+
+    def __missing__(self, key: Any) -> int:
+        if len(self) >= _MOST_KEYS:
+            self.clear()
+        packed = self._packed
+        self[key] = total = sum([packed[name] for name in self._names(key) if name in packed])
+        return total
+
+
+class _Passos(dict[str, tuple[Sequence[int], ...]]):
+    """The weights of each label behind each other label, by how their words are joined."""
+
+    def __init__(self, pesos: Mapping[str, Sequence[int]]) -> None:
+        super().__init__()
+        self._pesos = pesos
+
+    def __missing__(self, join: str) -> tuple[Sequence[int], ...]:
+        self[join] = found = tuple(self._pesos.get(f"~{label}{join}", _NONE) for label in ETIQUETAS)
+        return found
 
 
 class Etiquetador:
     def __init__(self, pesos: Mapping[str, Sequence[int]]) -> None:
-        self._packed = {
+        packed = {
             name: sum(value << shift for value, shift in zip(values, _SHIFTS, strict=True))
             for name, values in pesos.items()
             if name[0] != "~"
         }
-        self._moves = {name[1:]: tuple(values) for name, values in pesos.items() if name[0] == "~"}
-        self._keys: dict[Chave, int] = {}
-        self._words: tuple[dict[str, int], ...] = ({}, {}, {}, {}, {})
+        self._start = pesos.get("~^", _NONE)
+        self._moves = _Passos(pesos)
+        self._keys = _Somas(packed, tracos)
+        # a word, those beside it (before, behind), and the next ones (before, behind)
+        self._words = tuple(_Somas(packed, partial(tracos_da_palavra, lugar=lugar)) for lugar in range(5))
 
     def etiquetas(self, lidas: Sequence[Palavra]) -> tuple[str, int]:
         """Return one label for each word, and the margin: how far the next best label of a word falls behind."""
         if not lidas:
             return "", SURE
         rows, joins = descrever(lidas)
-        words = ["^", "^", *(each.plana for each in lidas), "$", "$"]
+        words = ["^", "^", *[each.plana for each in lidas], "$", "$"]
+        keys, unpacked = self._keys, _SCORES.unpack
+        own, before, behind, far_before, far_behind = self._words
         every: list[list[tuple[int, int]]] = []
-        for place, row in enumerate(rows):
-            total = _ZERO
-            for sums, at, lugar in zip(self._words, _PLACES, _ORDER, strict=True):
-                known = sums.get(words[place + at])
-                if known is None:
-                    known = self._remember(sums, words[place + at], tracos_da_palavra(words[place + at], lugar))
-                total += known
-            for chave in row:
-                known = self._keys.get(chave)
-                total += self._remember(self._keys, chave, tracos(chave)) if known is None else known
-            scores = [(total >> shift & _MASK) - _HALF for shift in _SHIFTS]
+        for place, (a, b, c, d) in enumerate(rows):
+            total = (
+                _ZERO
+                + own[words[place + 2]]
+                + before[words[place + 1]]
+                + behind[words[place + 3]]
+                + far_before[words[place]]
+                + far_behind[words[place + 4]]
+                + keys[a]
+                + keys[b]
+                + keys[c]
+                + keys[d]
+            )
+            scores = unpacked(total.to_bytes(_SCORES.size, "little"))
             least = max(scores) - _FAR
             every.append([(label, score) for label, score in enumerate(scores) if score > least])
         found = self._path(every, joins)
         return "".join([ETIQUETAS[label] for label in found]), self._margin(every, joins, found)
 
-    def _remember(self, sums: dict[Any, int], key: Hashable, names: Iterable[str]) -> int:
-        if len(sums) >= _MOST_KEYS:
-            sums.clear()
-        sums[key] = total = sum([self._packed.get(name, 0) for name in names])
-        return total
-
     def _path(self, every: Sequence[Sequence[tuple[int, int]]], joins: Sequence[str]) -> list[int]:
-        start = self._moves.get("^", _NONE)
-        paths: list[tuple[int, tuple[int, ...]]] = [(score + start[label], (label,)) for label, score in every[0]]
+        done: list[int] = []
+        paths: list[tuple[int, tuple[int, ...]]] = [(score + self._start[label], (label,)) for label, score in every[0]]
         for place in range(1, len(every)):
-            sep = joins[place]
-            last = [(value, path, self._moves.get(ETIQUETAS[path[-1]] + sep, _NONE)) for value, path in paths]
-            if len(last) == 1:
-                value, path, moves = last[0]
-                paths = [(value + moves[label] + score, (*path, label)) for label, score in every[place]]
+            table = self._moves[joins[place]]
+            if len(paths) == 1:  # only the labels behind a certain word are still to be chosen
+                done += paths[0][1]
+                moves = table[done[-1]]
+                paths = [(score + moves[label], (label,)) for label, score in every[place]]
                 continue
+            last = [(value, path, table[path[-1]]) for value, path in paths]
             paths = []
             for label, score in every[place]:
                 value, path = max([(value + moves[label], path) for value, path, moves in last])
                 paths.append((value + score, (*path, label)))
-        return list(max(paths)[1])
+        return [*done, *max(paths)[1]]
 
     def _margin(self, every: Sequence[Sequence[tuple[int, int]]], joins: Sequence[str], found: Sequence[int]) -> int:
         """Return the smallest loss from another label for one word, while the labels of the other words stay."""
@@ -96,14 +118,11 @@ class Etiquetador:
         for place, scores in enumerate(every):
             if len(scores) == 1:
                 continue
-            before = self._moves.get(ETIQUETAS[found[place - 1]] + joins[place] if place else "^", _NONE)
+            before = self._moves[joins[place]][found[place - 1]] if place else self._start
             values = [score + before[label] for label, score in scores]
             if place < last:
-                sep, after = joins[place + 1], found[place + 1]
-                values = [
-                    value + self._moves.get(ETIQUETAS[label] + sep, _NONE)[after]
-                    for value, (label, _) in zip(values, scores, strict=True)
-                ]
+                table, after = self._moves[joins[place + 1]], found[place + 1]
+                values = [value + table[label][after] for value, (label, _) in zip(values, scores, strict=True)]
             values.sort()
             least = min(least, values[-1] - values[-2])
         return least

@@ -1,6 +1,7 @@
 """Write a neighbourhood out in full: "Jd. Primavera" as "Jardim Primavera"."""
 
 import re
+from functools import lru_cache
 
 from app.contexts.agendamentos.endereco.vocabulario import BAIRROS, BAIRROS_LONGOS
 from app.contexts.agendamentos.texto import diz_nada, plano, quase, titulo
@@ -10,6 +11,7 @@ _PREFIX = re.compile(r"([^\W\d_]+)(?:(\.)\s*|\s+)(?=\S)")
 _OF_WATER = re.compile(r"\b[Dd][ '’]?[ÁáAa]gua\b")
 
 
+@lru_cache(maxsize=8192)
 def bairro_de(texto: str) -> str | None:
     """Return the full name of a neighbourhood. The word "Bairro" is removed."""
     texto = _DROPPED.sub("", texto.strip(" .,;:-"), count=1)

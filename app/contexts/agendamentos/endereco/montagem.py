@@ -217,6 +217,8 @@ def _repair_city(lidas: Sequence[Palavra], labels: list[str]) -> None:
 
 def _parts(lidas: Sequence[Palavra], etiquetas: str, label: str) -> list[tuple[int, int]]:
     """Return the runs of a label, divided at strong separators."""
+    if label not in etiquetas:
+        return []
     found: list[tuple[int, int]] = []
     for i, its in enumerate(etiquetas):
         if its != label:

@@ -20,6 +20,7 @@ _TOKEN = re.compile(
     r"|[0-9]{1,2}[aA](?=\s+(?i:rua|r|av|avenida|tv|trav|travessa)\b)|[0-9]{1,3}(?:\.[0-9]{3})+(?![0-9])|[0-9]+[ºª°]?"
     r"|[^\W\d_]+[º°]?(?:\.(?=[^\W\d_]|\s|$))?"
 )
+_NUMBERS: Final = frozenset(["sn", "n1", "n2", "n3", "n4", "n5"])  # classes of numbers
 _BRASILIA = re.compile(r"e?q[ns][a-z]|sq[ns]w?")
 _ROMAN = re.compile(r"[ivx]+")
 
@@ -37,11 +38,11 @@ Chave = tuple[object, ...]
 
 
 class Descricao(NamedTuple):
-    """The facts that the tagger uses. ``chaves`` has the keys of each word, ``juncoes`` how it is joined to the word before it:
-    by a separator, or ``+`` inside one name of a municipality.
+    """The facts that the tagger uses. ``chaves`` has the four keys of each word, ``juncoes`` how it is joined to the
+    word before it: by a separator, or ``+`` inside one name of a municipality.
     """
 
-    chaves: list[tuple[Chave, ...]]
+    chaves: list[tuple[Chave, Chave, Chave, Chave]]
     juncoes: list[str]
 
 
@@ -66,6 +67,13 @@ _FEATURES: Final[Mapping[str, tuple[tuple[int, ...], ...]]] = {
     # the one behind, its length
     "k": ((0, 1, 2, 3), (0,), (0, 1, 2), (0, 3), (4, 5, 3, 6), (4, 3), (5, 3), (3, 6), (4, 5)),
 }  # fmt: skip
+
+
+# The same with the first letters of each feature's name, as positions in the whole key.
+_NAMES: Final = {
+    kind: [(f"{kind}{place:x}", [each + 1 for each in subset]) for place, subset in enumerate(subsets)]
+    for kind, subsets in _FEATURES.items()
+}
 
 
 def palavras(texto: str) -> list[Palavra]:
@@ -127,62 +135,49 @@ def _class(word: str) -> str:
     return "brasilia" if _BRASILIA.fullmatch(word) else "romano" if _ROMAN.fullmatch(word) else "p"
 
 
-@lru_cache(maxsize=1024)
-def _is_number(classe: str) -> bool:
-    return classe == "sn" or (classe[0] == "n" and classe[1:].isdigit())
-
-
 def descrever(lidas: Sequence[Palavra]) -> Descricao:
     count = len(lidas)
     classes = [each.classe for each in lidas]
     before = [each.antes for each in lidas] + ["$"]
     around = ["^", "^", *classes, "$"]
-    segment, ends = _segments(before, count)
+    ends = _segments(before, count)
     total = len(ends)
     spans = lugares([each.plana for each in lidas], [each.texto[-1] == "." for each in lidas], before)
     labels = _labels(lidas, before)
     has_labels = any(labels)
     names, whole = _later(spans)
     street = _street(classes)
+    street_in = 0 if street is None else next(at for at, (_, end) in enumerate(ends) if street <= end)
     number = city = state = walked = False
-    chaves: list[tuple[Chave, ...]] = []
+    chaves: list[tuple[Chave, Chave, Chave, Chave]] = []
     for its, (start, end) in enumerate(ends):
         head, size = classes[start], min(end - start, 4)
         left, most = min(total - its, 4), min(total, 6)
-        behind = 9 if street is None else max(-4, min(4, its - segment[street]))
+        behind = 9 if street is None else max(-4, min(4, its - street_in))
         few, near, is_one = min(left, 3), max(-3, min(3, behind)), total == 1
         kind, a, b = _kind(classes, spans, start, end), around[start + 1], around[end + 3]
         for i in range(start, end + 1):
             c, sep, after, span, label = classes[i], before[i], before[i + 1], spans[i], labels[i]
-            from_start, from_end = min(i - start, 3), min(end - i, 3)
-            facts = (walked, number, city, state)
-            word = ("v", around[i], around[i + 1], sep, c, after, around[i + 3])
-            place = (
-                "m",
-                span,
-                c,
-                sep,
-                after,
-                walked,
-                number,
-                few,
-                is_one,
-                near,
-                names[i],
-                whole[i],
-                span[:2],
-                span[2:3],
-            )
-            order = ("s", behind, left, head, c, most, label, label.rstrip(","), has_labels, *facts, sep)
-            chaves.append((word, place, order, ("k", kind, from_start, from_end, head, a, b, size)))
+            in_name, follows = (span[:2], span[2:3]) if span else ("", "")
+            far, ahead = i - start, end - i
+            chaves.append(
+                (
+                    ("v", around[i], around[i + 1], sep, c, after, around[i + 3]),
+                    (
+                        "m", span, c, sep, after, walked, number, few, is_one, near, names[i], whole[i], in_name, follows,
+                    ),
+                    (
+                        "s", behind, left, head, c, most, label, label.rstrip(","), has_labels, walked, number, city, state,
+                        sep,
+                    ),
+                    ("k", kind, min(3, far), min(3, ahead), head, a, b, size),
+                )
+            )  # fmt: skip
             walked = walked or i == street
-            number = number or _is_number(c)
-            city = city or span[:1] in ("A", "L")
+            number = number or c in _NUMBERS
+            city = city or (bool(span) and span[0] in "AL")
             state = state or c == "uf"
-    joins = [
-        "+" if i and span[:1] in ("A", "L", "T", "E") and span[1:2] in ("I", "E") else before[i]
-        for i, span in enumerate(spans)
-    ]
+    joins = ["+" if i and span and span[0] in "ALTE" and span[1] in "IE" else before[i] for i, span in enumerate(spans)]
     return Descricao(chaves, joins)
 
 
@@ -196,22 +191,18 @@ def _street(classes: Sequence[str]) -> int | None:
     )
 
 
-def _segments(before: Sequence[str], count: int) -> tuple[list[int], list[tuple[int, int]]]:
-    """Divide the words at strong separators. Return the segment of each word, and both ends of each segment."""
-    segment: list[int] = []
-    ends: list[tuple[int, int]] = []
-    for i in range(count):
-        if i == 0 or before[i][0] in STRONG:
-            ends.append((i, i))
-        ends[-1] = (ends[-1][0], i)
-        segment.append(len(ends) - 1)
-    return segment, ends
+def _segments(before: Sequence[str], count: int) -> list[tuple[int, int]]:
+    """Divide the words at strong separators. Return the first and the last word of each segment."""
+    starts = [i for i in range(count) if i == 0 or before[i][0] in STRONG]
+    return [*zip(starts, [*(each - 1 for each in starts[1:]), count - 1], strict=True)] if starts else []
 
 
 def _labels(lidas: Sequence[Palavra], before: Sequence[str]) -> list[str]:
     """Return, for each word, the field of the label that it stands behind, such as ``b`` behind "Bairro:". A label itself
     has a ``=`` before its field.
     """
+    if ":" not in before:
+        return [""] * len(lidas)
     found: list[str] = []
     under = ""
     for i, each in enumerate(lidas):
@@ -233,7 +224,7 @@ def _kind(classes: Sequence[str], spans: Sequence[str], start: int, end: int) ->
     is_name = spans[start][1:2] == "B" and spans[end][1:2] == "E"
     if is_name and all(spans[i][1:2] == "I" for i in range(start + 1, end)):
         return f"M{spans[start][0]}"
-    has_number = any(map(_is_number, classes[start : end + 1]))
+    has_number = not _NUMBERS.isdisjoint(classes[start : end + 1])
     return f"{'d' if has_number else 'w'}{min(end - start, 5)}"
 
 
@@ -250,9 +241,9 @@ def _later(spans: Sequence[str]) -> tuple[list[int], list[int]]:
 
 def tracos(chave: Chave) -> Iterator[str]:
     """Return the names of the features of a key."""
-    kind, *facts = chave
-    for place, subset in enumerate(_FEATURES[str(kind)]):
-        yield f"{kind}{place:x}" + "\t".join([str(facts[each]) for each in subset])
+    said = [*map(str, chave)]
+    for prefix, places in _NAMES[said[0]]:
+        yield prefix + "\t".join([said[each] for each in places])
 
 
 def tracos_da_palavra(word: str, lugar: int) -> Iterator[str]:

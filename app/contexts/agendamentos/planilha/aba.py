@@ -38,6 +38,7 @@ from app.contexts.agendamentos.planilha.colunas import (
     segue_endereco,
 )
 from app.contexts.agendamentos.planilha.linhas import (
+    LONGEST_NAME,
     MOST_AT_ONCE,
     MOST_REPORTED,
     MotivoDaLinha,
@@ -67,8 +68,8 @@ if TYPE_CHECKING:
 NENHUMA: Final[Mapping[str, str]] = {}
 HEADER_WITHIN: Final = 30  # rows searched for the header
 MIDNIGHT: Final = "00:00"  # the time that programs write for a day without a time
-LOOK_AHEAD: Final = 10  # rows below a row of titles that show the content of its columns
-TOP: Final = 1000  # rows of which at least one must have text
+LOOK_AHEAD: Final = 10  # rows below a row of titles, from which the content of its columns is judged
+TOP: Final = 1000  # first rows of a sheet; a sheet without text in them is refused
 HEAVIEST: Final = 1024 * 1024  # characters in one batch
 
 SIMPLES: Final = ("nome_paciente", "data", "endereco_completo", "documento_completo")
@@ -76,6 +77,7 @@ COLETA: Final = ("nome_marca", "nome_unidade", "nome_paciente", "data_hora")
 OF_COLETA: Final = frozenset({"nome_marca", "data_hora", "sala", "canal_confirmacao"})
 _ROOM = re.compile(r"[^\W\d_]+(?:\s?-\s?[^\W\d_]+){3}\s?-\s?([^\W\d_].*)")
 _SITUACOES: Final = {plano(each.value): each for each in Situacao}
+_CONFIRMATION: Final = frozenset({"canal_confirmacao", "data_hora_confirmacao", "data_confirmacao", "hora_confirmacao"})
 _EMPTY_CONFIRMATION: Final = frozenset({"whats", "whatsapp", "wpp"})
 
 
@@ -85,7 +87,7 @@ class Cabecalho(NamedTuple):
     nomes: Mapping[str, str]  # as written in the sheet
     repetidas: Sequence[str]
     forma: str = ""
-    incertas: Mapping[str, str] = {}  # proposed columns that neither title nor content make sure: title, then field
+    incertas: Mapping[str, str] = {}  # uncertain guesses: the field that is proposed for each title
     dia: date | None = None  # the day of a sheet without a column for it, from its name or a row above the header
 
     @property
@@ -175,8 +177,8 @@ def cabecalho_de(
 ) -> Cabecalho | None:
     """Return the row near the top that names the most fields, or None if no row names two.
 
-    ``escolhidas`` has the fields that a person chose for titles. Missing required fields are guessed (``colunas``). Without a
-    column for the day, the name of the sheet or a row with a single cell names it.
+    ``escolhidas`` has the fields that a person chose for titles. Missing required fields are guessed (``colunas``).
+    If no column has the day, it is taken from a row above the header, a dividing row or the name of the sheet.
     """
     best: Cabecalho | None = None
     for number, linha in enumerate(linhas[:HEADER_WITHIN], start=1):
@@ -329,8 +331,8 @@ def _next_header(
 ) -> Cabecalho | None:
     """Return the header of another table below the first, or None for a row of this table or a repeated header.
 
-    Unknown titles count if at least two of them name a field by their words. A warning names the columns that only their
-    content suggests.
+    The rows below are considered only if the words of at least two titles suggest a field. Each uncertain guess of a
+    column adds a warning.
     """
     if _is_header_again(lendo.aba.header, linha):
         return None
@@ -442,7 +444,7 @@ def _row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula])
         if isinstance(valor, str) and COVERED in valor and esta_coberto(name, valor):
             cells[name] = None
             remark(lendo.avisos, name, Problema.COBERTO)
-        elif isinstance(valor, str) and len(valor) > mais_longo(name):
+        elif isinstance(valor, str) and len(valor) > LONGEST_NAME and len(valor) > mais_longo(name):
             cells[name] = texto_da(valor)[: mais_longo(name)]
             remark(lendo.avisos, name, Problema.TEXTO_CORTADO)
     carro = dito(cells.get("carro"))
@@ -537,6 +539,8 @@ def _check_cells(lendo: _Lendo, cells: Mapping[str, Celula], remark: Remark, *, 
 
 
 def _confirmation(lendo: _Lendo, cells: Mapping[str, Celula]) -> "dict[str, Json]":
+    if _CONFIRMATION.isdisjoint(cells):
+        return {}
     canal = dito(cells.get("canal_confirmacao"))
     both = cells.get("data_hora_confirmacao")
     if plano(texto_da(both)) in _EMPTY_CONFIRMATION:

@@ -62,8 +62,8 @@ _SIGNATURES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examinado:
-    """The result of the checks. ``formulas`` has, by part of the package, the rows that have a formula without a stored
-    value; formulas are never computed.
+    """The result of the checks. ``formulas`` maps a part of the package to its rows with a formula whose value is not
+    stored. Formulas are never computed.
     """
 
     since_1904: bool = False

@@ -56,7 +56,7 @@ _CLOCK = re.compile(
     r"(?<![0-9:])([0-9]{1,2})\s?(?::|h(?:s|oras?)?|hr?s?)\s?([0-9]{2})?(?::([0-9]{2}))?\s?(?:m(?:in)?)?(?![0-9:])"
 )
 _DOTTED = re.compile(r"(?<![0-9.,/:-])([0-9]{1,2})\.([0-9]{2})(?![0-9.,/:-])")
-_BARE = re.compile(r"(?<![0-9.,/:-])([0-9]{1,2})()(?=\s?[ap]\.?\s?m\b)")
+_BARE = re.compile(r"(?<![0-9.,/:-])([0-9]{1,2})()(?=\s?[ap]\.?\s?m\b|\sda (?:tarde|noite|manha|madrugada)\b)")
 _HALF_OF_DAY = re.compile(r"\s?(?:([ap])\.?\s?m\b|da (tarde|noite|manha|madrugada)\b)")
 _PHONE = re.compile(
     r"(?:\+?\s?55[\s.-]*)?(?:\(?0?(?:[0-9]{2})?([1-9][0-9])\)?)[\s.-]*(9?[\s.-]?[0-9]{4})[\s.-]*([0-9]{4})(?![0-9])"
@@ -100,10 +100,13 @@ def dito(valor: Celula) -> str | None:
     """Return the text of a cell without unprintable characters, or None if no text remains."""
     if valor is None or valor == "":
         return None
-    texto = _strip_apostrophe(texto_da(valor)[:LONGEST_TEXT])
+    texto = texto_da(valor)[:LONGEST_TEXT]
+    if texto[:1] == "'":
+        texto = _strip_apostrophe(texto)
     if not texto.isprintable():
         texto = "".join(each for each in texto if each.isspace() or each.isprintable()).translate(_SEPARATORS)
-    return None if not texto.strip() or (len(texto) < 40 and _nada(texto)) else texto.strip()
+    said = texto.strip()
+    return None if not said or (len(texto) < 40 and _nada(texto)) else said
 
 
 def _strip_apostrophe(texto: str) -> str:

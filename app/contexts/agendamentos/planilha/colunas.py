@@ -9,12 +9,12 @@ from app.contexts.agendamentos.planilha.celulas import Celula, data_da, dito, ho
 from app.contexts.agendamentos.planilha.titulos import CABECALHOS, campo_de
 from app.contexts.agendamentos.texto import limpo, plano
 
-SAMPLE: Final = 30  # rows below a title that show its content
-AGREES: Final = 0.3  # share of cells that must fit a guessed field
-FITS: Final = 0.6  # share of cells that propose a field
+SAMPLE: Final = 30  # rows below a title, from which the content of its column is judged
+AGREES: Final = 0.3  # share of cells that must fit the field that the title suggests
+FITS: Final = 0.6  # share of cells that must fit a field guessed by content alone
 LONGEST_TITLE: Final = 100
 NEAR: Final = 3  # columns between an address and its number
-# Words of a title, most telling field first. A word ends with * if other letters may follow.
+# Words by which a title suggests a field. The first field with a matching word is used. Letters may follow a *.
 _WORDS: Final = (
     ("documento_completo", "cpf rg cns doc docs documento* ident identidade identificac*"),
     ("telefone", "fone telefone* tel tels cel celular* zap whats* contato"),
@@ -80,7 +80,7 @@ def palpites(
     for place, titulo in enumerate(titulos):
         field = campo_provavel(titulo) if isinstance(titulo, str) and len(titulo) <= LONGEST_TITLE else None
         if field == "documento_completo" and (field not in wanted or any(each.campo == field for each in found)):
-            # A second document has a column of its own.
+            # The column has another document of the patient, such as the RG beside a CPF.
             which = _ONE_DOCUMENT.search(plano(limpo(str(titulo))))
             if which is not None and place not in taken:
                 found.append(Palpite(which[0], place, limpo(str(titulo)), True))
@@ -106,7 +106,7 @@ def palpites(
 
 
 def segue_endereco(titulos: Sequence[Celula], place: int) -> bool:
-    """Return whether an address stands shortly before a column. Elsewhere a title such as "Nº" counts the rows."""
+    """Return whether an address stands shortly before a column. Elsewhere a column "Nº" only numbers the rows."""
     before = [each for each in titulos[max(0, place - NEAR) : place] if isinstance(each, str)]
     return any("endereco_completo" in (campo_de(each), campo_provavel(each)) for each in before)
 
@@ -166,6 +166,7 @@ def campo_escolhido(titulo: str, escolhidas: Mapping[str, str]) -> str | None:
     return escolhidas.get(chave_do_titulo(titulo)) or campo_de(titulo)
 
 
+@lru_cache(maxsize=256)
 def chave_do_titulo(titulo: str) -> str:
     return " ".join(re.findall(r"[a-z0-9]+", plano(limpo(titulo))))
 

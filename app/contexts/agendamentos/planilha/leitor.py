@@ -6,8 +6,8 @@ The input is a frame with the name of the file, followed by the file. A frame is
 text. The child writes frames of JSON: either a refusal, or the number of rows and then the rows after LINE in batches.
 The pipe applies back-pressure. Memory and time are limited, so that no file can stop the parent.
 
-Every reason to refuse a file is found before the first row is sent: the limits are lower while the file is opened,
-and reading the rows needs little more. A refused file therefore leaves no rows to undo.
+Every reason to refuse a file is found before the first row is sent, so a refused file leaves no rows to undo. The
+limits of memory and time are lower while the file is opened, so that enough of both remains for its rows.
 """
 
 import json
@@ -112,7 +112,7 @@ def aberta(content: bytes, name: str, escolhidas: Mapping[str, str] = NENHUMA) -
 
 
 def _read_workbook(content: bytes, examined: Examinado, escolhidas: Mapping[str, str]) -> Folha:
-    """Open all visible sheets of appointments. If none exists, refuse the most similar sheet for the columns it lacks."""
+    """Open all visible sheets of appointments. If there is none, the refusal concerns the most similar sheet."""
     from python_calamine import CalamineError
 
     looks: dict[str, Aspecto] = {}

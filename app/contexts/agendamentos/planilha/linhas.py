@@ -29,6 +29,7 @@ class Situacao(StrEnum):
     RECOLETA = "Recoleta"
 
 
+# The columns that identify a visit: place, patient and time.
 ONDE_E_QUANDO: Final = ("nome_marca", "nome_unidade", "nome_paciente", "data_agendamento", "hora_agendamento")
 LONGEST_TEXT: Final = 2000
 # Lengths are short because some columns are indexed: an index row of PostgreSQL holds 2704 bytes, and a character takes
@@ -156,8 +157,9 @@ def chave_de(campos: "Mapping[str, Json]") -> str:
 
 def chave_natural_de(campos: "Mapping[str, Json]") -> str:
     """Return the key made of patient, place and time. ``hora_dita`` is the text written in place of a time."""
-    said = {**campos, "hora_agendamento": campos.get("hora_agendamento") or campos.get("hora_dita")}
-    return _hash("|".join(" ".join(str(said.get(each) or "").casefold().split()) for each in ONDE_E_QUANDO))
+    said = [campos.get(each) for each in ONDE_E_QUANDO]
+    said[-1] = said[-1] or campos.get("hora_dita")
+    return _hash("|".join([" ".join(str(each or "").casefold().split()) for each in said]))
 
 
 def chave_seguinte(chave: str, n: int) -> str:

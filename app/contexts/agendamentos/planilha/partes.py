@@ -14,8 +14,8 @@ COMPLETOS: Final = {
 
 
 def com_partes(colunas: Mapping[str, int], nomes: Mapping[str, str]) -> dict[str, int]:
-    """Add the columns that follow from others: a column of CPFs is a column of documents. Remove the parts of what the sheet
-    also has complete, such as an export of Julia. ``nomes`` has the titles.
+    """Return the columns to read. If the sheet has a complete column, as exports of Julia do, its parts are left out.
+    Without a column of documents, a column of one kind of document, such as CPF, is used. ``nomes`` has the titles.
     """
     found = dict(colunas)
     for whole, parts in COMPLETOS.items():

@@ -14,14 +14,15 @@ WITH_A_PATIENT: Final = ("endereco_completo", "documento_completo", "telefone", 
 
 def eh_secao(colunas: Mapping[str, int], linha: Sequence[Celula]) -> bool:
     """Return whether a row only divides the sheet: it has one filled cell, or it is a sum."""
-    filled = [place for place, valor in enumerate(linha) if dito(valor) is not None]
-    if len(filled) == 1:
-        return isinstance(linha[filled[0]], str)
+    filled = (place for place, valor in enumerate(linha) if dito(valor) is not None)
+    first = next(filled, None)
+    if first is not None and next(filled, None) is None:
+        return isinstance(linha[first], str)
     name = colunas.get("nome_paciente", len(linha))
     if name >= len(linha) or not _TOTAL.match(plano(texto_da(linha[name])).strip()):
         return False
-    patient = {colunas[field] for field in WITH_A_PATIENT if field in colunas}
-    return not patient.intersection(filled)
+    patient = (colunas[field] for field in WITH_A_PATIENT if field in colunas)
+    return not any(dito(linha[place]) is not None for place in patient if place < len(linha))
 
 
 def dia_dito(linha: Iterable[Celula]) -> date | None:

@@ -76,7 +76,7 @@ _LINHA = re.compile(r"_{2,}")
 _X = re.compile(r"x{1,3}|\(x\)|\[x\]")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Celula:
     """A cell and its position among the cells of its row. ``sinal`` is what stands for an open or a taken shift."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from app.contexts.leitura_grupos.texto.texto import Escrita, dobrado
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Linha:
     """A line. ``lugares`` has the source position of each letter. ``bloco`` names the block that wrote the line, or is
     empty for a line as the author wrote it.

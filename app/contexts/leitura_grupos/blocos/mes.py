@@ -54,14 +54,15 @@ _T = r"(?:sd|sn|dn|[dnmt])"
 _P = r"(?:diurno|noturno|cinderela|manha|tarde|noite|madrugada|dia|24h|sd|sn|dn|[dnmt])"
 _LISTA_COM_TRACOS = re.compile(r"\W{0,6}\d{1,2}(?: - \d{1,2})+\W{0,4}")
 _COM_LETRA = re.compile(
-    rf"(?<![\w/$.,:-])(?P<d>0?[1-9]|[12]\d|3[01])(?P<mes> ?/ ?\d{{1,2}})?"
+    rf"(?P<d>[0-3](?<![\w/$.,:-].)(?:(?<=0)[1-9]|(?<=[12])\d?|(?<=3)[01]?)|[4-9](?<![\w/$.,:-].))(?P<mes> ?/ ?\d{{1,2}})?"
     rf"(?P<turno>(?P<liga> ?[(\[:-] ?| )?(?P<t>{_T}(?:(?: ?[/+,&] ?| e | )(?:{_T})\b(?! ?\())*)\b(?: ?[)\]])?"
     rf"| {{0,2}}\((?P<p>{_P}(?:(?: ?[/+,&] ?| e | ou ){_P})*)\))(?!['.]?\w)"
 )
 _LETRAS = {"d": "SD", "n": "SN", "m": "manhã", "t": "tarde", "dn": "SD e SN", "dia": "SD", "noite": "SN"}
-_COM_TURNO = re.compile(r"(?<![\w/$.,:-])(?P<d>\d{1,2}) (?:(?:a|à) )?(?:sd|sn|diurno|noturno|noite|manha|tarde)\b")
+_COM_TURNO = re.compile(r"(?P<d>\d(?<![\w/$.,:-]\d)\d?) (?:(?:a|à) )?(?:sd|sn|diurno|noturno|noite|manha|tarde)\b")
 _DATA = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})(?!\d)")
 _NUMERO = re.compile(r"\d{1,2}")
+_ALGARISMO = re.compile(r"\d")
 _BARE = re.compile(r"(?:(?P<wd>.*?)\b)?(?P<d>\d{1,2})(?P<resto>[^\d/.]*)")
 
 
@@ -83,6 +84,8 @@ class Meses:
 
     def em(self, place: int) -> int | None:
         """Return the month that applies to a line: the last one above it or on it, otherwise the only one below."""
+        if not self.nomes:
+            return None
         lines = [*self.nomes]
         at = bisect_right(lines, place)
         if at:
@@ -142,9 +145,9 @@ def dia_do_mes(line: Linha, month: int | None) -> Linha:
     return line.com(found.end(), f"/{month:02d}") if month is not None else _com_dia(line, found.start())
 
 
-_COLADO = re.compile(rf"(?<![\w/])(?P<d>\d{{1,2}})(?P<mes>{_MES})(?P<ano>\d{{4}}|\d\d)?(?!\w)")
+_COLADO = re.compile(rf"(?P<d>\d(?<![\w/]\d)\d?)(?P<mes>{_MES})(?P<ano>\d{{4}}|\d\d)?(?!\w)")
 _DO_MES = re.compile(
-    r"\b(?P<d>\d{1,2})(?P<qual> (?:do (?:mes )?corrente|d?(?:este|esse) mes|do mes que vem|do proximo mes)\b)"
+    r"(?P<d>\d(?<!\w\d)\d?)(?P<qual> (?:do (?:mes )?corrente|d?(?:este|esse) mes|do mes que vem|do proximo mes)\b)"
 )
 
 
@@ -252,7 +255,7 @@ def _precos_por_dia(line: Linha, months: Mapping[int, int]) -> Linha:
 
 def _dias(plano: str, has_month: bool) -> tuple[int, int, str] | None:
     """Return the range of the bare days of a line."""
-    if not any(char.isdigit() for char in plano):
+    if _ALGARISMO.search(plano) is None:
         return None
     if (found := _ANTES_DO_TURNO.match(plano)) is not None:
         return *found.span("dias"), "turno"

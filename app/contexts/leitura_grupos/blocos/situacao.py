@@ -11,12 +11,20 @@ LONGA = 160
 TOMADA = " (preenchido)"
 _ULTIMA = re.compile(r"^.*(?:\s[-–—>=]{1,2}\s*|[;:|→\t]\s*)(?P<fim>[^;:|→\t\n]{0,40})$")
 _NOME = re.compile(r"(?:[Dd]ra?\.? )?[A-ZÀ-Ý][a-zà-ÿ]{2,}(?: (?:d[aeo]s? )?[A-ZÀ-Ý][a-zà-ÿ]+){0,3}")
+# Every match of ``_ULTIMA`` contains one of the signs, every match of ``_NOME`` the start of a name.
+_SINAIS = re.compile(r"[-–—>=;:|→\t]")
+_INICIO_DE_NOME = re.compile(r"[A-ZÀ-Ý][a-zà-ÿ]{2}")
 _DIA = re.compile(r"\d{1,2} ?/ ?\d{1,2}|\b(?:seg|ter|qua|qui|sex|sab|dom)[a-z]{0,6}\b|^\W{0,6}(?:dia )?\d{1,2}\b")
 
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
     """Mark the rows with a name as taken, if another row is marked as open."""
-    states = [_estado(each, vocabulario) for each in found]
+    ends = [_ultima(each) for each in found]
+    if not any(each is not None and _INICIO_DE_NOME.search(each["fim"]) for each in ends):
+        return found
+    states = [
+        None if last is None else _estado(each, last, vocabulario) for each, last in zip(found, ends, strict=True)
+    ]
     if True not in states or False not in states:
         return found
     return [
@@ -24,12 +32,17 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
     ]
 
 
-def _estado(line: Linha, vocabulario: Vocabulario) -> bool | None:
-    """Return whether the last part of a row says that its shift is open; None if it says neither."""
+def _ultima(line: Linha) -> re.Match[str] | None:
+    """Return the last part of a row with a day."""
     text = line.texto.rstrip(" *_.")
-    if len(text) > LONGA or (last := _ULTIMA.search(text)) is None or not _DIA.search(line.plano):
+    if len(text) > LONGA or _SINAIS.search(text) is None or (last := _ULTIMA.search(text)) is None:
         return None
-    cell = celula(line, last.start("fim"), len(text), vocabulario)
+    return last if _DIA.search(line.plano) else None
+
+
+def _estado(line: Linha, last: re.Match[str], vocabulario: Vocabulario) -> bool | None:
+    """Return whether the last part of a row says that its shift is open; None if it says neither."""
+    cell = celula(line, last.start("fim"), last.end(), vocabulario)
     if cell.tipo is Tipo.ABERTA or (cell.tipo is Tipo.VAZIA and last["fim"].strip(" _") == ""):
         return True
     is_person = _NOME.fullmatch(cell.linha.texto) is not None and cell.tipo in (Tipo.FECHADA, Tipo.OUTRA)

@@ -174,7 +174,9 @@ def _cabeca(row: Fila) -> Cabeca | None:
     if 0 in axes and len(axes) > 1 and (len(cells) > len(axes) or _e_canto(cells)):
         axes.pop(0)
     kinds = {_eixo(each.tipo) for each in axes.values()}
-    if len(kinds) == 1 and (len(axes) > 1 or (axes and labels)) and _so_titulos(cells, axes, labels):
+    # "clínica" is also a label: "25/11 | 7h-19h | clínica" is a row.
+    labelled = axes and labels and cells[0].tipo is not Tipo.DIA
+    if len(kinds) == 1 and (len(axes) > 1 or labelled) and _so_titulos(cells, axes, labels):
         # "dia" is a shift beside "noite", and a label beside "SD" and "SN".
         if kinds == {Tipo.TURNO} and not any(each.plano in _DIURNOS for each in axes.values()):
             for place in [at for at in labels if at and cells[at].tipo is Tipo.TURNO]:

@@ -25,6 +25,7 @@ BASTA = 0.65
 # Messages without words are recognised by their form.
 _DE_FORMA = frozenset(("sem_texto", "midia", "link"))
 _CATEGORIAS = tuple(Categoria)
+_LEAST = ((), (1,), (1, 2), (1, 2, 3))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,8 @@ class Assunto:
 
     def chances(self, features: Sequence[str]) -> dict[Categoria, float]:
         """Return the probability of each category."""
-        pesos = self.pesos
-        totals = [sum(each) for each in zip(*(pesos[name] for name in features if name in pesos), strict=True)]
+        rows = [each for each in map(self.pesos.get, features) if each is not None]
+        totals = [sum(each) for each in zip(*rows, strict=True)]
         totals = totals or [0.0] * len(_CATEGORIAS)
         most = max(totals)
         parts = [exp(each - most) for each in totals]
@@ -62,15 +63,15 @@ class Assunto:
 def indicios(folha: Folha, sinais: Counter[str], montagem: Montagem, juizo: Juizo) -> list[str]:
     """Return the features of a message: its words and pairs of words, the signals and marks, the category of the rules."""
     words = ["0" if each.texto.isdigit() else each.texto for each in folha.texto.palavras[:MAIS_PALAVRAS]]
-    found = {*words, *(f"{one} {two}" for one, two in pairwise(words))}
-    found.update(f"s:{kind}{least}" for kind, times in sinais.items() for least in range(1, min(times, 3) + 1))
-    found.update(f"m:{kind}{least}" for kind, times in _marcas(folha) for least in range(1, min(times, 3) + 1))
-    found.update(("*", f"r:{juizo.categoria}", f"n:{len(folha.texto.palavras).bit_length()}"))
+    found = [*words, *[f"{one} {two}" for one, two in pairwise(words)]]
+    for sign, counts in (("s", sinais.items()), ("m", _marcas(folha))):
+        found += [f"{sign}:{kind}{least}" for kind, times in counts if times for least in _LEAST[min(times, 3)]]
+    found += ["*", f"r:{juizo.categoria}", f"n:{len(folha.texto.palavras).bit_length()}"]
     if words:
-        found.add(f"^{words[0]}")
+        found.append(f"^{words[0]}")
     if montagem.abertas:
-        found.add("v")
-    return [*found]
+        found.append("v")
+    return [*dict.fromkeys(found)]  # in this order: a sum of fractions depends on the order
 
 
 def _marcas(folha: Folha) -> Iterator[tuple[str, int]]:

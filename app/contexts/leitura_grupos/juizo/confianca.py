@@ -6,21 +6,21 @@ tests.julia.leitura_grupos.calibrar`` fits them on the labelled messages.
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from math import exp
+from operator import mul
 
 from app.contexts.leitura_grupos.texto.vocabulario import DADOS
 from app.contexts.leitura_grupos.tipos import VagaLida
 
 
 def com_confianca(vaga: VagaLida, features: Sequence[float], at_most: float) -> VagaLida:
-    return replace(vaga, certeza=min(at_most, probabilidade(features)))
+    return vaga.com_certeza(min(at_most, probabilidade(features)))
 
 
 def probabilidade(features: Sequence[float]) -> float:
     intercept, weights = _pesos()
-    total = intercept + sum(map(float.__mul__, weights, features))
+    total = intercept + sum(map(mul, weights, features))
     return round(1 / (1 + exp(-max(-30.0, min(30.0, total)))), 3)
 
 

@@ -17,7 +17,7 @@ from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.horas import periodo_do_inicio
 from app.contexts.leitura_grupos.marcas.marca import Lugar, Marca, Turno, entre, linha_de
 from app.contexts.leitura_grupos.montagem.condicoes_de_preco import periodo_de
-from app.contexts.leitura_grupos.texto.texto import Palavra
+from app.contexts.leitura_grupos.texto.texto import Palavra, contem
 from app.contexts.leitura_grupos.texto.vocabulario import palavras_soltas, todas_as_palavras
 from app.contexts.leitura_grupos.tipos import Forma, Periodo, VagaLida
 
@@ -45,10 +45,14 @@ PROPRIAS = (
 AJUDAM = frozenset(("chance_de_oferta", "palavra_de_oferta", "hospital", "hospital_conhecido"))
 _WORD = re.compile(r"[a-z]{3,}|\d+")
 _CORRECTED = re.compile(r"\b(?:corrig|correcao|errata|retific|ops|digo|errad[oa]|atualiza|edit|mudou|nao)\w*")
+# Letters that every match of ``_CORRECTED`` contains.
+_CORRECTS = ("corr", "err", "retific", "ops", "digo", "atualiza", "edit", "mudou", "nao")
 _DOCTOR = re.compile(r"\bdra?\b|\bdoutora?\b")
 _EXCEPT = re.compile(r"\b(?:exceto|menos|tirando|fora|so|somente|apenas|salvo)\b")
 _NOT = re.compile(r"\bnao\b")
 _LETTER = re.compile(r"\b[dnmt]\b")
+# Every match of ``_CELLS`` contains one of these.
+_CELL_SIGNS = ("|", ";", ">", "   ")
 _CELLS = re.compile(r"\||;[^;\n]*;|>[^>\n]*>|\S {3,}\S[^\n]* {3,}\S")
 
 
@@ -135,7 +139,7 @@ class Evidencia:
         yield log1p(len(folha.fechados))
         yield float(any(not each.sinal and not self._tem_dia(each) for each in folha.fechados[:20]))
         yield float(bool(folha.riscados))
-        yield log1p(len(_CORRECTED.findall(plano, 0, 4000)))
+        yield log1p(len(_CORRECTED.findall(plano, 0, 4000)) if contem(plano, _CORRECTS) else 0)
         yield float(any(each.solto for each in folha.dias) and any(not each.solto for each in folha.dias))
         yield log1p(sum(_CELLS.search(each) is not None for each in self._linhas_escritas()))
         yield log1p(words) / 5
@@ -152,34 +156,39 @@ class Evidencia:
         lines = self.folha.texto.plano[:8000].split("\n")
         return [each for place, each in enumerate(lines) if place not in self.folha.texto.tabelas]
 
-    def _proprias(self, vaga: VagaLida, line: "_Linha", has_areas: bool) -> Iterator[float]:
+    def _proprias(self, vaga: VagaLida, line: "_Linha", has_areas: bool) -> tuple[float, ...]:
         derived = vaga.derivacao
         assert derived is not None
-        start_only = vaga.hora_inicio is not None and vaga.hora_fim is None
-        yield float(derived.forma is Forma.TITULO)
-        yield float(derived.produto > 1 and "respectiv" in self.folha.texto.plano)
-        yield from (float(derived.forma is each) for each in (Forma.PRODUTO, Forma.TABELA))
-        yield log1p(derived.produto - 1)
-        yield float(derived.herdados)
-        yield float(derived.abaixo)
-        yield float(derived.padroes)
-        yield float(derived.preco in (2, 3))
-        yield float(derived.preco == 4)
-        yield float(derived.preco > 4)
-        yield float(min(derived.disputa, 2))
-        yield float(vaga.valor is not None and not 400 <= vaga.valor.valor <= 6000)
-        yield float(derived.de_semana)
-        yield float((vaga.data.valor - self.hoje).days > LONGE)
-        yield float(vaga.especialidade.confianca < 1.0)
-        yield float(vaga.especialidade.confianca < 1.0 and has_areas)
-        yield float(vaga.periodo.confianca < 1.0)
-        yield float(start_only)
-        yield float(start_only and derived.produto > 1)
-        yield from line.comuns
-        yield float(bool(derived.forma is not Forma.TABELA and line.separada))
-        yield from line.segunda_leitura(vaga, derived.dia)
-        yield vaga.hospital.confianca
-        yield float(vaga.hospital.confianca == 1.0)
+        form, size, price = derived.forma, derived.produto, derived.preco
+        starts_only = vaga.hora_inicio is not None and vaga.hora_fim is None
+        is_default, sure = vaga.especialidade.confianca < 1.0, vaga.hospital.confianca
+        return (
+            float(form is Forma.TITULO),
+            float(size > 1 and "respectiv" in self.folha.texto.plano),
+            float(form is Forma.PRODUTO),
+            float(form is Forma.TABELA),
+            log1p(size - 1),
+            float(derived.herdados),
+            float(derived.abaixo),
+            float(derived.padroes),
+            float(price in (2, 3)),
+            float(price == 4),
+            float(price > 4),
+            float(min(derived.disputa, 2)),
+            float(vaga.valor is not None and not 400 <= vaga.valor.valor <= 6000),
+            float(derived.de_semana),
+            float((vaga.data.valor - self.hoje).days > LONGE),
+            float(is_default),
+            float(is_default and has_areas),
+            float(vaga.periodo.confianca < 1.0),
+            float(starts_only),
+            float(starts_only and size > 1),
+            *line.comuns,
+            float(form is not Forma.TABELA and line.separada),
+            *line.segunda_leitura(vaga, derived.dia),
+            sure,
+            float(sure == 1.0),
+        )
 
 
 class _Linha:
@@ -196,9 +205,7 @@ class _Linha:
         self._areas = [each for each in entre(folha.areas, *line) if not each.fraca]
         self._precos = entre(folha.precos, *line)
         first, last = (bisect_left(unexplained, at, key=_palavra) for at in line)
-        people = [each.nome.inicio for each in folha.contatos if each.nome is not None]
-        doctors = (line[0] + each.end() for each in _DOCTOR.finditer(text))
-        self.separada = _CELLS.search(text) is not None
+        self.separada = contem(text, _CELL_SIGNS) and _CELLS.search(text) is not None
         self.comuns = (
             log1p(last - first),
             log1p(sum(each.texto.isdigit() for each in unexplained[first:last])),
@@ -208,12 +215,18 @@ class _Linha:
             log1p(max(0, len(self._turnos) - 1)),
             log1p(max(0, len({each.nome for each in self._areas}) - 1)),
             log1p(max(0, len({each.reais for each in self._precos}) - 1)),
-            float(any(not any(0 <= name - end < 4 for name in people) for end in doctors)),
+            float(("dr" in text or "doutor" in text) and self._outro_medico(text, line[0])),
             float(bool(entre(folha.fechados, *line))),
-            float(_NOT.search(text) is not None),
+            float("nao" in text and _NOT.search(text) is not None),
             float(_EXCEPT.search(text) is not None),
             float("?" in text),
         )
+
+    def _outro_medico(self, text: str, start: int) -> bool:
+        """Return whether the line names a doctor who is not the contact."""
+        people = [each.nome.inicio for each in self._folha.contatos if each.nome is not None]
+        doctors = (start + each.end() for each in _DOCTOR.finditer(text))
+        return any(not any(0 <= name - end < 4 for name in people) for end in doctors)
 
     def segunda_leitura(self, vaga: VagaLida, at: int) -> tuple[float, float, float, float]:
         """Return whether another place, shift, speciality or price stands nearer to the day at ``at``."""

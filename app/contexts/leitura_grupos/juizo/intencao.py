@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from app.contexts.leitura_grupos.juizo.sinais import Sinal, pedidos
+from app.contexts.leitura_grupos.juizo.sinais import Sinal, contagem, pedidos
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.marca import Turno, apagar
 from app.contexts.leitura_grupos.montagem.montar import Montagem
@@ -51,7 +51,7 @@ class Juizo:
 
 def julgar(texto: Texto, found: list[Sinal], folha: Folha, montagem: Montagem) -> Juizo:
     """Return the category of a message. ``folha`` and ``montagem`` omit the sentences that ask for a shift."""
-    count = Counter(each.tipo for each in found)
+    count = contagem(found)
     if (nothing := _sem_palavras(texto)) is not None:
         return Juizo(Categoria.OUTRO, 0.95, nothing)
     if _PLACE_ALONE.fullmatch(texto.plano) and not (folha.dias or folha.turnos or folha.precos or "?" in texto.plano):

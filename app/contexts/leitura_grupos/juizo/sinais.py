@@ -2,13 +2,14 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
 from app.contexts.leitura_grupos.marcas.marca import Marca
-from app.contexts.leitura_grupos.texto.texto import Texto, achados, chave
+from app.contexts.leitura_grupos.texto.texto import Texto, achados, chave, contem
 from app.contexts.leitura_grupos.texto.vocabulario import Frases, palavras
 
 _KINDS = ("oferta", "tema", "procura", "troca", "cede", "emprego", "nao_medico", "venda", "golpe", "aviso", "conversa")
@@ -143,7 +144,7 @@ _SENTENCE_END = re.compile(r"(?<!\bdr)(?<!\bdra)(?<!\bsr)(?<!\bsra)\. ")
 _SENTENCE = re.compile(r"\n|[.!?;] |[.!?]\n")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Sinal:
     tipo: str
     inicio: int
@@ -156,6 +157,14 @@ def sinais(texto: Texto) -> list[Sinal]:
     found = [Sinal(each.valor, words[each.inicio].inicio, words[each.fim - 1].fim) for each in _arvore().todas(words)]
     real = [each for each in found if not _is_welcomed(texto.plano, each)]
     return [each for each in (*real, *_outros(texto)) if not _DENIED.match(texto.plano, each.fim)]
+
+
+def contagem(found: Iterable[Sinal]) -> Counter[str]:
+    """Return the number of signals of each kind, also of those without any: a counter finds a missing kind slowly."""
+    count = Counter(dict.fromkeys(_KINDS, 0))
+    for each in found:
+        count[each.tipo] += 1
+    return count
 
 
 def _is_welcomed(plano: str, each: Sinal) -> bool:
@@ -186,7 +195,7 @@ def _outros(texto: Texto) -> Iterator[Sinal]:
             for each in pattern.finditer(plano):
                 yield Sinal("golpe", each.start(), each.end())
     for kind, pattern, needs in _PATTERNS:
-        if any(letters in plano for letters in needs):
+        if contem(plano, needs):
             for each in pattern.finditer(plano):
                 yield Sinal(kind, each.start(), each.end())
 

@@ -1,11 +1,11 @@
 """Find specialities, and sectors that imply a speciality."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from app.contexts.leitura_grupos.marcas.marca import Area
-from app.contexts.leitura_grupos.texto.texto import Texto
-from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, palavras
+from app.contexts.leitura_grupos.marcas.marca import Area, Lugar
+from app.contexts.leitura_grupos.texto.texto import Texto, chave
+from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, municipios, palavras
 
 _REQUIRED = re.compile(
     r"\b(?:experiencia|titulo|residencia|rqe|especialista|especialidade|pos|curso|formacao|especializacao|titulad[oa]|vivencia|noc(?:ao|oes))"
@@ -47,6 +47,18 @@ def _areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> Iterator[Area]
         yield Area(start, end, each.valor, is_weak and not _heads(livre, start, end))
 
 
+def sem_iniciais_da_cidade(areas: Sequence[Area], places: Sequence[Lugar], plano: str) -> list[Area]:
+    """Remove the initials of a town, after its hospital or after "em": "Santa Casa CG" of Campo Grande."""
+    return [each for each in areas if not any(_is_town(each, place, plano) for place in places)]
+
+
+def _is_town(area: Area, place: Lugar, plano: str) -> bool:
+    initials = "".join(word[0] for word in chave(place.cidade or "").split() if len(word) > 2)
+    if len(initials) < 2 or plano[area.inicio : area.fim] != initials:
+        return False
+    return plano[place.fim : area.inicio] == " " or plano.endswith(" em ", 0, area.inicio)
+
+
 def _heads(livre: str, start: int, end: int) -> bool:
     """Return whether a sector heads its line: "PA: 17/01 SD"."""
     is_first = _BULLET.fullmatch(livre, livre.rfind("\n", 0, start) + 1, start) is not None
@@ -66,12 +78,15 @@ def _is_loud(texto: Texto, start: int, end: int, flat: bool, livre: str, vocabul
 
 
 def _is_state(texto: Texto, livre: str, start: int, vocabulario: Vocabulario) -> bool:
-    """Return whether "GO" is the state right after a town: "Anápolis/GO", "(Jataí - GO)"."""
+    """Return whether "GO" is the state right after a town: "Anápolis/GO", "(Jataí - GO)". A town of another state has a
+    speciality after it.
+    """
     link = _STATE.search(livre, max(0, start - 4), start)
     if link is None:
         return False
     before = texto.palavras_entre(max(0, link.start() - 40), link.start())
     towns = (vocabulario.cidades.em(before, place) for place in range(len(before)))
-    if any(town is not None and town.fim == len(before) for town in towns):
-        return True
+    for town in towns:
+        if town is not None and town.fim == len(before):
+            return "GO" in municipios().get(chave(town.valor[0]), ("GO",))
     return link[0] in ("/", "-") and livre[link.start() - 1 : link.start()].isalpha()

@@ -13,11 +13,11 @@ _LINK = re.compile(
     r"(?:https?://)?(?:www\.)?(?:wa\.me/|api\.whatsapp\.com/send/?\?phone=|whatsapp\.com/send\?phone=)\+?(?P<n>\d{8,15})[^\s]{0,200}"
 )
 _PHONE = re.compile(
-    r"(?<![\w.,$/])(?:\+\s?)?(?:(?P<pais>55)[\s.-]{0,2})?(?P<ddd>\(\s?0?\d{2}\s?\)|0?\d{2})[\s.-]{0,3}"
+    r"(?=[+\d(])(?<![\w.,$/])(?:\+\s?)?(?:(?P<pais>55)[\s.-]{0,2})?(?P<ddd>\(\s?0?\d{2}\s?\)|0?\d{2})[\s.-]{0,3}"
     r"(?P<a>(?:9[\s.]?)?\d{4})[\s.-]{0,3}(?P<b>\d{4})(?![\d/])"
 )
 _SHORT = re.compile(
-    r"(?<![\w.,$/])(?P<a>9[\s.]?\d{4}|[2-5]\d{3})[\s.-]{1,2}(?P<b>\d{4})(?![\d/])|(?<![\w.,$/])9\d{8}(?!\d)"
+    r"(?=[2-59])(?<![\w.,$/])(?P<a>9[\s.]?\d{4}|[2-5]\d{3})[\s.-]{1,2}(?P<b>\d{4})(?![\d/])|(?<![\w.,$/])9\d{8}(?!\d)"
 )
 _EMAIL = re.compile(r"\b[\w.]{1,64}@[\w.-]{1,80}|(?<!\w)@[\w.]{2,40}")
 _NOISE = re.compile(
@@ -36,12 +36,12 @@ _TITLE = frozenset(("dr", "dra", "doutor", "doutora", "dona", "enf", "sec", "pro
 _PARTICLES = frozenset(("de", "da", "do", "das", "dos", "e"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Nome(Marca):
     texto: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Contato:
     """A number, a name, or both."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
 
-from app.contexts.leitura_grupos.marcas.marca import Condicao, Dia, Dias
+from app.contexts.leitura_grupos.marcas.marca import TOMADO, Condicao, Dia, Dias
 from app.contexts.leitura_grupos.texto.texto import achados
 
 PASSADO = timedelta(days=60)
@@ -25,11 +25,17 @@ _WD = (
     r"|[2-6]\.?a(?: {0,2}-? {0,2}feiras?\b|s?f\b|(?= (?:sd|sn|manha|tarde|noite|diurno|noturno)\b))"
     r"|(?:seg|ter|qua|qui|sex|sab|dom)\b\.?)"
 )
+# Words and numbers that begin days. The first character stands before the alternatives, because a search for one of a set
+# of characters is much faster than one for alternatives.
 _START = re.compile(
-    rf"(?<![\w$]){_WD}|(?<![\w$])dias?\b|(?<![\w.,$:/-])\d{{1,2}}(?=o? {{0,2}}(?:[/.,;e&+(a✔✅☑-]|o |de "
-    rf"|[jfmsond]|(?:ter|qua|qui)(?:\b|ca|rta|nta)| ?\d{{1,2}} (?:e |\d{{1,2}} (?:e |\d))))"
-    r"|\b(?:hoje|hj|amanha|amnh|amanh|depois de amanha)\b"
-    r"|\bf(?:im|inal|ins|inais) de semana\b|\bfds\b|\bfindi\b|\bferiad(?:o|ao)s?\b"
+    r"[\dadfhqst](?:(?<![\w$].)(?:(?:(?<=s)egunda|(?<=t)erca|(?<=q)uarta|(?<=q)uinta|(?<=s)exta)s?(?: {0,2}-? {0,2}feiras?)?\b"
+    r"|(?<=s)abad(?:o|ao)s?\b|(?<=d)omingo?s?\b"
+    r"|(?<=[2-6])\.?a(?: {0,2}-? {0,2}feiras?\b|s?f\b|(?= (?:sd|sn|manha|tarde|noite|diurno|noturno)\b))"
+    r"|(?:(?<=s)e[gx]|(?<=t)er|(?<=q)u[ai]|(?<=s)ab|(?<=d)om)\b\.?|(?<=d)ias?\b)"
+    r"|(?<=\d)(?<![\w.,$:/-].)\d?(?=o? {0,2}(?:[/.,;e&+(a✔✅☑-]|o |de "
+    r"|[jfmsond]|(?:ter|qua|qui)(?:\b|ca|rta|nta)| ?\d{1,2} (?:e |\d{1,2} (?:e |\d))))"
+    r"|(?<!\w.)(?:(?<=h)(?:oje|j)|(?<=a)(?:manha|mnh|manh)|(?<=d)epois de amanha"
+    r"|(?<=f)(?:(?:im|inal|ins|inais) de semana|ds|indi|eriad(?:o|ao)s?))\b)"
 )
 _ELEMENT = re.compile(
     rf"(?:(?P<antes>{_WD})[ ,(:.*_-]{{0,4}})?(?P<dia>dias? {{0,2}}:? {{0,2}})?(?P<d>\d{{1,2}})(?!\d)(?:(?<=\b1)o)?(?!o\b)(?:"
@@ -40,7 +46,7 @@ _ELEMENT = re.compile(
     rf")?(?!\.\d|,\d\d|\d|,\d ?(?:k|mil)\b)(?:[ ,(:.*_-]{{0,4}}(?P<depois>{_WD}))?\)?"
 )
 _WEEKDAY = re.compile(
-    rf"(?P<toda>tod[ao]s?(?: [ao]s)? )?(?P<wd>{_WD})(?: (?:agora|que vem|proxim[ao]))?(?: de (?P<mes>{_MES}))?"
+    rf"(?P<toda>tod[ao]s?(?: [ao]s)? )?(?P<wd>{_WD})(?: (?:agora|q(?:ue)? vem|proxim[ao]))?(?: de (?P<mes>{_MES}))?"
 )
 _RELATIVE = re.compile(r"(?:(?P<hoje>hoje|hj)|(?P<depois>depois de amanha)|(?P<amanha>amanha|amnh|amanh))\b")
 _WEEKEND = re.compile(r"(?:f(?:im|inal|ins|inais) de semana|fds|findi)\b")
@@ -56,7 +62,7 @@ _UNIT = re.compile(
     r" {0,2}(?:h(?:s|rs|oras?)?\b|[%x:]|k\b|mil\b|reais|vagas?\b|plant|medic|clinic|pediatr|leitos|anos|min\b|dias\b|por\b)"
 )
 _CLOSED = re.compile(
-    r" {0,8}(?:[,;:)(/|\n.\x01>*_+&✔✅☑-]|$|(?:e|a|ate|ao|ou|de|das|agora|com|no|na"
+    r" {0,8}(?:[,;:)(/|\n.\x01>*_+&✔✅☑☀🌞🌙🌛🌜🌚-]|$|(?:e|a|ate|ao|ou|de|das|agora|com|no|na"
     r"|sd|sn|dia|noite|manha|tarde|diurno|noturno|cinderela)\b)"
 )
 _HOURISH = re.compile(
@@ -67,11 +73,12 @@ _THEN_HOURS = re.compile(
 )
 _MONTH_SOON = re.compile(rf" {{0,2}}(?:-|a|ate|ao) {{0,2}}\d{{1,2}} {{0,2}}(?:/ {{0,2}}\d|\.\d\d\b|de {_MES}|{_MES})")
 _HOURS = re.compile(r" {0,2}h(?:s|rs|oras)?\b")
-_NEXT_WEEK = re.compile(r"\bsemana (?:que vem|proxima)\b|\bproxima semana\b")
+_NEXT_WEEK = re.compile(r"\bsemana (?:q(?:ue)? vem|proxima)\b|\bproxima semana\b")
 _MONTH_ALONE = re.compile(rf"(?<!\d)(?<!\d )(?<!\d de )(?<!rio de )(?<!/)\b(?P<mes>{_MES})")
 _UNTIL = re.compile(r"\bate (?:as )?\d{1,2}(?::\d\d)? ?(?:h\d{0,2}|horas)? de $")
 _EVERY = re.compile(r"\btod[ao]s?(?: [ao]s)? $")
 _SHIFT_SOON = re.compile(r"[ :>✔✅☑-]{0,4}(?:sd|sn|diurno|noturno|cinderela|manha|tarde|noite|dia)\b(?! \d)")
+_AFTER_PLACE = re.compile(rf"{TOMADO}[*_]{{0,2}}: {{0,2}}$")
 _WEEK_OF = re.compile(r"\bsemana d[eo] (?:dia )?(?=\d)")
 _SINCE = re.compile(r"[ ,(]{0,3}a partir d[eo] (?:dia )?")
 
@@ -84,7 +91,7 @@ def com_barras(livre: str) -> str:
     return _DASHED.sub(lambda found: found[0].replace("-", "/"), livre) if "-" in livre else livre
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class _Elemento:
     inicio: int
     fim: int
@@ -135,14 +142,14 @@ class Calendario:
     def _listados(self, livre: str, numbers: tuple[_Elemento, ...]) -> bool:
         """Return whether bare numbers are days.
 
-        Several numbers before a shift are days. If the message names one month, numbers in brackets are days too, and
-        so are two digits before a shift at the start of a line.
+        Several numbers before a shift, or after a hospital and a colon, are days. If the message names one month,
+        numbers in brackets are days too, and so are two digits before a shift at the start of a line.
         """
         if not numbers:
             return False
         start, end = numbers[0].inicio, numbers[-1].fim
         has_shift = _SHIFT_SOON.match(livre, end) is not None
-        if len(numbers) > 1 and has_shift:
+        if len(numbers) > 1 and (has_shift or _AFTER_PLACE.search(livre, max(0, start - 5), start)):
             return True
         if self.mes is None:
             return False
@@ -354,17 +361,16 @@ def _run(livre: str, at: int) -> Iterator[_Elemento]:
 
 
 def _elemento(found: re.Match[str], link: str) -> _Elemento | None:
-    month = found["m"] or found["mp"] or found["mt"]
-    number = int(month) if month else _month(found["mes"]) if found["mes"] else None
-    year = found["a"] or found["ap"] or found["at"] or found["am"]
-    if not 1 <= int(found["d"]) <= 31:
+    said, m, mp, mt, name, labelled, before, behind = found.group("d", "m", "mp", "mt", "mes", "dia", "antes", "depois")
+    day, month = int(said), m or mp or mt
+    if not 1 <= day <= 31:
         return None
+    number = int(month) if month else _month(name) if name else None
     if number is not None and not 1 <= number <= 12:  # "dia 9 / 24h": the second number is not a month
-        return (
-            _Elemento(found.start(), found.end("d"), int(found["d"]), None, None, True, link) if found["dia"] else None
-        )
-    firm = bool(found["dia"] or found["antes"] or found["depois"])
-    return _Elemento(found.start(), found.end(), int(found["d"]), number, int(year) if year else None, firm, link)
+        return _Elemento(found.start(), found.end("d"), day, None, None, True, link) if labelled else None
+    year = None if number is None else found["a"] or found["ap"] or found["at"] or found["am"]
+    firm = bool(labelled or before or behind)
+    return _Elemento(found.start(), found.end(), day, number, int(year) if year else None, firm, link)
 
 
 def _is_day(livre: str, found: re.Match[str], each: _Elemento, count: int) -> bool:

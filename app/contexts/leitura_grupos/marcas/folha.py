@@ -9,7 +9,7 @@ from datetime import date
 from itertools import islice
 from typing import TypeVar
 
-from app.contexts.leitura_grupos.marcas.areas import areas
+from app.contexts.leitura_grupos.marcas.areas import areas, sem_iniciais_da_cidade
 from app.contexts.leitura_grupos.marcas.contatos import Contato, contatos, fones, ruido
 from app.contexts.leitura_grupos.marcas.datas import Calendario, com_barras, feriados_com_nome
 from app.contexts.leitura_grupos.marcas.horas import espelhadas, turnos
@@ -44,8 +44,8 @@ from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, frases, p
 _M = TypeVar("_M", bound=Marca)
 _STRUCK = re.compile(r"~[^~\n]{1,400}~")
 _WORKDAYS = re.compile(
-    r"\b(?:dias?\s(?:uteis|util|norma(?:l|is)|de\ssemana)|(?:durante|na|de)\s(?:a\s)?semana(?!\s(?:que|proxima|seguinte|d[eo]\s(?:dia\s)?[\d\x02]))|semana(?=[\s:=-]{1,3}(?:r?\$|\d)))\b"
-    r"|(?<=\d\s)semana\b(?!\sque)|(?<=k\s)semana\b|(?<=[\dk]\s\()semana\b"
+    r"\b(?:dias?\s(?:uteis|util|norma(?:l|is)|de\ssemana)|(?:durante|na|de)\s(?:a\s)?semana(?!\s(?:q|que|proxima|seguinte|d[eo]\s(?:dia\s)?[\d\x02]))|semana(?=[\s:=-]{1,3}(?:r?\$|\d)))\b"
+    r"|(?<=\d\s)semana\b(?!\sq(?:ue)?\b)|(?<=k\s)semana\b|(?<=[\dk]\s\()semana\b"
 )
 _ASKING = re.compile(r"\b(?:ja|foi|sera)\b[^.!?;,\n]{0,25}$")
 _ASKED = re.compile(r"[^.!?;,\n]{0,60}\?")
@@ -54,6 +54,21 @@ _SIGNS = re.compile(r"[❌🔒🚫⛔✖]|✅")
 _CORRECTED = re.compile(
     r"\b(?:corrigindo|correcao|corrijo|errata|retificando|retificacao|ops|na\sverdade|digo|alias|perdao|erro\smeu"
     r"|(?:olhei|vi|botei|coloquei|falei|digitei)\serrado|errei|esperem|leia-se|melhor\sdizendo|quer\sdizer)\b"
+)
+# Letters that every match of ``_CORRECTED`` contains.
+_CORRECTS = (
+    "corri",
+    "correcao",
+    "err",
+    "retific",
+    "ops",
+    "verdade",
+    "digo",
+    "alias",
+    "perdao",
+    "esperem",
+    "leia-se",
+    "diz",
 )
 _NOT_AFTER = re.compile(r"[\s)]{0,2}nao(?=\s?(?:[,.;!\n]|$))")
 _NOT_BEFORE = re.compile(
@@ -105,7 +120,8 @@ def folha(
     towns = cidades(texto, vocabulario)
     places = com_a_unica_cidade(_afirmados(texto.plano, places), towns)
     livre = apagar(free_of_hours, places)
-    specialities = _afirmados(texto.plano, areas(texto, livre, vocabulario))
+    said = sem_iniciais_da_cidade(areas(texto, livre, vocabulario), places, texto.plano)
+    specialities = _afirmados(texto.plano, said)
     prices = precos(apagar(livre, specialities))
     people = contatos(texto, apagar(livre, (*places, *specialities, *shifts, *prices)), phones, vocabulario)
     marks = _corrigidas(texto, livre, days, shifts, prices)
@@ -158,7 +174,7 @@ def _corrigidas(
     """Remove marks that the author corrects: "13/03 não… corrigindo: 12/03"."""
     if "nao" in texto.plano:
         days = [left for each in days if (left := _sem_negados(texto, each)) is not None]
-    for cue in islice(_CORRECTED.finditer(texto.plano), 5):
+    for cue in islice(achados(_CORRECTED, texto.plano, *_CORRECTS), 5):
         line = texto.plano.rfind("\n", 0, cue.start()) + 1
         end = texto.plano.find("\n", cue.end())
         end = len(texto.plano) if end < 0 else end

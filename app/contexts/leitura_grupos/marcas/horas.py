@@ -68,7 +68,8 @@ _BREAK = re.compile(r"[,;.|\n]")
 _SIGNS = ("☀", "🌞", "🌙", "🌛", "🌜", "🌚")
 _SKY = re.compile("[" + "".join(_SIGNS) + "]")
 _ONE = re.compile(r"\b[dnmt]\b")
-_MIRRORED = re.compile(r"(?<![\d/])(\d{1,2}) ?/ ?(\d{1,2}) ?(?:e|ou|,|;|\|) ?\2 ?/ ?\1(?![\d/])")
+_ALONE = re.compile(r"[dnmt](?<!\w.)\b")
+_MIRRORED = re.compile(r"(\d(?<![\d/]\d)\d?) ?/ ?(\d{1,2}) ?(?:e|ou|,|;|\|) ?\2 ?/ ?\1(?![\d/])")
 _JOINING = re.compile(r"(?:[ ():=,*_.\-\x01]|\b(?:de|das|plantao|turno|horario|h|o|do)\b)*")
 _LENGTHS = frozenset((4, 5, 6, 8, 10, 12, 18, 24, 36))
 _USUAL = frozenset((0, 1, 6, 7, 8, 12, 13, 14, 18, 19, 20, 22, 23))
@@ -167,7 +168,7 @@ def _faixas(livre: str) -> Iterator[Turno]:
 
 def _faladas(livre: str) -> Iterator[Turno]:
     """Read hours in words, as in a transcribed voice message: "das sete da noite às sete da manhã"."""
-    for each in achados(_SPOKEN, livre, *_NUMBERS):
+    for each in achados(_SPOKEN, livre, *_NUMBERS) if " as " in livre else ():
         first, last = (_de_dia(_NUMBERS[each[name]], each[f"{name}p"]) for name in ("a", "b"))
         if first != last or each["ap"]:
             yield Turno(each.start(), each.end(), None, time(first), time(last))
@@ -224,6 +225,8 @@ def _is_length(livre: str, each: re.Match[str]) -> bool:
 
 
 def _letras(texto: Texto, livre: str) -> Iterator[Turno]:
+    if _ALONE.search(livre) is None:
+        return
     for each in _LETTERS.finditer(livre):
         for one in _ONE.finditer(livre, *each.span("letras")):
             if texto.fonte[texto.trecho(*one.span())[0]].isupper():

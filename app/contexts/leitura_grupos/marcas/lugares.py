@@ -23,7 +23,7 @@ from app.contexts.leitura_grupos.texto.vocabulario import (
 
 UFS = frozenset(each.lower() for each in re.findall("..", "ACALAMAPBACEDFESGOMAMGMSMTPAPBPEPIPRRJRNRORRRSSCSESPTO"))
 _UF_AFTER = re.compile(r" ?[/,(-]{1,2} ?(?P<uf>[a-z]{2})\b\)?")
-_ACRONYM = re.compile(r"\bh[a-z]{2,5}\b")
+_ACRONYM = re.compile(r"h(?<!\wh)[a-z]{2,5}\b")
 _PRICED = re.compile(r"[ *_]{0,2}(?:[:=-] {0,2})?(?:r\$|\d)|[ *_]{0,2}:")
 _LABEL = re.compile(
     r"^[\W_]{0,8}(?:(?:local|unidade|hospital|instituicao|onde|lugar) {0,2}[*_]{0,2} ?:[ *_]{0,3}|[🏥🏨🏢📍📌🚑][ *_]{0,3})",
@@ -41,7 +41,7 @@ _BEFORE_TOWN = re.compile(
 _AFTER_IN = re.compile(r"\b(?:n[oa]|empresa) (?P<nome>[A-ZÀ-Ý][\wÀ-ÿ']+(?: (?:d[aeo]s?|[A-ZÀ-Ý][\wÀ-ÿ']*)){1,4})")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Cidade(Marca):
     nome: str
     uf: str
@@ -260,6 +260,8 @@ class _Nomes:
             return True
         if before.texto in ("upa", "upas") and word.texto in ("24h", "24hs"):
             return True
+        if before.texto == "samu" and word.texto == "192":
+            return True
         is_part = cased and word.texto in _PARTS and self._is_upper(word)
         if not self._is_free(word) or (word.texto in self._ends and not is_part):
             return False
@@ -274,30 +276,39 @@ class _Nomes:
         return not cased or self._is_upper(word)
 
     def _lugar(self, words: list[Palavra]) -> Lugar | None:
+        words, state = self._ate_o_estado(words)
         while words and words[-1].texto in _LINKS:
             words.pop()
         named = [word for word in words if word.texto not in _LINKS]
         own = [word for word in named if word.texto not in self._generic]
         if len(words) < 2 or not (own or len(named) > 2):
             return None
-        return self.com_cidade(self._sem_cidade(words))
+        return self.com_cidade(self._sem_cidade(words, state))
 
-    def _sem_cidade(self, words: list[Palavra]) -> Lugar:
+    def _ate_o_estado(self, words: list[Palavra]) -> tuple[list[Palavra], str | None]:
+        """Cut a name at the state of its town, if only a blank precedes the state: "hospital X de Lages SC está sem"."""
+        for at in range(2, len(words)):
+            state = words[at].texto.upper()
+            if words[at].texto in UFS and self._is_upper(words[at]) and _cidade_no_fim(words[:at], state) is not None:
+                return words[:at], state
+        return words, None
+
+    def _sem_cidade(self, words: list[Palavra], state: str | None = None) -> Lugar:
         """Cut the town off a name ("… de Pirapora/MG"), unless only generic words such as "Santa Casa" would remain."""
         start, end = words[0].inicio, words[-1].fim
         uf = _UF_AFTER.match(self._livre, end)
-        state = uf["uf"].upper() if uf is not None and uf["uf"] in UFS else None
+        state = uf["uf"].upper() if uf is not None and uf["uf"] in UFS else state
         cut = self._onde_a_cidade(words, state)
         if cut is None:
             return Lugar(start, end, self._escrito(start, end), confianca=0.8)
-        town = words[cut + 1 :]
+        town = words[cut + (words[cut].texto in _LINKS) :]
         rest = [word for word in words[:cut] if word.texto not in self._generic and word.texto not in _LINKS]
         stop = words[cut - 1].fim if rest else end
         city = self._title(*self._texto.trecho(town[0].inicio, town[-1].fim))
         return Lugar(start, stop, self._escrito(start, stop), city, state, (town[0].inicio, end), 0.8)
 
     def _onde_a_cidade(self, words: list[Palavra], state: str | None) -> int | None:
-        """Return the place of the word "de" before the town at the end of a name.
+        """Return where the town at the end of a name begins, with the word "de" before it.
 
         Without a state, the town must be a municipality, and words of a name must precede it.
         """
@@ -310,8 +321,16 @@ class _Nomes:
             is_town = words[at].texto == "de" and bool(named) and words[-1].texto not in _EPITHETS
             if state is not None or (is_town and self.com_cidade(Lugar(0, words[-1].fim, "")).cidade is None):
                 return at
+        town = _cidade_no_fim(words, state) if state is not None else None
+        if town is not None and self._has_own_name(words, town):
+            return town
         last = links[-1] if links else None
         return last if state is not None and last is not None and last >= len(words) - 2 else None
+
+    def _has_own_name(self, words: Sequence[Palavra], town: int) -> bool:
+        """Return whether a name is complete before its town: "Hospital Vida Lages", but not "UPA Vila Lages"."""
+        own = [word for word in words[1:town] if word.texto not in self._generic and word.texto not in _LINKS]
+        return bool(own) and words[town - 1].texto not in _OPEN and words[-1].texto not in _EPITHETS
 
     def remocoes(self, rest: str) -> Iterator[Lugar]:
         """Yield patient transport companies such as "Vida Teste Remoções"."""
@@ -484,8 +503,21 @@ _SANTOS = frozenset(("santa", "santo", "sao", "nossa", "dom", "dona", "padre"))
 _EPITHETS = frozenset(
     ("fatima", "lourdes", "nazare", "assis", "padua", "paula", "jesus", "deus", "maria", "guadalupe", "belem")
 )
-_WITH_TWO_WORDS = frozenset(("hospital", "clinica", "maternidade", "instituto", "casa"))
 _LINKS = frozenset(("de", "da", "do", "das", "dos", "e"))
+# Words that need another word after them in a name.
+_OPEN = _LINKS | {
+    "vila", "jardim", "parque", "bairro", "alto", "nova", "novo", "nossa", "senhora", "senhor", "santa", "santo", "sao", "dom",
+    "dona", "padre", "doutor", "dr",
+}  # fmt: skip
+_WITH_TWO_WORDS = frozenset(("hospital", "clinica", "maternidade", "instituto", "casa"))
+
+
+def _cidade_no_fim(words: Sequence[Palavra], state: str) -> int | None:
+    """Return where a municipality of the state begins that ends a list of words."""
+    for at in range(max(1, len(words) - 5), len(words)):
+        if state in municipios().get(" ".join(word.texto for word in words[at:]), ()):
+            return at
+    return None
 
 
 @cache
@@ -497,6 +529,6 @@ def _listas() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
 def _capital(word: str) -> str:
     return (
         word.upper()
-        if word in ("upa", "ama", "ubs", "hm", "hr", "hg", "hu", "ps", "pa")
+        if word in ("upa", "ama", "ubs", "usf", "psf", "esf", "samu", "hm", "hr", "hg", "hu", "ps", "pa")
         else word[:1].upper() + word[1:]
     )

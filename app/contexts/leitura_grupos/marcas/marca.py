@@ -15,18 +15,18 @@ from app.contexts.leitura_grupos.tipos import Periodo
 TOMADO, DATADO = "\x01", "\x02"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Marca:
     inicio: int
     fim: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Dia(Marca):
     data: date
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Dias(Marca):
     """A run of days. ``semana`` has the weekdays of a run without numbers; ``solto`` means that the run may be the
     condition of a price.
@@ -39,7 +39,7 @@ class Dias(Marca):
     passou: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Turno(Marca):
     """A period, its hours, or only its length. At least one of them is set."""
 
@@ -49,7 +49,7 @@ class Turno(Marca):
     horas: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Condicao(Marca):
     """The condition of a price: weekdays, holidays or certain days."""
 
@@ -58,7 +58,7 @@ class Condicao(Marca):
     datas: frozenset[date] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Preco(Marca):
     """A price. ``plantoes`` is the number of shifts that it covers; ``soma`` means that it is added to another price."""
 
@@ -70,12 +70,12 @@ class Preco(Marca):
     certo: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Combinar(Marca):
     """A statement that the price is to be agreed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Lugar(Marca):
     nome: str
     cidade: str | None = None
@@ -84,7 +84,7 @@ class Lugar(Marca):
     confianca: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Area(Marca):
     """A speciality. ``fraca`` marks a word for any doctor ("plantonista"), which a real speciality in the message
     overrides.
@@ -94,20 +94,20 @@ class Area(Marca):
     fraca: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Fone(Marca):
     """A phone number. ``numero`` is None without an area code."""
 
     numero: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Pagamento(Marca):
     parte: str
     valor: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Fechado(Marca):
     """A word or sign which says that a shift is taken or that no doctor is wanted. ``sinal`` is the sign, or empty for
     a word.
@@ -122,8 +122,10 @@ _inicio = attrgetter("inicio")
 
 def entre(marcas: Sequence[M], inicio: int, fim: int) -> Sequence[M]:
     """Return the marks that begin in a range. ``marcas`` must be sorted."""
-    first = bisect_left(marcas, inicio, key=_inicio)
-    return marcas[first : bisect_left(marcas, fim, lo=first, key=_inicio)]
+    first = bisect_left(marcas, inicio, key=_inicio) if marcas else 0
+    if first == len(marcas) or marcas[first].inicio >= fim:
+        return marcas[:0]
+    return marcas[first : bisect_left(marcas, fim, first + 1, key=_inicio)]
 
 
 def linha_de(plano: str, lugar: int, janela: int = 1000) -> tuple[int, int]:

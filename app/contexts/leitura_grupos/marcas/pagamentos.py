@@ -15,16 +15,18 @@ _ON_THE_SPOT = re.compile(
     r"|(?:no|ao) (?:fim|final|termino) do plantao|(?:pago|pagamento|pgto|pagto) (?:no dia|imediato|na entrega))\b"
 )
 _DAYS = re.compile(
-    r"(?<!\bos )(?<!\bas )(?<!\bpelos )(?<!\bpor )\b(?P<n>\d{1,3}(?= {0,2}dias\b)|\d{1,2}[05](?=d\b))(?: {0,2}dias|d)\b"
+    r"(?P<n>\d(?<!\w\d)(?<!\bos \d)(?<!\bas \d)(?<!\bpelos \d)(?<!\bpor \d)(?:\d{0,2}(?= {0,2}dias\b)|\d?[05](?=d\b)))"
+    r"(?: {0,2}dias|d)\b"
     r"(?! (?:gratis|uteis por|de (?:antecedencia|ferias|curso)))"
 )
 _DAY = re.compile(
     r"\b(?:pgto|pagto|pagamentos?|pagam?|pagamos|pago|receb[a-z]{1,8}|cai|repasses?|credita[a-z]{0,3}"
-    r"|deposita[a-z]{0,3}|deposito)[ :]{1,2}"
-    r"(?:(?:todo|no|ate|o|em|na|conta|sempre|via|pix|pj|pf|rpa|scp) ){0,3}"
+    r"|creditos?|deposita[a-z]{0,3}|deposito)[ :]{1,2}"
+    r"(?:(?:todo|no|ate|o|em|na|conta|sempre|via|pix|cooperativa|empresa|pj|pf|rpa|scp) ){0,3}"
     r"dia (?P<n>\d{1,2})(?!\d| {0,2}/ {0,2}\d| {0,2}de [jfmasond][a-z]{2})"
     r"|\btodo dia (?P<t>\d{1,2})(?!\d| {0,2}/)|\bdia (?P<s>\d{1,2}) do mes\b"
-    r"|\b(?:pj|pf|rpa|scp), dia (?P<r>\d{1,2})(?= {0,2}(?:[.;\n]|$))"
+    r"|(?:\b(?:pj|pf|rpa|scp),|^(?:pj|pf|rpa|scp)) dia (?P<r>\d{1,2})(?= {0,2}(?:[.;\n]|$))",
+    re.MULTILINE,
 )
 _PAID_ON = re.compile(
     r"\b(?:paga|pagam|pagamos|pago|recebe|cai|cair)(?: r?\$)? {0,2}\d[\d.,]{0,9}(?: reais)? "
@@ -81,7 +83,7 @@ def forma(found: Sequence[Pagamento]) -> str | None:
 
 
 def _regimes(livre: str) -> Iterator[Pagamento]:
-    for each in _REGIME.finditer(livre):
+    for each in achados(_REGIME, livre, "pj", "pf", "rpa", "scp", "clt", "pessoa"):
         name = "PJ/PF" if each["dois"] else (each["um"] or ("pj" if each["pessoa"] == "juridica" else "pf")).upper()
         yield Pagamento(each.start(), each.end(), "regime", name)
 

@@ -13,7 +13,7 @@ from app.contexts.leitura_grupos.texto.vocabulario import frases
 MENOR, MAIOR, POR_HORA = Decimal(100), Decimal(50_000), Decimal(300)
 _NUMBER = r"(?P<n>\d{1,3}(?:\.\d{3}){1,2}(?:,\d{1,2})?|\d{1,6}(?:[.,]\d{1,2})?)(?![\d])"
 _PRICE = re.compile(
-    r"(?<![\w.,/:$#])(?P<mais>\+ {0,2})?(?:\d{1,2} {0,2}x {0,2})?(?P<r>(?:r\$|\$|rs\b|brl\b)[ $:]{0,3})?"
+    r"(?=[+\dr$b])(?<![\w.,/:$#])(?P<mais>\+ {0,2})?(?:\d{1,2} {0,2}x {0,2})?(?P<r>(?:r\$|\$|rs\b|brl\b)[ $:]{0,3})?"
     + _NUMBER
     + r"(?P<fim>[.,]00(?!\d))?(?: {0,2}(?P<mil>mil\b(?: e (?P<resto>\d{2,3})\b)?|k(?P<k>\d{1,3})?\b)"
     r"| {0,2}(?P<reais>reais|conto|contos|pila|pilas)\b)?"

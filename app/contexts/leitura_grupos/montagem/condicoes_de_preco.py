@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from itertools import groupby, islice, pairwise
+from operator import attrgetter
 
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.horas import DURACAO, horas_entre, periodo_das_horas
@@ -17,6 +18,7 @@ from app.contexts.leitura_grupos.texto.texto import chave
 from app.contexts.leitura_grupos.texto.vocabulario import palavras_soltas
 from app.contexts.leitura_grupos.tipos import Periodo
 
+_inicio = attrgetter("inicio")
 _BULLET = re.compile(r"[^a-z0-9]{0,6}")
 _AND = re.compile(r" {0,2}(?:e|ou|/|,) {0,2}")
 _WEEK_OF = re.compile(r"\bsemana d[eo] (?:dia )?$")
@@ -27,10 +29,12 @@ _LINKS = frozenset(("e", "ou", "sao", "e o", "valores", "valor", "plantao"))
 _BRACKET = re.compile(r" {0,2}\([^()\n]{1,40}\)")
 _COLON = re.compile(r"[ *_]{0,2}[:=]")
 _PART = re.compile(r"\bp/|[a-z0-9]+|[^\sa-z0-9]|\n")
+# The largest distance between a price and its condition.
+PERTO = 2
 _COST = {"e": 2, "ou": 2, ",": 3, ";": 5, "/": 5, "|": 5, "\n": 9, ".": 5, "\x01": 4, "\x02": 4, "•": 5, "+": 2}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Regra:
     """A price with its conditions. ``so_condicao`` has the marks that only state when this price applies."""
 
@@ -70,7 +74,7 @@ def _peso(mark: Marca) -> int:
             return 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Alvo:
     """The vacancy whose price the reader is looking for."""
 
@@ -92,11 +96,12 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
     has_dates = any(not each.solto for each in days)
     fortes = [each for each in folha.areas if not each.fraca]
     others: list[Marca] = [*loose, *dates, *folha.condicoes, *folha.turnos, *folha.lugares, *_cidades_de_lugares(folha)]
-    candidates = sorted((*others, *fortes), key=lambda each: each.inicio)
+    candidates = sorted((*others, *fortes), key=_inicio) if folha.precos else ()
     held = _presos(folha, candidates)
     paired = _lado_a_lado(folha, candidates, held)
-    _em_listas(folha, sorted((*others, *folha.areas), key=lambda each: each.inicio), held, paired)
-    _com_cabeca(folha, sorted((*others, *folha.areas), key=lambda each: each.inicio), held)
+    every = sorted((*others, *folha.areas), key=_inicio) if folha.precos else ()
+    _em_listas(folha, every, held, paired)
+    _com_cabeca(folha, every, held)
     for hung in held.values():
         hung.extend(_enumerados(folha, [each for each in hung if id(each) not in paired]))
     conditions = {id(mark) for marks in held.values() for mark in marks}
@@ -214,7 +219,7 @@ def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]
                 or (is_tied and (_is_bracketed(plano, each) or _follows_price(folha, each, candidates)))
             ):
                 best = (cost, prices[place - 1])
-        if best is not None and best[0] <= 2:
+        if best is not None and best[0] <= PERTO:
             held.setdefault(id(best[1]), []).append(each)
     return held
 
@@ -418,18 +423,22 @@ def _vizinhas(each: Marca, others: Sequence[Marca]) -> Sequence[Marca]:
 
 def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
     """Return a distance between two positions that depends on the text between them. Other candidate marks between them
-    add nothing to the distance.
+    add nothing to the distance. A distance above ``PERTO`` is not counted to its end.
     """
     if not 0 <= end - start <= 60:
         return 99
+    near = palavras_soltas("junto_do_preco")
     between = [each for each in others if start <= each.inicio and each.fim <= end]
     cost, at = 0, start
     for gap_end, next_at in [*((each.inicio, each.fim) for each in between), (end, end)]:
-        for part in _PART.findall(plano, at, max(at, gap_end)):
+        for found in _PART.finditer(plano, at, max(at, gap_end)):
+            part = found[0]
             if part in _COST:
                 cost += _COST[part] if not (between and part in ("e", ",", "/")) else 1
-            elif part.isalnum() and part not in palavras_soltas("junto_do_preco"):
+            elif part.isalnum() and part not in near:
                 cost += 4
+            if cost > PERTO:
+                return 99
         at = next_at
     return cost
 
@@ -518,8 +527,8 @@ def _is_far_from_prices(folha: Folha, each: Turno) -> bool:
     before = entre(folha.precos, each.inicio - 90, each.inicio)[-1:]
     after = entre(folha.precos, each.fim, each.fim + 60)[:1]
     return not (
-        any(_custo(folha.livre, price.fim, each.inicio, ()) <= 2 for price in before)
-        or any(_custo(folha.livre, each.fim, price.inicio, ()) <= 2 for price in after)
+        any(_custo(folha.livre, price.fim, each.inicio, ()) <= PERTO for price in before)
+        or any(_custo(folha.livre, each.fim, price.inicio, ()) <= PERTO for price in after)
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
 from itertools import islice, product
+from operator import attrgetter
 from typing import Any, TypeAlias, TypeVar
 
 from app.contexts.leitura_grupos.marcas.datas import feriados
@@ -18,16 +19,22 @@ from app.contexts.leitura_grupos.montagem.condicoes_de_preco import Alvo, Regra,
 from app.contexts.leitura_grupos.montagem.contato_da_vaga import Pessoas
 from app.contexts.leitura_grupos.montagem.linhas import Bloco, blocos
 from app.contexts.leitura_grupos.montagem.ocupadas import Fechadas
-from app.contexts.leitura_grupos.montagem.onde import Onde
+from app.contexts.leitura_grupos.montagem.onde import Onde, Planta
 from app.contexts.leitura_grupos.montagem.ordem import em_ordem, em_paralelo
-from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
+from app.contexts.leitura_grupos.texto.texto import chave, contem
+from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, palavras
 from app.contexts.leitura_grupos.tipos import Campo, Derivacao, Forma, Periodo, VagaDita, VagaLida, ValorTipo
 
 GERAL = "Clínica Médica"
 # Upper limit of vacancies per message, so that a text crafted to multiply places by days ends.
 # Distance of a missing price.
 SEM_PRECO = 5
-_POSTOS = ("ubs", "usf", "psf", "esf", "ubsf")
+# Specialities that the name of a place implies.
+_PELO_NOME = (
+    (re.compile(r"(?:ubs|usf|psf|esf|ubsf)\b"), "medicina de família e comunidade"),
+    (re.compile(r"(?!.*\bmatern).*\b(?:infantil|criancas?|pediatrico)\b"), "pediatria"),
+    (re.compile(r".*\b(?:samu|remocoes|remocao|ambulancias?|resgates?)\b"), "medicina de emergência"),
+)
 MAIS = 1000
 # Upper limit of vacancies without a place or a day, because an operator reads each of them.
 MAIS_INCOMPLETAS = 20
@@ -38,26 +45,28 @@ _LEFT = re.compile(
     r"\b(?:rest(?:a|am|ou|aram)|sobr(?:a|am|ou|aram)|falta(?:m|ndo)?)(?: agora)? (?:so|apenas|somente)\b"
     r"|\bso (?:rest|sobr|falt|fic)[a-z]{1,4}\b"
 )
+# Letters that every match of ``_LEFT`` contains.
+_LEAVES = ("rest", "sobr", "falt", "so fic")
 _SAME = re.compile(r"[^\n]{0,25}\b(?:tbm|tb|tambem|idem|mesm[oa]s? (?:horarios?|turnos?|esquema|coisa))\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Montagem:
     """Result of the assembly. ``abertas`` has the open vacancies. ``fechadas`` and ``passadas`` count the parts of the
-    message that concern taken and past shifts.
+    message that concern taken and past shifts. ``incompletas`` is assembled only if it is read, once.
     """
 
     abertas: tuple[VagaLida, ...]
     fechadas: int
     passadas: int
-    incompletas: tuple[VagaDita, ...] = ()
+    incompletas: Iterator[VagaDita]
 
 
 def montar(folha: Folha, vocabulario: Vocabulario) -> Montagem:
     return _Montador(folha, vocabulario).montar()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class _Turno:
     """The shift of a vacancy: its period and the hours as written."""
 
@@ -73,21 +82,31 @@ class _Montador:
         self._folha, self._vocabulario = folha, vocabulario
         self._regras, days = regras(folha)
         self._blocos = blocos(folha, days, self._regras)
-        em_ordem(folha, self._regras, self._blocos)
-        self._onde_lugares = Onde(self._blocos, lambda each: each.lugares)
-        self._onde_areas = Onde(self._blocos, _fortes)
-        self._onde_turnos = Onde(self._blocos, _turnos_sem_dia)
-        self._onde_regras = Onde(self._blocos, lambda each: each.regras)
-        self._horas = {each.periodo: each for each in reversed(self._onde_turnos.soltos) if each.das and each.periodo}
+        loose = [turno for each in self._blocos for turno in _turnos_sem_dia(each)]
+        self._horas = {each.periodo: each for each in reversed(loose) if each.das and each.periodo}
         self._duracao = _duracao(folha.turnos)
-        self._fechamentos = Fechadas(folha, self._blocos)
-        self._fechados = self._fechamentos.blocos()
-        self._tomados = self._quais_tomados()
         self._pessoas = Pessoas(folha)
         self._forma = forma(folha.pagamentos)
         self._fins: list[int] | None = None
+        self._tem_dias = any(each.dias is not None for each in self._blocos)
+        if self._tem_dias:
+            self._ligar_blocos()
+
+    def _ligar_blocos(self) -> None:
+        """Find out which marks apply to which block. Without days there is no vacancy to which a mark could apply."""
+        em_ordem(self._folha, self._regras, self._blocos)
+        planta = Planta(self._blocos)
+        self._onde_lugares = Onde(planta, attrgetter("lugares"))
+        self._onde_areas = Onde(planta, _fortes)
+        self._onde_turnos = Onde(planta, _turnos_sem_dia)
+        self._onde_regras = Onde(planta, attrgetter("regras"))
+        self._fechamentos = Fechadas(self._folha, self._blocos)
+        self._fechados = self._fechamentos.blocos()
+        self._tomados = self._quais_tomados()
 
     def montar(self) -> Montagem:
+        if not self._tem_dias:
+            return Montagem((), 0, 0, islice(self._sem_dia(), MAIS_INCOMPLETAS))
         found: dict[tuple[str, date, Periodo, str], VagaLida] = {}
         closed = passed = 0
         left = self._restantes()
@@ -104,12 +123,14 @@ class _Montador:
             for each in islice(self._vagas(place, block), MAIS - len(found)):
                 key = (each.hospital.valor, each.data.valor, each.periodo.valor, each.especialidade.valor)
                 found.setdefault(key, each)
-        lacking = self._ao_lado(found.values()) if found else () if closed or passed else self._incompletas()
-        return Montagem(tuple(found.values()), closed, passed, tuple(islice(lacking, MAIS_INCOMPLETAS)))
+        vagas = tuple(found.values())
+        lacking = self._ao_lado(vagas) if found else iter(()) if closed or passed else self._incompletas()
+        return Montagem(vagas, closed, passed, islice(lacking, MAIS_INCOMPLETAS))
 
     def _restantes(self) -> frozenset[int]:
         """Return the blocks of a line that says which of the shifts above it are left: "restam só: 25 SD e 31 SN"."""
-        said = _LEFT.search(self._folha.texto.plano)
+        plano = self._folha.texto.plano
+        said = _LEFT.search(plano) if contem(plano, _LEAVES) else None
         if said is None:
             return frozenset()
         dated = [place for place, each in enumerate(self._blocos) if each.dias is not None]
@@ -280,7 +301,7 @@ class _Montador:
         self, place: int, block: Bloco, where: Lugar, area: Area | None, day: Dia, shift: _Turno, total: int
     ) -> VagaLida:
         holiday = self._feriado(day.data, block)
-        speciality = self._padrao(where) if area is None or area.fraca else area.nome
+        speciality = self._padrao(where) if area is None or self._is_weak(area) else area.nome
         target = Alvo(where.nome, where.cidade, speciality, day.data, shift.periodo, shift.horas, holiday)
         price, kind, scope, rivals = self._valor(place, block, target)
         name, phone = self._pessoas.de(where, block)
@@ -310,9 +331,9 @@ class _Montador:
     ) -> Derivacao:
         assert block.dias is not None
         line = linha_de(self._folha.texto.plano, block.inicio)
-        stated = [each for each in marks if each is not None]
-        below = sum(each.inicio >= line[1] for each in stated)
-        inherited = below + sum(each.inicio < line[0] for each in stated)
+        stated = [each.inicio for each in marks if each is not None]
+        below = len([each for each in stated if each >= line[1]])
+        inherited = below + len([each for each in stated if each < line[0]])
         is_cell = bool(self._folha.texto.tabelas) and self._numero(block.inicio) in self._folha.texto.tabelas
         form = Forma.TABELA if is_cell else Forma.PRODUTO if total > 1 else Forma.TITULO if inherited else Forma.LINHA
         defaults = len(marks) - len(stated)
@@ -326,24 +347,26 @@ class _Montador:
         return bisect_left(self._fins, at)
 
     def _padrao(self, where: Lugar) -> str:
-        """Return the speciality of a place whose message names none: a health centre needs a family doctor."""
-        first = where.nome.split(" ", 1)[0].lower()
-        return (
-            (self._vocabulario.especialidades.valor("medicina de família e comunidade") or GERAL)
-            if first in _POSTOS
-            else GERAL
-        )
+        """Return the speciality of a place whose message names none: a health centre needs a family doctor, the door
+        of a children's hospital needs a paediatrician.
+        """
+        name = chave(where.nome)
+        implied = next((area for pattern, area in _PELO_NOME if pattern.match(name)), None)
+        return (self._vocabulario.especialidades.valor(implied) if implied is not None else None) or GERAL
+
+    def _is_weak(self, area: Area) -> bool:
+        """Return whether a speciality is a word for any doctor, also as a heading: "Porta: 17/01 SD"."""
+        said = self._folha.texto.plano[area.inicio : area.fim]
+        return area.fraca or (area.nome == GERAL and said in palavras()["areas"]["fracas"])
 
     # Vacancies without a place or a day.
 
     def _incompletas(self) -> Iterator[VagaDita]:
-        dated = [(place, block) for place, block in enumerate(self._blocos) if block.dias is not None]
-        if not dated:
-            yield from self._sem_dia()
-            return
         if self._folha.lugares:
             return  # place and day are stated, so there is no missing field to ask for, although no vacancy resulted
-        for place, block in dated:
+        for place, block in enumerate(self._blocos):
+            if block.dias is None:
+                continue
             areas: Sequence[Area | None] = self._areas(place) or (None,)
             for area, day, shift in product(areas, self._dias(block), self._turnos(place, block)):
                 target = Alvo(
@@ -408,8 +431,8 @@ class _Montador:
         """Return whether a day is a holiday. If its line mentions a holiday but contains no known holiday, every day of
         the line counts as a holiday.
         """
-        if self._e_feriado(day) or not block.feriado:
-            return self._e_feriado(day)
+        if (is_holiday := self._e_feriado(day)) or not block.feriado:
+            return is_holiday
         return not any(self._e_feriado(each.data) for each in (block.dias.dias if block.dias else ()))
 
     def _e_feriado(self, day: date) -> bool:
@@ -424,10 +447,11 @@ class _Montador:
             if fitting:
                 chosen = fitting[0]
                 amount = por_plantao(chosen.preco, target.horas)
-                rivals = {each.preco.reais for each in fitting if each.peso == chosen.peso} - {chosen.preco.reais}
+                rivals = _rivais(fitting)
                 sure = 1.0 if chosen.preco.certo else 0.8
-                fixed = self._campo(ValorTipo.FIXO, chosen.preco, sure)
-                return self._campo(amount, chosen.preco, sure), fixed, min(distance, SEM_PRECO - 1), len(rivals)
+                where = self._folha.texto.trecho(chosen.preco.inicio, chosen.preco.fim)
+                fixed = Campo(ValorTipo.FIXO, where, sure)
+                return Campo(amount, where, sure), fixed, min(distance, SEM_PRECO - 1), rivals
         agreed = next(iter(block.combinar), None) or next(iter(self._folha.combinar), None)
         return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed), SEM_PRECO, 0
 
@@ -454,12 +478,14 @@ def _nome(area: Area | None) -> str:
 
 def _uma_vez(found: Sequence[_Nomeado]) -> list[_Nomeado]:
     """Return each name once, at its first mention."""
+    if len(found) < 2:
+        return list(found)
     names = {each.nome: each for each in reversed(found)}
     return list(names.values())[::-1]
 
 
 def _fortes(block: Bloco) -> list[Area]:
-    return [each for each in block.areas if not each.fraca]
+    return [each for each in block.areas if not each.fraca] if block.areas else []
 
 
 def _oferece(block: Bloco) -> bool:
@@ -473,7 +499,9 @@ def _oferece(block: Bloco) -> bool:
 
 
 def _turnos_sem_dia(block: Bloco) -> list[Turno]:
-    return [each for each in block.turnos if each.periodo or each.das] if block.dias is None else []
+    if block.dias is not None or not block.turnos:
+        return []
+    return [each for each in block.turnos if each.periodo or each.das]
 
 
 def _duracao(turnos: Sequence[Turno]) -> int | None:
@@ -492,6 +520,14 @@ def _lido(mark: Turno, length: int | None) -> _Turno:
     return _Turno(period, mark.das, mark.ate, horas_do(mark, period), mark)
 
 
+def _rivais(fitting: Sequence[Regra]) -> int:
+    """Return how many other prices apply as well as the first."""
+    if len(fitting) < 2:
+        return 0
+    best = fitting[0].peso
+    return len({each.preco.reais for each in fitting if each.peso == best} - {fitting[0].preco.reais})
+
+
 def _alternativas(found: list[Area], folha: Folha) -> list[Area]:
     """Keep the first of several alternatives: "clínico ou cirurgião" is one vacancy for either."""
     kept: list[Area] = []
@@ -506,5 +542,5 @@ def _servem(scope: Sequence[Regra], target: Alvo) -> list[Regra]:
     """Return the price rules that apply, the most specific first. Of equally specific rules the gross price comes first,
     then the one that the message states first.
     """
-    fitting = [each for each in scope if each.serve(target) and not each.preco.soma]
-    return sorted(fitting, key=lambda each: (-each.peso, each.preco.liquido))
+    fitting = [each for each in scope if not each.preco.soma and (not each.condicoes or each.serve(target))]
+    return fitting if len(fitting) < 2 else sorted(fitting, key=lambda each: (-each.peso, each.preco.liquido))

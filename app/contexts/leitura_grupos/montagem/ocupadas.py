@@ -46,6 +46,8 @@ class Fechadas:
         return tuple(each for each in numbers if 1 <= each <= 31)
 
     def blocos(self) -> frozenset[int]:
+        if not self._folha.fechados:
+            return frozenset()
         dated = [place for place, each in enumerate(self._blocos) if each.dias is not None]
         ticked = [place for place in dated if any(mark.sinal == "✅" for mark in self._blocos[place].fechados)]
         crossed = any(mark.sinal and mark.sinal != "✅" for block in self._blocos for mark in block.fechados)
@@ -81,6 +83,8 @@ class Fechadas:
         """Return the blocks below a heading such as "PREENCHIDAS:", up to the next heading. A headline closes all
         blocks.
         """
+        if not self._folha.fechados:
+            return set()
         plain = self._folha.texto.plano
         left = _ABERTAS.search(plain)
         until = 0 if RESTA.search(plain) else len(plain) if left is None else left.start()

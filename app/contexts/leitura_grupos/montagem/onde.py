@@ -11,6 +11,19 @@ from app.contexts.leitura_grupos.montagem.linhas import Bloco
 T = TypeVar("T")
 
 
+class Planta:
+    """The order of the blocks: the section of each, and the first block with days, of all and of each section."""
+
+    __slots__ = ("blocos", "primeiro_dia", "primeiros_dias", "secoes")
+
+    def __init__(self, blocos: Sequence[Bloco]) -> None:
+        self.blocos = blocos
+        self.secoes = _secoes(blocos)
+        dated = [place for place, each in enumerate(blocos) if each.dias is not None]
+        self.primeiro_dia = dated[0] if dated else 0
+        self.primeiros_dias = {self.secoes[at]: at for at in reversed(dated)}
+
+
 class Onde(Generic[T]):
     """Finds marks of one kind for a block. ``what`` returns the marks of a block.
 
@@ -18,17 +31,18 @@ class Onde(Generic[T]):
     blocks without days.
     """
 
-    def __init__(self, blocos: Sequence[Bloco], what: Callable[[Bloco], list[T]]) -> None:
+    def __init__(self, planta: Planta, what: Callable[[Bloco], list[T]]) -> None:
+        blocos = planta.blocos
         self._ditos = [what(each) for each in blocos]
-        self._secoes = _secoes(blocos)
-        said = [place for place, each in enumerate(self._ditos) if each]
-        self._soltos = [place for place in said if blocos[place].dias is None]
-        self._datados = [place for place in said if blocos[place].dias is not None]
-        first_day = next((place for place, each in enumerate(blocos) if each.dias is not None), 0)
-        self.encabeca = bool(self._soltos) and self._soltos[0] < first_day
+        self._secoes = planta.secoes
+        self._soltos: list[int] = []
+        self._datados: list[int] = []
+        for place, each in enumerate(self._ditos):
+            if each:
+                (self._soltos if blocos[place].dias is None else self._datados).append(place)
+        self.encabeca = bool(self._soltos) and self._soltos[0] < planta.primeiro_dia
         heads = {self._secoes[place]: place for place in reversed(self._soltos)}
-        first_days = {self._secoes[at]: at for at, each in reversed([*enumerate(blocos)]) if each.dias is not None}
-        self._encabecadas = {key for key, at in heads.items() if at < first_days.get(key, 0)}
+        self._encabecadas = {key for key, at in heads.items() if at < planta.primeiros_dias.get(key, 0)}
         self.soltos = [each for place in self._soltos for each in self._ditos[place]]
 
     def de(self, place: int, *, segue: bool = False) -> list[T]:

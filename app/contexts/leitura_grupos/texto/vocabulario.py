@@ -33,7 +33,7 @@ class Hospital:
     so_em: frozenset[str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Achado(Generic[T]):
     """A known phrase among the words, at ``palavras[inicio:fim]``."""
 
@@ -75,8 +75,8 @@ class Frases(Generic[T]):
     def todas(self, palavras: Sequence[Palavra]) -> Iterator[Achado[T]]:
         """Yield every phrase, without overlaps."""
         free, begins = 0, self._raiz
-        for place, word in enumerate(palavras):
-            if word.texto not in begins or place < free:
+        for place in [at for at, word in enumerate(palavras) if word[0] in begins]:
+            if place < free:
                 continue
             found = self.em(palavras, place)
             if found is not None:

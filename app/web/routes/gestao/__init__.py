@@ -1,1 +1,1 @@
-"""Routes for managers: reports and directives."""
+"""Routes for managers, one module per subject."""

@@ -1,0 +1,88 @@
+"""Builds the application: its engine with the settings, all services, roles and pages of Julia."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from app.catalogue import build_engine, extension_of
+from app.cli import COMMANDS
+from app.composition.development.simulator import with_environment
+from app.composition.envio import Pace
+from app.composition.julia import Julia, compose
+from app.contexts.agendamentos.api import ENCRYPTED
+from app.contexts.telegram.porta import Telegram as Port
+from app.integrations.evolution.doctor import examine
+from app.settings import Settings
+from app.web.boards import (
+    appointments_board,
+    groups_board,
+    people_board,
+    reports_board,
+    sending_board,
+    telegram_board,
+    vacancies_board,
+)
+from app.web.screens import TEMPLATES, actions, screens
+from batuta.extension import Examined
+from batuta.kernel import Clock
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+
+def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = None, port: Port | None = None) -> Julia:
+    """Build the application of this process. ``port`` replaces the Telegram port that the settings select."""
+    julia: Julia
+    work = build_engine(
+        settings,
+        replace(
+            extension_of(settings, lambda: julia),
+            commands=COMMANDS,
+            application=lambda: julia,
+            examine=lambda: _examine(julia),
+            api=lambda: create_api(julia),
+            boards=[
+                lambda: sending_board(julia),
+                lambda: groups_board(julia),
+                lambda: vacancies_board(julia),
+                lambda: appointments_board(julia),
+                lambda: reports_board(julia),
+                lambda: people_board(julia),
+                lambda: telegram_board(julia),
+            ],
+            screens=screens(lambda: julia),
+            actions=actions(lambda: julia),
+            finding_pages={"grupos": "/vagas", "alertas": "/conversas"},
+            templates=[TEMPLATES],
+            rebuilt=lambda added: build(with_environment(settings, added)).work,
+            encrypted=ENCRYPTED,
+            restoring=lambda: [julia.messages.restauracao, julia.personal_data.restauracao],
+        ),
+        clock,
+    )
+    julia = compose(work, settings, pace, port)
+    return julia
+
+
+def create_api(julia: Julia) -> "FastAPI":
+    # Imported only by the api, because FastAPI would cost every other role memory.
+    from app.web.api import create_app
+
+    return create_app(julia)
+
+
+async def _examine(julia: Julia) -> Sequence[Examined]:
+    journal, settings = [_examine_journal(julia)], julia.settings
+    if julia.line is None:
+        return journal
+    has_secret = settings.webhook_secret is not None
+    return journal + await examine(julia.line, settings.webhook_address, has_secret=has_secret)
+
+
+def _examine_journal(julia: Julia) -> Examined:
+    if (journal := julia.messages.diario) is None:
+        return Examined(False, "doctor.diario.none", "doctor.diario.none_step")
+    facts = {"file": str(journal.file)}
+    if journal.is_writable:
+        return Examined(True, "doctor.diario.writable", facts=facts)
+    return Examined(False, "doctor.diario.broken", "doctor.diario.broken_step", facts)

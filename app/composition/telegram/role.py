@@ -1,0 +1,9 @@
+"""The role ``telegram``. The parent of all processes imports this module, so it imports no service."""
+
+from typing import Final
+
+from batuta.extension import Role
+
+ROLE: Final = "telegram"
+LOOPS: Final = ("sync", "outbound", "history", "jobs")
+TELEGRAM_ROLE: Final = Role(ROLE, worker_name="telegram-main", shows=LOOPS)

@@ -1,0 +1,8 @@
+"""The switches that hold messages. The catalogue of jobs uses them too, so this module imports no rule of sending."""
+
+from typing import Final
+
+from batuta.guards import SwitchRule
+
+CAMPAIGNS: Final = SwitchRule(key="campaigns.enabled", hold_when=False, default=True)
+SAFE_MODE: Final = SwitchRule(key="safe_mode", hold_when=True, default=False)
