@@ -1,6 +1,6 @@
 # One image for every role: RUN_MODE selects the role of a container (scripts/entrypoint.sh).
 
-# A release pins the base by its digest: docker build --build-arg PYTHON_IMAGE=python@sha256:…
+# A release pins the base by its digest (scripts/pin_images.sh): docker build --build-arg PYTHON_IMAGE=python@sha256:…
 ARG PYTHON_IMAGE=python:3.11.11-slim-bookworm
 FROM ${PYTHON_IMAGE} AS environment
 RUN python -m venv /venv

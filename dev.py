@@ -35,7 +35,7 @@ TEST_PHASES = (
     ("calm faults", ["tests/faults", "-m", "calm"], 1),
 )
 # So many failed tests of a phase run once more, alone. More failures than that have another cause than a busy machine.
-MOST_REPEATED = 8
+MOST_REPEATED = 24
 
 WORDS = {
     "run": "start the whole system on loopback and print its address",
@@ -46,7 +46,9 @@ WORDS = {
     "leitura": "score the readers of messages and spreadsheets on labelled data, each author left out in turn",
     "demo": "a working day of Julia in about a minute, with a kill and a verdict; two numbers play only these hours",
     "audit": "check the locked packages against --advisories FILE, list their licences, write an SBOM",
+    "site": "build the documentation site into site/, and check its links",
     "wheel": "build the wheel of the library into dist/",
+    "build": "build wheel and sdist, and try both in a clean environment with each Python from 3.11 to 3.14 on this machine",
     "setup": "create the environment and stop",
     "lock": "resolve the dependencies again and rewrite both lock files",
 }
@@ -66,7 +68,8 @@ def main(arguments: list[str]) -> int:
         )
     os.chdir(ROOT)
     words = {"run": run, "test": test, "check": check, "bench": bench, "faults": faults, "demo": demo}
-    return (words | {"leitura": leitura, "audit": audit, "wheel": wheel, "setup": setup, "lock": lock})[word](rest)
+    words |= {"leitura": leitura, "audit": audit, "site": site}
+    return (words | {"wheel": wheel, "build": build, "setup": setup, "lock": lock})[word](rest)
 
 
 def usage() -> str:
@@ -196,7 +199,7 @@ def check(rest: list[str]) -> int:
 
 def bench(rest: list[str]) -> int:
     ensure(DEV_LOCK)
-    if "queue" in rest or not {"store", "scheduler", "-h", "--help"} & {*rest}:
+    if "queue" in rest or not {"store", "scheduler", "start", "-h", "--help"} & {*rest}:
         ensure_peers()
     return call("-m", "bench", *rest)
 
@@ -222,6 +225,11 @@ def audit(rest: list[str]) -> int:
     return call("-m", "scripts.audit", *rest)
 
 
+def site(rest: list[str]) -> int:
+    ensure(DEV_LOCK)
+    return call("-m", "scripts.site", *rest)
+
+
 def wheel(rest: list[str]) -> int:
     """Build the wheel of the library, without application, tests and examples. Needs the package index for hatchling."""
     uv = shutil.which("uv")
@@ -230,6 +238,11 @@ def wheel(rest: list[str]) -> int:
     for built in sorted((ROOT / "dist").glob("*.whl")) if done.returncode == 0 else ():
         print(built.relative_to(ROOT))
     return done.returncode
+
+
+def build(rest: list[str]) -> int:
+    ensure(DEV_LOCK)
+    return call("-m", "scripts.package", *rest)
 
 
 def setup(rest: list[str]) -> int:

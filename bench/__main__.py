@@ -1,4 +1,4 @@
-"""`python -m bench [store] [scheduler] [queue]`: measure this machine once, next to bare drivers and other task queues."""
+"""`python -m bench [store] [scheduler] [queue] [start]`: measure this machine once, next to bare drivers and other task queues."""
 
 import argparse
 import asyncio
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from bench import scheduler
+from bench import scheduler, start
 from bench.queue import chart, contest, stored, tables
 from bench.queue.entries import KEYS
 from bench.queue.figures import verdicts
@@ -25,7 +25,7 @@ QUICK = Effort(repeats=3, seconds=0.05)
 LIMIT = 600.0
 # The queue has many contenders, and with --million two tables of two million rows.
 QUEUE_LIMIT = 1_200
-WHAT = ("store", "scheduler", "queue")
+WHAT = ("store", "scheduler", "queue", "start")
 NO_POSTGRES = """
 ########################################################################################
 #  NOT MEASURED: no PostgreSQL on this machine. The figures above are SQLite only.     #
@@ -47,6 +47,8 @@ def main(arguments: list[str]) -> int:
         asyncio.run(bounded(folder, effort, what, quick=options.quick))
         if "queue" in what and (worse := measure_queue(folder, options)):
             return refuse("worse than the stored run:\n" + "\n".join(worse))
+        if "start" in what:
+            print(f"\nstart and memory of Julia\n\n{start.figures(folder, quick=options.quick)}\n", flush=True)
     except (TimeoutError, RowsLost) as error:
         return refuse(str(error) or f"it did not end within {LIMIT:.0f} s: check what else runs on the machine")
     except (KeyboardInterrupt, asyncio.CancelledError):
@@ -57,7 +59,7 @@ def main(arguments: list[str]) -> int:
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="dev.py bench", description=__doc__)
-    parser.add_argument("what", nargs="*", choices=[*WHAT, []], help="store, scheduler, queue (default: all)")
+    parser.add_argument("what", nargs="*", choices=[*WHAT, []], help="store, scheduler, queue, start (default: all)")
     parser.add_argument(
         "--quick", action="store_true", help="a minute or two, for a first impression: shorter and less stable"
     )

@@ -40,7 +40,12 @@ def main(arguments: Sequence[str]) -> int:
 
 async def _measure(content: bytes) -> None:
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        values = {"database_url": f"sqlite:///{folder}/a.db", "arq_max_jobs": 100, "api_token": TOKEN}
+        values = {
+            "database_url": f"sqlite:///{folder}/a.db",
+            "arq_max_jobs": 100,
+            "api_token": TOKEN,
+            "app_env": "development",
+        }
         settings = Settings.model_validate(values)
         async with build(settings).work as work:
             agendamentos = julia_of(work).appointments.agendamentos

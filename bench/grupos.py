@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 
+from app.catalogue import migrations
 from app.composition.grupos import add_groups
-from app.composition.julia import migrations
 from app.composition.mensagens import build_messages
 from app.contexts.grupos.fila import Estagio
 from app.contexts.grupos.service import Grupos

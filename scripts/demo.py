@@ -26,10 +26,10 @@ from zoneinfo import ZoneInfo
 import httpx2
 from starlette.applications import Starlette
 
+from app.catalogue import APP
 from app.composition.development.demo import LISTENER, SENDER
 from app.composition.development.demonstration import IN_USE
 from app.composition.development.simulator import SIMULATED
-from app.composition.julia import APP
 from app.integrations.evolution.client import EVENTS, SECRET_HEADER
 from batuta.cli.context import language_here
 from batuta.kernel.clock import SystemClock

@@ -13,6 +13,7 @@ PUBLIC = (
     "batuta.jobs",
     "batuta.queues",
     "batuta.pipelines",
+    "batuta.middleware",
     "batuta.guards",
     "batuta.loops",
     "batuta.sql",
@@ -24,6 +25,8 @@ PUBLIC = (
     "batuta.extension",
     "batuta.config",
     "batuta.arq",
+    "batuta.otel",
+    "batuta.django",
     "batuta.web",
     "batuta.cli",
     "batuta.testing",
@@ -59,6 +62,7 @@ def sections() -> Iterator[str]:
 
 def _methods() -> Iterator[str]:
     from batuta import Batuta
+    from batuta.engine.schedules import Schedules
     from batuta.tasks.service import TaskService
 
     yield "\nA `Batuta` (`work`) has, among others:\n"
@@ -68,12 +72,16 @@ def _methods() -> Iterator[str]:
             Batuta,
             ("job", "http_job", "add_job", "task", "loop", "add_loop", "circuit", "limit", "add_queue", "add_pipeline"),
         ),
-        (TaskService, ("enqueue", "enqueue_many", "status")),
-        (Batuta, ("open", "close", "migrate", "work_once", "rescue")),
+        (Batuta, ("pipeline", "batch")),
+        (TaskService, ("enqueue", "enqueue_many", "status", "handle")),
+        (Batuta, ("running", "open", "close", "migrate", "work_once", "rescue")),
     ):
         for name in names:
             method = getattr(owner, name)
             yield f"| `{name}{_parameters(method)}` | {first_sentence(method)} |"
+    for name in ("create", "edit", "pause", "resume", "delete", "backfill", "get", "all"):
+        method = getattr(Schedules, name)
+        yield f"| `schedules.{name}{_parameters(method)}` | {first_sentence(method)} |"
 
 
 def _what(value: Any) -> str:

@@ -25,7 +25,10 @@ FILE = Path(__file__).parents[1] / "docs" / "queue-sql.md"
 # Columns that `enqueue` fills: with one value per row, and with one value for the whole batch.
 OWN, SHARED = ("id", "args", "unique_key"), ("queue", "name", "priority")
 # Columns that a worker reads of a task, with the types that the table declares.
-GIVEN = {"id": "UUID", "name": "TEXT", "args": "JSONB", "created_at": "TIMESTAMPTZ"}
+GIVEN = (
+    *(("id", "UUID"), ("fence", "BIGINT"), ("attempts", "INTEGER"), ("crashes", "INTEGER")),
+    *(("available_at", "TIMESTAMPTZ"), ("created_at", "TIMESTAMPTZ"), ("name", "TEXT"), ("args", "JSONB")),
+)
 HEAD = """# The queue's SQL
 
 Written from the code by `python3 dev.py check --fix`; a test keeps it current. Do not edit it by hand.

@@ -16,7 +16,6 @@ from typing import Any
 import typer
 from fastapi import FastAPI
 from pydantic.fields import FieldInfo
-from rich.console import Console
 
 from app.main import build
 from app.settings import Settings
@@ -113,7 +112,7 @@ def _commands() -> Iterator[str]:
 
 
 def _commands_of(app: str) -> Iterator[tuple[str, str]]:
-    context = CliContext("en", app, {}, Console(), Console(stderr=True))
+    context = CliContext("en", app, {})
     return _words(typer.main.get_command(tree(context)), "batuta")
 
 

@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 import re
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import TypeVar
@@ -23,7 +23,7 @@ from bench.queue.contender import Assignment, Enqueuer, run
 
 ClaimQueries = TypeVar("ClaimQueries", PostgresClaimQueries, SqliteClaimQueries)
 CONCURRENCY, DEFAULT = 1000, 20
-FENCE_CHECKED = re.compile(r"\s+AND (?:\w+\.)?fence = \w+\.(?:fence|value ->> 'fence')")
+FENCE_CHECKED = re.compile(r"\s+AND (?:\w+\.)?fence = \w+\.(?:fence|value ->> 'fence'|value ->> 1)")
 LEASE_CHECKED = re.compile(r"\s+AND (?:item|tasks)\.lease_until IS NOT NULL")
 FENCE_COUNTED = "fence = fence + 1, "
 
@@ -35,7 +35,7 @@ class FenceNotFound(Exception):
 def without_fence(query: Query) -> Query:
     """Return the statement without its fence, for workers that trust each other."""
     text = query.text
-    if query.name in ("settle", "settle_and_claim", "ours"):
+    if query.name in ("settle", "settle_successes", "settle_and_claim", "ours"):
         text, checks = FENCE_CHECKED.subn("", text)
         text, leases = LEASE_CHECKED.subn("", text)
         if not checks or not leases:
@@ -53,8 +53,8 @@ def trust_each_other() -> None:
     def on_postgres(table: QueueTable) -> PostgresClaimQueries:
         return unfenced(postgres_claim_queries(table), "settle", "claim", "claim_reversed", "settle_and_claim")
 
-    def on_sqlite(table: QueueTable, given: Mapping[str, str] | None = None) -> SqliteClaimQueries:
-        return unfenced(sqlite_claim_queries(table, given), "settle", "ours", "take")
+    def on_sqlite(table: QueueTable, *given: tuple[tuple[str, str], ...]) -> SqliteClaimQueries:
+        return unfenced(sqlite_claim_queries(table, *given), "settle", "settle_successes", "ours", "take")
 
     vars(claim).update(postgres_claim_queries=on_postgres, sqlite_claim_queries=on_sqlite)
 

@@ -1,0 +1,175 @@
+"""`python -m bench.queue.phases`: where a job's processor time goes, by phase, of one worker that drains a queue.
+
+The worker runs in this process and is sampled by a timer of processor time (SIGPROF), so other programs on the machine
+do not count. A sample belongs to the innermost function that ``PHASES`` names. The server's time is that of all its
+processes.
+"""
+
+import argparse
+import asyncio
+import resource
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from types import FrameType
+
+import asyncpg
+
+from batuta.engine.batuta import Batuta
+from bench.queue.processes import tree_cpu_seconds
+from bench.report import markdown
+from tests.servers import postgres_server
+
+EVERY = 0.001  # seconds of processor time between two samples
+PORTION = 1_000
+PLACES = 12  # functions that are listed
+PHASES = {
+    "run: the function": ("noop",),
+    "run: around the function": ("_work", "_run", "run", "handle", "execute", "_execute", "__next__", "bind_after"),
+    "start": ("_start", "_start_waiting", "add"),
+    "decide": ("decide", "settlement_of"),
+    "describe the endings": ("split_endings", "ending", "dumps", "settle_unlost", "_order_values"),
+    "decode the items": ("leases_of", "loads", "_decode_documents", "_measure_waits"),
+    "keep the books": ("take", "forget", "report", "_record_result", "_forget", "_settle_and_claim", "emit"),
+    "exchange with the database": ("attempt", "perform", "_commit", "_serve", "fetch", "_do_execute", "all"),
+    "event loop": ("_run_once", "select", "_read_ready__data_received"),
+}
+_PHASE_OF = {name: phase for phase, names in PHASES.items() for name in names}
+
+
+class Samples:
+    """Counts the samples by phase and by function."""
+
+    def __init__(self) -> None:
+        self.phases: Counter[str] = Counter()
+        self.places: Counter[str] = Counter()
+
+    def take(self, number: int, frame: FrameType | None) -> None:
+        if frame is not None and frame.f_code.co_name == "select":
+            frame = self._writer() or frame
+        innermost = frame
+        while frame is not None and frame.f_code.co_name not in _PHASE_OF:
+            frame = frame.f_back
+        self.phases["other" if frame is None else _PHASE_OF[frame.f_code.co_name]] += 1
+        if innermost is not None:
+            code = innermost.f_code
+            self.places[f"{Path(code.co_filename).name}:{code.co_qualname}:{innermost.f_lineno}"] += 1
+
+    def _writer(self) -> FrameType | None:
+        """Return the frame of another thread that works, because the event loop only waits for it."""
+        for frame in sys._current_frames().values():
+            if (
+                Path(frame.f_code.co_filename).name in ("connection.py", "writer.py")
+                and frame.f_code.co_name != "_work"
+            ):
+                return frame
+        return None
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        signal.signal(signal.SIGPROF, self.take)
+        signal.setitimer(signal.ITIMER_PROF, EVERY, EVERY)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+async def drain(url: str, jobs: int, server: int | None, samples: Samples | None) -> tuple[float, float | None, float]:
+    """Enqueue jobs and drain them. Return the processor seconds of the worker and of the server, and the seconds."""
+    app, done, finished = Batuta(url, concurrency=1000), 0, asyncio.Event()
+
+    async def noop(number: int) -> None:
+        nonlocal done
+        done += 1
+        if done == jobs:
+            finished.set()
+
+    app.task(name="noop")(noop)
+    async with app:
+        for first in range(0, jobs, PORTION):
+            await app.enqueue_many("noop", [[number] for number in range(first, min(first + PORTION, jobs))])
+        stop = asyncio.Event()
+        before = 0 if server is None else await wal_position(url)
+        spent, of_server, began = processor(), server and tree_cpu_seconds(server), time.monotonic()
+        working = asyncio.create_task(app.supervisor().run(stop, timedelta(seconds=5)))
+        if samples is None:
+            await finished.wait()
+        else:
+            with samples.taken():
+                await finished.wait()
+        took = time.monotonic() - began
+        found = processor() - spent, None if server is None else tree_cpu_seconds(server) - (of_server or 0), took
+        stop.set()
+        await working
+    if server is not None:
+        await show_writes(url, before, jobs)
+    return found
+
+
+async def wal_position(url: str) -> int:
+    connection = await asyncpg.connect(url)
+    position: int = await connection.fetchval("SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint")
+    await connection.close()
+    return position
+
+
+async def show_writes(url: str, before: int, jobs: int) -> None:
+    """Print what a job leaves behind on PostgreSQL: its share of the write-ahead log, and dead rows."""
+    wal, connection = await wal_position(url) - before, await asyncpg.connect(url)
+    await connection.execute("SELECT pg_stat_force_next_flush()")
+    dead: int = await connection.fetchval("SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'tasks'")
+    await connection.close()
+    print(f"{wal / jobs:,.0f} bytes of write-ahead log and {dead / jobs:.1f} dead rows per job", flush=True)
+
+
+def processor() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def show(title: str, jobs: int, worker: float, server: float | None, took: float, samples: Samples | None) -> None:
+    of_server = "" if server is None else f" + {server * 1e6 / jobs:.1f}"
+    print(
+        f"{title}: {worker * 1e6 / jobs:.1f}{of_server} µs of processor per job, {jobs / took:,.0f} jobs/s", flush=True
+    )
+    if samples is None:
+        return
+    micros = worker * 1e6 / jobs / max(1, samples.phases.total())
+    rows = [[phase, f"{count * micros:.1f}"] for phase, count in samples.phases.most_common()]
+    print(markdown([["phase", "µs/job"], *rows]))
+    rows = [[place, f"{count * micros:.2f}"] for place, count in samples.places.most_common(PLACES)]
+    print(markdown([["function", "µs/job"], *rows]) if rows else "")
+
+
+def measure(names: Sequence[str], jobs: int, repeats: int, *, sampled: bool) -> None:
+    with tempfile.TemporaryDirectory(prefix="batuta-bench-", dir="/var/tmp") as inside:
+        for name in names:
+            if name == "sqlite":
+                for n in range(repeats):
+                    samples = Samples() if sampled else None
+                    found = asyncio.run(drain(f"sqlite:///{inside}/{n}.db", jobs, None, samples))
+                    show("SQLite", jobs, *found, samples)
+                continue
+            with postgres_server(durable=True, within=Path("/var/tmp")) as server:
+                assert server is not None
+                for _ in range(repeats):
+                    samples = Samples() if sampled else None
+                    found = asyncio.run(drain(server.url(server.create()), jobs, server.pid, samples))
+                    show("PostgreSQL", jobs, *found, samples)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=["postgres", "sqlite", []])
+    parser.add_argument("--jobs", type=int, default=20_000)
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--sampled", action="store_true")
+    options = parser.parse_args()
+    measure(options.names or ["postgres", "sqlite"], options.jobs, options.repeats, sampled=options.sampled)
