@@ -32,12 +32,14 @@ from tests.servers import REQUIRED, Postgres, in_memory, postgres_server, redis_
 pytest_plugins = ["tests.command", "tests.leaks"]
 # System settings of the test run: programs without their own settings take this zone, language and mode.
 os.environ.update({"TZ": "America/Sao_Paulo", "LANG": "pt_BR.UTF-8", "APP_ENV": "development"})
+# Production withholds the messages of exceptions; the tests look for leaks as in production.
+os.environ["BATUTA_SHOW_ERRORS"] = "0"
 # The servers of the tests have no certificate, and asking for encryption first doubles the time of a connection.
 os.environ["PGSSLMODE"] = "disable"
 # The same examples in every run, so that a failure comes from the change; `--hypothesis-profile explore` searches new
-# ones.
-settings.register_profile("steady", derandomize=True)
-settings.register_profile("explore", max_examples=2_000)
+# ones. Without a limit per example: on a busy machine any example can take a second.
+settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("explore", max_examples=2_000, deadline=None)
 settings.load_profile("steady")
 # All HTTP clients share the certificates of the machine: each would take 20 ms to load them.
 vars(httpcore2)["default_ssl_context"] = functools.cache(httpcore2.default_ssl_context)
@@ -88,7 +90,7 @@ class TemplateDatabases:
 
 
 def _create_contents(url: str, contents: Contents) -> None:
-    from app.composition.julia import migrations
+    from app.catalogue import migrations
 
     async def grow() -> None:
         database = connect(url, SystemClock())

@@ -1,11 +1,12 @@
 """The code blocks of a document as a program: files are written, commands run in order, shown output is compared.
 
 - A block of Python, TOML or SQL is a file if the paragraph above it names the file and ends with a colon: "Save this as
-  `shop.py`:".
+  `shop.py`:". "Add this to `shop.py`:" appends the block to the file.
 - A `console` block shows commands after `$ ` and their output. Times, durations, ids and widths of columns may differ; `…`
   stands for any text, and a line that is only `…` for any number of lines.
 - A `sh` block shows commands without output. Each must succeed. With an `export` the block is one script.
 - A command that serves (`batuta up`, `make run`) runs beside the others until the document ends.
+- `localhost:6379` and `postgresql://localhost:5432/shop` stand for servers of the test.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,11 +27,14 @@ from tests import ROOT
 from tests.servers import free_port
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ADDED = re.compile(r"\b[Aa]dd this to `[^`]+`:\s*\Z")
 FILE_NAME = re.compile(r"`([\w./-]+\.(?:py|toml|sql|j2))`[^`]*:\s*\Z")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 RUN = ("sh", "console", "python")
 SERVES = ("batuta up", "APP_ENV=development batuta up", "make run")
 ADDRESS = "127.0.0.1:8000"
+REDIS = "localhost:6379"
+POSTGRES = "postgresql://localhost:5432/shop"
 SHELL_SIGNS = frozenset("|&;<>$`*~\\\n")
 # Parts of an output that differ between runs.
 VARYING = (
@@ -49,6 +53,7 @@ class Block:
     text: str
     heading: str
     file: str | None  # the file that contains the block
+    is_added: bool = False  # the file exists, and the block is its next part
 
 
 def blocks(document: Path) -> list[Block]:
@@ -59,7 +64,8 @@ def blocks(document: Path) -> list[Block]:
         paragraph = before.rstrip().rpartition("\n\n")[2]
         named = FILE_NAME.search(paragraph)
         headings = HEADING.findall(FENCE.sub("", before))
-        found.append(Block(fence[1], fence[2], headings[-1] if headings else "", named[1] if named else None))
+        heading, is_added = headings[-1] if headings else "", ADDED.search(paragraph) is not None
+        found.append(Block(fence[1], fence[2], heading, named[1] if named else None, is_added))
     return found
 
 
@@ -127,20 +133,22 @@ class Session:
 
     folder: Path
     port: int = field(default_factory=free_port)
+    servers: Mapping[str, str] = field(default_factory=dict)  # addresses in the document and those in the test
     _serving: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def write(self, block: Block) -> None:
         assert block.file is not None
         path = Path.cwd() / block.file
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(block.text, encoding="utf-8")
+        before = f"{path.read_text(encoding='utf-8')}\n\n" if block.is_added else ""
+        path.write_text(before + self._replace(block.text), encoding="utf-8")
         sys.modules.pop(path.stem, None)
 
     def run(self, command: str, shown: list[str] | None) -> list[str]:
         """Return the lines that the command prints. Beside a serving process, repeat it until it prints the shown
         lines.
         """
-        command = command.replace(ADDRESS, f"127.0.0.1:{self.port}")
+        command = self._replace(command.replace(ADDRESS, f"127.0.0.1:{self.port}"))
         if command.startswith(SERVES):
             self._serve(command)
             return shown or []
@@ -156,6 +164,11 @@ class Session:
                 process.wait(0.2)
             _, printed = self._call(command)
         return [line.rstrip() for line in printed.replace(f":{self.port}", ":8000").splitlines() if line.strip()]
+
+    def _replace(self, text: str) -> str:
+        for written, actual in self.servers.items():
+            text = text.replace(written, actual)
+        return text
 
     def _call(self, command: str) -> tuple[int, str]:
         plain = command.partition("  #")[0]

@@ -57,6 +57,23 @@ def test_compose_kills_no_process_within_its_grace_period() -> None:
         assert int(default[1]) >= longest_stop(load_settings(EngineSettings, {})).total_seconds(), name
 
 
+def test_kubernetes_probes_every_role_and_waits_for_its_stop() -> None:
+    documents = [*yaml.safe_load_all((ROOT / "deploy" / "kubernetes.yaml").read_text())]
+    settings = load_settings(EngineSettings, {**documents[0]["data"], "API_TOKEN": "t" * 32, "SECRET_KEY": "k" * 32})
+    ports = {"http": settings.port, "metrics": settings.batuta_metrics_port}
+    roles = set[str]()
+    for document in documents[1:]:
+        pod = document["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        roles.add(container["args"][1])
+        assert pod["terminationGracePeriodSeconds"] >= longest_stop(settings).total_seconds()
+        (port,) = container["ports"]
+        assert port["containerPort"] == ports[port["name"]]
+        for probe, path in (("livenessProbe", "/health"), ("readinessProbe", "/health/ready?strict=1")):
+            assert container[probe]["httpGet"] == {"path": path, "port": port["name"]}
+    assert roles == {"api", "scheduler", "worker"}
+
+
 def test_documents_name_both_stop_limits() -> None:
     """An operator who raises the drain time needs both limits."""
     for document in ("docs/deploy.md", "docs/operations.md", "docs/operacao.md"):

@@ -38,6 +38,7 @@ NO_STATES = {
     "avisos_equipe.destino",
     "briefing_sync_log.origem",
     "bulk_operations.change",
+    "process_requests.request",
     "briefing_sync_log.resultado",
     "business_events.source",
     "campanhas.tipo_campanha",

@@ -16,12 +16,20 @@ SHARED = "comum"
 LARGEST_FOLDER = 13
 # Imports inside a function: each spares other roles the memory of a library; none of them breaks a cycle.
 LOADED_LATE = {
-    ("app/main.py", "app.web.api"),  # FastAPI
-    ("app/main.py", "app.composition.arq"),  # ARQ and Redis
+    ("app/main.py", "app.application"),  # for `batuta --help` and `batuta jobs`: all services
+    ("app/main.py", "app.catalogue"),  # for `batuta --help`: the engine
+    ("app/main.py", "app.composition.julia"),  # for `batuta --help`: only its types
+    ("app/main.py", "app.settings"),  # for `batuta --help`: pydantic
+    ("app/application.py", "app.web.api"),  # FastAPI
+    ("app/catalogue.py", "app.composition.arq"),  # ARQ and Redis
+    ("app/catalogue.py", "app.composition.julia"),  # for `batuta up`: only its types
     ("app/composition/julia.py", "app.integrations.redis.arq"),  # ARQ and Redis
     ("app/composition/development/simulator.py", "app.composition.development.demonstration"),  # only in development
+    (
+        "app/composition/development/simulator.py",
+        "app.integrations.evolution.client",
+    ),  # for `batuta up`: the HTTP client
     ("app/composition/telegram/port.py", "app.integrations.telegram.simulado"),  # only in development
-    ("app/composition/telegram/port.py", "app.integrations.telegram.cifra"),  # cryptography
     ("app/composition/telegram/port.py", "app.integrations.telethon.linha"),  # Telethon
     ("app/composition/telegram/port.py", "app.integrations.telethon.cliente"),  # Telethon
     ("app/composition/telegram/port.py", "app.integrations.telethon.login"),  # Telethon

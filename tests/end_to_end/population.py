@@ -20,7 +20,7 @@ from app.composition.development.demo import LISTENER, SENDER
 from app.composition.jobs import Profile
 from app.composition.julia import Julia
 from app.contexts.handoffs.model import SWITCH as HANDOFFS
-from app.contexts.mensagens.regras import SAFE_MODE
+from app.contexts.mensagens.interruptores import SAFE_MODE
 from app.integrations.evolution.client import EVENTS, SECRET_HEADER
 from app.main import build
 from app.settings import Settings

@@ -8,24 +8,25 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests import ROOT
 from tests.conftest import lack
-from tests.documents import RUN, Block, Session, alike, blocks, commands, renew
-from tests.servers import free_port
+from tests.documents import POSTGRES, REDIS, RUN, Block, Session, alike, blocks, commands, renew
+from tests.servers import free_port, postgres_server, redis_server
 
 # Documents, or sections of documents, whose blocks this test does not run, with the reason.
 NOT_RUN = {
     "CONTRIBUTING.md#Contributing": "rewrites files, and runs this very test",
-    "README.md#Install": "installs from a package index; test_wheel_contains_only_the_library builds the wheel",
+    "README.md#Install": "installs from a package index; test_wheel_and_sdist_contain_only_the_library builds the wheel",
     "docs/conversas.md": "tests/end_to_end/test_operators_manual.py runs its commands",
     "docs/deploy.md#Backups": "needs root, or containers of yours",
     "docs/deploy.md#systemd": "needs root and systemd",
@@ -61,9 +62,9 @@ def to_run(document: Path) -> list[Block]:
 
 
 @contextmanager
-def open_session(folder: Path, document: str = "") -> Iterator[Session]:
+def open_session(folder: Path, document: str = "", servers: Mapping[str, str] | None = None) -> Iterator[Session]:
     """A session in the language of the document and UTC, with the command on its path and an empty working folder."""
-    session = Session(folder)
+    session = Session(folder, servers=servers or {})
     here = document in IN_THE_REPOSITORY
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT if here else folder)
@@ -100,12 +101,23 @@ def open_session(folder: Path, document: str = "") -> Iterator[Session]:
     time.tzset()
 
 
+def servers_of(document: Path, request: pytest.FixtureRequest, stack: ExitStack) -> dict[str, str]:
+    """Return the servers that a document names, and start them."""
+    text, servers = document.read_text(encoding="utf-8"), dict[str, str]()
+    if REDIS in text:
+        servers[REDIS] = request.getfixturevalue("redis_url").removeprefix("redis://")
+    if POSTGRES in text:
+        servers[POSTGRES] = stack.enter_context(request.getfixturevalue("postgres").database())
+    return servers
+
+
 @pytest.mark.parametrize(
     "document", [each for each in DOCUMENTS if any(block.language in RUN for block in to_run(each))], ids=name_of
 )
-def test_code_of_a_document_runs_as_shown(document: Path, tmp_path: Path) -> None:
+def test_code_of_a_document_runs_as_shown(document: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     name = name_of(document)
-    with open_session(tmp_path, name) as session:
+    with ExitStack() as stack:
+        session = stack.enter_context(open_session(tmp_path, name, servers_of(document, request, stack)))
         for block in to_run(document):
             if block.file is not None:
                 session.write(block)
@@ -135,9 +147,9 @@ def test_listed_exceptions_exist() -> None:
     assert NOT_RUN.keys() - existing == set()
 
 
-def test_wheel_contains_only_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wheel_and_sdist_contain_only_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    for name in ("dev.py", "pyproject.toml", "README.md", "LICENSE", "src"):
+    for name in ("app", "dev.py", "pyproject.toml", "CHANGELOG.md", "README.md", "LICENSE", "src"):
         source = ROOT / name
         if source.is_dir():
             shutil.copytree(source, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -154,11 +166,27 @@ def test_wheel_contains_only_the_library(tmp_path: Path, monkeypatch: pytest.Mon
         *names
     }
     assert {name.split("/")[0] for name in names} == {"batuta", "batuta-0.1.0.dist-info"}
+    subprocess.run([sys.executable, "-m", "uv", "build", "-q", "--sdist", "-o", "dist", "."], cwd=tmp_path, check=True)
+    with tarfile.open(tmp_path / "dist/batuta-0.1.0.tar.gz") as sdist:
+        parts = {name.removeprefix("batuta-0.1.0/").split("/")[0] for name in sdist.getnames()}
+    assert parts == {"src", "CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"}
 
 
 if __name__ == "__main__":
     for file in map(Path, sys.argv[1:]):
         document = file.resolve()
-        with tempfile.TemporaryDirectory() as folder, open_session(Path(folder), name_of(document)) as session:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            redis_server() as redis,
+            postgres_server() as postgres,
+            open_session(
+                Path(folder),
+                name_of(document),
+                {
+                    REDIS: (redis or REDIS).removeprefix("redis://"),
+                    POSTGRES: POSTGRES if postgres is None else postgres.url(),
+                },
+            ) as session,
+        ):
             text = renew(document.read_text(encoding="utf-8"), to_run(document), session)
         document.write_text(text, encoding="utf-8")

@@ -58,6 +58,8 @@ ELSEWHERE = {
     "batuta queue retry central_fila ID": "needs Chatwoot; tests/julia/equipe mirrors conversations to it",
     "batuta vagas realizada ID": "needs a shift that has ended; tests/julia/plantoes confirms one",
     "SELECT pg_terminate_backend(pid)": "needs the pid of a transaction",
+    "batuta keys rotate": "needs keys; tests/engine/cli/test_keys.py runs it",
+    "batuta batches close ID": "needs an open batch; tests/engine/cli/test_batches.py closes one",
 }
 # Exit codes of commands that judge: the database of these tests has no process with heartbeats.
 CODES = {"health": {0, 1}, "doctor": {0, 1}}
@@ -82,6 +84,7 @@ PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta grupos": {"ID": "{review}", "AVISO": "{notice}", "VAGA": "{vacancy}", "AUTOR": "{author}"},
     "batuta handoffs": {"HANDOFF": HANDOFF, "ID": "{vacancy}", "MEDICO": "{doctor}"},
     "batuta agendamentos": {"ID": "{appointment}"},
+    "batuta batches": {"ID": "{import}"},
     "batuta relatorios": {"ID": REPORT},
     "batuta qualidade": {"ID": SCORED},
     "batuta medicos": {"MEDICO": "{doctor}"},
@@ -275,6 +278,7 @@ async def _fill(url: str) -> dict[str, str]:
             "author": "SELECT contato_id AS id FROM mensagens_grupo LIMIT 1",
             "doctor": "SELECT id FROM clientes WHERE telefone = '5511900001001'",
             "appointment": "SELECT id FROM appointments",
+            "import": "SELECT id FROM batches",
             "job_id": "SELECT normalization_job_id AS id FROM appointments",
         }
         ids = {role: str((await one(database, query))["id"]) for role, query in found.items()}

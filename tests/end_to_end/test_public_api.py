@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from batuta import Batuta, TaskContext, enqueue_in
+from batuta import BatchProgress, Batuta, TaskContext, enqueue_in
 from batuta.kernel.errors import TaskCancelled
 
 
@@ -20,6 +20,12 @@ async def test_program_of_the_public_api_runs(database_url: str, monkeypatch: py
     @work.task()
     def count(context: TaskContext, n: int) -> int:
         return n + context.attempt
+
+    reports: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
+
+    @work.task()
+    async def report(progress: BatchProgress) -> None:
+        reports.put_nowait((progress.name, progress.total))
 
     async with work, work.running("worker"):
         handle = await send.enqueue("a@example.com", subject="hi")
@@ -41,6 +47,15 @@ async def test_program_of_the_public_api_runs(database_url: str, monkeypatch: py
         waiting = await work.status(dated.id)
         assert waiting is not None
         assert waiting.status == "queued"
+
+        rows = [{"to": "d@example.com", "subject": "hi"}, ("e@example.com",), "f@example.com"]
+        async with work.batch("import 7", on_end=report) as batch:
+            await batch.add(send, rows)
+        assert (await batch.wait(timeout=60)).succeeded == 3
+        last = await send.options(after=[handle, batch]).enqueue("g@example.com")
+        assert await last.result(timeout=60) == "g@example.com: "
+        async with asyncio.timeout(60):
+            assert await reports.get() == ("import 7", 3)
 
         id = await work.enqueue(send, "b@example.com")
         assert await work.handle(id).result(timeout=60) == "b@example.com: "

@@ -78,7 +78,7 @@ CASES = [
 ]
 BOTH = ["sqlite", "postgres"]
 # The database of each case of the short form.
-SHORT = [(CASES[0], "sqlite"), (CASES[0], "postgres"), (CASES[1], "postgres"), (CASES[2], "sqlite")]
+SHORT = [(CASES[0], "sqlite"), (CASES[1], "postgres"), (CASES[2], "sqlite")]
 RUNS = [(case, kind) for case in CASES for kind in BOTH] if LONG else SHORT
 CANARY = "(SELECT id FROM grupos_whatsapp WHERE tipo = 'canario')"
 # Jobs, a figure in their results, and the number of rows that the sum of the figure over all runs must have.

@@ -55,7 +55,7 @@ PARTS = (
     ),
     (
         "queue",
-        "T01 T02 T03 T04 T05 T06 T07 T08 T29 T30 T31 T33 T35 T48 relay wake",
+        "T01 T02 T03 T04 T05 T06 T07 T08 T29 T30 T31 T33 T35 T48 T49 relay wake",
         "an accepted item",
         "it is not complete at the end",
         "it has two effects",

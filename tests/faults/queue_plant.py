@@ -159,6 +159,11 @@ def add_tasks(work: Batuta, plan: Plan) -> None:
         return done
 
     @work.task(retry=[0.05], queue=plan.queues[0])
+    async def encerra(ctx: TaskContext) -> Done:
+        """Run at the end of a batch."""
+        return begin(ctx)
+
+    @work.task(retry=[0.05], queue=plan.queues[0])
     async def veneno(ctx: TaskContext, how: str) -> Done:
         done = begin(ctx)
         if how == "exit":

@@ -16,7 +16,7 @@ from typing import Any
 
 from app.composition.envio import Pace
 from app.composition.julia import Julia
-from app.composition.telegram.services import TELEGRAM_ROLE
+from app.composition.telegram.role import TELEGRAM_ROLE
 from app.contexts.mensagens.limites import limites
 from app.contexts.telegram.porta import Falha, Linha, Novidades, Peer, SendResult, Telegram
 from app.main import build

@@ -62,6 +62,8 @@ def ready(running: Tree) -> dict[str, int]:
         return ready >= set(ROLES) and running.is_up()
 
     until("every role is ready", all_are, within=2 * TIMEOUT)
+    # A child that was too slow to answer may just be restarted, and is missing for a moment.
+    until("every role has a process", lambda: running.children().keys() >= set(ROLES), within=2 * TIMEOUT)
     return running.children()
 
 
@@ -90,7 +92,7 @@ def test_stopped_api_scheduler_and_worker_are_found_killed_and_replaced(tmp_path
         assert {role for role, *_ in rows} == set(ROLES)
         assert all("stopped" in detail for _, detail, _ in rows)
         facts = [fact for fact in running.facts() if fact["event"].startswith("[WATCHDOG]")]
-        assert {fact["role"] for fact in facts} >= set(ROLES)
+        assert {fact.get("role") for fact in facts} >= set(ROLES)  # a slow process also reports itself, without a role
         assert running.end() == 0
     figures.record_bare(3, ", ".join(f"{role} replaced in {seconds:.1f} s" for role, seconds in took.items()))
     assert not LONG or max(took.values()) <= REPLACED_WITHIN
@@ -150,6 +152,26 @@ async def test_task_that_blocks_its_worker_is_found_and_other_tasks_run_again(
     figures.record_bare(many + 1, f"ended after {found:.1f} s, serving after {again:.1f} s", wrong=len(lost))
     assert lost == set()
     assert not LONG or (found <= 20 and again <= 30)
+
+
+async def test_killed_single_process_loses_no_task_and_the_next_one_recovers_its_work(tmp_path: Path) -> None:
+    many = 2000 if LONG else 40
+    figures = Figures("T09", "SQLite", f"kill -9 of `batuta up --one-process` with {many} tasks before it")
+    with plant(tmp_path, "--one-process") as running:
+        until("it serves", running.is_up, within=2 * TIMEOUT)
+        assert running.families() == {}
+        await _enqueue(tmp_path, many)
+        until("it works", lambda: (tmp_path / "marks").exists())
+        running.process.kill()
+        running.process.wait()
+    with plant(tmp_path, "--one-process", PORT=str(running.port)) as second:
+        until("all is done", lambda: _open_tasks(tmp_path) == 0, within=4 * REPLACED_WITHIN)
+        names = "SELECT worker_name FROM worker_heartbeats WHERE pid = "
+        until("each role beats", lambda: set(read(tmp_path, f"{names}{second.process.pid}")) == {(r,) for r in ROLES})
+        assert second.end() == 0
+    lost = set(map(str, range(many))) - _marks(tmp_path)
+    figures.record_bare(many, "one process", wrong=len(lost))
+    assert lost == set()
 
 
 BLOCKED = "SELECT stack FROM worker_restarts WHERE reason = 'blocked' AND loop IS NULL"

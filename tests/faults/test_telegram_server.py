@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from app.composition.telegram.port import LateRing
 from app.contexts.telegram.porta import AlreadySent, Enviadas, Linha, Peer, Sent, TipoDeChat
 from app.contexts.telegram.sessoes import Sessoes
-from app.integrations.telegram.cifra import AnelDeChaves
 from app.integrations.telegram.simulado import LinhaSimulada, TelegramSimulado
 from batuta.kernel import Ids, SystemClock
 from batuta.sql import Database
@@ -85,7 +85,7 @@ class Sender:
         self._database = database
         self._clock = SystemClock()
         self._ids = Ids(self._clock)
-        self._sessoes = Sessoes(database, AnelDeChaves(["synthetic"]), self._clock, "test")
+        self._sessoes = Sessoes(database, LateRing(("synthetic",)), self._clock, "test")
         self._telegram = TelegramSimulado(f"{server.url}/telegram", self._sessoes, EntidadesEmMemoria(), self._clock)
         self.unknown = self.repeated = 0
 

@@ -106,12 +106,12 @@ async def _pages(database: Database) -> Costs:
     queries, turns = queue_queries(TASKS, "postgres"), postgres_claim_queries(TASKS)
     asked = {"queue": "default", "now": None}
     claiming = {**asked, "owner": "a", "limit": LIMIT, "lease": 1_000_000, "holds": AsJson(["pause.all"])}
-    nothing_ended = AsJson([])
+    nothing_ended = {"endings": AsJson([]), "ids": "", "fences": "", "keeps": "", "expected": 0}
     return {
         "next_at": await _pages_of(database, queries.next_at, asked),
         "claim": await _pages_of(database, turns.claim, claiming),
         "claim from the other end": await _pages_of(database, turns.claim_reversed, claiming),
-        "turn": await _pages_of(database, turns.settle_and_claim, {**claiming, "endings": nothing_ended}),
+        "turn": await _pages_of(database, turns.settle_and_claim, {**claiming, **nothing_ended}),
     }
 
 

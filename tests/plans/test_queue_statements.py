@@ -7,7 +7,13 @@ import pytest
 from batuta.stores.sql.database import AsJson, Database, Query
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import in_dialect, load_queries, query_of
-from batuta.stores.sql.queue.statements import postgres_claim_queries, queue_queries, sqlite_claim_queries
+from batuta.stores.sql.queue.batches import BatchQueries
+from batuta.stores.sql.queue.statements import (
+    more_queries,
+    postgres_claim_queries,
+    queue_queries,
+    sqlite_claim_queries,
+)
 from batuta.stores.sql.queue.tasks import TaskQueries
 from batuta.tasks.registry import TASKS
 from batuta.testing import FakeClock
@@ -42,7 +48,7 @@ async def test_claim_and_settle_use_an_index(full: Database, clock: FakeClock) -
     now, holds = clock.now(), AsJson(["pause.all"])
     endings = AsJson([{"id": ID, "fence": 1, "state": "complete", "ended": True}])
     if full.dialect == "sqlite":
-        turns = sqlite_claim_queries(TASKS, {"id": "UUID", "args": "JSONB"})
+        turns = sqlite_claim_queries(TASKS, (("id", "UUID"), ("args", "JSONB")))
         plans = {
             "tasks_ready": await plan(full, turns.pick, queue="default", limit=100, holds=holds, now=now),
             "tasks_due": await plan(full, turns.pick_reversed, queue="default", limit=100, holds=holds, now=now),
@@ -50,6 +56,9 @@ async def test_claim_and_settle_use_an_index(full: Database, clock: FakeClock) -
             "INTEGER PRIMARY KEY ": await plan(full, turns.taken, picked=AsJson([1])),
             "sqlite_autoindex_tasks_1": await plan(full, turns.ours, endings=endings),
             "sqlite_autoindex_tasks_1 ": await plan(full, turns.settle, endings=endings, now=now),
+            "sqlite_autoindex_tasks_1  ": await plan(
+                full, turns.settle_successes, successes=AsJson([[ID, 1, None]]), now=now
+            ),
         }
     else:
         asked = {"queue": "default", "owner": "a", "holds": holds, "now": now, "lease": 1, "limit": 100}
@@ -58,7 +67,9 @@ async def test_claim_and_settle_use_an_index(full: Database, clock: FakeClock) -
             "tasks_ready": await plan(full, queries.claim, **asked),
             "tasks_ready ": await plan(full, queries.claim_reversed, **asked),
             # By the key, or through the few leased rows: the planner chooses.
-            "Index": await plan(full, queries.settle_and_claim, endings=endings, **asked),
+            "Index": await plan(
+                full, queries.settle_and_claim, endings=endings, ids=ID, fences="1", keeps="null", expected=2, **asked
+            ),
             "Index ": await plan(full, queries.settle, endings=endings, now=now),
         }
     for index, found in plans.items():
@@ -89,6 +100,21 @@ async def test_renew_rescue_prune_and_look_ahead_use_an_index(full: Database, cl
         (primary, await plan(full, tasks.task, id=ID, now=now)),
         ("tasks_leased", await plan(full, queries.owners)),
         (primary, await plan(full, queries.cancel, id=ID, reason="-", now=now)),
+    ]
+    for index, found in plans:
+        assert index in found, found
+        assert not walks(found), found
+
+
+async def test_the_look_for_ended_batches_reads_no_other_tasks(full: Database, clock: FakeClock) -> None:
+    queries = more_queries("batches.sql", TASKS, full.dialect, BatchQueries)
+    plans = [
+        ("tasks_of_batch", await plan(full, queries.pending)),
+        ("tasks_of_batch", await plan(full, queries.ended, limit=100)),
+        ("tasks_of_batch", await plan(full, queries.end, id=ID, now=clock.now())),
+        ("tasks_of_batch", await plan(full, queries.batch, id=ID)),
+        ("tasks_of_batch", await plan(full, queries.cancel_tasks, id=ID, reason="-", now=clock.now(), limit=100)),
+        ("tasks_of_batch", await plan(full, queries.prune_tasks, now=clock.now(), limit=100)),
     ]
     for index, found in plans:
         assert index in found, found

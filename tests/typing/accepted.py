@@ -1,18 +1,24 @@
 """Correct programs: `mypy --strict` accepts every line and infers the types that ``assert_type`` names."""
 
+from collections.abc import AsyncIterator, Iterator
+from contextlib import nullcontext
 from datetime import time, timedelta
 from typing import assert_type
 
 from batuta import (
     Again,
+    Batch,
+    BatchProgress,
     Batuta,
     Done,
     Failed,
     Handle,
     Idle,
     Limits,
+    NoRetry,
     Outcome,
     Partial,
+    Resource,
     Run,
     Skipped,
     Snooze,
@@ -21,11 +27,15 @@ from batuta import (
     TaskStatus,
     enqueue_in,
     enqueue_in_sync,
+    never,
 )
+from batuta.django import serve_django
 from batuta.guards import AllOf, Hold, HoursGuard, Limit, RateGuard, SwitchGuard, SwitchRule
 from batuta.jobs import CatchUp, JobCall, Overlap, Window
 from batuta.loops import Pace
-from batuta.pipelines import Next, Pipeline, Stage, StageOutcome
+from batuta.middleware import Attempt, NewCalls, Proceed
+from batuta.otel import instrument
+from batuta.pipelines import Next, Pipeline, Stage, StageOutcome, step
 from batuta.queues import ItemHandler, Lease, NewItem, QueueTable, after_seconds
 from batuta.sql import Transaction
 
@@ -78,12 +88,74 @@ at_noon: Task[[int], int] = double
 async def limited(context: TaskContext, to: str) -> None: ...
 
 
+@work.task()
+async def sum_up(progress: BatchProgress) -> None: ...
+
+
+@work.task()
+def finish(context: TaskContext) -> None: ...
+
+
 limited.options(key="welcome-7", unique_for=3600, on_conflict="reschedule", delay=30)
 
 
 @work.loop(every=2, stuck_after=60, longest_call=10, max_failures=3, max_restarts=3)
 async def beat() -> Idle | None:
     return Idle(work.clock.now())
+
+
+@work.loop(every=5)
+def blocking_beat() -> Idle | None:
+    return None
+
+
+@work.loop(every=5)
+class BlockingPoll:
+    def tick(self) -> Pace:
+        return Again()
+
+
+@work.provide
+async def addresses() -> AsyncIterator[dict[str, str]]:
+    yield {}
+
+
+@work.provide
+def prices() -> Iterator[list[int]]:
+    yield [1]
+
+
+managed = work.provide(lambda: nullcontext(7))
+assert_type(addresses, Resource[dict[str, str]])
+assert_type(prices.value, list[int])
+assert_type(managed.value, int)
+
+
+@work.around_execution
+async def measure(attempt: Attempt, proceed: Proceed) -> object:
+    return Skipped("closed") if attempt.kind == "job" else await proceed()
+
+
+@work.around_enqueue
+def tag(new: NewCalls) -> Iterator[NewCalls]:
+    yield new.with_tags("tenant")
+
+
+@work.task(retry={OSError: [10, 60], ValueError: never, LookupError: after_seconds([1])})
+async def picky(to: str) -> None:
+    raise NoRetry("no such address")
+
+
+@work.task(process=True, memory="512MB", timeout=60)
+def heavy(n: int) -> int:
+    return n
+
+
+def parse(item: str) -> str:
+    return item
+
+
+work.pipeline("letters", [parse, step(parse, name="again", retry={ValueError: never})])
 
 
 @work.loop(every=1, finishes_tick=True)
@@ -149,9 +221,23 @@ async def enqueue(transaction: Transaction) -> None:
     assert_type(greet.options(at=work.clock.now()).enqueue_sync("a@example.com"), Handle[str])
     assert_type(await (await send.enqueue("a@example.com")).result(), str)  # without the outcomes
     assert_type(await (await double.options(tags=["mail"]).enqueue(1)).result(), int)
+    async with work.batch("import 7", on_end=sum_up) as batch:
+        assert_type(batch, Batch)
+        assert_type(await batch.add(double, [1, (2,), {"n": 3}]), list[Handle[int]])
+        assert_type(await batch.enqueue(greet, "a@example.com", subject="hi"), Handle[str])
+        last = await batch.enqueue(double.options(delay=60), 4)
+    work.batch("import 8", on_end=finish)
+    work.batch("import 9", on_end=sum_up.options(priority=3))
+    assert_type(await batch.wait(timeout=5), BatchProgress)
+    assert_type(await (await work.batches.get(batch.id)).cancel("not needed"), bool)
+    await double.options(after=[last, batch], after_failure="run").enqueue(5)
     await orders.put([NewItem(values={"n": 1}, key="one")])
     if isinstance(verdict := await guards.admit(work.clock.now()), Hold):
         assert_type(verdict.reason, str)
+
+
+instrument(work)
+serve_django(work, queues=["default", "mail"], retry=[10, 60], timeout=30)
 
 
 # A decorated function stays callable.

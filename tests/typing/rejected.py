@@ -3,9 +3,12 @@
 from datetime import timedelta
 
 from batuta import Admit  # E: attr-defined
-from batuta import Batuta, Done, Failed, Limits, Run, TaskContext, enqueue_in, enqueue_in_sync
+from batuta import Batuta, Done, Failed, Limits, NoRetry, Run, TaskContext, enqueue_in, enqueue_in_sync
+from batuta.django import serve_django
 from batuta.guards import Limit
 from batuta.jobs import JobCall
+from batuta.middleware import Attempt, NewCalls, Proceed
+from batuta.otel import instrument
 from batuta.queues import Lease, NewItem, QueueTable
 from batuta.queues import Worker  # E: attr-defined
 
@@ -46,6 +49,36 @@ async def retries(context: TaskContext) -> None: ...
 
 @work.task(retry="often")  # E: arg-type
 async def often(context: TaskContext) -> None: ...
+
+
+@work.task(retry={"OSError": [10]})  # E: dict-item
+async def by_name(context: TaskContext) -> None: ...
+
+
+@work.task(retry={OSError: 10})  # E: dict-item
+async def one_number(context: TaskContext) -> None: ...
+
+
+@work.provide  # E: arg-type
+async def returned() -> int:
+    return 1
+
+
+@work.around_execution  # E: type-var
+def blocking(attempt: Attempt, proceed: Proceed) -> object: ...
+
+
+@work.around_enqueue  # E: type-var
+async def asynchronous(new: NewCalls) -> NewCalls:
+    return new
+
+
+@work.task(process=True, memory=512)  # E: arg-type
+def heavy(n: int) -> int:
+    return n
+
+
+NoRetry()  # E: call-arg
 
 
 @work.task(rate=100)  # E: arg-type
@@ -95,7 +128,8 @@ async def takes(argument: str) -> None: ...
 
 
 @work.loop(every=2)  # E: type-var
-def plain() -> None: ...
+def words() -> str:
+    return ""
 
 
 @work.loop(every=2)
@@ -131,6 +165,14 @@ async def program(lease: Lease) -> None:
     other: int = await (await send.enqueue("a")).result(timeout=5)  # E: assignment
     await (await send.enqueue("a")).result(timeout="5")  # E: arg-type
     (await work.status("1")).status  # E: union-attr
+    work.batch("import 7", on_end=double)  # E: arg-type
+    work.batch("import 7", on_end="double")  # E: arg-type
+    async with work.batch("import 7") as batch:
+        await batch.add("double", [1])  # E: arg-type
+        await batch.add(double, 1)  # E: arg-type
+        await batch.enqueue(double, "1")  # E: arg-type
+    await send.options(after=["1"]).enqueue("a")  # E: list-item
+    await send.options(after=[batch], after_failure="ignore").enqueue("a")  # E: arg-type
 
 
 work.endpoints.add("answers", answers)  # E: arg-type
@@ -140,3 +182,7 @@ NewItem(value={"n": 1})  # E: call-arg
 QueueTable(name="orders", ready="new")  # E: arg-type
 Failed(permanent=True)  # E: call-arg
 Done(items="three")  # E: arg-type
+instrument("work")  # E: arg-type
+instrument(work, provider=None)  # E: call-arg
+serve_django(work, retries=[10])  # E: call-arg
+serve_django(work, queues=7)  # E: arg-type

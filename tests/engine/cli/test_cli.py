@@ -106,7 +106,8 @@ def test_command_of_an_application_that_is_not_found_says_where_to_go(
     assert "[tool.batuta] app" in err
     assert "'program:not_work'" in batuta("--lang", "en", "--app", "program:not_work", "grupos")[2]
     monkeypatch.setenv("APP_ENV", "marte")
-    code, _, err = batuta("--lang", "en", "--app", "app.main:work", "grupos", "status")
+    sys.modules.pop("program", None)  # another process would read the settings again
+    code, _, err = batuta("--lang", "en", "--app", "program:work", "grupos", "status")
     assert (code, one_sentence(err), "which could not be loaded: " in err, "APP_ENV" in err) == (2, True, True, True)
     assert "try `batuta token`" in batuta("--lang", "en", "tokn")[2]
 
@@ -238,6 +239,14 @@ def test_taken_port_is_one_sentence_and_starts_nothing(batuta: Command, monkeypa
             assert code == 2
             assert one_sentence(err)
             assert "PORT" in err
+
+
+def test_one_process_refuses_a_second_worker(batuta: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PORT", str(free_port()))
+    code, _, err = batuta("up", "--one-process", "--workers", "2")
+    assert code == 2
+    assert one_sentence(err)
+    assert "retire --workers" in err
 
 
 def test_up_does_not_start_when_the_port_of_the_simulator_is_taken(

@@ -6,7 +6,8 @@ import json
 import pytest
 from rich.table import Table
 
-from batuta.cli.context import SafeConsole, make_cli_context
+from batuta.cli.context import make_cli_context
+from batuta.cli.terminal import SafeConsole
 
 HOSTILE = "a\x1b[31mb\u009b31mc\u202ed\u2066e\rf\u200fg"
 

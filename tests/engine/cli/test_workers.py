@@ -170,3 +170,34 @@ def test_workers_after_an_orderly_stop_reports_that_nothing_runs(batuta: Command
     out = batuta(*ENGLISH, "workers")[1]
     assert "no process is running: `batuta up` starts them" in out
     assert "`batuta workers --all`" in out
+
+
+def test_flags_of_a_worker_are_checked_and_shown(batuta: Command, folder: Path) -> None:
+    (folder / "program.py").write_text(PROGRAM + "\n@work.task(queue='mail')\ndef send() -> None: ...\n")
+    code, _, said = batuta(*ENGLISH, "worker", "--queues", "mial", "--concurrency", "3")
+    assert code == 2
+    assert "there is no queue 'mial': did you mean mail?" in said
+    work: Batuta = importlib.import_module("program").work
+    assert (work.only, work.worker_policy.limit) == (("mial",), 3)
+
+    async def write() -> None:
+        async with work:
+            await work.beats.beat("w:1", "worker", {"worker:mail": {**LOOP, "concurrency": 3}}, pid=7)
+
+    asyncio.run(write())
+    _, out, _ = batuta(*ENGLISH, "workers", "--json")
+    assert json.loads(out)["workers"][0]["queues"] == {"mail": 3}
+
+
+def test_a_process_is_named_by_host_and_pid(batuta: Command) -> None:
+    work = importlib.import_module("program").work
+
+    async def start() -> None:
+        async with work:
+            await work.beats.beat("w:1", "worker", {"outbound": LOOP}, now=work.clock.now(), host="web1", pid=7)
+
+    asyncio.run(start())
+    assert "web1:7 was asked to restart" in batuta(*ENGLISH, "workers", "restart", "web1:7")[1]
+    code, _, refused = batuta(*ENGLISH, "workers", "drain", "web1:9")
+    assert code != 0
+    assert "web1:7" in refused

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from app.settings import Settings
-from batuta.config import EngineSettings, load_settings, names, near_misses, system_language, system_zone, unset
+from batuta.config import EngineSettings, load_settings, names, near_misses, system_zone, unset
+from batuta.environment import system_language
 from batuta.kernel.errors import InvalidSetting, MissingSetting, UnknownSetting
 
 LONG_TOKEN = "t" * 32

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from batuta import Batuta
-from batuta.errors import InvalidJob, UnknownWord
+from batuta.errors import InvalidSchedule, ScheduleTaken, UnknownWord
 from batuta.sql import query_of
 from batuta.testing import FakeClock
 
@@ -156,7 +156,7 @@ async def test_backfill_runs_the_fires_that_did_not_run_and_only_once(database_u
         assert await work.schedules.backfill("one", T0 - MINUTE, T0 + 4 * MINUTE) == 0
         assert await statuses(work) == ["success"] * 6
         assert await sent(work) == 6
-        with pytest.raises(InvalidJob, match="more than 1000 fires"):
+        with pytest.raises(InvalidSchedule, match="more than 1000 fires"):
             await work.schedules.backfill("one", T0 - timedelta(days=2), T0)
 
 
@@ -192,7 +192,7 @@ async def test_mistake_is_reported_when_the_schedule_is_created(
     work_url: str, clock: FakeClock, options: dict[str, Any], said: str
 ) -> None:
     async with build(work_url, clock) as work:
-        with pytest.raises(InvalidJob) as refused:
+        with pytest.raises(InvalidSchedule) as refused:
             await work.schedules.create(options.pop("name", "one"), **options)
         assert said in str(refused.value)
         assert await work.schedules.all() == []
@@ -202,10 +202,24 @@ async def test_unknown_names_and_wrong_arguments_are_reported(work_url: str, clo
     async with build(work_url, clock) as work:
         with pytest.raises(UnknownWord, match="send"):
             await work.schedules.create("one", task="sent", args={"to": "x"}, every=60)
-        with pytest.raises(InvalidJob, match="to"):
+        with pytest.raises(InvalidSchedule, match="to"):
             await work.schedules.create("one", task="send", args={"two": "x"}, every=60)
         await work.schedules.create("one", task="send", args={"to": "x"}, every=60)
-        with pytest.raises(InvalidJob, match="another schedule has this name"):
+        with pytest.raises(ScheduleTaken, match="schedule 'one' already exists: edit it"):
             await work.schedules.create("one", task="send", args={"to": "x"}, every=60)
         with pytest.raises(UnknownWord, match="one"):
             await work.schedules.pause("ones")
+
+
+async def test_schedule_with_one_instant_is_deleted_a_week_after_it_fired(database_url: str, clock: FakeClock) -> None:
+    async with build(database_url, clock) as work:
+        await work.schedules.create("once", at=T0 + MINUTE, task="send", args={"to": "a"})
+        await work.schedules.create("held", at=T0 + MINUTE, task="send", args={"to": "b"})
+        await work.schedules.create("daily", cron="2 12 * * *", task="send", args={"to": "c"})
+        await work.schedules.pause("held")
+        (schedules,) = (each for each in work.retentions() if each.table == "schedules")
+        await pass_time(work, clock, 1, 6 * 24 * 60)
+        assert await schedules.prune(10) == 0
+        await pass_time(work, clock, 8 * 24 * 60)
+        assert await schedules.prune(10) == 1
+        assert [each.name for each in await work.schedules.all()] == ["daily", "held"]

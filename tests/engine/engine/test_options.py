@@ -1,11 +1,13 @@
 """A misspelt option is an error at registration, and the error names the option that was probably meant."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from batuta import Batuta
+from batuta.pipelines import step
 
 work = Batuta("sqlite:///unused.db", timezone="UTC")
 
@@ -28,6 +30,7 @@ async def beat() -> None: ...
         (work.add_queue, {"concurency": 5}, "concurrency"),
         (work.enqueue_many, {"keyes": []}, "keys"),
         (Batuta, {"time_zone": "UTC"}, "timezone"),
+        (partial(step, print), {"retries": [1]}, "retry"),
     ],
 )
 def test_misspelt_option_is_refused_with_the_nearest(

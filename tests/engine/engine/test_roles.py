@@ -3,7 +3,11 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from batuta import Batuta, Idle
+from batuta.config import EngineSettings
+from batuta.errors import UnknownWord
 from batuta.loops import LoopPolicy, Pace, Wakeup
 from batuta.queues import QueueTable
 from batuta.testing import FakeClock
@@ -46,3 +50,23 @@ def test_two_queues_share_one_table() -> None:
     work = build()
     assert {"cartas", "expressas"} <= set(work.queues)
     assert work.queues["expressas"].table.name == work.queues["cartas"].table.name == "cartas"
+
+
+def test_worker_is_limited_to_queues_by_its_flag_or_the_setting() -> None:
+    def program(**settings: object) -> Batuta:
+        work = Batuta("sqlite:///roles.db", clock=FakeClock(), settings=EngineSettings.model_validate(settings))
+        for queue in ("default", "mail"):
+            work.task(name=f"of_{queue}", queue=queue)(print)
+        work.add_loop(Sync(), POLICY)
+        return work
+
+    assert {"worker:default", "worker:mail", "sync"} <= loops(program(), "worker")
+    work = program(batuta_queues="mail", batuta_concurrency=7)
+    assert "worker:mail" in loops(work, "worker")
+    assert loops(work, "worker").isdisjoint({"worker:default", "sync"})
+    assert work.worker_policy.limit == 7
+    work.only = ("default",)
+    assert loops(work, "worker").isdisjoint({"worker:mail", "sync"})
+    work.only = ("mial",)
+    with pytest.raises(UnknownWord, match="did you mean mail"):
+        loops(work, "worker")

@@ -100,6 +100,7 @@ async def test_dead_items_and_the_work_of_a_worker_are_counted(work: Batuta, eve
         await events.wait_for(ItemsSettled, lambda event: "done" in event.counts)
         async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
             assert (await client.get("/health")).json()["service"] == "batuta-worker"
+            assert (await client.get("/health/ready", params={"strict": "1"})).json()["status"] == "ready"
             assert (await client.get("/metrics", headers={"Host": "evil.example"})).status_code == 401
             own = readable((await client.get("/metrics")).text)
     assert own["batuta_queue_items_claimed_total{queue=default}"] == 2

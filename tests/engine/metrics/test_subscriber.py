@@ -23,7 +23,7 @@ from batuta.kernel.events import (
     RequestAnswered,
 )
 from batuta.metrics.counting import MetricsSubscriber
-from batuta.metrics.readings import CACHED_FOR, LIMIT, Readings, process_registry
+from batuta.metrics.readings import CACHED_FOR, LIMIT, PrometheusFactory, Readings, process_registry
 from batuta.testing import FakeClock
 from scripts.public_api import list_events
 
@@ -33,7 +33,7 @@ SECOND = timedelta(seconds=1)
 
 def counted(*events: Event) -> CollectorRegistry:
     registry = CollectorRegistry()
-    subscriber = MetricsSubscriber(registry)
+    subscriber = MetricsSubscriber(PrometheusFactory(registry))
     for event in events:
         subscriber(event)
     return registry
@@ -111,7 +111,7 @@ def test_every_event_can_be_counted(kind: type[Any]) -> None:
 
 def test_metrics_have_base_units_and_a_description() -> None:
     registry = process_registry("1.2.3", "worker")
-    MetricsSubscriber(registry)
+    MetricsSubscriber(PrometheusFactory(registry))
     text = generate_latest(registry).decode()
     families = {family.name: family for family in text_string_to_metric_families(text)}
     assert text.count("batuta_build_info{") == 1

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from batuta.kernel.leases import LeaseHolder
 from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.outcome import Settlement
@@ -305,6 +307,21 @@ class QueueContract:
             assert stale[0] in result.lost
             assert list(result.leases) == []  # the follow-ups of the stale settlement were not written
         assert await queue.state(id) in ("done", None)
+
+    @pytest.mark.parametrize("limit", [0, 10])
+    async def test_a_lost_lease_beside_successes_is_lost_alone(self, queue: QueueFixture, limit: int) -> None:
+        """The successes of a turn are written together, and a lost lease must neither pass for written nor stop them."""
+        lost_id, *others = await queue.put(queue.item(), queue.item(), queue.item())
+        by_id = {lease.id: lease for lease in await queue.claim()}
+        stale = by_id[lost_id]._replace(fence=by_id[lost_id].fence + 7)
+        again = Settlement(state=ItemState.READY, wait=SECOND, error="again")
+        endings = [(stale, DONE), (by_id[others[0]], DONE), (by_id[others[1]], again)]
+        result = await queue.store.settle_and_claim(endings, ANN, limit)
+        assert list(result.lost) == [stale]
+        assert [await queue.state(lost_id), await queue.state(others[1])] == ["running", "ready"]
+        assert await queue.state(others[0]) in ("done", None)
+        assert await queue.settle([by_id[lost_id]]) == []
+        assert await queue.settle([by_id[lost_id]]) == [lost_id]
 
     async def test_an_item_reports_its_last_allowed_crash(self, queue: QueueFixture) -> None:
         await queue.put()

@@ -65,7 +65,7 @@ class Bench:
         pace = await worker.tick()
         for _ in range(4):
             await settle()
-            await asyncio.gather(*(each.task for each in worker._running.values()), return_exceptions=True)
+            await asyncio.gather(*worker.tasks, return_exceptions=True)
             pace = await worker.tick()
         return pace
 

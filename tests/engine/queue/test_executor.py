@@ -29,7 +29,7 @@ class Item:
     def __init__(self, clock: FakeClock, handle: Handle, **options: Any) -> None:
         handler = ItemHandler(handle=handle, **{"retry": after_seconds([60]), **options})
         self.running = Running(Lease("a", 1, 1, {}), handler, clock.monotonic())
-        self.execution = asyncio.ensure_future(execute(self.running, clock, max_result=100))
+        self.execution = asyncio.ensure_future(execute(self.running, clock, max_result=100, queue="letters"))
         self.running.task = self.execution  # type: ignore[assignment]
 
     async def executed(self) -> Executed:

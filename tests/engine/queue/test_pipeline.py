@@ -82,7 +82,7 @@ class Line:
                 while isinstance(await worker.tick(), Again):
                     pass
                 await settle()
-                await asyncio.gather(*(running.task for running in worker._running.values()), return_exceptions=True)
+                await asyncio.gather(*worker.tasks, return_exceptions=True)
         for worker in working:
             await worker.tick()
 

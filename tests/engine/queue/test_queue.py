@@ -180,7 +180,8 @@ class TestAnApplicationsTable(QueueContract):
         part = SqlQueue(database, replace(FILA, given=("telefone",)), ids, queue.clock, own_time=True)
         await queue.put()
         (lease,) = (await part.settle_and_claim([], ANN, 1)).leases
-        assert set(lease.row) == {"id", "fence", "tentativas", "quedas", "agendar_para", "telefone"}
+        assert set(lease.row) == {"telefone"}
+        assert lease.due_at == lease.created_at == queue.clock.now()
 
     def test_given_names_must_be_columns(self) -> None:
         with pytest.raises(InvalidName, match="a name in given is not an SQL identifier"):

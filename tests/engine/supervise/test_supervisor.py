@@ -1,7 +1,7 @@
 """The supervisor's loop policy: ticks, failures, wake-ups and stops. The test moves the clock."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -258,11 +258,16 @@ async def test_loop_that_returns_an_invalid_value_fails_alone_and_by_name(
     assert f"loop mine returned {type(garbage).__name__}" in str(events.of(LoopFailed)[0].error)
 
 
-def test_instant_without_a_zone_and_plain_function_are_refused() -> None:
+def test_instant_without_a_zone_and_unusable_function_are_refused() -> None:
+    def pages() -> Iterator[int]:
+        yield 1
+
     with pytest.raises(ValueError, match="with a zone"):
         Idle(datetime(2026, 1, 5))
-    with pytest.raises(InvalidName, match="async def"):
-        loop_of("mine", lambda: None)
+    with pytest.raises(InvalidName, match="must not yield"):
+        loop_of("mine", pages)
+    with pytest.raises(InvalidName, match="must take no arguments"):
+        loop_of("mine", lambda page: None)
 
 
 async def test_backoff_during_an_outage_never_exceeds_the_interval(

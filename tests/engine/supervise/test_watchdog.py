@@ -1,6 +1,8 @@
 """The watchdog restarts a stuck loop alone; a loop that ignores cancellation ends its process in order."""
 
 import asyncio
+import threading
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -17,6 +19,13 @@ from tests.engine.supervise.test_supervisor import GRACE, running
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 WATCHED = LoopPolicy(every=10 * SECOND, stuck_after=MINUTE)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for a thread. The limit is generous, because the machine may be busy."""
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0)
 
 
 class Hanging:
@@ -224,7 +233,7 @@ async def test_loop_is_a_function_or_a_class_and_its_limits_are_checked() -> Non
 
     assert await loop_of("outbound", Outbound).tick() == Idle()
     assert loop_of("hanging", Hanging(times=0).tick).drain is None
-    with pytest.raises(InvalidName, match="async def tick"):
+    with pytest.raises(InvalidName, match="must have a method tick"):
         loop_of("nothing", object)
     with pytest.raises(InvalidLoop, match="loop outbound cannot run as it is declared: stuck_after"):
         policy_in_seconds("outbound", 2, 60, longest_call=120)
@@ -253,6 +262,70 @@ async def test_class_with_a_drain_is_drained(supervisor: Supervisor) -> None:
         pass
     assert Outbound.ticked
     assert Outbound.drained
+
+
+class Blocked:
+    """Loop with a plain ``def``, whose ticks block until ``go`` is set."""
+
+    def __init__(self) -> None:
+        self.go, self.ticks, self.at_once, self.most = threading.Event(), 0, 0, 0
+
+    def tick(self) -> None:
+        self.ticks += 1
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        self.go.wait(60)
+        note_progress()
+        self.at_once -= 1
+
+
+async def test_plain_function_blocks_its_thread_alone(supervisor: Supervisor, clock: FakeClock) -> None:
+    blocked, neighbour = Blocked(), Hanging(times=0)
+    supervisor.add(loop_of("blocked", blocked.tick), WATCHED)
+    supervisor.add(FunctionLoop("neighbour", neighbour.tick), WATCHED)
+    async with running(supervisor):
+        await until(lambda: blocked.ticks == 1)
+        await clock.advance(30 * SECOND)
+        assert (blocked.ticks, neighbour.ticks) == (1, 4)
+        blocked.go.set()
+        await until(lambda: not supervisor.running[0].is_ticking)
+        assert supervisor.running[0].notes == 1  # the thread records the progress of its loop
+        await clock.advance(10 * SECOND)
+        await until(lambda: blocked.ticks == 2)
+
+
+async def test_stuck_thread_that_ends_late_is_restarted_and_never_runs_twice(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    blocked = Blocked()
+    supervisor.add(loop_of("blocked", blocked.tick), WATCHED)
+    async with running(supervisor):
+        await until(lambda: blocked.ticks == 1)
+        await clock.advance(MINUTE + SECOND)
+        (stuck,) = events.of(LoopStuck)
+        assert "self.go.wait(60)" in stuck.stack  # the stack of the thread
+        blocked.go.set()
+        await until(lambda: events.of(LoopRestarted) != [])
+        await clock.advance(10 * SECOND)
+        await until(lambda: blocked.ticks >= 2)
+    assert blocked.most == 1
+
+
+async def test_thread_that_never_ends_ends_the_process(
+    supervisor: Supervisor, clock: FakeClock, events: EventRecorder
+) -> None:
+    blocked = Blocked()
+    supervisor.add(loop_of("blocked", blocked.tick), WATCHED)
+    task = asyncio.create_task(supervisor.run(asyncio.Event(), GRACE))
+    try:
+        await until(lambda: blocked.ticks == 1)
+        for _ in range(8):
+            await clock.advance(20 * SECOND)
+        with pytest.raises(CancelIgnored, match="blocked"):
+            await task
+        assert len(events.of(TaskUncancellable)) == 1
+    finally:
+        blocked.go.set()
 
 
 async def test_slow_database_that_answers_makes_no_loop_stuck(

@@ -11,6 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from batuta import Batuta
+from batuta.kernel import Json
 from batuta.kernel.errors import InvalidTask, UnstorableValue
 from batuta.testing import FakeClock
 
@@ -56,6 +57,8 @@ ID = UUID("0196b0a8-0000-7000-8000-000000000000")
         (datetime, datetime(2026, 3, 2, tzinfo=UTC)),
         (Address | None, None),
         (list[UUID], [ID]),
+        (list[Json], [1, {"a": [None]}]),
+        (dict[str, Json], {"a": [1]}),
     ],
     ids=str,
 )

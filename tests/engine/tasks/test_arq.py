@@ -103,7 +103,7 @@ async def all_wanted(ids: Collection[str]) -> Collection[str]:
 
 
 def a_lease() -> Lease:
-    return Lease("018f0000-0000-7000-8000-000000000001", 1, 1, {"args": [[], {}], "created_at": START, "name": "nada"})
+    return Lease("018f0000-0000-7000-8000-000000000001", 1, 1, {"args": [[], {}], "name": "nada"})
 
 
 async def test_wait_for_a_runner_has_no_limit_and_an_overdue_call_is_withdrawn(
@@ -446,7 +446,7 @@ async def test_up_starts_a_worker_that_runs_the_tasks_of_an_import(tmp_path: Pat
     async with build(settings).work as work:
         made = julia_of(work).appointments
         agendamentos, importacao = made.agendamentos, made.importacao
-        await importacao.importar(xlsx([HEADER, patient(1)]), "a.xlsx", by="alguém")
+        done = await importacao.importar(xlsx([HEADER, patient(1)]), "a.xlsx", by="alguém")
         (role,) = [each for each in build(settings).work.extension.roles if each.name == "arq"]
         assert role.in_up
         assert role.run is not None
@@ -455,6 +455,8 @@ async def test_up_starts_a_worker_that_runs_the_tasks_of_an_import(tmp_path: Pat
         async with asyncio.timeout(120):
             while (await agendamentos.contagem())["completed"] < 1:
                 assert not running.done()
+                await work.clock.sleep(0.05)
+            while not (await work.batches.handle(str(done["id"])).progress()).has_ended:
                 await work.clock.sleep(0.05)
             while ARQ_RUNNER not in (await work.beats.read_signs(within=timedelta(hours=1))).living_loops:
                 await work.clock.sleep(0.05)

@@ -142,11 +142,15 @@ def of_sqlite3(url: str) -> Iterator[Any]:
         connection.close()
 
 
-@contextmanager
-def of_django(url: str) -> Iterator[Any]:
+def configure_django() -> None:
     if not django_settings.configured:
         django_settings.configure(DATABASES={}, USE_TZ=True)
         django.setup()
+
+
+@contextmanager
+def of_django(url: str) -> Iterator[Any]:
+    configure_django()
     if url.startswith("sqlite"):
         described = {"ENGINE": "django.db.backends.sqlite3", "NAME": url.removeprefix("sqlite:///")}
     else:

@@ -3,6 +3,7 @@
 import pytest
 
 from batuta import Batuta, Failed, TaskContext
+from batuta.errors import UnknownWord
 from batuta.kernel import Clock
 from batuta.testing import KitFactory
 
@@ -62,3 +63,33 @@ async def test_each_test_has_an_empty_database_and_stages_drain_too(batuta_kit: 
         assert await kit.enqueued(send) == []
         queue = kit.work.queues["orders.fetch"]
         assert (await queue.pulse()).due == 0
+
+
+async def test_dead_items_of_a_stage_are_retried(batuta_kit: KitFactory) -> None:
+    orders = {"unknown": 13}
+
+    def build_orders(url: str, clock: Clock) -> Batuta:
+        work = Batuta(url, clock=clock, timezone="UTC")
+
+        def parse(item: int) -> Failed | None:
+            return Failed("unknown order", permanent=True) if item in orders.values() else None
+
+        pipeline = work.pipeline("orders", [parse])
+
+        @work.task()
+        async def order(number: int) -> None:
+            await pipeline.put(number)
+
+        return work
+
+    async with batuta_kit(build_orders) as kit:
+        await kit.work.enqueue("order", 13)
+        assert await kit.drain() == 2
+        orders.clear()
+        assert await kit.retry_dead("default") == 0
+        assert await kit.retry_dead() == 1
+        assert await kit.drain("orders.parse") == 1
+        assert await kit.retry_dead("orders.parse") == 0
+        for call in (kit.drain, kit.retry_dead):
+            with pytest.raises(UnknownWord, match=r"no queue 'orders.prase': did you mean orders.parse"):
+                await call("orders.prase")

@@ -9,6 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from batuta.extension import Extension, Screen, Visit
+from batuta.guard.base import Admit
 from batuta.health.aggregator import HealthAggregator
 from batuta.health.finding import Assessment, Check, Finding, Report, Severity
 from batuta.stores.sql.queries import query_of
@@ -17,6 +19,7 @@ from batuta.web.panel.words import Words
 from tests.engine.web.browser.panel import Panel, open_panel
 
 BROWSER = {"Accept": "text/html"}
+NOTE = query_of("note", "UPDATE tasks SET error = :error WHERE id = :id", writes=True)
 AUDIT = query_of("audit", "SELECT actor, action, subject FROM audit_log ORDER BY at DESC, id DESC", writes=False)
 
 
@@ -123,7 +126,108 @@ async def test_the_verdict_is_never_better_than_the_score_or_the_worst_finding(p
     assert low.sentence != "Tudo em dia."
 
 
+async def test_fires_without_a_row_are_drawn_as_missing(panel: Panel) -> None:
+    html = (await panel.ask("/painel")).text
+    lanes = html[html.index('id="dia"') :].split("</section>")[0]
+    assert 'class="o-missing"' in lanes  # "overdue" fires every five minutes and ran 50 minutes ago
+    assert re.search(r">\d+ sem registro<", lanes)
+
+
+def test_every_finding_leads_to_a_page() -> None:
+    async def read(visit: Visit) -> dict[str, object]:
+        return {}
+
+    screen = Screen(path="/chips", title="t", template="t", read=read)
+    extension = Extension(screens=[screen], finding_pages={"grupos": "/vagas"})
+
+    def page(source: str, says: str = "x") -> str:
+        finding = Finding(severity=Severity.ERROR, source=source, cause="c", says=says)
+        return now.next_step(finding, extension).page
+
+    assert [page("chips"), page("grupos"), page("elsewhere")] == ["/chips", "/vagas", "/incidentes"]
+    assert page("database", "part_down") == "/processos"
+
+
+async def test_two_runs_are_compared_and_differences_are_marked(panel: Panel) -> None:
+    rows = await panel.work.reports.recent(job="broken", before=panel.clock.now() + timedelta(days=1), limit=2)
+    query = "&".join(f"comparar={row.id}" for row in rows)
+    html = (await panel.ask(f"/painel/tarefas/broken?{query}")).text
+    compared = html[html.index('id="comparacao"') :].split("</section>")[0]
+    assert compared.count('class="differs"') >= 3
+    assert compared.index("com sucesso") < compared.index("HTTP 500")
+    assert 'id="comparacao"' not in (await panel.ask(f"/painel/tarefas/pulse?{query}")).text
+
+
+async def test_a_circuit_is_forced_open_for_a_time_and_probed(panel: Panel) -> None:
+    panel.work.circuit("mail")
+    page = await act(panel, "circuit.open", circuito="mail", prazo="2h", motivo="manutenção", voltar="/painel/freios")
+    assert "próximo teste" in page.text
+    (circuit,) = await panel.work.circuits.look()
+    assert circuit.tries_at == panel.clock.now() + timedelta(hours=2)
+    assert await last_entry(panel) == ("local", "circuit.open", "mail")
+    await act(panel, "circuit.probe", circuito="mail", motivo="voltou")
+    assert isinstance(await panel.work.circuits.breaker("mail").admit(panel.clock.now()), Admit)
+    assert await last_entry(panel) == ("local", "circuit.probe", "mail")
+    refused = await panel.ask("/painel/acoes/circuit.probe?circuito=mail")
+    assert "não está aberto" in refused.text
+
+
+async def test_the_brakes_say_what_waits_and_why(panel: Panel) -> None:
+    @panel.work.task(concurrency=1)
+    async def send(to: str) -> None: ...
+
+    id = await panel.work.enqueue(send, "x")
+    await panel.work.database.run(NOTE, id=id, error="the printer is busy")
+    html = (await panel.ask("/painel/freios")).text
+    assert "the printer is busy" in html
+    assert "1 item espera aqui" in html
+    assert "1 ao mesmo tempo" in html
+    assert 'href="/painel/tarefas/paused"' in html  # the jobs of a pause are named
+
+
+async def test_a_schedule_is_created_edited_paused_and_deleted(panel: Panel) -> None:
+    @panel.work.task()
+    async def send(to: str) -> None: ...
+
+    assert "batuta schedules create" in (await panel.ask("/painel/programacoes")).text
+    given = {"nome": "night", "tarefa": "send", "fuso": "UTC"}
+    refused = await act(panel, "schedule.create", **given, quando="amanhã", argumentos="to=x")
+    assert "escreva a programação como cron" in refused.text
+    assert (await act(panel, "schedule.create", **given, quando="0 3 * * *")).status_code == 422  # without "to"
+    page = await act(panel, "schedule.create", **given, quando="0 3 * * *", argumentos="to=x")
+    assert (page.url.path, "night" in page.text) == ("/painel/programacoes", True)
+    assert await last_entry(panel) == ("local", "schedule.create", "schedule:night")
+    await act(panel, "schedule.edit", programacao="night", quando="5m")
+    stored = await panel.work.schedules.get("night")
+    assert (stored.schedule, stored.args, stored.timezone) == ("@every 300s", {"to": "x"}, "UTC")
+    await act(panel, "schedule.pause", programacao="night")
+    assert (await panel.work.schedules.get("night")).paused
+    await act(panel, "schedule.resume", programacao="night")
+    await act(panel, "schedule.delete", programacao="night")
+    assert await panel.work.schedules.all() == []
+    assert await last_entry(panel) == ("local", "schedule.delete", "schedule:night")
+
+
 async def test_a_finding_offers_its_next_step_as_a_button(panel: Panel) -> None:
     html = (await panel.ask("/painel")).text
     assert 'href="/painel/acoes/job.run?tarefa=overdue&amp;voltar=%2Fpainel"' in html
     assert 'href="/painel/tarefas/overdue"' in html
+
+
+REQUESTS = query_of("requests", "SELECT worker_id, request, asked_by FROM process_requests", writes=False)
+
+
+async def test_a_process_is_asked_for_its_stack_and_to_restart(panel: Panel) -> None:
+    await panel.work.beats.beat(
+        "w:1", "worker", {"outbound": {"alive": True}}, now=panel.clock.now(), host="web1", pid=7
+    )
+    page = await act(panel, "process.stack", processo="web1:7", voltar="/painel/processos")
+    assert "Pilha de worker (web1:7) pedida" in page.text
+    assert "batuta workers stack web1:7" in page.text
+    assert "o processo ainda não atendeu" in page.text
+    assert [dict(row) for row in await panel.work.database.all(REQUESTS)] == [
+        {"worker_id": "w:1", "request": "stack", "asked_by": "local"}
+    ]
+    assert await last_entry(panel) == ("local", "process.stack", "worker web1:7")
+    refused = await panel.ask("/painel/acoes/process.restart?processo=web1:8")
+    assert refused.status_code == 422

@@ -141,6 +141,24 @@ async def test_one_item_is_discarded_or_cancelled_with_an_entry(plant: Plant) ->
     ]
 
 
+async def test_a_batch_is_shown_with_its_progress_and_cancelled_with_an_entry(plant: Plant) -> None:
+    batch = await plant.work.batches.create(f"import {HOSTILE}")
+    send = plant.work.task_registry.get("send")
+    await batch.add(send, [["a"], ["b"]])
+    waiting = await send.options(after=[batch]).enqueue("c")
+    client = await plant.browser(Scope.OPERATE)
+    page = (await client.get("/painel/filas")).text
+    assert HOSTILE not in page
+    assert f"/painel/acoes/batch.close?lote={batch.id}" in page
+    assert "espera o fim do lote" in (await client.get(f"/painel/filas/default/{waiting.id}")).text
+    await act(client, "batch.close", lote=batch.id)
+    await act(client, "batch.cancel", lote=batch.id, motivo="lista errada")
+    assert (await batch.progress()).cancelled == 2
+    assert sorted(await plant.entries()) == [
+        ("token:ana", f"batch.{change}", f"batches:{batch.id}") for change in ("cancel", "close")
+    ]
+
+
 async def test_everything_of_an_error_group_is_retried_by_a_durable_operation(plant: Plant) -> None:
     client = await plant.browser(Scope.OPERATE)
     signature = signature_of("send", f"HTTP 500 after 7 s: {HOSTILE}")
@@ -199,6 +217,50 @@ async def test_the_data_of_an_item_is_hidden_until_it_is_revealed_with_an_entry(
     assert [action for _, action, _ in await plant.entries()] == ["access.unmask"]
 
 
+ARGS = query_of("args", "SELECT args FROM tasks WHERE id = :id", writes=False)
+
+
+async def test_a_dead_item_is_retried_with_changed_arguments(plant: Plant) -> None:
+    client = await plant.browser(Scope.OPERATE)
+    given = {"fila": "default", "id": plant.ids[0]}
+    assert "Fulana" not in (await client.get("/painel/acoes/item.edit", params=given)).text
+    for wrong, why in (("nome=x", "name"), ("name=7", "does not fit"), ("name", "uma linha")):
+        refused = await act(client, "item.edit", **given, mudancas=wrong)
+        assert refused.status_code == 422
+        assert why in refused.text
+    assert await plant.entries() == []
+    page = await act(client, "item.edit", **given, mudancas="name=Beltrana")
+    id = page.url.path.rpartition("/")[2]
+    row = await plant.work.database.one(in_dialect(ARGS, plant.work.database.dialect), id=id)
+    assert row is not None
+    assert "Beltrana" in str(row["args"])
+    assert await plant.states() == {"queued": 3, "failed": 4}
+    assert await plant.entries() == [("token:ana", "item.edit", plant.ids[0])]
+
+
+async def test_filters_by_key_tag_and_age_are_in_the_address_and_in_the_operation(plant: Plant) -> None:
+    work, client = plant.work, await plant.browser(Scope.OPERATE)
+    send = work.task_registry.get("send")
+    tagged = str((await send.options(key="k-1", tags=["vip"]).enqueue("Sicrana")).id)
+    assert isinstance(work.clock, FakeClock)
+    work.clock.step(timedelta(hours=2))
+    young = str((await send.options(key="k-2").enqueue("Beltrana")).id)
+
+    async def shown(query: str) -> set[str]:
+        page = (await client.get(f"/painel/filas/default?estado=ready&{query}")).text
+        return set(re.findall(r'value="([0-9a-f-]{36})" aria-label', page))
+
+    assert await shown("chave=k-1") == await shown("etiqueta=vip") == {tagged}
+    assert await shown("idade=1h") == {*plant.ids[4:], tagged}
+    assert await shown("chave=k-2&idade=1h") == set()
+    page = (await client.get("/painel/filas/default?estado=ready&etiqueta=vip&idade=1h")).text
+    assert 'href="?estado=ready&amp;idade=1h"' in page  # the address without the tag
+    assert "1 item" in (await act(client, "bulk.cancel", fila="default", etiqueta="vip", idade="1h")).text
+    await finish(work)
+    assert await plant.states() == {"queued": 3, "failed": 4, "cancelled": 1}
+    assert young in await shown("")
+
+
 @pytest.mark.parametrize(
     "path",
     ["/painel/filas/nada", "/painel/filas/default/nada", f"/painel/filas/default/{'0' * 8}-0000-0000-0000-{'0' * 12}"],
@@ -235,4 +297,7 @@ async def test_the_audit_log_is_exported_as_csv_without_formulas(plant: Plant) -
     answer = await client.get("/painel/auditoria.csv")
     assert answer.headers["content-type"].startswith("text/csv")
     assert "'=cmd()" in answer.text
-    assert "=cmd()" in (await client.get("/painel/auditoria")).text
+    page = (await client.get("/painel/auditoria")).text
+    assert "=cmd()" in page
+    assert ("529.982" in answer.text, "529.982" in page) == (False, False)
+    assert ("token:ana", "access.export") in [(actor, action) for actor, action, _ in await plant.entries()]

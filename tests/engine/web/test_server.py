@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import httpx2
 import pytest
+import uvicorn
 from fastapi import APIRouter
 
 from batuta import Batuta
@@ -16,6 +17,7 @@ from batuta.receive.endpoints import JobCall
 from batuta.web import create_api
 from batuta.web.api import serve
 from batuta.web.auth import AuthoriseFirst
+from batuta.web.connections import Http
 
 
 class Serving:
@@ -70,6 +72,13 @@ async def test_request_that_does_not_finish_is_cut_off_and_its_work_released(wor
     await work.receiver.receive(
         found, {}, key="k", deadline=None
     )  # not Busy: the next call need not wait for the lease
+
+
+async def test_a_uvicorn_of_the_operator_accepts_the_protocol_with_the_header_deadline(work: Batuta) -> None:
+    api = create_api(work, load_settings(EngineSettings, {"API_TOKEN": "t" * 40}))
+    config = uvicorn.Config(api, http="batuta.web.connections:Http", log_config=None)
+    config.load()
+    assert config.http_protocol_class is Http
 
 
 async def test_plain_route_of_an_application_needs_a_token_too(work_url: str) -> None:

@@ -72,8 +72,9 @@ async def test_file_is_uploaded_read_and_exported(julia: Julia) -> None:
         "Pessoa Fictícia 00001",
     ]
     assert CPF not in exported
+    await julia.work.task_ends.tick()
     shown = (await ask(julia, "GET", f"{PATH}/imports/{report['importacao_id']}")).json()
-    assert shown == report
+    assert shown == {**report, "leitura": {"state": "ended", "total": 2, "done": 2, "failed": 0}}
 
 
 async def test_errors_of_several_sheets_name_their_sheet(julia: Julia) -> None:

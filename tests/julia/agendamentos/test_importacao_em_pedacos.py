@@ -72,7 +72,7 @@ def killing(folha: ArquivoAberto) -> Any:
 
 def with_reader(office: Office, reading: LeitorDeArquivos) -> Importacao:
     work = office.work
-    return Importacao(work.database, reading, office.agendamentos, work.ids, work.clock, lambda: None)
+    return Importacao(work.database, reading, office.agendamentos, work.batches, work.ids, work.clock, lambda: None)
 
 
 async def figures(office: Office) -> dict[str, Any]:

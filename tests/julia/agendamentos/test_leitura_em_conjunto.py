@@ -84,8 +84,9 @@ async def test_only_the_reading_of_the_current_text_is_written(office: Office, i
     normalizador = Normalizador(office.database, Ligado(), office.clock)
 
     async def reading() -> Callable[[], Coroutine[Any, Any, bool]]:
-        row = await normalizador._sources.ask(id)
-        assert row is not None
+        stored = await normalizador._sources.ask(id)
+        assert stored is not None
+        row = dict(stored)
         return partial(normalizador._write, row, await normalizador._lido(row), StatusDaLeitura.COMPLETED)
 
     old = await reading()

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.main import SECTIONS, build
+from app.catalogue import SECTIONS
+from app.main import build
 from app.settings import Settings
 from batuta.cli.controls import find_rule
 from batuta.config import load_settings

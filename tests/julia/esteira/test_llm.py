@@ -10,8 +10,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from app.catalogue import migrations
 from app.composition.grupos import add_groups, limiares
-from app.composition.julia import add_guards, migrations
+from app.composition.julia import add_guards
 from app.composition.llm import guard_llm
 from app.composition.mensagens import build_messages
 from app.contexts.esteira.leituras import LeitorPorRegras

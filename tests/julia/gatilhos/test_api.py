@@ -63,12 +63,12 @@ def test_operator_lists_and_simulates_in_the_terminal(
     code, out, err = batuta(*JULIA, "gatilhos", "listar")
     assert (code, err, "suspensa por" in out) == (0, "", True)
     assert (
-        "ninguém atende aos critérios desta ação automática"
+        "nenhum médico atende aos critérios desta ação automática"
         in batuta(*JULIA, "gatilhos", "simular", "discovery_autonomo")[1]
     )
     id = asyncio.run(_add_doctor(folder))
     out = batuta(*JULIA, "gatilhos", "simular", "discovery_autonomo")[1]
-    assert all(each in out for each in ("todos têm um impedimento", "telefone ainda não validado: 1", id))
+    assert all(each in out for each in ("todos os candidatos têm um impedimento", "telefone ainda não validado: 1", id))
     document = json.loads(batuta(*JULIA, "gatilhos", "simular", "feedback_autonomo", "--json")[1])
     assert document["sem_selecao"] == "sem_candidatos"
     assert batuta(*JULIA, "gatilhos", "simular", "outro")[0] == 2

@@ -8,8 +8,9 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+from app.catalogue import migrations
 from app.composition.grupos import Groups, add_groups
-from app.composition.julia import add_guards, migrations
+from app.composition.julia import add_guards
 from app.composition.mensagens import build_messages
 from app.contexts.comum.telefone import address
 from app.contexts.esteira.leituras import Leitor

@@ -10,6 +10,7 @@ from tests.julia.leitura_grupos.placar import autores, igual, lidas, mensagens, 
 PISOS = {
     "primeiro": (0.99, 0.97, 0.98, 0.99),
     "segundo": (0.97, 0.94, 0.93, 0.95),
+    "capixaba": (0.99, 0.97, 0.96, 0.97),
     "centro": (0.98, 0.97, 0.97, 0.97),
     "minas": (0.98, 0.97, 0.94, 0.94),
     "nordeste": (0.98, 0.96, 0.93, 0.98),

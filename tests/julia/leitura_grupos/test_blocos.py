@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.julia.leitura_grupos.exemplos import curtas, inteiras, vagas
+from app.contexts.leitura_grupos.api import Vocabulario, ler
+from tests.julia.leitura_grupos.exemplos import SEGUNDA, curtas, inteiras, vagas
 
 H, U = "Hospital Teste do Norte", "UPA Exemplo Leste"
 CM = "Clínica Médica"
@@ -118,3 +119,49 @@ def test_more_vacancies_than_the_text_states_lower_the_confidence() -> None:
     multiplied = vagas("HTN e UPA Exemplo clínico e pediatra 10/08 e 11/08 SD e SN R$ 1.500")
     assert len(multiplied) == 16
     assert max(each.confianca for each in multiplied) < stated.confianca
+
+
+def test_row_with_a_day_is_not_the_header_of_a_table() -> None:
+    rows = "HTN\n10/08 segunda | 7h-19h | clínica\n11/08 terça | 19h-7h | ped\n1.500"
+    assert inteiras(rows) == [f"{H} | {CM} | 08-10 diurno 1500", f"{H} | Pediatria | 08-11 noturno 1500"]
+
+
+@pytest.mark.parametrize("pagamento", ["Crédito dia 18", "PJ dia 18", "Pagamento via cooperativa até dia 18"])
+def test_day_of_payment_is_not_a_day_of_a_shift(pagamento: str) -> None:
+    assert curtas(f"HTN clínica\n10/08 SN\n1.500\n{pagamento}") == ["08-10 noturno 1500"]
+
+
+@pytest.mark.parametrize(
+    ("texto", "esperadas"),
+    [
+        ("HTN semana q vem: quarta SN e quinta SD, 1.500", ["08-12 noturno 1500", "08-13 diurno 1500"]),
+        ("HTN clínica\nSeg 10 🌙\nTer 11 ☀️\n1.500", ["08-10 noturno 1500", "08-11 diurno 1500"]),
+        ("Passo 2 noites no HTN: 10 e 12. 1.500 cada", ["08-10 noturno 1500", "08-12 noturno 1500"]),
+    ],
+)
+def test_short_forms_of_days(texto: str, esperadas: list[str]) -> None:
+    assert curtas(texto) == esperadas
+
+
+@pytest.mark.parametrize(
+    ("texto", "hospital", "area"),
+    [
+        ("Hospital Vida Modelo Lages/SC, clínico 10/08 SD 1.500", "Hospital Vida Modelo", CM),
+        ("gente o hospital santo modelo de lages SC ta sem médico dia 10/08 SD, 1.500", "Hospital Santo Modelo", CM),
+        ("SAMU 192 Lages/SC\n10/08 SD\n1.500", "SAMU 192", "Medicina de Emergência"),
+        ("PSF Morro Modelo, Lages/SC, médico 10/08 SD 1.500", "PSF Morro Modelo", "Medicina de Família e Comunidade"),
+        ("Hospital Infantil Modelo\nPorta: 10/08 SD\n1.500", "Hospital Infantil Modelo", "Pediatria"),
+        ("Remoções Vida Modelo precisa de médico 10/08 SD, 1.500", "Remoções Vida Modelo", "Medicina de Emergência"),
+        ("Sta Casa Amostra - Campo Grande - GO\n10/08 SD 1.500", "Santa Casa de Amostra", "Ginecologia e Obstetrícia"),
+    ],
+)
+def test_town_ends_a_name_and_a_name_implies_a_speciality(texto: str, hospital: str, area: str) -> None:
+    assert inteiras(texto) == [f"{hospital} | {area} | 08-10 diurno 1500"]
+
+
+def test_initials_of_the_hospitals_town_are_not_a_speciality() -> None:
+    known = {"canonico": "Santa Casa Modelo", "cidade": "Campo Grande", "uf": "MS", "aliases": ["Sta Casa"]}
+    found = ler(
+        "Sta Casa CG - ortopedia, 10/08 SD", enviado_em=SEGUNDA, vocabulario=Vocabulario.de({"hospitais": [known]})
+    )
+    assert [each.especialidade.valor for each in found.vagas] == ["Ortopedia e Traumatologia"]

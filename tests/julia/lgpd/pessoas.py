@@ -128,7 +128,7 @@ async def _conversation(work: Batuta, who: Pessoa) -> None:
         recebida_em=now, contexto=AsJson({"x": who.marca}), created_at=now,
     )  # fmt: skip
     about = {"id": new(), "telefone": phone, "cliente_id": who.medico, "provider_message_id": "x", "created_at": now}
-    await insert(work, "pendencias", quem=who.lid, motivo="x", ultima_em=now, **about)
+    await insert(work, "pendencias", quem=who.lid, motivo="sem_resposta", ultima_em=now, **about)
     await insert(work, "optouts_provaveis", telefone_chave=phone[:4] + phone[5:], regra="x", **about)
     await insert(
         work, "provedor_mensagens", provider_message_id=new(), instance_name="x", remote_jid=f"{phone}@s.whatsapp.net",

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from app.composition.telegram.port import LateRing
 from app.contexts.telegram.contas import Contas
 from app.contexts.telegram.porta import (
     Atualizacao,
@@ -19,7 +20,6 @@ from app.contexts.telegram.porta import (
     TipoDeChat,
 )
 from app.contexts.telegram.sessoes import Sessoes
-from app.integrations.telegram.cifra import AnelDeChaves
 from app.integrations.telegram.login import LoginSimulado
 from app.integrations.telegram.simulado import LinhaSimulada, TelegramSimulado
 from app.integrations.telethon.linha import LinhaTelethon, TelegramTelethon
@@ -76,7 +76,7 @@ class Ambiente:
         self.lines: list[Linha] = []
 
     def vault(self, dono: str) -> Sessoes:
-        return Sessoes(self._database, AnelDeChaves([SECRET]), self.clock, dono)
+        return Sessoes(self._database, LateRing((SECRET,)), self.clock, dono)
 
     def port(self, sessoes: Sessoes) -> Telegram:
         if self.name == "simulador":

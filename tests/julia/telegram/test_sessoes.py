@@ -9,7 +9,6 @@ import pytest
 from app.composition.telegram.port import LateRing
 from app.contexts.telegram.porta import OwnedElsewhere, SessionRevoked
 from app.contexts.telegram.sessoes import LEASE, ChaveErrada, SemChave, Sessoes
-from app.integrations.telegram.cifra import AnelDeChaves
 from batuta.kernel import Ids, make_owner
 from batuta.sql import Database, query_of
 from batuta.testing import FakeClock
@@ -119,15 +118,15 @@ async def test_nothing_is_stored_without_a_key(database: Database, clock: FakeCl
 @pytest.mark.parametrize("broken", ["", "v1", "v1.00.!!", "v2.aaaa.AAAA", "v1.ffffffff.AAAA"])
 def test_a_damaged_session_is_refused(broken: str) -> None:
     with pytest.raises(ChaveErrada):
-        AnelDeChaves(["key"]).decrypt(CONTA, broken)
+        LateRing(("key",)).decrypt(CONTA, broken)
 
 
 def test_the_session_of_one_account_cannot_be_used_for_another() -> None:
-    ring = AnelDeChaves(["key"])
+    ring = LateRing(("key",))
     with pytest.raises(ChaveErrada):
         ring.decrypt(OTHER, ring.encrypt(CONTA, SESSION))
 
 
 def test_two_encryptions_of_a_session_differ() -> None:
-    ring = AnelDeChaves(["key"])
+    ring = LateRing(("key",))
     assert ring.encrypt(CONTA, SESSION) != ring.encrypt(CONTA, SESSION)

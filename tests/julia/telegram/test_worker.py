@@ -2,7 +2,8 @@
 
 import pytest
 
-from app.composition.telegram.services import STUCK_AFTER, TELEGRAM_ROLE
+from app.composition.telegram.role import TELEGRAM_ROLE
+from app.composition.telegram.services import STUCK_AFTER
 from app.main import build
 from app.settings import Settings
 from batuta.errors import ConfigError

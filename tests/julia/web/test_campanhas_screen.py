@@ -45,8 +45,11 @@ async def test_page_shows_the_progress_and_the_reasons_of_exclusion(painel: Pain
         none = await reader.get("/painel/campanhas?situacao=cancelada")
         missing = [(await reader.get(f"/painel/campanhas/{each}")).status_code for each in ("999", "x", "0", "9" * 30)]
     assert "Oferta" in text_of(listed)
-    assert ("1 descadastro" in text_of(shown), "a mensagem do médico está na fila" in text_of(shown)) == (True, True)
-    assert "a mensagem do médico está na fila" not in text_of(excluded)
+    assert ("1 descadastro" in text_of(shown), "a mensagem para o médico está na fila" in text_of(shown)) == (
+        True,
+        True,
+    )
+    assert "a mensagem para o médico está na fila" not in text_of(excluded)
     assert "batuta campanhas criar" in text_of(none)
     assert missing == [404, 404, 404, 404]
 

@@ -7,13 +7,16 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.composition.jobs import report_unfinished, timetable
+from app.composition.jobs import timetable
 from app.composition.julia import julia_of
 from app.main import build
 from app.settings import Settings
 from app.web.api import create_app
+from batuta import Outcome, Skipped
 from batuta.config import load_settings
 from batuta.engine.batuta import Batuta
+from batuta.jobs import JobCall
+from batuta.reasons import UNFINISHED
 from batuta.runlog.execution import Ending, Status
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import FakeClock
@@ -148,6 +151,9 @@ async def test_old_history_is_deleted_and_recent_history_stays(julia: Julia, clo
 
 
 async def test_unfinished_job_is_skipped_with_its_reason(julia: Julia) -> None:
+    async def report_unfinished(call: JobCall) -> Outcome:
+        return Skipped(UNFINISHED())
+
     julia.work.endpoints.add("tarefa-nova", report_unfinished, finished=False)
     answer = (await julia.post("/jobs/tarefa-nova")).json()
     assert (answer["status"], answer["reason"]) == ("skipped", "not implemented yet")

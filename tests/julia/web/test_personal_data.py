@@ -28,6 +28,20 @@ STREET = "Rua das Acácias Inventadas"
 CPF = "52998224725"
 
 
+# Names in addresses by the beginning of the route.
+NAMES = {
+    "/painel/tarefas": "heartbeat",
+    "/painel/filas": "fila_mensagens",
+    "/schedules": "resumo",
+    "/health/{name}": "telegram",
+}
+# Routes whose address names no record, or one that only a signed link or a sent message has.
+NO_RECORD = {
+    "/painel/static/{name}", "/painel/{rest:path}", "/handoffs/confirmar", "/health/{name}", "/api/v1/jobs/{job_id}/status",
+    "/api/v1/telegram/mensagens/{id}", "/api/v1/diretrizes/{tipo}", "/api/v1/relatorios/{id}",
+}  # fmt: skip
+
+
 @dataclass
 class Office:
     julia: Julia
@@ -42,9 +56,13 @@ class Office:
         return tuple({each.encode() for each in found} | {json.dumps(each)[1:-1].encode() for each in found})
 
     def address(self, path: str) -> str:
+        """The address of an existing record, so that the route shows what it can show."""
         for name, id in self.ids.items():
             if path.startswith(name):
                 path = path.replace("{id}", id).replace("{id:agendamento}", id)
+        for name, word in NAMES.items():
+            if path.startswith(name):
+                path = path.replace("{name}", word)
         path = path.replace("{endpoint}", "limpar-historico").replace("{name}", "x").replace("{rest:path}", "x")
         return path.replace("{job_id}", self.ids["task"]).replace("{nome}", "discovery").replace("{tipo}", "briefing")
 
@@ -139,6 +157,30 @@ async def office(julia_url: str) -> AsyncIterator[Office]:
         "/campanhas": "1",
         "/api/v1/telegram/acoes": ids["acao"],
     }
+    run, task = new(), str((await rows(work.database, "SELECT id FROM tasks LIMIT 1"))[0]["id"])
+    await insert(
+        work, "job_executions", id=run, job_name="limpar-historico", categoria="x", trigger="manual", started_at=now,
+        status="success", finished_at=now,
+    )  # fmt: skip
+    await insert(
+        work, "campanhas", id=1, nome_template="x", tipo_campanha="discovery", corpo="Oi", created_by="x", created_at=now,
+        updated_at=now,
+    )  # fmt: skip
+    batch = new()
+    await insert(work, "batches", id=batch, name="x", created_at=now)
+    named = {"appointment_id": who.telefone}
+    await work.schedules.create("resumo", task="normalize_appointment", args=named, every=3600, by="ana")
+    places |= {
+        "/painel/execucoes": run,
+        "/painel/filas": str(message),
+        "/painel/conversas": who.conversa,
+        "/painel/vagas": shift,
+        "/painel/agendamentos": ids["import"],
+        "/painel/campanhas": "1",
+        "/tasks": task,
+        "/batches": batch,
+        "/painel/lotes": batch,
+    }
     yield Office(julia, who, tokens, {**places, "task": ids["task"]})
     await work.close()
 
@@ -166,12 +208,48 @@ async def test_no_scope_except_pii_shows_personal_data_on_any_route(office: Offi
                     )
                     allowed = includes(frozenset({scope}), needed[method, path])
                     assert (answer.status_code not in (401, 403)) == allowed, (scope, method, path, answer.status_code)
+                    assert answer.status_code < 500, (scope, method, path)
                     assert not office.shows(answer), (scope, method, path, office.shows(answer))
                     refused += not allowed
     assert len(asked) > 100
     assert refused > 200
     entries = await rows(office.julia.work.database, "SELECT action FROM audit_log WHERE action = 'access.read'")
     assert not entries
+
+
+async def test_every_address_of_these_tests_shows_a_record(office: Office) -> None:
+    """A new route without an address here would answer 404 to everybody, and hide what it shows."""
+    missing = []
+    async with office.julia.client() as client:
+        for method, path in routes(office.julia.api):
+            if method == "GET" and path not in NO_RECORD:
+                answer = await client.get(office.address(path), headers=BEARER, follow_redirects=False)
+                missing += [path] if answer.status_code == 404 or answer.status_code >= 500 else []
+    assert missing == []
+
+
+async def test_no_queue_shows_personal_data_without_pii(office: Office) -> None:
+    work, seen = office.julia.work, 0
+    async with office.julia.client() as client:
+        for name, queue in work.queues.items():
+            items = [str(row["id"]) for row in await rows(work.database, f"SELECT id FROM {queue.table.name} LIMIT 1")]
+            for path in ("?estado=dead", "?estado=done", "?estado=ready", *(f"/{id}?mostrar=dados" for id in items)):
+                answer = await client.get(f"/painel/filas/{name}{path}", headers=office.tokens[Scope.OPERATE])
+                assert answer.status_code == 200, (name, path)
+                assert not office.shows(answer), (name, path, office.shows(answer))
+                seen += len(items)
+    assert seen > 10
+
+
+async def test_repeating_a_message_needs_the_scope_send(office: Office) -> None:
+    for action in ("item.retry", "bulk.retry"):
+        for method in ("GET", "POST"):
+            form = {"fila": "fila_mensagens", "id": office.ids["/painel/filas"]}
+            given = {"params": form} if method == "GET" else {"data": form}
+            answer = await office.julia.ask(
+                method, f"/painel/acoes/{action}", headers=office.tokens[Scope.OPERATE], **given
+            )
+            assert is_problem(answer, 403, "forbidden")
 
 
 @pytest.mark.parametrize("path", ["/api/v1/appointments", "/api/v1/appointments/export"])

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, BrowserContext, Page, expect
+from playwright.async_api import Browser, BrowserContext, Page, Request, Response, expect
 
 from batuta.processes.address import listen
 from batuta.web.api import serve
@@ -136,6 +136,29 @@ async def test_refresh_replaces_changes_in_place_and_keeps_the_state_of_the_page
     await expect(page.locator("#linha-broken .pill")).to_have_text("em dia")
     await expect(page.locator("#tarefa-broken")).to_be_focused()
     await expect(page.locator("tr[data-text]:visible")).to_have_count(1)
+
+
+async def test_changes_are_pushed_and_a_hidden_tab_follows_nothing(dashboard: Dashboard) -> None:
+    live = dashboard.panel.api.state.batuta.live
+    await live.tick()
+    page = await dashboard.visit("/painel/processos")
+
+    def is_stream(message: Response | Request) -> bool:
+        request = message if isinstance(message, Request) else message.request
+        return request.headers.get("accept") == "text/event-stream"
+
+    async with page.expect_response(is_stream):
+        await page.goto(f"{dashboard.address}/painel/tarefas")
+    await page.get_by_role("searchbox").fill("broken")
+    await dashboard.panel.keep("broken", MINUTE)
+    live.refresh()
+    await live.tick()
+    await expect(page.locator("#linha-broken .pill")).to_have_text("em dia")
+    await expect(page.locator("tr[data-text]:visible")).to_have_count(1)
+    async with page.expect_event("requestfailed", is_stream):
+        await page.evaluate(
+            "Object.defineProperty(document, 'hidden', { value: true }); document.dispatchEvent(new Event('visibilitychange'))"
+        )
 
 
 async def test_silent_server_is_reported_and_the_page_stays(dashboard: Dashboard) -> None:
