@@ -137,7 +137,7 @@ async def test_job_has_its_own_zone(clock: FakeClock) -> None:
         ({"schedule": "* * * * *", "every": 30}, "either a schedule"),
         ({}, "either a schedule"),
         ({"every": 0.5}, "whole number of seconds"),
-        ({"every": 0}, "between 1 second"),
+        ({"every": 0}, "from 1 second to 366 d"),
         ({"every": 30, "jitter": 30}, "shorter than the time between two fires"),
         ({"every": 30, "overlap": "queue_one", "catch_up": "all"}, "its catch_up must be latest"),
         ({"every": 30, "overlap": "replaced"}, "skip | allow | queue_one | replace"),
