@@ -3,6 +3,6 @@
 from batuta.queue.outcome import FanOut, Jump, Next, StageOutcome
 from batuta.queue.pipeline import Pipeline, Stage
 from batuta.queue.steps import Step, step
-from batuta.stores.sql.queue.items import ItemPipeline
+from batuta.stores.sql.queue.items import DeadItem, ItemPipeline
 
-__all__ = ["FanOut", "ItemPipeline", "Jump", "Next", "Pipeline", "Stage", "StageOutcome", "Step", "step"]
+__all__ = ["DeadItem", "FanOut", "ItemPipeline", "Jump", "Next", "Pipeline", "Stage", "StageOutcome", "Step", "step"]

@@ -48,6 +48,7 @@ from batuta.queue.handler import ItemHandler
 from batuta.queue.inspection import BULK_POLICY, BulkOperator
 from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease
+from batuta.queue.limits import TaskLimits
 from batuta.queue.rescuer import Rescuer
 from batuta.queue.store import Rescued
 from batuta.queue.worker import WorkerPolicy
@@ -432,6 +433,11 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
             yield from [(loop, policy) for own, loop, policy in self._loops if own == role and is_whole]
             yield from self._queue_loops(role)
 
+    def declared_limits(self) -> list[TaskLimits]:
+        """Return the limits of all tasks and stages."""
+        of_tasks = [task.limits for task in self.task_registry if task.limits is not None]
+        return [*of_tasks, *(each for limits in self._stage_limits for each in limits.values())]
+
     def _served_here(self, role: str) -> Collection[str]:
         """Return the queues to which this process is limited. Empty: all queues and the application's loops."""
         only = self.only or (self.settings.batuta_queues if role == "worker" else ())
@@ -444,7 +450,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
     def _queue_loops(self, role: str) -> Iterator[tuple[Loop, LoopPolicy]]:
         if served := [each for each in self._worker_queues() if each.role == role]:
             if role == "worker":
-                yield TaskRehomer(self._task_store, self.task_registry), REHOMER_POLICY
+                yield TaskRehomer(self._task_store, self.task_registry, self._items), REHOMER_POLICY
                 yield ThreadWatch(self.task_registry, self.events), THREADS
                 yield self.task_ends, TASK_ENDS_POLICY
             yield from queue_loops(

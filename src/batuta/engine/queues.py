@@ -22,6 +22,7 @@ from batuta.processes.presence import PresenceFolder, Recover, crash_loops
 from batuta.queue.handler import ItemHandler
 from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease, QueueTable
+from batuta.queue.limits import TaskLimits
 from batuta.queue.pipeline import Pipeline
 from batuta.queue.rescuer import Rescuer, recover_items
 from batuta.queue.steps import Step, StepFunction, pipeline_of
@@ -81,6 +82,7 @@ class QueueDeclarations:
     def __init__(self) -> None:
         super().__init__()
         self._app_queues: dict[str, Served] = {}
+        self._stage_limits: list[Mapping[str, TaskLimits]] = []
 
     @property
     def queues(self) -> Mapping[str, SqlQueue]:
@@ -131,8 +133,16 @@ class QueueDeclarations:
             own_time=self._own_time,
             liveness=self.liveness,
         )
-        made = stages(pipeline, lambda name: store(queue=name), self.worker_policy, look_every, self.queues)
+        limits = {name: {name: each} for name, each in pipeline.limits.items()}
+        made = stages(
+            pipeline,
+            lambda name: store(queue=name, limits=limits.get(name)),
+            self.worker_policy,
+            look_every,
+            self.queues,
+        )
         self._app_queues |= {served.store.name: served for served in made}
+        self._stage_limits.append(pipeline.limits)
 
     @check_options
     def pipeline(
@@ -150,9 +160,11 @@ class QueueDeclarations:
         queue ``orders.parse``. ``keep`` and ``keep_dead`` are the retention of finished and of dead items, in seconds.
         """
         spans = timedelta(seconds=keep), timedelta(seconds=keep_dead)
-        pipeline = pipeline_of(name, stages, self._items, *spans, self.around)
+        pipeline = pipeline_of(name, stages, self._items.rows, *spans, self.around)
         self.add_pipeline(pipeline)
-        return ItemPipeline(name, self.queues[pipeline.stages[0].name], self._items, self.wakeups.wake_here)
+        self._items.unlimited |= {stage.name for stage in pipeline.stages if stage.limits is None}
+        rows = self._items.rows(name, pipeline.limits)
+        return ItemPipeline(rows, [self.queues[stage.name] for stage in pipeline.stages], self.wakeups.wake_here)
 
 
 def stages(

@@ -128,6 +128,7 @@ class QueueTable:
     expires_at: str | None = None  # instant after which a finished row may be deleted
     cancel_requested: str | None = None  # None: a running item cannot be cancelled
     last_stage: str | None = None  # in a pipeline: the stage in which a dead row failed
+    pipeline: str | None = None  # if several pipelines share the table: the value of their column ``pipeline``
     # While this column is filled, no worker claims the row, because an earlier attempt may already have had its effect.
     doubt: str | None = None
     limit_key: str | None = None  # filled for items of tasks with limits, which the plain claim leaves out

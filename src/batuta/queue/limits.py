@@ -1,4 +1,4 @@
-"""Limits of tasks: how many items of a task, or of one key of a task, run at once and start in a period.
+"""Limits of tasks and stages: how many items of a task, or of one key of a task, run at once and start in a period.
 
 The *line* of a key holds the due items of one key of a limited task. A claim asks how much room the task and each of its
 lines have, and shares its places between the lines: one item of each line in turn. The store counts; the functions of
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from batuta.kernel.errors import require
 from batuta.kernel.json import Json, dumps
@@ -30,12 +30,12 @@ MOST_STARTS = 10_000
 NO_KEY = ""
 _RATE = re.compile(r"(\d{1,9})\s*/\s*(\S+)\Z")
 
-TASK_CONCURRENCY = define("limit_task_concurrency", "limit of task {task}: at most {most} run at once")
-TASK_RATE = define("limit_task_rate", "limit of task {task}: at most {most} start in {per}")
+TASK_CONCURRENCY = define("limit_task_concurrency", "limit of {task}: at most {most} run at once")
+TASK_RATE = define("limit_task_rate", "limit of {task}: at most {most} start in {per}")
 KEY_CONCURRENCY = define(
-    "limit_key_concurrency", "limit of task {task}: at most {most} with the same value of {by} run at once"
+    "limit_key_concurrency", "limit of {task}: at most {most} with the same value of {by} run at once"
 )
-KEY_RATE = define("limit_key_rate", "limit of task {task}: at most {most} with the same value of {by} start in {per}")
+KEY_RATE = define("limit_key_rate", "limit of {task}: at most {most} with the same value of {by} start in {per}")
 
 
 class Rate(NamedTuple):
@@ -48,7 +48,8 @@ class Limits:
     """Limits that hold over all processes. ``concurrency`` items run at once. ``rate`` items start in any period, for
     example ``"100/minute"``; a retry is a start.
 
-    In ``per_key``, ``by`` is the parameter of the task whose value is the key. Each key has these limits.
+    In ``per_key``, ``by`` is the parameter of the task, or the field of a stage's item, whose value is the key. Each key
+    has these limits.
     """
 
     concurrency: int | None = None
@@ -90,15 +91,20 @@ def parse_rate(text: str) -> Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskLimits:
-    """The limits of one task. ``position`` is the place of the parameter ``each.by`` among the positional arguments;
-    None: it is given by name only. ``default`` is its default value.
+    """The limits of one task or stage. ``position`` is the place of the parameter ``each.by`` among the positional
+    arguments; None: it is given by name only. ``default`` is its default value.
     """
 
-    task: str
+    task: str  # the name of the task or stage
     whole: Limits
     each: Limits | None = None
     position: int | None = None
     default: Json = None
+    kind: Literal["task", "stage"] = "task"
+
+    def key_of_item(self, item: object) -> str:
+        """Return the key of a pipeline item. Without the field, only the limits of the stage apply."""
+        return self.key_of((), item if isinstance(item, Mapping) else {})
 
     def key_of(self, arguments: Sequence[Json], named: Mapping[str, Json]) -> str:
         """Return the key of a call: a digest, so that no personal data is copied. For the value None, only the limits of
@@ -127,9 +133,7 @@ def limits_of(
     """Return the limits of a task, or None if it has none. ``parameters`` are those that a caller fills."""
     if per_key is None:
         return None if whole == Limits() else TaskLimits(task=task, whole=whole)
-    require("per_key", task, per_key.by is not None, Reason("limit_by", "name the parameter: Limits(by=…)"))
-    is_limit = per_key.concurrency is not None or per_key.rate is not None
-    require("per_key", task, is_limit, Reason("limit_nothing", "give Limits a concurrency or a rate"))
+    _require_key_limits(task, per_key)
     names = [each.name for each in parameters]
     if per_key.by not in names:
         raise unknown(f"parameter of task {task}", str(per_key.by), names)
@@ -138,6 +142,22 @@ def limits_of(
     default = None if found.default is inspect.Parameter.empty else found.default
     position = None if is_named else names.index(per_key.by)
     return TaskLimits(task=task, whole=whole, each=per_key, position=position, default=default)
+
+
+def limits_of_stage(stage: str, whole: Limits, per_key: Limits | None) -> TaskLimits | None:
+    """Return the limits of a stage, or None if it has none. ``per_key.by`` is a field of the item."""
+    if per_key is not None:
+        _require_key_limits(stage, per_key)
+    if per_key is None and whole == Limits():
+        return None
+    return TaskLimits(task=stage, whole=whole, each=per_key, kind="stage")
+
+
+def _require_key_limits(name: str, per_key: Limits) -> None:
+    by = Reason("limit_by", "name the parameter, or the field of the item: Limits(by=…)")
+    require("per_key", name, per_key.by is not None, by)
+    is_limit = per_key.concurrency is not None or per_key.rate is not None
+    require("per_key", name, is_limit, Reason("limit_nothing", "give Limits a concurrency or a rate"))
 
 
 class Use(NamedTuple):

@@ -9,6 +9,7 @@ from typing import assert_never
 from batuta.kernel.errors import require
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import ItemState, Lease, NewItem, QueueTable
+from batuta.queue.limits import TaskLimits
 from batuta.queue.outcome import (
     Cancelled,
     Done,
@@ -33,13 +34,16 @@ DEFAULT_STAGE_RETRY = Waits((timedelta(minutes=1), timedelta(minutes=5), timedel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One stage of a pipeline. ``budget`` is the number of items that one worker runs concurrently in this stage."""
+    """One stage of a pipeline. ``budget`` is the number of items that one worker runs concurrently in this stage. For
+    ``limits``, which hold over all processes, the table needs a ``limit_key``.
+    """
 
     name: str
     handle: Callable[[Lease], Awaitable[StageOutcome]]
     budget: int = 10
     timeout: timedelta = timedelta(seconds=60)
     retry: RetryPolicy = field(default=DEFAULT_STAGE_RETRY)
+    limits: TaskLimits | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,13 @@ class Pipeline:
         fits = names == self.table.ready and self.table.running is None and self.table.queue == self.table.state
         why = "its table's ready values must be its stages in order, its queue the stage, and running None"
         require("pipeline", self.table.name, fits, why)
+        why = "only the stages of work.pipeline have limits"
+        require("pipeline", self.table.name, self.table.limit_key or not self.limits, why)
+
+    @property
+    def limits(self) -> dict[str, TaskLimits]:
+        """The limits of the stages that have any, by the name of the stage."""
+        return {stage.name: stage.limits for stage in self.stages if stage.limits is not None}
 
     def handler(self, stage: Stage) -> ItemHandler:
         return ItemHandler(

@@ -1,6 +1,6 @@
 """Pipelines of plain functions: each takes a JSON item and returns it for the next function.
 
-    orders = work.pipeline("orders", [fetch, step(parse, concurrency=2), store])
+    orders = work.pipeline("orders", [fetch, step(parse, rate="100/minute"), store])
 
 The items of all such pipelines are in one table of the engine. The stage of an item is ``orders.fetch``.
 """
@@ -18,6 +18,7 @@ from batuta.kernel.reasons import Reason, define
 from batuta.kernel.suggestions import check_options
 from batuta.kernel.usercode import Threads
 from batuta.queue.item import Lease, QueueTable
+from batuta.queue.limits import Limits, TaskLimits, limits_of_stage
 from batuta.queue.outcome import (
     FanOut,
     ItemEffect,
@@ -27,6 +28,7 @@ from batuta.queue.outcome import (
     RetryPolicy,
     Snooze,
     StageOutcome,
+    Writes,
 )
 from batuta.queue.pipeline import DEFAULT_STAGE_RETRY, Pipeline, Stage
 from batuta.queue.retry import Retry, retry_policy
@@ -43,10 +45,13 @@ PIPELINE_ITEMS = QueueTable(
     key="unique_key",
     expires_at="expires_at",
     fixed_times=False,
+    limit_key="limit_key",
     given=("item",),
     documents=("item",),
 )
 DROPPED = "dropped"
+# The number of items that one worker runs concurrently in a stage without a limit of its own.
+DEFAULT_BUDGET = 10
 # Limit per step and process: further calls are postponed while this many threads run beyond their time limit.
 MAX_STUCK_THREADS = 4
 PUT_OFF = timedelta(minutes=1)
@@ -64,20 +69,27 @@ class Step:
 
     name: str
     function: StepFunction
-    concurrency: int
     timeout: timedelta
     retry: RetryPolicy
+    whole: Limits = field(default_factory=Limits)  # limits of all items of the stage
+    per_key: Limits | None = None  # limits of the items with the same value of a field
     threads: Threads = field(default_factory=Threads)
 
 
 class ItemRows(Protocol):
-    """Writes JSON items into rows. Both methods raise UnstorableValue for a value that JSON would change."""
+    """Writes the JSON items of one pipeline into rows. Raises UnstorableValue for a value that JSON would change."""
 
-    def values(self, pipeline: str, item: object) -> Mapping[str, object]:
-        """Return the columns of a new row."""
+    def values(self, stage: str | None, item: object) -> Mapping[str, object]:
+        """Return the columns of a new row that starts at ``stage``; None: the row is created as done."""
 
-    def replace(self, id: str, item: object) -> ItemEffect:
-        """Return the effect that replaces the item of a row."""
+    def replace(self, id: str, stage: str | None, item: object) -> Writes:
+        """Return the effect that replaces the item of a row, which moves to ``stage``; None: the item is done."""
+
+    def label(self, id: str, stage: str | None, item: object) -> Writes | None:
+        """Return the effect that gives a row that moves to ``stage`` its limit key, or None if no stage has limits."""
+
+
+RowsOf: TypeAlias = Callable[[str, Mapping[str, TaskLimits]], ItemRows]
 
 
 @check_options
@@ -86,38 +98,49 @@ def step(
     /,
     *,
     name: str | None = None,
-    concurrency: int = 10,
     timeout: float = 60,
     retry: Retry | None = None,
+    concurrency: int | None = None,
+    rate: str | None = None,
+    per_key: Limits | None = None,
 ) -> Step:
-    """Return a stage of ``work.pipeline`` with options. Times are in seconds; ``concurrency`` counts per worker process.
+    """Return a stage of ``work.pipeline`` with options. Times are in seconds.
 
     ``retry`` is a list of waits, a policy, or rules by class of error; None means after 1, 5 and 15 minutes.
+    ``concurrency`` and ``rate`` limit the stage over all processes, as those of a task do. ``per_key`` limits the items
+    with the same value of a field: ``Limits(by="customer", rate="10/minute")``. Without ``concurrency``, each worker runs
+    at most ten items of the stage at once.
     """
     called = name or str(getattr(function, "__name__", "stage"))
     rule = Reason("stage_name", "use lowercase letters, digits and underscores: write step(function, name=…)")
     require("stage", called, _NAME.match(called), rule)
-    limits = Reason("stage_limits", "its concurrency and timeout must be greater than zero")
-    require("stage", called, concurrency > 0 and timeout > 0, limits)
+    require("stage", called, timeout > 0, Reason("stage_timeout", "its timeout must be greater than zero"))
     try:
         inspect.signature(function).bind(None)
     except TypeError:
         require("stage", called, None, Reason("stage_item", "it must take one argument, the item"))
     policy = retry_policy(retry, DEFAULT_STAGE_RETRY)
     return Step(
-        name=called, function=function, concurrency=concurrency, timeout=timedelta(seconds=timeout), retry=policy
+        name=called,
+        function=function,
+        timeout=timedelta(seconds=timeout),
+        retry=policy,
+        whole=Limits(concurrency=concurrency, rate=rate),
+        per_key=per_key,
     )
 
 
 def pipeline_of(
     name: str,
     steps: Sequence[StepFunction | Step],
-    rows: ItemRows,
+    rows_of: RowsOf,
     keep: timedelta,
     keep_dead: timedelta,
     around: Around,
 ) -> Pipeline:
-    """Build a pipeline of functions. ``keep`` and ``keep_dead`` are the retention of finished and of dead items."""
+    """Build a pipeline of functions. ``rows_of`` creates the writer of its items. ``keep`` and ``keep_dead`` are the
+    retention of finished and of dead items.
+    """
     require(
         "pipeline", name, _NAME.match(name), Reason("pipeline_name", "use lowercase letters, digits and underscores")
     )
@@ -127,9 +150,15 @@ def pipeline_of(
     for each in made:
         why = Reason("stage_taken", "another stage has this name: write step(function, name=…)")
         require("stage", each.name, names.count(each.name) == 1, why)
+    stages = tuple(stage_name(name, each) for each in names)
+    limits = [limits_of_stage(stage, each.whole, each.per_key) for stage, each in zip(stages, made, strict=True)]
+    rows = rows_of(name, {each.task: each for each in limits if each is not None})
     return Pipeline(
-        table=replace(PIPELINE_ITEMS, ready=tuple(stage_name(name, each) for each in names)),
-        stages=tuple(_stage(name, each, rows, around) for each in made),
+        table=replace(PIPELINE_ITEMS, ready=stages, pipeline=name),
+        stages=tuple(
+            _stage(name, each, limited, following, rows, around)
+            for each, limited, following in zip(made, limits, (*stages[1:], None), strict=True)
+        ),
         dropped=DROPPED,
         keep=keep,
         keep_dead=keep_dead,
@@ -140,7 +169,9 @@ def stage_name(pipeline: str, step: str) -> str:
     return f"{pipeline}.{step}"
 
 
-def _stage(pipeline: str, step: Step, rows: ItemRows, around: Around) -> Stage:
+def _stage(
+    pipeline: str, step: Step, limits: TaskLimits | None, following: str | None, rows: ItemRows, around: Around
+) -> Stage:
     name, is_async = stage_name(pipeline, step.name), inspect.iscoroutinefunction(step.function)
 
     async def call(item: object) -> object:
@@ -159,15 +190,33 @@ def _stage(pipeline: str, step: Step, rows: ItemRows, around: Around) -> Stage:
             returned = await call(item)
         match returned:
             case None:
-                return Next()
-            case Jump(stage=stage):
-                return replace(returned, stage=stage_name(pipeline, stage))
+                return Next(effect=rows.label(lease.id, following, item))
+            case Next(effect=effect):
+                return Next(effect=_both(effect, rows.label(lease.id, following, item)))
+            case Jump(stage=stage, effect=effect):
+                target = stage_name(pipeline, stage)
+                return Jump(stage=target, effect=_both(effect, rows.label(lease.id, target, item)))
             case FanOut(items=items):
-                made = tuple(replace(each, values=rows.values(pipeline, each.values)) for each in items)
+                made = tuple(replace(each, values=rows.values(following, each.values)) for each in items)
                 return replace(returned, items=made)
-            case _ if isinstance(returned, Next | Outcome):
+            case _ if isinstance(returned, Outcome):
                 return returned
             case _:
-                return Next(effect=rows.replace(lease.id, returned))
+                return Next(effect=rows.replace(lease.id, following, returned))
 
-    return Stage(name=name, handle=handle, budget=step.concurrency, timeout=step.timeout, retry=step.retry)
+    budget = step.whole.concurrency or DEFAULT_BUDGET
+    return Stage(name=name, handle=handle, budget=budget, timeout=step.timeout, retry=step.retry, limits=limits)
+
+
+def _both(effect: ItemEffect | None, writes: Writes | None) -> ItemEffect | None:
+    if effect is None or writes is None:
+        return writes if effect is None else effect
+    if isinstance(effect, Writes):
+        return effect + writes
+
+    async def run_both(transaction: Any) -> None:
+        await effect(transaction)
+        for query, values in writes.statements:
+            await transaction.run(query, **values)
+
+    return run_both

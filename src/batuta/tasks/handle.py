@@ -1,4 +1,4 @@
-"""Handle: a reference to one enqueued call, with which a program waits for its result, reads its status or cancels it."""
+"""Handle: a reference to one enqueued call, with which a program waits for its result, reads its status, cancels or retries it."""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
@@ -50,6 +50,12 @@ class Handle(Generic[R]):
     async def cancel(self, reason: str = "cancelled") -> bool:
         """Cancel the call: at once if it waits, and within seconds if it runs. Return False if it has already ended."""
         return await self._service.cancel(self.id, reason)
+
+    async def retry(self) -> bool:
+        """Run a failed call again, now and with all its attempts. Return False if the call has not failed, or if a live
+        call has its key.
+        """
+        return await self._service.retry(self.id)
 
     def __repr__(self) -> str:
         return f"Handle({self.id})"

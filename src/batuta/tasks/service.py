@@ -1,4 +1,4 @@
-"""TaskService enqueues, queries and cancels tasks. TaskRehomer and ThreadWatch are maintenance loops of the task queues."""
+"""TaskService enqueues, queries, cancels and retries tasks. TaskRehomer and ThreadWatch maintain the task queues."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -47,6 +47,11 @@ class TaskBackend(Protocol[SomeTransaction]):
     async def status(self, id: str) -> TaskStatus | None: ...
 
     async def cancel(self, id: str, reason: str, *, by: str | None = None) -> bool: ...
+
+    async def retry(self, id: str, *, by: str | None = None) -> bool: ...
+
+    async def failed(self, task: AnyTask, limit: int) -> list[str]:
+        """Return the ids of the failed calls of a task, the last failure first."""
 
     async def wait(self, id: str, timeout: timedelta | None) -> None:
         """Return when the task has ended or does not exist. Raises TimeoutError after ``timeout``."""
@@ -188,6 +193,16 @@ class TaskService(Generic[SomeTransaction]):
         """
         return await self._backend.cancel(id, reason, by=by)
 
+    async def retry(self, id: str, *, by: str | None = None) -> bool:
+        """Run a failed call again, now and with all its attempts. Return False if the call has not failed, or if a live
+        call has its key. ``by`` is the operator, for the audit log.
+        """
+        return await self._backend.retry(id, by=by)
+
+    async def failed(self, task: AnyTask, limit: int) -> list[Handle[Any]]:
+        """Return handles of the failed calls of a task, the last failure first."""
+        return [self.handle(id) for id in await self._backend.failed(task, limit)]
+
 
 def _span(task: AnyTask, calls: int) -> AbstractContextManager[object]:
     """Return the span of an enqueue, or an empty block if no tracing system records this process."""
@@ -230,20 +245,29 @@ class TaskHomes(Protocol):
         """
 
 
+class LabelledItems(Protocol):
+    async def unlabel(self, limit: int) -> int:
+        """Clear the limit key of waiting items of stages without limits. Return their number."""
+
+
 class TaskRehomer:
-    """Moves waiting items to the queue that serves their task. Returns items to the plain claim if their task has no
-    limits any more.
+    """Moves waiting items to the queue that serves their task. Returns items to the plain claim if their task or stage
+    has no limits any more.
     """
 
     name = "task-rehomer"
 
-    def __init__(self, homes: TaskHomes, registry: TaskRegistry) -> None:
+    def __init__(self, homes: TaskHomes, registry: TaskRegistry, items: LabelledItems | None = None) -> None:
+        """Create the loop. ``items`` are those of the pipelines; None: the loop concerns only tasks."""
         self.wakeup = Wakeup()
         self._homes = homes
+        self._items = items
         self._registry = registry
 
     async def tick(self) -> Pace:
         has_more = await self._homes.unlabel(self._registry.limited, REHOMED_AT_ONCE) == REHOMED_AT_ONCE
+        if self._items is not None:
+            has_more |= await self._items.unlabel(REHOMED_AT_ONCE) >= REHOMED_AT_ONCE
         for unserved in await self._homes.find_unserved(self._registry.queues):
             task = self._registry.find(unserved.name or "")
             if task is not None:

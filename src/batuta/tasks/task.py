@@ -244,6 +244,12 @@ class Task(Generic[P, R]):
         """Enqueue several calls in one transaction. Each call is a list of arguments, or a mapping of named ones."""
         return await BoundTask(self, NO_OPTIONS).enqueue_many(calls)
 
+    async def failed(self, limit: int = 100) -> "list[Handle[R]]":
+        """Return handles of the calls that failed after their last attempt, the last failure first. ``handle.retry()``
+        runs one again.
+        """
+        return await self.require_service().failed(self, limit)
+
     @check_options
     def options(
         self,

@@ -67,6 +67,33 @@ async def test_dead_item_is_listed_at_its_stage_and_retried_there(database_url: 
         assert await run(work, "fetch", "parse", "store") == [0, 1, 1]
 
 
+async def test_program_finds_and_retries_dead_items(database_url: str, clock: FakeClock) -> None:
+    is_broken = True
+
+    def parse(item: dict[str, int]) -> dict[str, int] | Failed:
+        return Failed("not readable", permanent=True) if is_broken else item
+
+    work, orders = build(database_url, clock, [fetch, parse, store])
+    pages = work.pipeline("pages", [parse])
+    async with work:
+        id = await orders.put({"n": 1}, key="order-1")
+        other = await pages.put({"n": 2})
+        await run(work, "fetch", "parse")
+        await work.work_once("pages.parse", 10)
+        (dead,) = await orders.dead()
+        assert (dead.id, dead.stage, dead.item) == (id, "parse", {"n": 1, "fetched": 1})
+        assert (dead.error, dead.attempts, dead.failed_at, dead.key) == ("not readable", 1, clock.now(), "order-1")
+        assert [each.id for each in await pages.dead()] == [other]
+        is_broken = False
+        assert not await work.queues["orders.fetch"].revive(other)
+        assert not await orders.retry(other)
+        assert not await orders.retry("no id")
+        assert await orders.retry(id)
+        assert not await orders.retry(id)
+        assert await run(work, "fetch", "parse", "store") == [0, 1, 1]
+        assert await orders.dead() == []
+
+
 async def test_stage_returns_any_outcome(database_url: str, clock: FakeClock) -> None:
     async def fetch(item: dict[str, Any]) -> object:
         match item["do"]:

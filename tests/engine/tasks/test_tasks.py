@@ -24,7 +24,7 @@ from batuta.stores.sql.queue.tasks import SqlTasks
 from batuta.tasks.registry import TaskStatus
 from batuta.tasks.service import ThreadWatch
 from batuta.tasks.task import MAX_STUCK_THREADS, TaskContext
-from batuta.testing import EventRecorder
+from batuta.testing import EventRecorder, FakeClock
 
 
 @pytest.fixture(params=["sql", "arq"])
@@ -555,3 +555,29 @@ async def test_two_tasks_may_have_the_same_key(work: Batuta) -> None:
     assert status is not None
     assert status.name == "cobrar"
     assert (await work.queues["default"].depth()).due == 3
+
+
+async def test_program_finds_and_retries_failed_calls(database_url: str, clock: FakeClock) -> None:
+    work, is_broken = Batuta(database_url, clock=clock, timezone="UTC"), True
+
+    @work.task(retry=[])
+    async def send(to: str) -> str | Failed:
+        return Failed("no such address") if is_broken else to
+
+    @work.task(retry=[])
+    async def other() -> Failed:
+        return Failed("always")
+
+    async with work:
+        await other.enqueue()
+        handle = await send.options(key="once").enqueue("a@example.com")
+        assert not await handle.retry()  # it waits
+        await work.work_once("default", 10)
+        assert await send.failed() == [handle]
+        is_broken = False
+        assert await handle.retry()
+        assert not await handle.retry()
+        await work.work_once("default", 10)
+        assert await handle.result() == "a@example.com"
+        assert await send.failed() == []
+        assert not await work.handle("no id").retry()

@@ -76,9 +76,7 @@ async def brakes(request: Request) -> HTMLResponse:
         "circuits": await work.circuits.look(),
         "limits": [(limit, None if limit.each else used[limit.name]) for limit in work.limits.values()],
         "windows": [_draw(name, each, work, words) for name, each in work.registry.windows_now(controls).items()],
-        "task_limits": sorted(
-            (each.limits for each in work.task_registry if each.limits is not None), key=lambda limits: limits.task
-        ),
+        "task_limits": sorted(work.declared_limits(), key=lambda limits: limits.task),
         "waits": await _waits(work, words),
         "most_compared": MOST_COMPARED,
         "weekdays": [words.weekday(day % 7) for day in range(1, 8)],

@@ -3,14 +3,17 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from batuta.kernel.errors import UnstorableValue
 from batuta.kernel.json import Json
-from batuta.kernel.reasons import Reason
+from batuta.kernel.reasons import Reason, decode
 from batuta.kernel.storable import refuse_unstorable, refuse_unstorable_key, refuse_unstorable_priority
-from batuta.queue.item import NewItem
+from batuta.queue.item import ItemState, NewItem
+from batuta.queue.limits import TaskLimits
 from batuta.queue.outcome import Writes, clamp_wait
 from batuta.stores.sql.database import AsJson, Database, Query, Transaction
+from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 from batuta.stores.sql.queue.store import SqlQueue
@@ -19,6 +22,10 @@ from batuta.stores.sql.queue.store import SqlQueue
 @dataclass(frozen=True, slots=True)
 class ItemQueries:
     replace: Query
+    move: Query
+    label: Query
+    unlabel: Query
+    close_unused_lines: Query
     alive: Query
     prune: Query
 
@@ -26,20 +33,21 @@ class ItemQueries:
 class SqlItems:
     """Writes items into rows, finds the live item with a key, and deletes items whose retention has ended."""
 
+    unlimited: set[str]  # the stages without limits of all pipelines of this program
+
     def __init__(self, database: Database, max_payload: int, now: Callable[[], datetime | None]) -> None:
         """Create the store. ``now`` returns None if the database's clock is used."""
         self._database = database
         self._max_payload = max_payload
         self._now = now
-        self._queries = load_queries(ItemQueries, STATEMENTS / "items.sql", database.dialect)
+        self.queries = load_queries(ItemQueries, STATEMENTS / "items.sql", database.dialect)
+        self.unlimited = set()
 
-    def values(self, pipeline: str, item: object) -> Mapping[str, object]:
-        return {"pipeline": pipeline, "item": self._encode(item)}
+    def rows(self, pipeline: str, limits: Mapping[str, TaskLimits]) -> "PipelineRows":
+        """Return the writer of the items of a pipeline. ``limits`` are those of its stages, by name."""
+        return PipelineRows(pipeline, limits, self)
 
-    def replace(self, id: str, item: object) -> Writes:
-        return Writes(((self._queries.replace, {"id": id, "item": self._encode(item)}),))
-
-    def _encode(self, item: object) -> AsJson:
+    def encode(self, item: object) -> AsJson:
         if item is None:
             why = Reason("null_item", "it is null; an item may be any other JSON value")
             raise UnstorableValue(kind="pipeline item", why=why)
@@ -57,11 +65,24 @@ class SqlItems:
         ]
 
     async def prune(self, limit: int) -> int:
-        return await self._database.run(self._queries.prune, now=self._now(), limit=limit)
+        return await self._database.run(self.queries.prune, now=self._now(), limit=limit)
+
+    async def unlabel(self, limit: int) -> int:
+        """Clear the limit key of waiting items of stages without limits, so that the plain claim takes them again. One
+        call changes about ``limit`` items. Return their number.
+        """
+        if not self.unlimited:
+            return 0
+        stages = AsJson(sorted(self.unlimited))
+        async with self._database.transaction() as transaction:
+            count = await transaction.run(self.queries.unlabel, stages=stages, limit=limit)
+            if count < limit:
+                await transaction.run(self.queries.close_unused_lines, stages=stages)
+        return count
 
     async def _find_alive(self, pipeline: str, first: SqlQueue, item: NewItem, within: Transaction | None) -> str:
         while True:
-            row = await (within or self._database).one(self._queries.alive, pipeline=pipeline, key=item.key)
+            row = await (within or self._database).one(self.queries.alive, pipeline=pipeline, key=item.key)
             if row is not None:
                 return str(row["id"])
             (id,) = await first.put([item], within=within)  # the live item has just ended
@@ -69,13 +90,57 @@ class SqlItems:
                 return id
 
 
+@dataclass(frozen=True, slots=True)
+class PipelineRows:
+    """Writes the items of one pipeline into rows. An item at a stage with limits has the key of its line."""
+
+    pipeline: str
+    limits: Mapping[str, TaskLimits]
+    items: SqlItems
+
+    def values(self, stage: str | None, item: object) -> Mapping[str, object]:
+        key = self._key(stage, item)
+        known = {"pipeline": self.pipeline, "item": self.items.encode(item)}
+        return known if key is None else {**known, "limit_key": key}
+
+    def replace(self, id: str, stage: str | None, item: object) -> Writes:
+        changed = {"id": id, "item": self.items.encode(item)}
+        if not self.limits:
+            return Writes(((self.items.queries.replace, changed),))
+        return Writes(((self.items.queries.move, {**changed, "key": self._key(stage, item)}),))
+
+    def label(self, id: str, stage: str | None, item: object) -> Writes | None:
+        if not self.limits:
+            return None
+        return Writes(((self.items.queries.label, {"id": id, "key": self._key(stage, item)}),))
+
+    def _key(self, stage: str | None, item: object) -> str | None:
+        limits = self.limits.get(stage or "")
+        return None if limits is None else limits.key_of_item(item)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadItem:
+    """An item that failed in a stage after its last attempt. ``stage`` is the name of the function."""
+
+    id: str
+    stage: str
+    item: Json
+    error: str | None
+    attempts: int
+    failed_at: datetime
+    key: str | None
+
+
 class ItemPipeline:
     """A pipeline of functions; ``work.pipeline`` creates it."""
 
-    def __init__(self, name: str, first: SqlQueue, items: SqlItems, wake: Callable[[str], None]) -> None:
-        self.name = name
-        self._first = first
-        self._items = items
+    def __init__(self, rows: PipelineRows, stages: Sequence[SqlQueue], wake: Callable[[str], None]) -> None:
+        self.name = rows.pipeline
+        self._first = stages[0]
+        self._stages = {stage.name: stage for stage in stages}
+        self._rows = rows
+        self._items = rows.items
         self._wake = wake
 
     async def put(
@@ -112,6 +177,40 @@ class ItemPipeline:
             )
         return await self._put(items, keys or [None] * len(items), delay, priority, within)
 
+    async def dead(self, limit: int = 100) -> list[DeadItem]:
+        """Return the items that failed after their last attempt, the last failure first."""
+        rows = [row for stage in self._stages.values() for row in await stage.list_items(ItemState.DEAD, limit)]
+        rows.sort(key=lambda row: (row["finished_at"], str(row["id"])), reverse=True)
+        return [
+            DeadItem(
+                id=str(row["id"]),
+                stage=self._stage_of(row).name.removeprefix(f"{self.name}."),
+                item=row["item"],
+                error=decode(row["error"]),
+                attempts=row["attempts"],
+                failed_at=row["finished_at"],
+                key=row["unique_key"],
+            )
+            for row in rows[:limit]
+        ]
+
+    async def retry(self, id: str) -> bool:
+        """Run a dead item again, at the stage where it failed and with all its attempts. Return False if the pipeline has
+        no such dead item, or if a live item has its key.
+        """
+        row = await self._first.item(id) if is_uuid(id) else None
+        if row is None or row["pipeline"] != self.name:
+            return False
+        stage = self._stage_of(dict(row))
+        if not await stage.revive(id):
+            return False
+        self._wake(stage.name)
+        return True
+
+    def _stage_of(self, row: Mapping[str, Any]) -> SqlQueue:
+        """Return the stage in which a dead item failed, or the first one if that stage was removed."""
+        return self._stages.get(row["last_stage"] or "", self._first)
+
     async def _put(
         self,
         items: Sequence[Json],
@@ -125,7 +224,7 @@ class ItemPipeline:
             refuse_unstorable_key(key)
         rows = [
             NewItem(
-                values=self._items.values(self.name, item),
+                values=self._rows.values(self._first.name, item),
                 key=key,
                 priority=priority,
                 delay=clamp_wait(timedelta(seconds=delay)),

@@ -1,10 +1,11 @@
-"""LimitedClaims: claims the items of tasks with limits, so that the limits hold over all processes.
+"""LimitedClaims: claims the items of tasks and stages with limits, so that the limits hold over all processes.
 
     enqueued, retried or rescued ──▶ [ unfiled ] ── due, seen by a claim ──▶ [ in line ] ── its line has room ──▶ leased
 
 A leased row is the slot of its task and of its key, so a slot returns with the lease of a dead worker. A start is a row of
 ``rate_tokens``. One process at a time claims the items of a task: it counts, decides (``queue/limits.py``) and writes in
-one transaction. A claim visits only lines that may start an item, however many items wait in the others.
+one transaction. A claim visits only lines that may start an item, however many items wait in the others. In a pipeline, a
+stage takes the place of the task.
 """
 
 from collections import Counter
@@ -25,7 +26,7 @@ from batuta.queue.limits import NO_KEY, TaskLimits, Use, room, share, why_line_w
 from batuta.queue.store import Endings
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Row, Transaction
 from batuta.stores.sql.queue.claim import Asked, PostgresClaims, SqliteClaims, leases_of
-from batuta.stores.sql.queue.statements import more_queries
+from batuta.stores.sql.queue.statements import limit_name, more_queries
 from batuta.tasks.task import arguments_of
 
 # Items that one claim puts in line.
@@ -69,11 +70,12 @@ class LimitedClaims:
         own_time: bool,
         encryption: Encryption = PLAIN,
     ) -> None:
-        """Create the claims of a queue. ``limits`` are those of its tasks, by name; tasks may be added later.
+        """Create the claims of a queue. ``limits`` are those of its tasks or of its stage, by name; tasks may be added later.
         ``encryption`` is that of the arguments.
         """
         self._encryption = encryption
         self._table = table
+        self._name = limit_name(table)
         self._queue = queue
         self._limits = limits
         self._claims = claims
@@ -98,7 +100,7 @@ class LimitedClaims:
 
     async def find_work(self, reading: Reading, endings: Endings, asked: Asked) -> list[TaskLimits]:
         """Return the tasks that may have due items, and room for them once ``endings`` are settled."""
-        ended = Counter(lease.row.get("name") for lease, _ in endings)
+        ended = Counter(lease.row.get(self._name) for lease, _ in endings)
         known = list(self._limits.values())
         rows = await reading.all(
             self._queries.work,
@@ -259,7 +261,7 @@ class LimitedClaims:
         """Return the leases that may run. Undo the claim of each item that was enqueued before its task had limits, and
         give it its key. If the store is unavailable, the next call repeats this.
         """
-        self._misplaced += [lease for lease in leases if lease.row.get("name") in self._limits]
+        self._misplaced += [lease for lease in leases if lease.row.get(self._name) in self._limits]
         if not self._misplaced:
             return list(leases)
         rows: list[dict[str, Any]] = [
@@ -274,25 +276,28 @@ class LimitedClaims:
 
     async def explain(self, reading: Reading, items: Sequence[Mapping[str, Any]]) -> dict[str, Reason]:
         """Return why waiting items wait for a limit, by their id. Items that wait for no limit are left out."""
-        limited = [each for each in items if each["limit_key"] is not None and each["name"] in self._limits]
+        limited = [each for each in items if each["limit_key"] is not None and each[self._name] in self._limits]
         if not limited:
             return {}
-        asked = {name: _described(self._limits[name]) for name in {each["name"] for each in limited}}
-        keys = {(each["name"], each["limit_key"]) for each in limited}
+        asked = {name: _described(self._limits[name]) for name in {each[self._name] for each in limited}}
+        keys = {(each[self._name], each["limit_key"]) for each in limited}
         of_keys = [_described(self._limits[name], key) for name, key in sorted(keys)]
         rows = await reading.all(self._queries.uses, asked=AsJson([*asked.values(), *of_keys]), now=self._now())
         uses = {(row["name"], row["limit_key"]): _use(row) for row in rows}
         found = {}
         for each in limited:
-            limits, key = self._limits[each["name"]], each["limit_key"]
+            limits, key = self._limits[each[self._name]], each["limit_key"]
             why = why_task_waits(limits, uses[limits.task, None]) or why_line_waits(limits, key, uses[limits.task, key])
             if why is not None:
                 found[str(each["id"])] = why
         return found
 
     def _key_of(self, lease: Lease) -> str:
+        limits = self._limits[lease.row[self._name]]
+        if "item" in lease.row:
+            return limits.key_of_item(lease.row["item"])
         try:
-            return self._limits[lease.row["name"]].key_of(*arguments_of(lease.row["args"], self._encryption))
+            return limits.key_of(*arguments_of(lease.row["args"], self._encryption))
         except (EncryptionError, TypeError, ValueError, KeyError):  # the run of the item reports what is wrong with it
             return NO_KEY
 
@@ -305,7 +310,7 @@ def _use(row: Row) -> Use:
 
 
 def _rate_key(limits: TaskLimits, key: str | None = None) -> str:
-    return f"task:{limits.task}" if key is None else f"task:{limits.task}:{key}"
+    return f"{limits.kind}:{limits.task}" if key is None else f"{limits.kind}:{limits.task}:{key}"
 
 
 def _described(limits: TaskLimits, key: str | None = None) -> dict[str, Json]:

@@ -202,6 +202,8 @@ def queue_gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
         "is_ready": is_ready,
         "is_unfiled": f"{is_limited} NOT in_line" if table.limit_key else "FALSE",
         "is_in_line": f"{is_limited} in_line" if table.limit_key else "FALSE",
+        "limit_name": limit_name(table),
+        "lines": "pipeline_lines" if table.queue == table.state else "task_lines",
         "in_queue": in_queue,
         "not_held": _no_hold_condition(dialect),
         "is_dead": f"{table.state} = '{table.dead}'{_stage_condition(table)}",
@@ -236,9 +238,15 @@ def queue_gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
     return gaps
 
 
+def limit_name(table: QueueTable) -> str:
+    """Return the column that names what an item's limits belong to: its task, or in a pipeline its stage."""
+    return table.state if table.queue == table.state else "name"
+
+
 def _gaps_of_operators(table: QueueTable, dialect: Dialect, is_waiting: str) -> dict[str, str]:
     return {
         "of_queue": _queue_condition(table),
+        "of_pipeline": _pipeline_condition(table),
         "shown_state": _state_expression(table),
         "revived": _stage_of_dead(table) if table.last_stage else f"'{table.ready[0]}'",
         "as_new": _revive_changes(table),
@@ -302,7 +310,12 @@ def _queue_condition(table: QueueTable) -> str:
     own = f"{table.queue} = :queue"
     if table.queue != table.state or not table.last_stage:
         return own
-    return f"({own} OR ({table.state} = '{table.dead}' AND {_stage_of_dead(table)} = :queue))"
+    is_dead = f"{table.state} = '{table.dead}' AND {_stage_of_dead(table)} = :queue{_pipeline_condition(table)}"
+    return f"({own} OR ({is_dead}))"
+
+
+def _pipeline_condition(table: QueueTable) -> str:
+    return f" AND pipeline = '{table.pipeline}'" if table.pipeline else ""
 
 
 def _state_expression(table: QueueTable) -> str:

@@ -16,7 +16,8 @@ from batuta.kernel.reasons import Reason, decode
 from batuta.kernel.storable import MAX_PAYLOAD, refuse_unstorable
 from batuta.kernel.trace import HEADER, onward
 from batuta.kernel.waiting import with_timeout
-from batuta.queue.item import Lease, NewItem
+from batuta.queue.inspection import ItemFilter
+from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.outcome import clamp_instant
 from batuta.queue.store import Unserved
 from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction, from_row
@@ -24,6 +25,7 @@ from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 from batuta.stores.sql.queue.endings import Endings
+from batuta.stores.sql.queue.inspection import QueueInspection
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.supervise.loop import note_progress
 from batuta.tasks.ends import HELD_UNTIL, TASK_ENDS
@@ -290,6 +292,19 @@ class SqlTasks:
         is_cancelled = row is not None and await self.queue(row["queue"]).cancel(id, reason, by=by)
         self.endings.note_change()
         return is_cancelled
+
+    async def retry(self, id: str, *, by: str | None = None) -> bool:
+        """Make a failed task ready again. ``by`` is the operator, for the audit log."""
+        row = await self._task(id)
+        if row is None or not await self.queue(row["queue"]).revive(id, by=by):
+            return False
+        self.wake(row["queue"])
+        return True
+
+    async def failed(self, task: AnyTask, limit: int) -> list[str]:
+        inspection = QueueInspection(self.queue(task.queue), self.database, self.database.dialect)
+        rows, _ = await inspection.page(ItemFilter(state=ItemState.DEAD, name=task.name), None, limit)
+        return [str(row["id"]) for row in rows]
 
     async def wait(self, id: str, timeout: timedelta | None, what: str = "task") -> None:
         if not is_uuid(id):

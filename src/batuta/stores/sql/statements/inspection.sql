@@ -28,19 +28,19 @@ GROUP BY 1, 2 ORDER BY 3 DESC LIMIT :limit;
 -- write retry on sqlite: make these dead items ready, with their attempts and crashes reset
 UPDATE {table} SET {state} = {revived}, {attempts} = 0, {crashes} = 0, {error} = NULL, {finished_at} = NULL,
     {available_at} = coalesce(:now, now()), {fence} = {fence} + 1{as_new}
-WHERE {id} IN (SELECT value FROM json_each(:ids)) AND {state} = '{dead}' AND {lease_until} IS NULL;
+WHERE {id} IN (SELECT value FROM json_each(:ids)) AND {state} = '{dead}' AND {lease_until} IS NULL{of_pipeline};
 
 -- write retry on postgres: make these dead items ready, with their attempts and crashes reset
 UPDATE {table} SET {state} = {revived}, {attempts} = 0, {crashes} = 0, {error} = NULL, {finished_at} = NULL,
     {available_at} = coalesce(:now, statement_timestamp()), {fence} = {fence} + 1{as_new}
-WHERE {id} IN (SELECT value::{id_type} FROM jsonb_array_elements_text(:ids)) AND {state} = '{dead}' AND {lease_until} IS NULL;
+WHERE {id} IN (SELECT value::{id_type} FROM jsonb_array_elements_text(:ids)) AND {state} = '{dead}' AND {lease_until} IS NULL{of_pipeline};
 
 -- write discard on sqlite: delete these dead items
-DELETE FROM {table} WHERE {id} IN (SELECT value FROM json_each(:ids)) AND {state} = '{dead}' AND {lease_until} IS NULL;
+DELETE FROM {table} WHERE {id} IN (SELECT value FROM json_each(:ids)) AND {state} = '{dead}' AND {lease_until} IS NULL{of_pipeline};
 
 -- write discard on postgres: delete these dead items
 DELETE FROM {table} WHERE {id} IN (SELECT value::{id_type} FROM jsonb_array_elements_text(:ids))
-  AND {state} = '{dead}' AND {lease_until} IS NULL;
+  AND {state} = '{dead}' AND {lease_until} IS NULL{of_pipeline};
 
 -- write cancel on sqlite: cancel these waiting items; request the cancellation of those that run
 UPDATE {table} SET {unwanted} WHERE {id} IN (SELECT value FROM json_each(:ids)) AND ({is_waiting}{or_is_asked});

@@ -174,10 +174,10 @@ UPDATE {table} SET {unwanted} WHERE {id} = :id AND ({is_waiting}{or_is_asked});
 -- write revive: make a dead item ready, with its attempts and crashes reset
 UPDATE {table} SET {state} = {revived}, {attempts} = 0, {crashes} = 0, {error} = NULL, {finished_at} = NULL,
     {available_at} = coalesce(:now, {clock}), {fence} = {fence} + 1{as_new}
-WHERE {id} = :id AND {state} = '{dead}' AND {lease_until} IS NULL;
+WHERE {id} = :id AND {state} = '{dead}' AND {lease_until} IS NULL{of_pipeline};
 
 -- write discard: delete a dead item
-DELETE FROM {table} WHERE {id} = :id AND {state} = '{dead}' AND {lease_until} IS NULL;
+DELETE FROM {table} WHERE {id} = :id AND {state} = '{dead}' AND {lease_until} IS NULL{of_pipeline};
 
 -- read item: one item by id
 SELECT * FROM {table} WHERE {id} = :id;

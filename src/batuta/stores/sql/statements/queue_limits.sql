@@ -1,26 +1,26 @@
--- Limited items: those of tasks with limits. ``queue/limits.py`` explains lines; decision 74 the protocol.
+-- Limited items: those of tasks and stages with limits; "task" means both. ``queue/limits.py`` explains lines; decision 74 the protocol.
 
 -- read work on sqlite: running items and starts of each task, whether a due item is not in line yet, and whether a line is due
 SELECT task.value ->> 'name' AS name, :now AS "now [TIMESTAMPTZ]",
-       (SELECT count(*) FROM tasks INDEXED BY tasks_limited
-        WHERE lease_until IS NOT NULL AND limit_key IS NOT NULL AND name = task.value ->> 'name') AS running,
+       (SELECT count(*) FROM {table} INDEXED BY {table}_limited
+        WHERE lease_until IS NOT NULL AND limit_key IS NOT NULL AND {limit_name} = task.value ->> 'name') AS running,
        (SELECT count(*) FROM rate_tokens
         WHERE rate_key = task.value ->> 'rate_key' AND counts_at > :now - (task.value ->> 'per')) AS started,
        (SELECT min(counts_at) FROM rate_tokens
         WHERE rate_key = task.value ->> 'rate_key' AND counts_at > :now - (task.value ->> 'per')) AS "first_start [TIMESTAMPTZ]",
-       EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_unfiled
-               WHERE {is_unfiled} AND name = task.value ->> 'name' AND available_at <= :now) AS "is_unfiled [BOOLEAN]",
-       EXISTS (SELECT 1 FROM task_lines
-               WHERE task_lines.name = task.value ->> 'name' AND next_at <= :now) AS "has_line [BOOLEAN]"
+       EXISTS (SELECT 1 FROM {table} INDEXED BY {table}_unfiled
+               WHERE {is_unfiled} AND {limit_name} = task.value ->> 'name' AND available_at <= :now) AS "is_unfiled [BOOLEAN]",
+       EXISTS (SELECT 1 FROM {lines}
+               WHERE {lines}.name = task.value ->> 'name' AND next_at <= :now) AS "has_line [BOOLEAN]"
 FROM json_each(:tasks) AS task WHERE {not_held};
 
 -- read work on postgres: running items and starts of each task, whether a due item is not in line yet, and whether a line is due
 SELECT task.name, coalesce(:now, statement_timestamp()) AS now,
-       (SELECT count(*) FROM tasks WHERE lease_until IS NOT NULL AND limit_key IS NOT NULL AND tasks.name = task.name) AS running,
+       (SELECT count(*) FROM {table} WHERE lease_until IS NOT NULL AND limit_key IS NOT NULL AND {table}.{limit_name} = task.name) AS running,
        used.started, used.first_start,
-       EXISTS (SELECT 1 FROM tasks WHERE {is_unfiled} AND tasks.name = task.name
+       EXISTS (SELECT 1 FROM {table} WHERE {is_unfiled} AND {table}.{limit_name} = task.name
                AND available_at <= coalesce(:now, statement_timestamp())) AS is_unfiled,
-       EXISTS (SELECT 1 FROM task_lines AS line WHERE line.name = task.name
+       EXISTS (SELECT 1 FROM {lines} AS line WHERE line.name = task.name
                AND line.next_at <= coalesce(:now, statement_timestamp())) AS has_line
 FROM jsonb_to_recordset(:tasks) AS task (name text, rate_key text, per bigint) CROSS JOIN LATERAL (
     SELECT count(*) AS started, min(counts_at) AS first_start FROM rate_tokens WHERE rate_key = task.rate_key
@@ -31,12 +31,12 @@ WHERE {not_held};
 SELECT TRUE AS is_mine, :now AS "now [TIMESTAMPTZ]" WHERE :task IS NOT NULL;
 
 -- write lock on postgres: lock a task until the transaction ends, unless another process claims its items
-SELECT pg_try_advisory_xact_lock(hashtext('task_lines'), hashtext(:task)) AS is_mine, coalesce(:now, statement_timestamp()) AS now;
+SELECT pg_try_advisory_xact_lock(hashtext('{lines}'), hashtext(:task)) AS is_mine, coalesce(:now, statement_timestamp()) AS now;
 
 -- write open_lines on sqlite: create the missing lines of the items that the next statement puts in line
-INSERT INTO task_lines (name, limit_key, next_at)
+INSERT INTO {lines} (name, limit_key, next_at)
 SELECT DISTINCT :task, limit_key, :now FROM (
-    SELECT limit_key FROM tasks INDEXED BY tasks_unfiled WHERE {is_unfiled} AND name = :task AND available_at <= :now
+    SELECT limit_key FROM {table} INDEXED BY {table}_unfiled WHERE {is_unfiled} AND {limit_name} = :task AND available_at <= :now
     ORDER BY available_at, rowid LIMIT :limit) AS item
 WHERE TRUE ON CONFLICT DO NOTHING;
 
@@ -44,18 +44,18 @@ WHERE TRUE ON CONFLICT DO NOTHING;
 SELECT 1;
 
 -- write file on sqlite: put a bounded number of due items in line, and move them to the queue that serves their task now
-UPDATE tasks SET in_line = TRUE, queue = :queue WHERE rowid IN (
-    SELECT rowid FROM tasks INDEXED BY tasks_unfiled WHERE {is_unfiled} AND name = :task AND available_at <= :now
+UPDATE {table} SET in_line = TRUE, {queue} = :queue WHERE rowid IN (
+    SELECT rowid FROM {table} INDEXED BY {table}_unfiled WHERE {is_unfiled} AND {limit_name} = :task AND available_at <= :now
     ORDER BY available_at, rowid LIMIT :limit);
 
 -- write file on postgres: put a bounded number of due items in line, and move them to the queue that serves their task now
 WITH found AS MATERIALIZED (
-    SELECT id FROM tasks WHERE {is_unfiled} AND name = :task AND available_at <= :now
+    SELECT id FROM {table} WHERE {is_unfiled} AND {limit_name} = :task AND available_at <= :now
     ORDER BY available_at LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED
 ), filed AS (
-    UPDATE tasks SET in_line = TRUE, queue = :queue WHERE id = ANY(ARRAY(SELECT id FROM found)) RETURNING limit_key
+    UPDATE {table} SET in_line = TRUE, {queue} = :queue WHERE id = ANY(ARRAY(SELECT id FROM found)) RETURNING limit_key
 )
-INSERT INTO task_lines (name, limit_key, next_at) SELECT DISTINCT :task, limit_key, :now::timestamptz FROM filed
+INSERT INTO {lines} (name, limit_key, next_at) SELECT DISTINCT :task, limit_key, :now::timestamptz FROM filed
 ON CONFLICT DO NOTHING;
 
 -- read lines: the due lines of a task, except those with full concurrency, longest wait first; with running items and starts
@@ -63,34 +63,34 @@ SELECT line.limit_key AS limit_key, line.running AS running,
        (SELECT count(*) FROM rate_tokens WHERE rate_key = :rate_key || ':' || line.limit_key AND counts_at > :since_each) AS started,
        (SELECT min(counts_at) FROM rate_tokens
         WHERE rate_key = :rate_key || ':' || line.limit_key AND counts_at > :since_each) AS "first_start [TIMESTAMPTZ]",
-       (SELECT count(*) FROM (SELECT 1 FROM tasks WHERE {is_in_line} AND name = :task AND limit_key = line.limit_key
+       (SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {is_in_line} AND {limit_name} = :task AND limit_key = line.limit_key
                               LIMIT :limit) AS item) AS waiting,
-       (SELECT count(*) FROM tasks WHERE lease_until IS NOT NULL AND limit_key IS NOT NULL AND name = :task) AS all_running,
+       (SELECT count(*) FROM {table} WHERE lease_until IS NOT NULL AND limit_key IS NOT NULL AND {limit_name} = :task) AS all_running,
        (SELECT count(*) FROM rate_tokens WHERE rate_key = :rate_key AND counts_at > :since) AS all_started
-FROM (SELECT limit_key, next_at, (SELECT count(*) FROM tasks WHERE lease_until IS NOT NULL AND tasks.limit_key IS NOT NULL
-                                  AND tasks.name = :task AND tasks.limit_key = task_lines.limit_key) AS running
-      FROM task_lines WHERE name = :task AND next_at <= :now) AS line
+FROM (SELECT limit_key, next_at, (SELECT count(*) FROM {table} WHERE lease_until IS NOT NULL AND {table}.limit_key IS NOT NULL
+                                  AND {table}.{limit_name} = :task AND {table}.limit_key = {lines}.limit_key) AS running
+      FROM {lines} WHERE name = :task AND next_at <= :now) AS line
 WHERE line.running < :at_once OR line.limit_key = ''
 ORDER BY line.next_at, line.limit_key LIMIT :limit;
 
 -- read pick_in_line on sqlite: the next items of a line
 SELECT json_group_array(item) AS picked FROM (
-    SELECT rowid AS item FROM tasks INDEXED BY tasks_in_line WHERE {is_in_line} AND name = :task AND limit_key = :key
+    SELECT rowid AS item FROM {table} INDEXED BY {table}_in_line WHERE {is_in_line} AND {limit_name} = :task AND limit_key = :key
     ORDER BY priority, available_at, id LIMIT :limit);
 
 -- read pick_in_line on postgres: unused, because take_in_line picks the items
 SELECT 1;
 
 -- write take_in_line on sqlite: lease the picked items
-UPDATE tasks SET {taken}, in_line = FALSE, lease_until = :now + :lease WHERE rowid IN (SELECT value FROM json_each(:picked));
+UPDATE {table} SET {taken}, in_line = FALSE, lease_until = :now + :lease WHERE rowid IN (SELECT value FROM json_each(:picked));
 
 -- write take_in_line on postgres: lease the share of each line
 WITH picked AS MATERIALIZED (
     SELECT item.id FROM jsonb_to_recordset(:shares) AS share (key text, count bigint) CROSS JOIN LATERAL (
-        SELECT id FROM tasks WHERE {is_in_line} AND name = :task AND limit_key = share.key
+        SELECT id FROM {table} WHERE {is_in_line} AND {limit_name} = :task AND limit_key = share.key
         ORDER BY priority, available_at, id LIMIT share.count FOR NO KEY UPDATE SKIP LOCKED) AS item
 )
-UPDATE tasks SET {taken}, in_line = FALSE, lease_until = :now + :lease::bigint * INTERVAL '1 microsecond'
+UPDATE {table} SET {taken}, in_line = FALSE, lease_until = :now::timestamptz + :lease::bigint * INTERVAL '1 microsecond'
 WHERE id = ANY(ARRAY(SELECT id FROM picked)) RETURNING {given}, limit_key;
 
 -- write count_starts on sqlite: count the starts of claimed items against the rates
@@ -103,45 +103,45 @@ SELECT start.id, start.rate_key, :now, TRUE, :now::timestamptz + start.per * INT
 FROM jsonb_to_recordset(:starts) AS start (id uuid, rate_key text, per bigint);
 
 -- write move_lines on sqlite: set when the claim visits these lines again
-UPDATE task_lines SET next_at = line.value ->> 'next_at' FROM json_each(:lines) AS line
-WHERE task_lines.name = :task AND task_lines.limit_key = line.value ->> 'key';
+UPDATE {lines} SET next_at = line.value ->> 'next_at' FROM json_each(:lines) AS line
+WHERE {lines}.name = :task AND {lines}.limit_key = line.value ->> 'key';
 
 -- write move_lines on postgres: set when the claim visits these lines again
-UPDATE task_lines SET next_at = TIMESTAMPTZ 'epoch' + line.next_at * INTERVAL '1 microsecond'
+UPDATE {lines} SET next_at = TIMESTAMPTZ 'epoch' + line.next_at * INTERVAL '1 microsecond'
 FROM jsonb_to_recordset(:lines) AS line (key text, next_at bigint)
-WHERE task_lines.name = :task AND task_lines.limit_key = line.key;
+WHERE {lines}.name = :task AND {lines}.limit_key = line.key;
 
 -- write close_lines on sqlite: delete the lines without items
-DELETE FROM task_lines WHERE name = :task AND limit_key IN (SELECT value FROM json_each(:keys));
+DELETE FROM {lines} WHERE name = :task AND limit_key IN (SELECT value FROM json_each(:keys));
 
 -- write close_lines on postgres: delete the lines without items
-DELETE FROM task_lines WHERE name = :task AND limit_key IN (SELECT jsonb_array_elements_text(:keys));
+DELETE FROM {lines} WHERE name = :task AND limit_key IN (SELECT jsonb_array_elements_text(:keys));
 
 -- read following on sqlite: when the next item of these tasks becomes due, and when the next line may start an item
-SELECT (SELECT min(at) FROM (SELECT (SELECT min(available_at) FROM tasks INDEXED BY tasks_unfiled
-                                     WHERE {is_unfiled} AND name = task.value) AS at
+SELECT (SELECT min(at) FROM (SELECT (SELECT min(available_at) FROM {table} INDEXED BY {table}_unfiled
+                                     WHERE {is_unfiled} AND {limit_name} = task.value) AS at
                              FROM json_each(:names) AS task)) AS "item_at [TIMESTAMPTZ]",
-       (SELECT min(at) FROM (SELECT (SELECT min(next_at) FROM task_lines WHERE name = task.value) AS at
+       (SELECT min(at) FROM (SELECT (SELECT min(next_at) FROM {lines} WHERE name = task.value) AS at
                              FROM json_each(:names) AS task)) AS "line_at [TIMESTAMPTZ]",
-       (SELECT min(at) FROM (SELECT (SELECT min(next_at) FROM task_lines WHERE name = task.value AND next_at > :now) AS at
+       (SELECT min(at) FROM (SELECT (SELECT min(next_at) FROM {lines} WHERE name = task.value AND next_at > :now) AS at
                              FROM json_each(:names) AS task)) AS "later_at [TIMESTAMPTZ]",
        :now AS "now [TIMESTAMPTZ]";
 
 -- read following on postgres: when the next item of these tasks becomes due, and when the next line may start an item
 SELECT min(item.at) AS item_at, min(line.at) AS line_at, min(later.at) AS later_at, coalesce(:now, statement_timestamp()) AS now
 FROM jsonb_array_elements_text(:names) AS task (name)
-CROSS JOIN LATERAL (SELECT min(available_at) AS at FROM tasks WHERE {is_unfiled} AND tasks.name = task.name) AS item
-CROSS JOIN LATERAL (SELECT min(next_at) AS at FROM task_lines WHERE task_lines.name = task.name) AS line
-CROSS JOIN LATERAL (SELECT min(next_at) AS at FROM task_lines WHERE task_lines.name = task.name
+CROSS JOIN LATERAL (SELECT min(available_at) AS at FROM {table} WHERE {is_unfiled} AND {table}.{limit_name} = task.name) AS item
+CROSS JOIN LATERAL (SELECT min(next_at) AS at FROM {lines} WHERE {lines}.name = task.name) AS line
+CROSS JOIN LATERAL (SELECT min(next_at) AS at FROM {lines} WHERE {lines}.name = task.name
                     AND next_at > coalesce(:now, statement_timestamp())) AS later;
 
 -- write label: undo the claim of an item that was enqueued before its task had limits, and give it its key
-UPDATE tasks SET {released}, limit_key = :key, in_line = FALSE WHERE id = :id AND fence = :fence AND lease_until IS NOT NULL;
+UPDATE {table} SET {released}, limit_key = :key, in_line = FALSE WHERE id = :id AND fence = :fence AND lease_until IS NOT NULL;
 
 -- read uses on sqlite: running items and starts of these tasks (key NULL) and keys, to explain why items wait
 SELECT asked.value ->> 'name' AS name, asked.value ->> 'key' AS limit_key,
-       (SELECT count(*) FROM tasks INDEXED BY tasks_limited
-        WHERE lease_until IS NOT NULL AND limit_key IS NOT NULL AND name = asked.value ->> 'name'
+       (SELECT count(*) FROM {table} INDEXED BY {table}_limited
+        WHERE lease_until IS NOT NULL AND limit_key IS NOT NULL AND {limit_name} = asked.value ->> 'name'
           AND (asked.value ->> 'key' IS NULL OR limit_key = asked.value ->> 'key')) AS running,
        (SELECT count(*) FROM rate_tokens
         WHERE rate_key = asked.value ->> 'rate_key' AND counts_at > :now - (asked.value ->> 'per')) AS started,
@@ -151,7 +151,7 @@ FROM json_each(:asked) AS asked;
 
 -- read uses on postgres: running items and starts of these tasks (key NULL) and keys, to explain why items wait
 SELECT asked.name, asked.key AS limit_key,
-       (SELECT count(*) FROM tasks WHERE lease_until IS NOT NULL AND limit_key IS NOT NULL AND tasks.name = asked.name
+       (SELECT count(*) FROM {table} WHERE lease_until IS NOT NULL AND limit_key IS NOT NULL AND {table}.{limit_name} = asked.name
         AND (asked.key IS NULL OR limit_key = asked.key)) AS running,
        used.started, used.first_start
 FROM jsonb_to_recordset(:asked) AS asked (name text, key text, rate_key text, per bigint) CROSS JOIN LATERAL (
