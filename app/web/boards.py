@@ -58,7 +58,8 @@ async def sending_board(julia: Julia) -> Board:
     optouts = Figure(says="quadro.optouts_provaveis", value=doubts, tone=_needs_person(doubts))
     answers = Figure(says="quadro.pendencias", value=pending, tone=_needs_person(pending), to="/conversas")
     return Board(
-        says=_sending_title(julia),
+        says="quadro.titulo",
+        note=_sending_note(julia),
         to="/campanhas",
         figures=[
             *_queue(medidas),
@@ -186,14 +187,12 @@ def _report(julia: Julia, relatorio: Relatorio) -> Course:
     )
 
 
-def _sending_title(julia: Julia) -> str:
-    """Return the title of the board about sending. The title states whether Julia may start conversations now."""
+def _sending_note(julia: Julia) -> str:
+    """Return the sentence that states whether Julia may start conversations now, or nothing in her usual hours."""
     if is_demonstration(julia.settings):
-        return "quadro.titulo_demonstracao"
-    window = hours(julia.settings)
-    return (
-        "quadro.titulo" if window.is_open(julia.work.clock.now(), julia.work.zone) else "quadro.titulo_fora_do_horario"
-    )
+        return "quadro.demonstracao"
+    is_open = hours(julia.settings).is_open(julia.work.clock.now(), julia.work.zone)
+    return "" if is_open else "quadro.fora_do_horario"
 
 
 def _queue(medidas: MedidasDaFila) -> Sequence[Figure]:

@@ -9,7 +9,7 @@ from app.contexts.agendamentos.model import StatusDaLeitura
 from app.contexts.agendamentos.planilha.arquivo import MOST_BYTES
 from app.contexts.agendamentos.relato import arquivo_coberto
 from app.web.screens.missing import refuse_missing
-from app.web.screens.pages import is_id
+from app.web.screens.pages import is_id, word
 from batuta.extension import (
     Action,
     ActionCall,
@@ -182,7 +182,7 @@ def _problem(each: Mapping[str, Any], texts: Texts, tone: Tone) -> dict[str, obj
         "sheet": each.get("aba"),
         "line": each.get("linha"),
         "column": each.get("coluna"),
-        "text": texts(f"agendamentos.motivo.{each['problema']}"),
+        "text": word(texts, "agendamentos.motivo", each["problema"]),
     }
 
 

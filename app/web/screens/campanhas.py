@@ -8,7 +8,7 @@ from app.contexts.campanhas.model import FROM, Acao, CampanhaInexistente, Status
 from app.contexts.campanhas.relato import situacao_em_palavras, situacao_em_texto
 from app.contexts.campanhas.service import Campanhas, Progresso
 from app.web.screens.missing import refuse_missing
-from app.web.screens.pages import Choice
+from app.web.screens.pages import Choice, word
 from batuta.extension import (
     Action,
     ActionCall,
@@ -199,7 +199,7 @@ def _line(row: Row | Mapping[str, Any], texts: Texts) -> dict[str, object]:
     return {
         "id": row["id"],
         "name": row["nome_template"] or f"#{row['id']}",
-        "kind": texts(f"estado.tipo_de_campanha.{row['tipo_campanha']}"),
+        "kind": word(texts, "estado.tipo_de_campanha", row["tipo_campanha"]),
         "state": texts("estado.campanha.ninguem" if is_empty else f"estado.campanha.{status}"),
         "tone": Tone.DEGRADED if row["erro"] or is_empty else TONES[status],
         "sent": row["enviados"],
@@ -252,7 +252,7 @@ def _person(row: Row, texts: Texts) -> dict[str, object]:
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and 0 < int(text[:20]) <= LARGEST_ID else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 and 0 < int(text) <= LARGEST_ID else None
 
 
 def _id(call: ActionCall) -> int:

@@ -9,6 +9,7 @@ from app.contexts.chips.jobs import last_digits
 from app.contexts.chips.saude import LOW_TRUST
 from app.contexts.chips.service import DecisaoDoChip, StatusDoChip, UnknownChip
 from app.contexts.comum.whatsapp import circuit_of
+from app.web.screens.pages import word
 from batuta.extension import Action, ActionCall, ActionResult, Field, FieldKind, Preview, Scope, Screen, Tone, Visit
 from batuta.guards import CircuitState
 from batuta.sql import Row
@@ -83,14 +84,14 @@ def _line(row: Row, is_open: bool, visit: Visit) -> dict[str, object]:
     return {
         "instance": row["instance_name"],
         "digits": last_digits(row["telefone"]) if visit.may(Scope.PII) else None,
-        "kind": texts(f"estado.tipo_de_chip.{row['tipo']}"),
+        "kind": word(texts, "estado.tipo_de_chip", row["tipo"]),
         "sends": sends,
-        "state": texts(f"estado.chip.{row['status']}"),
+        "state": word(texts, "estado.chip", row["status"]),
         "tone": Tone.FAILING if row["status"] == "banned" else Tone.HELD if is_stopped else _tone(bool(reasons)),
         "reasons": reasons,
         "trust": row["trust_score"],
-        "level": texts(f"estado.nivel.{row['trust_level']}"),
-        "phase": texts(f"estado.fase.{row['fase_warmup']}"),
+        "level": word(texts, "estado.nivel", row["trust_level"]),
+        "phase": word(texts, "estado.fase", row["fase_warmup"]),
         "may": [texts(f"estado.pode.{each}") for each in MAY if row[f"pode_{each}"]] if sends else [],
         "sent": row["msgs_enviadas_hoje"],
         "received": row["msgs_recebidas_hoje"],

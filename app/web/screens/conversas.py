@@ -19,7 +19,7 @@ from app.contexts.conversas.escrita import LONGEST_TEXTO
 from app.contexts.conversas.pendencias import PendenciaDesconhecida
 from app.contexts.mensagens.service import NaDevolucao
 from app.web.screens.missing import refuse_missing
-from app.web.screens.pages import Choice, Position, is_id
+from app.web.screens.pages import Choice, Position, is_id, word
 from batuta.extension import (
     Action,
     ActionCall,
@@ -77,7 +77,7 @@ class Acts:
         facts = {
             "conversa": _short(vista.conversa["id"], call.texts),
             "com": vista.conversa["responsavel"]
-            or call.texts(f"estado.conversa_com.{vista.conversa['controlled_by']}"),
+            or word(call.texts, "estado.conversa_com", vista.conversa["controlled_by"]),
             "count": len(vista.na_fila),
         }
         return Preview(says=f"tela.conversas.previa_{says}", facts=facts)
@@ -274,11 +274,11 @@ def _line(row: Row, queue: str, texts: Texts, *, is_open: bool) -> dict[str, obj
         "pending": row["pendencia_id"] if waits else None,
         "name": _name(row, texts, is_open=is_open),
         "tone": Tone.HELD if waits else _tone(row),
-        "state": texts(f"tela.conversas.motivo.{row['motivo']}")
+        "state": word(texts, "tela.conversas.motivo", row["motivo"])
         if waits
-        else texts(f"estado.conversa_status.{row['status']}"),
-        "with": row["responsavel"] or texts(f"estado.conversa_com.{row['controlled_by'] or 'ai'}"),
-        "stage": None if row["stage"] is None else texts(f"estado.conversa_estagio.{row['stage']}"),
+        else word(texts, "estado.conversa_status", row["status"]),
+        "with": row["responsavel"] or word(texts, "estado.conversa_com", row["controlled_by"] or "ai"),
+        "stage": None if row["stage"] is None else word(texts, "estado.conversa_estagio", row["stage"]),
         "messages": row["mensagens"] if waits else row["message_count"],
         "at": row["desde"] if waits else row["encerrada_em"] if queue == "encerradas" else row["updated_at"],
     }

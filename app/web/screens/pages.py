@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Self
 
+from batuta.extension import Texts
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _POSITION: Final = re.compile(r"(\d{1,17})_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 
@@ -44,3 +46,8 @@ class Choice:
 
 def is_id(text: str) -> bool:
     return re.fullmatch(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", text) is not None
+
+
+def word(texts: Texts, group: str, stored: object) -> str:
+    """Return the text for a stored word. A word without a text is shown as it is stored: another version wrote it."""
+    return texts.get(f"{group}.{stored}", str(stored))

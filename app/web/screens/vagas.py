@@ -23,7 +23,7 @@ from app.contexts.plantoes.model import (
 from app.contexts.plantoes.service import BEFORE_ALL, Filtro, Plantoes
 from app.contexts.vagas.api import PROCURA, StatusDaVaga
 from app.web.screens.missing import refuse_missing
-from app.web.screens.pages import Choice, is_id
+from app.web.screens.pages import Choice, is_id, word
 from batuta.extension import (
     Action,
     ActionCall,
@@ -45,7 +45,7 @@ BEST: Final = 8
 SHOWN_ID: Final = 6
 # Texts of the reasons that have a code; any other reason is free text.
 REASONS: Final = "estado.motivo_da_vaga"
-POSITION: Final = re.compile(r"(\d{4}-\d{2}-\d{2})_(\d{2}:\d{2}|)_([0-9a-f-]{36})")
+POSITION: Final = re.compile(r"(\d{4}-\d{2}-\d{2})_(\d{2}:\d{2}|)_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 TONES: Final[Mapping[StatusDaVaga, Tone]] = {
     StatusDaVaga.ABERTA: Tone.RUNNING,
     StatusDaVaga.ANUNCIADA: Tone.RUNNING,
@@ -266,7 +266,7 @@ def _line(row: Row, texts: Texts) -> dict[str, object]:
 def _change_line(row: Row, texts: Texts, *, is_open: bool) -> dict[str, Any]:
     reason = row["motivo"] or ""
     said = texts.group(REASONS).get(reason) or (reason if is_open else "***")
-    return {"at": row["em"], "to": texts(f"estado.vaga.{row['para']}"), "by": row["por"], "why": said}
+    return {"at": row["em"], "to": word(texts, "estado.vaga", row["para"]), "by": row["por"], "why": said}
 
 
 def _name(row: Row, texts: Texts) -> str:

@@ -264,10 +264,15 @@ def circuits(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx.show({"circuits": found}, as_json, lambda: _print_circuits(ctx, found))
 
 
-def reset(context: typer.Context, name: str, as_json: JsonFlag = False) -> None:
+def reset(
+    context: typer.Context,
+    name: str,
+    reason: Annotated[str, typer.Option("--reason")] = "",
+    as_json: JsonFlag = False,
+) -> None:
     ctx = cli_context(context)
     ctx.work().circuits.rule_of(name)
-    circuit = ctx.ask(lambda work: work.circuits.reset(name, by=current_user()))
+    circuit = ctx.ask(lambda work: work.circuits.reset(name, by=current_user(), reason=reason))
     document = _describe_circuit(ctx, circuit)
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.circuits.done", circuit=name)))
 

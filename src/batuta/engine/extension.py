@@ -50,6 +50,7 @@ class Board:
 
     says: str
     figures: Sequence[Figure]
+    note: str = ""  # key of a sentence below the title
     to: str = ""  # path of the screen that shows more, below the prefix of the dashboard
     columns: Sequence[str] = ()
     courses: Sequence[Course] = ()

@@ -33,6 +33,7 @@ PROBE_ANSWERED = define("probe_answered", "the service responded to the probe ({
 PROBE_LATE = define("probe_late", "the probe timed out")
 PROBE_FAILED = define("probe_failed", "the probe failed ({error})")
 RESET_BY = define("circuit_reset", "reset by {by}")
+RESET_BECAUSE = define("circuit_reset_because", "reset by {by}: {reason}")
 SHORTEST_RESET = timedelta(seconds=1)
 LONGEST_RESET = timedelta(days=1)
 # Held callers retry at different instants within this time, or within the reset if it is shorter. So they do not

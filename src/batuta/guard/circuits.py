@@ -72,12 +72,11 @@ class Circuits:
         """Return the transitions of one circuit, or of all circuits if ``name`` is None, newest first."""
         return await self._store.history(name, since, limit)
 
-    async def reset(self, name: str, *, by: str) -> Circuit:
-        """Close a circuit by hand from any state."""
+    async def reset(self, name: str, *, by: str, reason: str = "") -> Circuit:
+        """Close a circuit by hand from any state. Its history keeps the reason."""
         rule = self.rule_of(name)
-        after = await self._store.change(
-            rule, name, lambda circuit, now: decisions.close(circuit, rule, decisions.RESET_BY(by=by)), by=by
-        )
+        why = decisions.RESET_BECAUSE(by=by, reason=reason) if reason else decisions.RESET_BY(by=by)
+        after = await self._store.change(rule, name, lambda circuit, now: decisions.close(circuit, rule, why), by=by)
         self.breaker(name).learn(after)
         return after
 

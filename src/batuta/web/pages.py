@@ -1,6 +1,7 @@
 """Renders HTML pages with one Jinja environment, which escapes all values. Pages load no files from other hosts."""
 
 import hashlib
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,7 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["coded"] = coded
+    environment.filters["breakable"] = breakable
     return environment
 
 
@@ -37,6 +39,11 @@ def coded(text: str) -> Markup:
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if n % 2 else escape(part) for n, part in enumerate(text.split("`"))
     )
+
+
+def breakable(name: str) -> Markup:
+    """Return a name that may continue on the next line after an underscore, a colon or a dot."""
+    return Markup("<wbr>").join(re.findall(r"[^_:.]*[_:.]*", name)[:-1])
 
 
 def page(request: Request, template: str, values: Mapping[str, object], *, status: int = 200) -> HTMLResponse:

@@ -61,15 +61,15 @@ async def test_empty_system_shows_no_problem(work: Batuta, settings: Settings) -
 
 
 @pytest.mark.parametrize(
-    ("changes", "hour", "title"),
-    [({}, 15, "titulo"), ({}, 3, "titulo_fora_do_horario"), ({"demo": True}, 3, "titulo_demonstracao")],
+    ("changes", "hour", "note"),
+    [({}, 15, ""), ({}, 3, "quadro.fora_do_horario"), ({"demo": True}, 3, "quadro.demonstracao")],
 )
-async def test_title_says_whether_julia_may_start_conversations(
-    settings: Settings, clock: FakeClock, changes: dict[str, bool], hour: int, title: str
+async def test_board_says_whether_julia_may_start_conversations(
+    settings: Settings, clock: FakeClock, changes: dict[str, bool], hour: int, note: str
 ) -> None:
     clock.step(datetime(2026, 3, 11, hour, tzinfo=UTC) - clock.now())
     async with build(settings.model_copy(update=changes), clock).work as work:
-        assert (await sending_board(julia_of(work))).says == f"quadro.{title}"
+        assert (await sending_board(julia_of(work))).note == note
 
 
 async def test_board_shows_waiting_messages_doubts_chips_and_campaigns(work: Batuta, settings: Settings) -> None:

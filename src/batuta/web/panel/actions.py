@@ -146,10 +146,12 @@ def _follow(request: Request, action: Action, call: ActionCall, result: ActionRe
     text, command = call.texts(result.says, **result.facts), _command(action, call)
     base = base_of(request)
     to = own_address(back, base) if result.to is None else base + result.to
-    if not is_browser(request):
-        return JSONResponse({"done": text, "tone": result.tone.value, "command": command, "to": to})
-    response = RedirectResponse(to, 303)
-    keep_result(response, state_of(request), result.tone, text, command)
+    document = {"done": text, "tone": result.tone.value, "command": command, "to": to}
+    # The script of a page prefers JSON, and opens the next page itself.
+    is_script = request.headers.get("accept", "").startswith("application/json")
+    response = JSONResponse(document) if is_script or not is_browser(request) else RedirectResponse(to, 303)
+    if is_browser(request):
+        keep_result(response, state_of(request), result.tone, text, command)
     return response
 
 

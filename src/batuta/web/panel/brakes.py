@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse
 from batuta.dispatch.plan import PAUSE_ALL, pause_of_category, pause_of_job
 from batuta.engine.batuta import Batuta
 from batuta.guard.switches import Switch
-from batuta.kernel.reasons import decode
+from batuta.kernel.reasons import Reason, decode
 from batuta.queue.inspection import ItemFilter
 from batuta.queue.item import ItemState, pause_of_queue
 from batuta.schedule.window import Window
@@ -42,6 +42,7 @@ class Waits:
     queue: str
     reason: str
     items: int
+    circuit: str | None  # the circuit that holds them
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class SwitchRow:
     is_set: bool
     holds: bool
     switch: Switch | None
-    jobs: int
+    jobs: Sequence[str]  # the jobs that depend on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ async def brakes(request: Request) -> HTMLResponse:
         "task_limits": sorted(work.declared_limits(), key=lambda limits: limits.task),
         "waits": await _waits(work, words),
         "most_compared": MOST_COMPARED,
+        "most_names": MOST_NAMES,
         "weekdays": [words.weekday(day % 7) for day in range(1, 8)],
         "is_all_paused": _is_on(switches.get(PAUSE_ALL), words.now),
     }
@@ -113,7 +115,7 @@ def _jobs_of(work: Batuta, target: str) -> list[str]:
 
 async def _waits(work: Batuta, words: Words) -> list[Waits]:
     """Return the reasons why items of each queue wait, the most frequent first."""
-    counted: Counter[tuple[str, str]] = Counter()
+    counted: Counter[tuple[str, str, str | None]] = Counter()
     for name, queue in work.queues.items():
         inspection = QueueInspection(queue, work.database, work.database.dialect)
         rows, _ = await inspection.page(ItemFilter(state=ItemState.READY), None, MOST_COMPARED)
@@ -122,8 +124,14 @@ async def _waits(work: Batuta, words: Words) -> list[Waits]:
         for row in found:
             reason = limited.get(str(row[queue.table.id])) or decode(row[queue.table.error])
             if reason is not None:
-                counted[name, words.reason(reason) or ""] += 1
-    return [Waits(queue, reason, items) for (queue, reason), items in counted.most_common()]
+                counted[name, words.reason(reason) or "", _circuit_of(reason)] += 1
+    return [Waits(queue, reason, items, circuit) for (queue, reason, circuit), items in counted.most_common()]
+
+
+def _circuit_of(reason: str) -> str | None:
+    """Return the circuit that a reason names, or None."""
+    circuit = reason.facts.get("circuit") if isinstance(reason, Reason) else None
+    return None if circuit is None else str(circuit)
 
 
 async def _count_waiting(work: Batuta, target: str) -> int:
@@ -145,7 +153,7 @@ def _switches(work: Batuta, stored: dict[str, Switch], now: datetime) -> list[Sw
         switch = stored.get(rule.key)
         is_set = switch is not None and (switch.until is None or switch.until > now)
         is_on = bool(switch.on) if switch is not None and is_set else rule.default
-        jobs = sum(any(each.key == rule.key for each in job.holds) for job in work.registry)
+        jobs = sorted({job.name for job in work.registry if any(each.key == rule.key for each in job.holds)})
         rows.append(SwitchRow(name, is_on, is_set, is_on is rule.hold_when, switch if is_set else None, jobs))
     return rows
 

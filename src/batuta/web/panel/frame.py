@@ -43,6 +43,7 @@ class NavigationEntry(NamedTuple):
     href: str
     title: str
     is_here: bool
+    is_first: bool = False  # whether the application's screens begin here
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +128,8 @@ def navigation(request: Request) -> list[NavigationEntry]:
     entries = []
     for path, title in (*engine, *own):
         href = base + path
-        entries.append(
-            NavigationEntry(href, texts(title), here == href or (path != "" and here.startswith(f"{href}/")))
-        )
+        is_here = here == href or (path != "" and here.startswith(f"{href}/"))
+        entries.append(NavigationEntry(href, texts(title), is_here, len(entries) == len(engine)))
     return entries
 
 
@@ -145,10 +145,13 @@ class Acts:
     def may(self, name: str) -> bool:
         return includes(self._scopes, self._actions[name].scope)
 
-    def link(self, name: str, /, label: str | None = None, *, key: str = "", **values: object) -> Markup:
+    def link(
+        self, name: str, /, label: str | None = None, *, key: str = "", count: int | None = None, **values: object
+    ) -> Markup:
         """Return a button that opens the form of the action, which says what the action will do.
 
-        ``values`` fill fields of the form. ``label`` is the key of another text. ``key`` is a keyboard shortcut.
+        ``values`` fill fields of the form. ``label`` is the key of another text, which may contain ``{count}``. ``key`` is
+        a keyboard shortcut.
         """
         if not self.may(name):
             return Markup("")
@@ -160,7 +163,7 @@ class Acts:
             name,
             query,
             _shortcut(key),
-            self._texts(label or action.label),
+            self._texts(label or action.label, **({} if count is None else {"count": self._texts.number(count)})),
         )
 
     def form(self, name: str, /, label: str | None = None, *, key: str = "", **values: object) -> Markup:

@@ -232,8 +232,8 @@ class Breakers:
             label="panel.act.close_circuit",
             preview=self._preview,
             perform=self._close,
-            fields=[_given("circuito")],
-            command=lambda values: ["circuits", "reset", values["circuito"]],
+            fields=[_given("circuito"), REASON],
+            command=lambda values: ["circuits", "reset", values["circuito"], "--reason", values["motivo"]],
             tone=Tone.OK,
             audits=True,
         )
@@ -259,7 +259,9 @@ class Breakers:
         return Preview(says="panel.will.close_circuit", facts={"circuit": circuit.name, "state": state})
 
     async def _close(self, call: ActionCall) -> ActionResult:
-        circuit = await self._work.circuits.reset((await self._find(call)).name, by=call.caller)
+        circuit = await self._work.circuits.reset(
+            (await self._find(call)).name, by=call.caller, reason=call.values["motivo"]
+        )
         return ActionResult(says="panel.done.circuit_closed", facts={"circuit": circuit.name})
 
     async def _preview_open(self, call: ActionCall) -> Preview:

@@ -1,17 +1,17 @@
-"""The pages of processes, incidents and the audit log."""
+"""The pages of processes and of the audit log."""
 
 import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 
-from batuta.health.alerts import stats
 from batuta.health.workers import FORGOTTEN_AFTER
+from batuta.kernel.json import Json
 from batuta.kernel.masking import mask
 from batuta.processes.requests import ProcessRequest
 from batuta.runlog.history import BEFORE_ANY
@@ -26,9 +26,8 @@ MOST_RESTARTS = 20
 MOST_REQUESTS = 100
 SHOWN_REQUESTS = 3  # requests shown per process
 MOST_EXPORTED = 10_000
-MOST_INCIDENTS = 100
-PERIOD = timedelta(days=30)
 DAY = timedelta(days=1)
+_COLUMNS = ("at", "actor", "action", "subject", "facts")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -49,14 +48,6 @@ async def processes(request: Request) -> HTMLResponse:
         "restarts": await work.observability.restarts.since(words_of(request).now - DAY, limit=MOST_RESTARTS),
     }
     return show(request, "panel/processes.html.j2", words_of(request), values, live=True)
-
-
-async def incidents(request: Request) -> HTMLResponse:
-    work, words = state_of(request).work, words_of(request)
-    since = words.now - PERIOD
-    found = await work.observability.incidents.list_between(since, words.now, MOST_INCIDENTS)
-    values = {"incidents": found, "stats": stats(found, since, words.now), "days": PERIOD.days}
-    return show(request, "panel/incidents.html.j2", words, values, live=True)
 
 
 async def audit(request: Request) -> Response:
@@ -84,20 +75,26 @@ async def audit_file(request: Request) -> Response:
         for each in entries
     )
     headers = {"Content-Disposition": 'attachment; filename="auditoria.csv"'}
-    return Response(write_csv(rows), media_type="text/csv; charset=utf-8", headers=headers)
+    return Response(write_csv(_COLUMNS, rows), media_type="text/csv; charset=utf-8", headers=headers)
 
 
 def describe(entry: Entry) -> str:
     """Return the facts of an entry as text, with personal data masked."""
-    return mask(json.dumps(entry.after, ensure_ascii=False)) if entry.after else ""
+    if isinstance(entry.after, dict):
+        return mask(" · ".join(f"{name}: {_plain(value)}" for name, value in entry.after.items() if value is not None))
+    return mask(" → ".join(_plain(each) for each in (entry.before, entry.after) if each is not None))
 
 
-def write_csv(rows: Iterable[Iterable[object]]) -> str:
+def _plain(value: Json) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def write_csv(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
     """Write rows as CSV. A cell that a spreadsheet would evaluate as a formula begins with an apostrophe."""
     file = io.StringIO()
     writer = csv.writer(file)
-    writer.writerow(["at", "actor", "action", "subject", "facts"])
+    writer.writerow(columns)
     for row in rows:
-        cells = [str(cell or "") for cell in row]
+        cells = ["" if cell is None else str(cell) for cell in row]
         writer.writerow([f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells])
     return file.getvalue()

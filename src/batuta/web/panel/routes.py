@@ -22,7 +22,18 @@ from batuta.web.auth import needs
 from batuta.web.context import base_of, state_of
 from batuta.web.pages import static
 from batuta.web.panel import actions as act
-from batuta.web.panel import brakes, charts, now, overview, queues, records, schedule_actions, screens, sign_in
+from batuta.web.panel import (
+    brakes,
+    charts,
+    incidents,
+    now,
+    overview,
+    queues,
+    records,
+    schedule_actions,
+    screens,
+    sign_in,
+)
 from batuta.web.panel import words as crons
 from batuta.web.panel.frame import show, words_of
 from batuta.web.panel.overview import Cursor
@@ -295,7 +306,8 @@ _PAGES: dict[str, Callable[..., Awaitable[Response]]] = {
     "/programacoes": schedule_actions.schedules,
     "/processos": records.processes,
     "/freios": brakes.brakes,
-    "/incidentes": records.incidents,
+    "/incidentes": incidents.incidents,
+    "/incidentes.csv": incidents.incidents_file,
     "/auditoria": records.audit,
     "/auditoria.csv": records.audit_file,
     "/static/{name}": file,

@@ -38,6 +38,19 @@ class Words:
     def minute(self, instant: datetime) -> str:
         return self.texts.minute(self.local(instant))
 
+    def short(self, instant: datetime) -> str:
+        """Format an instant for a list: only the time if it is today, without the year if it is this year."""
+        return f"{self._short_day(instant)}{self.local(instant):%H:%M}"
+
+    def short_second(self, instant: datetime) -> str:
+        return f"{self._short_day(instant)}{self.local(instant):%H:%M:%S}"
+
+    def _short_day(self, instant: datetime) -> str:
+        local, today = self.local(instant), self.local(self.now)
+        if local.date() == today.date():
+            return ""
+        return (local.strftime(self.texts("format.short_day")) if local.year == today.year else self.day(instant)) + " "
+
     def second(self, instant: datetime) -> str:
         return self.texts.second(self.local(instant))
 
@@ -69,7 +82,9 @@ class Words:
         return self.texts.number(number)
 
     def figure(self, value: int | timedelta) -> str:
-        return self.texts.about(value) if isinstance(value, timedelta) else self.number(value)
+        if isinstance(value, timedelta):
+            return self.texts.about(value) if value else NOTHING
+        return self.number(value)
 
     def join(self, words: Sequence[str]) -> str:
         *most, last = words

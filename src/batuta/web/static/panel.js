@@ -194,7 +194,7 @@ async function openAction(address) {
   dialog.className = "sheet";
   dialog.setAttribute("aria-labelledby", "acao-titulo");
   dialog.append(...document.adoptNode(sheet).childNodes);
-  dialog.querySelector(".cancel")?.addEventListener("click", (event) => { event.preventDefault(); dialog.close(); });
+  dialog.addEventListener("click", (event) => { if (event.target.closest(".cancel")) { event.preventDefault(); dialog.close(); } });
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
@@ -210,6 +210,48 @@ document.addEventListener("click", (event) => {
   const chosen = new URLSearchParams(new FormData(opener.form));
   openAction(`${opener.formAction}?${chosen}`);
 });
+
+// Uploads: a form with a file shows how many bytes were sent. A refusal returns the form again, which keeps the chosen file.
+
+document.addEventListener("submit", (event) => {
+  const form = event.target, file = form.querySelector("input[type=file]");
+  if (!file?.files.length || event.defaultPrevented) return;
+  event.preventDefault();
+  upload(form, file);
+});
+
+function upload(form, file) {
+  const shown = form.querySelector(".upload"), bar = shown.querySelector("progress"), says = shown.querySelector("[role=status]");
+  const language = document.documentElement.lang, button = form.querySelector("button[type=submit]");
+  const size = new Intl.NumberFormat(language, { style: "unit", unit: "megabyte", maximumFractionDigits: 1 });
+  const share = new Intl.NumberFormat(language, { style: "percent" });
+  const request = new XMLHttpRequest();
+  const stopped = () => { isSending = false; button.disabled = false; };
+  const failed = () => { stopped(); says.textContent = shown.dataset.failed; };
+  request.upload.addEventListener("progress", ({ loaded, total }) => {
+    bar.value = loaded / total;
+    const parts = [size.format(loaded / 1e6), size.format(total / 1e6), share.format(loaded / total)];
+    says.textContent = parts.reduce((text, part, n) => text.replace(`#${n + 1}`, part), shown.dataset.sending);
+  });
+  request.upload.addEventListener("load", () => { bar.removeAttribute("value"); says.textContent = shown.dataset.reading; });
+  request.addEventListener("error", failed);
+  request.addEventListener("abort", stopped);
+  request.addEventListener("load", () => {
+    if (request.status === 200) return location.assign(JSON.parse(request.responseText).to);
+    const again = new DOMParser().parseFromString(request.responseText, "text/html").querySelector("section.sheet");
+    if (!again) return failed();
+    const fresh = document.adoptNode(again);
+    fresh.querySelector("input[type=file]").replaceWith(file);
+    (form.closest("dialog") ?? form.closest(".sheet")).replaceChildren(...fresh.childNodes);
+    stopped();
+  });
+  form.closest("dialog")?.addEventListener("close", () => request.abort());
+  button.disabled = true;
+  shown.hidden = false;
+  request.open("POST", form.action);
+  request.setRequestHeader("Accept", "application/json, text/html");
+  request.send(new FormData(form));
+}
 
 // Keyboard: / filters, j and k move, Enter opens, x selects, Ctrl-K goes to a page, ? shows the keys.
 
@@ -229,6 +271,8 @@ function showDialog(id) {
   const dialog = $(id);
   if (dialog && !dialog.open) { dialog.showModal(); dialog.querySelector("input")?.select(); }
 }
+
+document.querySelector(".menu [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
 const pages = $("paginas");
 pages?.querySelector("input").addEventListener("input", (event) => {

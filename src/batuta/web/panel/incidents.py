@@ -1,0 +1,122 @@
+"""The page of incidents: causes, restarts, actions of operators and recoveries on one timeline, and their export."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, Response
+
+from batuta.health.alerts import Incident, stats
+from batuta.kernel.masking import mask
+from batuta.processes.restarts import Restart
+from batuta.runlog.history import BEFORE_ANY
+from batuta.stores.sql.audit import Entry
+from batuta.web.auth import note_access
+from batuta.web.context import state_of
+from batuta.web.panel.frame import show, words_of
+from batuta.web.panel.records import DAY, write_csv
+from batuta.web.panel.words import Words
+
+PERIOD = timedelta(days=30)
+MOST_INCIDENTS = 100
+MOST_RESTARTS = 100
+MOST_ACTIONS = 200
+SHOWN = 150  # happenings of the timeline
+MOST_EXPORTED = 10_000
+# Entries of the audit log that change nothing.
+_ACCESS = ("access.", "session.")
+_COLUMNS = ("started_at", "resolved_at", "seconds", "from", "to", "score", "source", "causes", "by")
+
+
+class Happening(NamedTuple):
+    """A point of the timeline. ``kind`` names its title; ``codes`` are shown as code."""
+
+    at: datetime
+    kind: str
+    tone: str
+    text: str
+    codes: tuple[str, ...] = ()
+    page: str = ""
+
+
+async def incidents(request: Request) -> HTMLResponse:
+    work, words = state_of(request).work, words_of(request)
+    since = words.now - PERIOD
+    found = await work.observability.incidents.list_between(since, words.now, MOST_INCIDENTS)
+    restarts = await work.observability.restarts.since(since, limit=MOST_RESTARTS)
+    actions = await work.access.list_before(words.now + DAY, BEFORE_ANY, MOST_ACTIONS)
+    happenings = timeline(found, restarts, (each for each in actions if each.at >= since), words)
+    values = {
+        "happenings": happenings[:SHOWN],
+        "hidden": max(len(happenings) - SHOWN, 0),
+        "stats": stats(found, since, words.now),
+        "days": PERIOD.days,
+    }
+    return show(request, "panel/incidents.html.j2", words, values, live=True)
+
+
+def timeline(
+    found: Iterable[Incident], restarts: Iterable[Restart], actions: Iterable[Entry], words: Words
+) -> list[Happening]:
+    """Return what happened, the newest first."""
+    happenings = [each for incident in found for each in _of_incident(incident, words)]
+    happenings += [
+        Happening(
+            each.at,
+            "restart",
+            "degraded",
+            words.reason(each.detail) or "",
+            (each.worker_name if each.loop is None else f"{each.worker_name} / {each.loop}",),
+            "/processos",
+        )
+        for each in restarts
+    ]
+    happenings += [
+        Happening(each.at, "action", "running", mask(each.actor), (each.action, mask(each.subject)))
+        for each in actions
+        if not each.action.startswith(_ACCESS)
+    ]
+    return sorted(happenings, key=lambda each: each.at, reverse=True)
+
+
+def _of_incident(incident: Incident, words: Words) -> Iterable[Happening]:
+    text = words.texts
+    change = text("panel.from_to", before=grade(incident.from_status, words), after=grade(incident.to_status, words))
+    score = "" if incident.to_score is None else f" · {incident.to_score}/100"
+    by = f" · {mask(str(incident.details['by']))}" if incident.details.get("by") else ""
+    causes = tuple(map(str, incident.details.get("causes") or ()))
+    is_open = incident.resolved_at is None
+    state = f" · {text('panel.still_open')}" if is_open else ""
+    yield Happening(incident.started_at, "incident", "failing", f"{change}{score}{by}{state}", causes)
+    if incident.resolved_at is not None:
+        took = words.took((incident.duration_seconds or 0) * 1000)
+        yield Happening(incident.resolved_at, "recovery", "ok", text("panel.recovered_after", took=took), causes)
+
+
+def grade(status: str, words: Words) -> str:
+    """Return the word for a grade of health. An operator's own incident may have another word."""
+    return words.texts.get(f"grade.{status}", status)
+
+
+async def incidents_file(request: Request) -> Response:
+    """Return the incidents of the period as CSV."""
+    work, words = state_of(request).work, words_of(request)
+    found = await work.observability.incidents.list_between(words.now - PERIOD, words.now, MOST_EXPORTED)
+    await note_access(request, "export", count=len(found))
+    rows = (
+        [
+            state_of(request).local(each.started_at),
+            state_of(request).local(each.resolved_at),
+            each.duration_seconds,
+            each.from_status,
+            each.to_status,
+            each.to_score,
+            each.trigger_source,
+            ", ".join(map(str, each.details.get("causes") or ())),
+            mask(str(each.details.get("by") or "")),
+        ]
+        for each in found
+    )
+    headers = {"Content-Disposition": 'attachment; filename="incidentes.csv"'}
+    return Response(write_csv(_COLUMNS, rows), media_type="text/csv; charset=utf-8", headers=headers)
