@@ -12,7 +12,9 @@ import pytest
 from batuta.extension import Extension, Screen, Visit
 from batuta.guard.base import Admit
 from batuta.health.aggregator import HealthAggregator
+from batuta.health.alerts import NewIncident
 from batuta.health.finding import Assessment, Check, Finding, Report, Severity
+from batuta.processes.restarts import NewRestart
 from batuta.stores.sql.queries import query_of
 from batuta.web.panel import now
 from batuta.web.panel.words import Words
@@ -170,6 +172,37 @@ async def test_a_circuit_is_forced_open_for_a_time_and_probed(panel: Panel) -> N
     assert await last_entry(panel) == ("local", "circuit.probe", "mail")
     refused = await panel.ask("/painel/acoes/circuit.probe?circuito=mail")
     assert "não está aberto" in refused.text
+
+
+async def test_a_circuit_is_closed_with_a_reason(panel: Panel) -> None:
+    panel.work.circuit("mail")
+    await act(panel, "circuit.open", circuito="mail", prazo="2h", motivo="manutenção")
+    page = await act(panel, "circuit.close", circuito="mail", motivo="voltou", voltar="/painel/freios")
+    assert "batuta circuits reset mail --reason voltou" in page.text
+    history = await panel.work.circuits.history("mail", panel.clock.now() - timedelta(hours=1))
+    assert "voltou" in str(history[0].reason)
+    assert await last_entry(panel) == ("local", "circuit.reset", "mail")
+
+
+async def test_incidents_restarts_actions_and_recoveries_share_one_timeline(panel: Panel) -> None:
+    work, now = panel.work, panel.clock.now()
+    new = NewIncident(from_status="healthy", to_status="critical", to_score=30, details={"causes": ["queue.mail"]})
+    await work.observability.incidents.write(new, now=now)
+    restart = NewRestart(worker_name="worker", reason="crashed", detail="exit code 1", host="box", pid=1)
+    await work.observability.restarts.add(restart, now=now + timedelta(minutes=1))
+    panel.clock.step(timedelta(minutes=2))
+    await act(panel, "pause", alvo="job:pulse", motivo="teste")
+    panel.clock.step(timedelta(minutes=3))
+    recovered = NewIncident(from_status="critical", to_status="healthy", to_score=100, details={})
+    await work.observability.incidents.write(recovered, now=panel.clock.now())
+    html = (await panel.ask("/painel/incidentes")).text
+    kinds = re.findall(r'<b class="ending t-\w+">([^<]+)</b>', html)
+    assert kinds[:4] == ["recuperação", "ação", "reinício", "incidente"]
+    assert '<code class="anywhere">queue.mail</code>' in html
+    exported = (await panel.ask("/painel/incidentes.csv")).text.splitlines()
+    assert exported[0].startswith("started_at,resolved_at,seconds,from,to,score")
+    assert ",300,healthy,critical,30," in exported[1]
+    assert await last_entry(panel) == ("local", "access.export", "/painel/incidentes.csv")
 
 
 async def test_the_brakes_say_what_waits_and_why(panel: Panel) -> None:

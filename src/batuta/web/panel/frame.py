@@ -125,7 +125,7 @@ def navigation(request: Request) -> list[NavigationEntry]:
         if screen.in_navigation and includes(scopes, screen.scope)
     ]
     texts = texts_for(request)
-    entries = []
+    entries: list[NavigationEntry] = []
     for path, title in (*engine, *own):
         href = base + path
         is_here = here == href or (path != "" and here.startswith(f"{href}/"))

@@ -48,6 +48,7 @@ FIRES = 10
 AROUND = 500  # executions that are searched for one fire
 _FAILED = ("error", "timeout", "abandoned")
 COMPARED = "comparar"
+LONGEST_NAME = 200
 
 
 def build_routers(prefix: str, extension: Extension, actions: Mapping[str, Action]) -> tuple[APIRouter, APIRouter]:
@@ -200,9 +201,7 @@ def _is_paused(job: Job, seen: JobsSeen) -> bool:
 
 async def executions(request: Request) -> HTMLResponse:
     params = request.query_params
-    asked_job = params.get("tarefa") or None
-    if asked_job is not None:
-        _require_job(request, asked_job)
+    asked_job = params.get("tarefa", "")[:LONGEST_NAME] or None
     asked_status = params.get("situacao") if params.get("situacao") in set(Status) else None
     cursor = Cursor.read(params.get("antes", ""))
     rows, older = await _executions(request, cursor, job=asked_job, status=asked_status)
@@ -216,7 +215,8 @@ async def executions(request: Request) -> HTMLResponse:
         is_first=cursor is None,
         asked_job=asked_job,
         asked_status=asked_status,
-        names=sorted({each.name for each in state_of(request).work.registry}),
+        # A job that is no longer declared keeps its executions.
+        names=sorted({each.name for each in state_of(request).work.registry} | {asked_job or ""} - {""}),
         statuses=[status.value for status in Status],
     )
 
