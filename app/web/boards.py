@@ -188,7 +188,7 @@ def _report(julia: Julia, relatorio: Relatorio) -> Course:
 
 
 def _sending_note(julia: Julia) -> str:
-    """Return the sentence that states whether Julia may start conversations now, or nothing in her usual hours."""
+    """Return the sentence that states whether Julia may start conversations now, or nothing during the usual hours."""
     if is_demonstration(julia.settings):
         return "quadro.demonstracao"
     is_open = hours(julia.settings).is_open(julia.work.clock.now(), julia.work.zone)

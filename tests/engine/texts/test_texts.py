@@ -77,6 +77,7 @@ COMPOSED: dict[str, Iterable[str]] = {
     "panel.done.": Change,
     "panel.done.process_": RequestKind,
     "panel.done.schedule_": _OF_SCHEDULES,
+    "panel.happening.": ("incident", "recovery", "restart", "action"),
     "panel.item_state.": ItemState,
     "panel.key.": ("late", "dead", "due", "held"),
     "panel.moment.": (
