@@ -48,12 +48,12 @@ PRIORITIES: Final = {
     "observacoes": 5,
 }
 TEMPLATE_PRIORITY: Final = 5
-_HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$")
-_ITEM = re.compile(r"^\s*[-*•]\s+(.*\S)\s*$")
+_HEADING = re.compile(r"#{1,6}\s++(\S.*)")
+_ITEM = re.compile(r"\s*+[-*•]\s++(\S.*)")
 _PERCENT = re.compile(r"(?<!\d)(\d{1,3})\s*%")
 _MARGIN = re.compile(r"\bmais\b|negocia", re.IGNORECASE)
 _VACANCY = re.compile(
-    r"^(?P<hospital>[^–—-].*?)\s+[-–—]\s+(?P<data>\d{1,2}/\d{1,2}(?:/\d{2,4})?)\s+[-–—]\s+até\s+R\$\s*(?P<valor>[\d.]+)$",
+    r"(?P<hospital>[^\s–—-](?:.*?\S)?)\s++[-–—]\s++(?P<data>\d{1,2}/\d{1,2}(?:/\d{2,4})?)\s++[-–—]\s++até\s++R\$\s*+(?P<valor>[\d.]++)$",
     re.IGNORECASE,
 )
 
@@ -126,9 +126,9 @@ def _sections(texto: str, names: Mapping[str, str]) -> tuple[dict[str, list[str]
         if heading is None:
             if line.strip():
                 item = _ITEM.match(line)
-                lines.append(item[1] if item else line.strip())
+                lines.append((item[1] if item else line).strip())
             continue
-        title, lines = heading[1], []
+        title, lines = heading[1].rstrip().rstrip("#").rstrip(), []
         if (name := names.get(_plain(title))) is None:
             if not line.startswith("# "):  # the title of the document
                 warnings.append(UNKNOWN_SECTION(secao=title))

@@ -18,7 +18,8 @@ _TITLED = re.compile(
     r"\b(?:dra?|doutora?|enf|enfermeir[oa]|sra?|dona)\b\.? +((?:[A-ZÀ-Ý][\wÀ-ÿ']+ ?){1,4})", re.IGNORECASE
 )
 _STREET = re.compile(
-    r"\b(?:rua|r\.|avenida|av\.?|travessa|alameda|rodovia|estrada|praça)[ \t]+[^\n,;|]{3,60}[, ]+(?:n[º°o.]* ?)?\d+[^\n,;|]{0,20}",
+    r"\b(?:rua|r\.|avenida|av\.?|travessa|alameda|rodovia|estrada|praça)[ \t]++"
+    r"[^\n,;|]{3,60}[, ]{1,5}(?:n[º°o.]{0,3} ?)?\d{1,9}[^\n,;|]{0,20}",
     re.IGNORECASE,
 )
 

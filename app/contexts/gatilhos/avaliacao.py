@@ -13,7 +13,7 @@ GREETING: Final = re.compile(r"\b(bom dia|boa tarde|boa noite|tudo bem\?)")
 MARK: Final = re.compile(
     r"^\W*([1-5])(?![\w]|[.,:/h]\d)(?:\s*/\s*5\b|\s+de\s+5\b)?(?=\s*(?:$|[^\w\s]|estrelas?\b|pontos?\b))"
     r"|^\W*([1-5])\s*(?:/|de)\s*5\b"
-    r"|\bnota\s*(?:e|foi|:|=)?\s*([1-5])(?!\w|[.,]\d)"
+    r"|\bnota\s*+(?:(?:e|foi|:|=)\s*+)?([1-5])(?!\w|[.,]\d)"
 )
 GOOD: Final = re.compile(
     r"\b(otim[oa]|excelente|maravilhos[oa]|perfeit[oa]|bo[mn]s?|boas?|gostei|adorei|tranquil[oa]|sem problemas?|foi bem)\b"

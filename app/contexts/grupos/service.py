@@ -16,7 +16,7 @@ from batuta.queues import NewItem
 from batuta.sql import Dialect, Query, Row, Transaction, load_queries
 
 SHORTEST = 5
-_APART = re.compile(r"\s+[-–|]\s+")
+_APART = re.compile(r"(?<!\s)\s++[-–|]\s++")
 # Employees of these companies often append the company to their name without a separator.
 EMPRESAS: Final = ("Quero Plantão", "SMPV", "SERGES", "Medtrust", "Hapvida", "Medscalle", "Medopen", "MP Doctor")
 _NO_NAME = re.compile(r"\b(?:adm|jr)\b\.?", re.IGNORECASE)

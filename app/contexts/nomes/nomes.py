@@ -29,7 +29,7 @@ _STRANGE: Final = re.compile(
     r"r\$|\$ ?\d|https?:|www\.|wa\.me|@|\d{1,2}[/.]\d{1,2}(?:[/.]\d{2,4})?\b|\b\d{1,2} ?h(?:s|rs|oras)?\b|\b\d{1,2}:\d{2}\b"
     r"|\d{4,5}[ -]?\d{4}|[:{}<>\[\]]|\bname\b"
 )
-_SUFFIX: Final = re.compile(r"\s+[-–—]\s+|\s*\(|\s+/\s+|\s*\|")
+_SUFFIX: Final = re.compile(r"(?<!\s)(?:\s++[-–—]\s|\s*+\(|\s++/\s|\s*+\|)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from batuta.sql import AsJson, Database, Dialect, Query, Reading, Row, load_text
 WEEK: Final = timedelta(days=7)
 MONTH: Final = timedelta(days=30)
 MOST: Final = 500
-_SEPARATES: Final = re.compile(r"[/,;+&|]|\s+e\s+", re.IGNORECASE)
+_SEPARATES: Final = re.compile(r"[/,;+&|]|(?<!\s)\s++e\s++", re.IGNORECASE)
 # Words that do not count when two specialities are compared.
 _MIUDAS: Final = frozenset(
     {"de", "da", "do", "e", "em", "geral", "medica", "medico", "medicina", "cirurgia", "clinica"}

@@ -31,7 +31,7 @@ _ABOUT: Final = {
 _BEYOND: Final = re.compile(
     r"\b(pagamentos?|prazo|depositam?|recebo|nota|pj|pf|rpa|clt|contrato|endereco|rua|estacionamento|garagem|refeicao"
     r"|almoco|jantar|pacientes|atendimentos|equipe|outr[oa]s?|mais|negociar?|aumentar?|melhorar?|trocar?|transporte"
-    r"|alojamento|dormir|documentos?|crm|rqe|experiencia)\b|\bquando\b.*\b(paga|recebe)"
+    r"|alojamento|dormir|documentos?|crm|rqe|experiencia)\b|\bquando\b.{0,200}\b(paga|recebe)"
 )
 # An acceptance with one of these words depends on something: "aceito se for até as 7", "aceito, mas só até as 13h".
 _CONDITION: Final = re.compile(r"\b(?:se|mas|porem|desde que|contanto que|dependendo|depende|caso|talvez)\b")

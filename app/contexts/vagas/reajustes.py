@@ -57,7 +57,7 @@ ola bom boa dia dias tarde noite ops desculpa desculpem perdao atencao r rs reai
 _SAID: Final = frozenset(_WORDS.split())
 _NEW: Final = re.compile(r"\b(?:novo valor|valor novo)\b")
 # Matches differences, such as "aumentou 300", which are not prices.
-_BY_SO_MUCH: Final = re.compile(r"\b(?:subi|aument|reajust)\w*\b(?!.*\b(?:para|pra)\b)")
+_BY_SO_MUCH: Final = re.compile(r"\b(?:subi|aument|reajust)\w*\b(?!.{0,200}\b(?:para|pra)\b)")
 # Matches negations, past prices, and payments for anything other than shifts.
 _ELSE: Final = re.compile(
     r"\b(?:nao|nunca|nem|ontem|antes|era|recebi|receberam|pagou|pagaram|paguei|procuro|busco|alug\w+|consult\w+|curs\w+|inscric\w+"

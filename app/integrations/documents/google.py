@@ -34,7 +34,7 @@ FIELDS: Final = "id,name,mimeType,version,modifiedTime"
 MARGIN: Final = timedelta(minutes=1)
 MOST_FILES: Final = 100
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_ANCHOR = re.compile(r"[ \t]*\{#[^}\n]*\}[ \t]*$", re.MULTILINE)
+_ANCHOR = re.compile(r"(?<![ \t])[ \t]*+\{#[^{}\n]*+\}[ \t]*+$", re.MULTILINE)
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 File = Mapping[str, Any]

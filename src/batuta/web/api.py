@@ -125,6 +125,7 @@ def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapp
         dependencies=[Depends(authorise), Depends(problems.refuse_unwritable)],
         docs_url=None,  # FastAPI's own pages load files from another host; ours are in ``routes.openapi``
         redoc_url=None,
+        redirect_slashes=False,  # the framework would redirect to the host that the client names
         openapi_url=None,
     )
     api.state.batuta = state
@@ -145,6 +146,7 @@ def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapp
         events=work.events,
         clients=state.clients,
         https=settings.has_https,
+        open_routes=state.open_routes,
     )
     return api
 
@@ -175,6 +177,7 @@ async def serve(api: Any, listening: socket.socket, stop: asyncio.Event, grace: 
     config = uvicorn.Config(
         api,
         http=_protocol(state),
+        ws="none",
         log_config=None,
         access_log=False,
         lifespan="off",

@@ -20,6 +20,7 @@ from starlette.routing import compile_path
 from batuta.access import EVERY_SCOPE, Scope, Session, Sessions, Token, includes, proves, same, split_token
 from batuta.config import EngineSettings, is_loopback
 from batuta.kernel.json import Json
+from batuta.web.clients import bearer_of
 from batuta.web.context import ApiState, route_of, state_of
 from batuta.web.forms import read_form
 from batuta.web.problems import Problem, refuse_unwritable
@@ -142,9 +143,8 @@ async def note_access(request: Request, action: str, **facts: Json) -> None:
 
 
 async def identify(request: Request, state: ApiState) -> Caller:
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and given:
-        return (await bearer(given.strip(), request))[1]
+    if given := bearer_of(request.headers):
+        return (await bearer(given, request))[1]
     if note := request.cookies.get(session_cookie(state.settings), ""):
         refuse_guesses(request, note)
     if (session := await session_of(request)) is not None and (caller := await _holder(session, request)) is not None:
@@ -157,7 +157,10 @@ async def identify(request: Request, state: ApiState) -> Caller:
 
 
 def refuse_guesses(request: Request, credential: str) -> None:
-    """Raise a 429 problem if the client had too many refusals, unless the credential was accepted before."""
+    """Raise a 429 problem if the client had too many refusals, unless the credential was accepted before.
+
+    The middleware does the same for bearer tokens, before it looks up the route.
+    """
     clients = state_of(request).clients
     if seconds := clients.wait(clients.address(request.scope), credential):
         raise Problem(429, "too_many_refusals", headers={"Retry-After": str(seconds)}, seconds=seconds)
@@ -166,7 +169,6 @@ def refuse_guesses(request: Request, credential: str) -> None:
 async def bearer(given: str, request: Request) -> tuple[str, Caller]:
     """Check a bearer token. Return its id, in the form that a session stores, and the caller with the token's scopes."""
     state = state_of(request)
-    refuse_guesses(request, given)
     master = state.settings.api_token
     if master is not None and same(master.get_secret_value(), given):
         state.clients.accept(given)
@@ -226,7 +228,7 @@ def _refuse_other_networks(token: Token, request: Request) -> None:
 
 
 def _caller(token: Token) -> Caller:
-    return Caller(f"token:{token.name}", token.scopes)
+    return Caller(f"token {token.name}", token.scopes)
 
 
 async def _refuse_foreign_pages(request: Request, state: ApiState, session: Session) -> None:

@@ -115,6 +115,12 @@ class Clients:
         return hmac.digest(self._key, credential.encode(), sha256)
 
 
+def bearer_of(headers: Headers) -> str:
+    """Return the bearer token of a request, or an empty text."""
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    return given.strip() if scheme.lower() == "bearer" else ""
+
+
 def _is_address(text: str) -> bool:
     try:
         ipaddress.ip_address(text)

@@ -25,7 +25,7 @@ PUSH_EVERY = 3.0  # seconds between two renderings of a view
 SHARE_OF_TIME = 20  # rendering one view takes at most a twentieth of the time: a slow view is rendered less often
 MOST_READERS = 200
 MOST_VIEWS = 60
-_LIVE = re.compile(r"<(\w+)\b[^>]*\bdata-live(-rows)?(?=[\s>=])[^>]*>")
+_LIVE = re.compile(r"<(\w+)\b[^<>]*\bdata-live(-rows)?(?=[\s>=])[^<>]*>")
 _ID = re.compile(r'\bid="([^"]+)"')
 
 

@@ -1,7 +1,7 @@
 """ASGI middleware for every request: request id, body limit, security headers, and one event at the end."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import timedelta
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -16,7 +16,7 @@ from batuta.kernel.ids import Ids
 from batuta.kernel.masking import mask
 from batuta.kernel.trace import HEADER, bind, follow
 from batuta.kernel.waiting import with_timeout
-from batuta.web.clients import REFUSED, Clients
+from batuta.web.clients import REFUSED, Clients, bearer_of
 from batuta.web.context import request_id_of, route_of
 from batuta.web.problems import Problem, answer
 
@@ -36,8 +36,19 @@ HTTPS_HEADERS = {"Strict-Transport-Security": "max-age=31536000"}
 class RequestAccounting:
     """Assigns the request id, turns an unexpected error into a problem document, and emits an event when the request has ended."""
 
-    def __init__(self, app: ASGIApp, clock: Clock, ids: Ids, events: Events, clients: Clients, *, https: bool) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        clock: Clock,
+        ids: Ids,
+        events: Events,
+        clients: Clients,
+        *,
+        https: bool,
+        open_routes: Collection[str] = (),
+    ) -> None:
         self._app = app
+        self._open = frozenset(open_routes)
         self._headers = SECURITY_HEADERS | (HTTPS_HEADERS if https else {})
         self._clock = clock
         self._ids = ids
@@ -67,7 +78,8 @@ class RequestAccounting:
             await send(message)
 
         try:
-            await self._app(scope, receive, sending)
+            app = self._refusal(scope) or self._app
+            await app(scope, receive, sending)
         except Exception as error:  # noqa: BLE001 - any error of a route becomes a response and one log line
             self._events.emit(RequestCrashed(scope["method"], route_of(scope), error, request_id_of(scope)))
             if status is None:
@@ -81,6 +93,23 @@ class RequestAccounting:
             self._events.emit(
                 RequestAnswered(scope["method"], route_of(scope), status or 500, took, request_id_of(scope), caller)
             )
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        """Return the answer to a request that no route sees, or None.
+
+        A flood of wrong tokens is refused here, because the search of a route takes most of the time of a refusal. The
+        length of a body with two declarations is read differently by a proxy and by us, so a second request could
+        hide in it.
+        """
+        headers = Headers(scope=scope)
+        if "content-length" in headers and "transfer-encoding" in headers:
+            return answer(Request(scope), 400, "ambiguous_length", headers={"Connection": "close"})
+        given = "" if scope["path"] in self._open else bearer_of(headers)
+        seconds = self._clients.wait(self._clients.address(scope), given) if given else 0
+        if seconds:
+            wait = {"Retry-After": str(seconds)}
+            return answer(Request(scope), 429, "too_many_refusals", facts={"seconds": seconds}, headers=wait)
+        return None
 
     def _request_id(self, scope: Scope) -> str:
         """Return the caller's request id if it is harmless, so that the caller's log and ours have the same id.

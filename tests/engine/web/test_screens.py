@@ -162,7 +162,7 @@ async def test_an_action_says_what_it_will_do_and_reports_what_it_did(program: P
     assert "batuta printer pause laser --reason &#39;no paper&#39;" in after
     assert "laser is paused." not in (await client.get("/ops/printers")).text
     assert program.paused == [{"printer": "laser", "reason": "no paper"}]
-    assert await entries(program.work, "printer.pause") == [("token:ana", "laser")]
+    assert await entries(program.work, "printer.pause") == [("token ana", "laser")]
 
 
 async def test_bad_input_returns_to_the_form_and_changes_nothing(program: Program) -> None:

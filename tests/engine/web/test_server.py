@@ -81,6 +81,29 @@ async def test_a_uvicorn_of_the_operator_accepts_the_protocol_with_the_header_de
     assert config.http_protocol_class is Http
 
 
+async def test_request_that_hides_another_one_is_refused_and_its_connection_closed(work: Batuta) -> None:
+    serving = Serving(work, grace=1)
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(serving.url.rpartition(":")[2]))
+    hidden = b"GET /jobs HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    lengths = b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    writer.write(b"POST /incidents HTTP/1.1\r\nHost: 127.0.0.1\r\n" + lengths + hidden)
+    answers = await reader.read()
+    writer.close()
+    serving.stop.set()
+    await serving.task
+    assert answers.startswith(b"HTTP/1.1 400")
+    assert b"/problemas/ambiguous_length" in answers
+    assert answers.count(b"HTTP/1.1") == 1
+
+
+async def test_no_redirect_names_the_host_of_the_client(work: Batuta) -> None:
+    api = create_api(work, load_settings(EngineSettings, {"API_TOKEN": "t" * 40}))
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=api), base_url="http://evil.example") as client:
+        for path in ("/", "/health/", "/jobs/", "/painel/", "/painel", "//evil.example/", "/painel/tarefas/"):
+            answer = await client.get(path, headers={"Accept": "text/html", "X-Forwarded-Host": "evil.example"})
+            assert "evil" not in answer.headers.get("location", ""), path
+
+
 async def test_plain_route_of_an_application_needs_a_token_too(work_url: str) -> None:
     plain, reached = APIRouter(), []
 

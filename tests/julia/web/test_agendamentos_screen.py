@@ -29,7 +29,7 @@ async def upload(client: httpx2.AsyncClient, content: str, colunas: str = "") ->
 
 async def test_uploaded_file_is_imported_with_its_problems_by_line(painel: Painel) -> None:
     async with painel.browser(*OPERATOR) as operator:
-        who = f"token:pessoa{painel.said}"
+        who = f"token pessoa{painel.said}"
         done = await upload(operator, KNOWN)
         assert done.status_code == 303, text_of(done)
         page = await operator.get(done.headers["location"])

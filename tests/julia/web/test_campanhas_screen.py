@@ -72,7 +72,7 @@ async def test_page_answers_why_a_doctor_received_nothing(painel: Painel, phone:
 async def test_campaign_is_paused_resumed_and_cancelled(painel: Painel) -> None:
     id = await campaign(painel)
     async with painel.browser(*SENDER) as sender:
-        who = f"token:pessoa{painel.said}"
+        who = f"token pessoa{painel.said}"
         for verb, expected in (("pausar", "pausada"), ("retomar", "ativa"), ("cancelar", "cancelada")):
             done = await act(sender, f"campanha.{verb}", campanha=str(id))
             assert (done.status_code, await status(painel, id)) == (303, expected)

@@ -37,7 +37,7 @@ async def test_page_says_what_keeps_a_chip_from_sending(painel: Painel) -> None:
 async def test_chip_is_paused_and_activated_with_a_reason(painel: Painel) -> None:
     await add_chip(painel.database, "julia-sim")
     async with painel.browser(*OPERATOR) as operator:
-        who = f"token:pessoa{painel.said}"
+        who = f"token pessoa{painel.said}"
         for verb, status in (("pausar", "paused"), ("ativar", "active")):
             assert (await act(operator, f"chip.{verb}", instancia="julia-sim", motivo="manutencao")).status_code == 303
             assert (await one(painel.database, "SELECT status FROM chips"))["status"] == status
@@ -55,7 +55,7 @@ async def test_chip_is_paused_and_activated_with_a_reason(painel: Painel) -> Non
 async def test_telegram_account_is_paused_and_resumed(painel: Painel) -> None:
     await painel.julia.telegram.contas.adicionar("principal", by="ana")
     async with painel.browser(*OPERATOR) as operator:
-        who = f"token:pessoa{painel.said}"
+        who = f"token pessoa{painel.said}"
         page = await operator.get("/painel/telegram")
         assert ("principal" in text_of(page), "envio" in text_of(page)) == (True, True)
         for verb, state in (("pausar", EstadoDaConta.PAUSADA), ("retomar", EstadoDaConta.ATIVA)):

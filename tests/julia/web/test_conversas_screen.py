@@ -102,7 +102,7 @@ async def test_texts_names_and_reasons_need_pii(painel: Painel) -> None:
 async def test_person_takes_over_answers_returns_and_ends(painel: Painel) -> None:
     id = await talk_with(painel, 1)
     async with painel.browser(*EVERYTHING) as person:
-        who = f"token:pessoa{painel.said}"
+        who = f"token pessoa{painel.said}"
         done = await act(person, "conversa.assumir", conversa=id, motivo="negociar")
         page = await person.get(done.headers["location"])
         assert "A conversa está com você" in text_of(page)

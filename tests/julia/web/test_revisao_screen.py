@@ -45,7 +45,7 @@ async def test_source_text_is_shown_beside_the_fields_with_marks_and_origins(pai
     assert "hospital incerto" in shown
     assert "lido no texto" in shown
     assert "jaleco roxo" in shown
-    assert await painel.audit("access.") == [("token:pessoa2", "access.unmask", "/painel/revisao")]
+    assert await painel.audit("access.") == [("token pessoa2", "access.unmask", "/painel/revisao")]
     assert f'name="vaga" value="{id}"' in page.text
 
 
@@ -70,9 +70,9 @@ async def test_approval_without_changes_imports_the_vacancy_and_shows_the_next(p
     assert f"batuta grupos aprovar {first}" in text_of(page)
     assert f'name="vaga" value="{second}"' in page.text
     stored = await one(painel.database, "SELECT * FROM vagas_grupo WHERE id = :id", id=first)
-    assert (stored["status"], stored["revisada_por"]) == ("importada", "token:pessoa3")
+    assert (stored["status"], stored["revisada_por"]) == ("importada", "token pessoa3")
     assert (await one(painel.database, "SELECT status FROM vagas"))["status"] == "aberta"
-    assert await painel.audit("vaga_grupo.") == [("token:pessoa3", "vaga_grupo.aprovar", f"vaga_grupo:{first}")]
+    assert await painel.audit("vaga_grupo.") == [("token pessoa3", "vaga_grupo.aprovar", f"vaga_grupo:{first}")]
 
 
 async def test_approval_applies_only_the_changed_fields(painel: Painel) -> None:

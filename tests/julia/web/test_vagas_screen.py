@@ -59,7 +59,7 @@ async def test_vacancy_is_reserved_released_and_cancelled_with_reasons(painel: P
     id = await created(painel)
     doctor = await add_doctor(painel.database, now=painel.clock.now())
     async with painel.browser(*OPERATOR) as operator:
-        who = f"token:pessoa{painel.said}"
+        who = f"token pessoa{painel.said}"
         for verb, more, expected in (
             ("reservar", {"medico": doctor}, "reservada"),
             ("liberar", {"motivo": "Fulana de Teste desistiu"}, "aberta"),

@@ -123,7 +123,7 @@ _TOKEN = re.compile(
     | (?P<own>\b(?:paciente|pr[oó]pri[ao]|benefici[aá]ri[ao])(?![a-zà-ÿ]))
     | (?P<prefix>(?<![a-z])(?:{_STATES}|m)\s?-?\s?(?=[0-9]{{1,3}}\.[0-9]{{3}}\.[0-9]{{3}}|[0-9]{{6,8}}(?![0-9])))
     | (?P<issuer>(?:(?<![a-z])|(?<=[0-9-]x)|(?<=[0-9]))(?P<name>{_ISSUERS})
-        (?P<of>(?:\s*[-/.(]?\s*|\s+d[eo]\s+)(?:{_STATES})(?![a-z]))?(?![a-z]))
+        (?P<of>(?:\s*+(?:[-/.(]\s*+)?|\s++d[eo]\s++)(?:{_STATES})(?![a-z]))?(?![a-z]))
     | (?P<number>{_NUMBERS})
     | (?P<uf>(?<![a-z])(?:{_STATES})(?![a-zà-ÿ]))
     | (?P<secretary>secretaria\s+d[ea]\s+seguran[cç]a\s+p[uú]blica)

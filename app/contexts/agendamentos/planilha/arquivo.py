@@ -37,13 +37,13 @@ _FAR = re.compile(
 )
 _UNCOUNTED = re.compile(
     rb'<c r="[A-Z]{1,3}([0-9]{1,7})"(?:[^<>]*[^/<>])?>\s*'
-    rb"<f(?: [^<>]*)?(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>"
+    rb"<f(?: [^<>]*)?(?:/>|>[^<]*</f>)\s*+(?:(?:<v\s*+/>|<v>\s*+</v>)\s*+)?</c>"
 )
 _WORKBOOK: Final = "xl/workbook.xml"
 _RELATIONS: Final = "xl/_rels/workbook.xml.rels"
 _SHEET = re.compile(rb"<sheet\s[^<>]*>")
 _RELATION = re.compile(rb"<Relationship\s[^<>]*>")
-_ATTRIBUTE = re.compile(rb'([A-Za-z:]+)="([^"]*)"')
+_ATTRIBUTE = re.compile(rb'(?<![A-Za-z:])([A-Za-z:]++)="([^"]*)"')
 _DATE1904 = re.compile(rb'date1904="(?:1|true)"')
 _SIGNATURES: Final = (
     (b"%PDF", "PDF"),

@@ -48,8 +48,8 @@ _PALAVRA_DE_TURNO = (
 _TURNO = re.compile(
     rf"(?:{_PALAVRA_DE_TURNO}|{_HORAS.pattern})(?:[ /,+&e(-]{{1,3}}(?:{_PALAVRA_DE_TURNO}|{_HORAS.pattern})\)?){{0,4}}"
 )
-_TURNO_NO_FIM = re.compile(rf"(?P<antes>.{{2,60}}?)[ /(-]+(?P<turno>(?:{_PALAVRA_DE_TURNO}|{_HORAS.pattern}))\)?")
-_TURNO_NO_INICIO = re.compile(rf"(?P<turno>(?:{_PALAVRA_DE_TURNO}))[ /(-]+(?P<depois>[a-z].{{2,60}})")
+_TURNO_NO_FIM = re.compile(rf"(?P<antes>.{{2,60}}?)[ /(-]{{1,8}}(?P<turno>(?:{_PALAVRA_DE_TURNO}|{_HORAS.pattern}))\)?")
+_TURNO_NO_INICIO = re.compile(rf"(?P<turno>(?:{_PALAVRA_DE_TURNO}))[ /(-]{{1,8}}(?P<depois>[a-z].{{2,60}})")
 # A day with its shift: "04(D)", "08 SD/SN".
 _VAGA = re.compile(rf"(?P<dia>\d{{1,2}}(?:/\d{{1,2}})?) ?[(\[:-]? ?(?P<turno>{_TURNO.pattern})[)\]]?")
 _PRECO = re.compile(

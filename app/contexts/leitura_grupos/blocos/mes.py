@@ -27,7 +27,7 @@ _FAIXA = re.compile(
 _SEMANA_DE = re.compile(r"\bsemana (?:de |do dia |dia )?(?P<d>\d{1,2}) ?/ ?(?P<m>\d{1,2})(?!\d)")
 _WD = r"(?:segunda|terca|quarta|quinta|sexta|sabado|domingo|seg|ter|qua|qui|sex|sab|dom)(?:[- ]?feira)?\b\.?"
 _N = r"(?:0?[1-9]|[12]\d|3[01])(?!\d|[/.:]\d|[.,]\d|h|k| ?h\b| ?mil\b| ?(?:vagas?|plant|medic|clinic|pediatr|reais|x ))"
-_LISTA = rf"{_N}(?:(?: {{0,2}}[,/;+&] {{0,2}}(?:e )?| e | a | ate | ) ?{_N})*"
+_LISTA = rf"{_N}(?:(?: {{0,2}}[,/;+&] {{0,2}}(?:e )?| e | a | ate | ) ?{_N}){{0,40}}"
 _TURNO = (
     r"(?:sd|sn|diurn[oa]|noturn[oa]|noite|manha|tarde|cinderela|cind|24 ?h|12 ?h|6 ?h|\d{1,2}h? ?(?:-|as"
     r"|a) ?\d{1,2} ?h?|dia(?! \d)|[dnmt])\b"
@@ -63,7 +63,6 @@ _COM_TURNO = re.compile(r"(?P<d>\d(?<![\w/$.,:-]\d)\d?) (?:(?:a|à) )?(?:sd|sn|d
 _DATA = re.compile(r"(?<![\d/])(\d{1,2})/(\d{1,2})(?!\d)")
 _NUMERO = re.compile(r"\d{1,2}")
 _ALGARISMO = re.compile(r"\d")
-_BARE = re.compile(r"(?:(?P<wd>.*?)\b)?(?P<d>\d{1,2})(?P<resto>[^\d/.]*)")
 
 
 @dataclass(frozen=True, slots=True)

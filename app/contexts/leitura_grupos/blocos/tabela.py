@@ -32,7 +32,7 @@ from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 
 NOME = "tabela"
 MAIS_COLUNAS, MAIS_TABELAS, LONGA = 40, 20, 400
-_RULE = re.compile(r"[\s|:+=_-]*(?:-{3,}|={3,}|_{5,})[\s|:+=_-]*")
+_RULE = re.compile(r"(?=.*?(?:---|===|_____))[\s|:+=_-]++")
 _SPACE = re.compile(r"\s+")
 _SPACES = re.compile(r" {2,}|\t+")
 _SEMANA = ("seg", "ter", "qua", "qui", "sex", "sab", "dom")

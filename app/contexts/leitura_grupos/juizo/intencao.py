@@ -23,7 +23,8 @@ _MEDIA = re.compile(
     r"(?:\W*\(?\d{1,2}:\d\d\)?)?\W*"
 )
 _FILE = re.compile(
-    r"\W*[\w .()-]{1,80}\.(?:pdf|jpe?g|png|docx?|xlsx?|mp4|opus|ogg|webp|vcf)\W*(?:\(?\d+ (?:paginas?|kb|mb)\)?|\(\w+ \w+\))?\W*"
+    r"\W*[\w .()-]{1,80}\.(?:pdf|jpe?g|png|docx?|xlsx?|mp4|opus|ogg|webp|vcf)"
+    r"\W*+(?:(?:\d+ (?:paginas?|kb|mb)|(?<=\()\w+ \w+\))\W*+)?"
 )
 _LINK_ALONE = re.compile(r"\s*(?:https?://|www\.)\S{1,500}\s*")
 _RECEIPT = re.compile(

@@ -32,8 +32,8 @@ SEM_PRECO = 5
 # Specialities that the name of a place implies.
 _PELO_NOME = (
     (re.compile(r"(?:ubs|usf|psf|esf|ubsf)\b"), "medicina de família e comunidade"),
-    (re.compile(r"(?!.*\bmatern).*\b(?:infantil|criancas?|pediatrico)\b"), "pediatria"),
-    (re.compile(r".*\b(?:samu|remocoes|remocao|ambulancias?|resgates?)\b"), "medicina de emergência"),
+    (re.compile(r"\A(?!.*\bmatern).*\b(?:infantil|criancas?|pediatrico)\b"), "pediatria"),
+    (re.compile(r"\A.*\b(?:samu|remocoes|remocao|ambulancias?|resgates?)\b"), "medicina de emergência"),
 )
 MAIS = 1000
 # Upper limit of vacancies without a place or a day, because an operator reads each of them.

@@ -169,9 +169,9 @@ def _join_names(names: Sequence[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-_CREATE = re.compile(r"(?:^|;)\s*CREATE TABLE (?:IF NOT EXISTS )?\"?(\w+)", re.IGNORECASE | re.MULTILINE)
-_DROP = re.compile(r"(?:^|;)\s*DROP TABLE (?:IF EXISTS )?\"?(\w+)", re.IGNORECASE | re.MULTILINE)
-_RENAME = re.compile(r"(?:^|;)\s*ALTER TABLE \"?(\w+)\"? RENAME TO \"?(\w+)", re.IGNORECASE | re.MULTILINE)
+_CREATE = re.compile(r"(?:^|;)[ \t]*+CREATE TABLE (?:IF NOT EXISTS )?\"?(\w+)", re.IGNORECASE | re.MULTILINE)
+_DROP = re.compile(r"(?:^|;)[ \t]*+DROP TABLE (?:IF EXISTS )?\"?(\w+)", re.IGNORECASE | re.MULTILINE)
+_RENAME = re.compile(r"(?:^|;)[ \t]*+ALTER TABLE \"?(\w+)\"? RENAME TO \"?(\w+)", re.IGNORECASE | re.MULTILINE)
 
 
 def tables_of(scripts: Sequence[str]) -> list[str]:

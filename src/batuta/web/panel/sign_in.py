@@ -8,7 +8,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from batuta.access import SESSION_LENGTH
-from batuta.web.auth import bearer, is_own_page, session_cookie, session_of
+from batuta.web.auth import bearer, is_own_page, refuse_guesses, session_cookie, session_of
 from batuta.web.clients import SIGN_IN_COST
 from batuta.web.context import base_of, state_of
 from batuta.web.forms import read_form
@@ -29,8 +29,10 @@ async def sign_in(request: Request) -> Response:
         raise Problem(403, "foreign_page")
     form = await read_form(request)
     to = own_address(form.get("para"), base_of(request))
+    given = form.get("token").strip()
+    refuse_guesses(request, given)
     try:
-        holder, caller = await bearer(form.get("token").strip(), request)
+        holder, caller = await bearer(given, request)
     except Problem as refused:
         if refused.status != 401:
             raise

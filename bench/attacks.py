@@ -1,0 +1,188 @@
+"""``python -m bench.attacks``: what a normal client notices of an attack on the API, on this machine and loopback only.
+
+The real server runs in a process of its own, and so does the attacker. A normal client asks for ``GET /jobs`` with a new
+connection each time: alone, while an attacker holds half-open connections, and while it sends wrong tokens. Before each
+attack the client is measured alone again, because other programs use the machine too. The run ends by itself within
+``LIMIT`` seconds.
+"""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import quantiles
+
+from bench.report import markdown
+
+ROOT = Path(__file__).parents[1]
+TOKEN = "t" * 32
+ASKED = 200
+HALF_OPEN, WRONG, AT_ONCE = 100, 10_000, 8
+LIMIT = 240.0
+READY_WITHIN = 60.0
+ACCEPTED = f"Bearer {TOKEN}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    if arguments:
+        return asyncio.run(attack(int(arguments[1]), arguments[0]))
+    with tempfile.TemporaryDirectory(prefix="batuta-bench-") as folder, served(Path(folder)) as (pid, port):
+        asyncio.run(asyncio.wait_for(measure(pid, port), LIMIT))
+    return 0
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[tuple[int, int]]:
+    """Start the API of a program without jobs, in production mode."""
+    port = free_port()
+    env = {
+        **{name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ},
+        "PYTHONPATH": f"{ROOT / 'src'}:{folder}",
+        "APP_ENV": "production",
+        "API_TOKEN": TOKEN,
+        "SECRET_KEY": "k" * 32,
+        "DATABASE_URL": f"sqlite:///{folder}/attacked.db",
+        "PORT": str(port),
+        "LOG_LEVEL": "ERROR",
+    }
+    (folder / "attacked.py").write_text("from batuta import Batuta\n\nwork = Batuta()\n", encoding="utf-8")
+    command = [sys.executable, "-m", "batuta", "--app", "attacked:work"]
+    subprocess.run([*command, "migrate"], env=env, cwd=folder, check=True, capture_output=True)
+    server = subprocess.Popen([*command, "api"], env=env, cwd=folder)
+    try:
+        asyncio.run(ready(port))
+        yield server.pid, port
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def free_port() -> int:
+    with socket.socket() as chosen:
+        chosen.bind(("127.0.0.1", 0))
+        return int(chosen.getsockname()[1])
+
+
+async def ready(port: int) -> None:
+    for _ in range(int(READY_WITHIN / 0.2)):
+        try:
+            if await ask(port, "/health") == 200:
+                return
+        except OSError:
+            pass
+        await asyncio.sleep(0.2)
+    raise TimeoutError("the server did not start")
+
+
+async def ask(port: int, path: str, credential: str = "") -> int:
+    """Send one request on a new connection and return the status."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        return await say(reader, writer, path, credential, last=True)
+    finally:
+        writer.close()
+
+
+async def say(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, credential: str, *, last: bool = False
+) -> int:
+    given = f"Authorization: {credential}\r\n" if credential else ""
+    end = "Connection: close\r\n" if last else ""
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{given}{end}\r\n".encode())
+    head = (await reader.readuntil(b"\r\n\r\n")).lower()
+    length = int(head.partition(b"content-length:")[2].split(b"\r\n")[0] or 0)
+    await reader.readexactly(length)
+    return int(head.split()[1])
+
+
+async def normal(port: int) -> list[float]:
+    """Return the seconds of each answer to a normal client."""
+    took = []
+    for _ in range(ASKED):
+        began = time.monotonic()
+        status = await ask(port, "/jobs", ACCEPTED)
+        took.append(time.monotonic() - began)
+        if status != 200:
+            raise RuntimeError(f"a normal client got {status}")
+    return took
+
+
+async def measure(pid: int, port: int) -> None:
+    await ask(port, "/jobs", ACCEPTED)
+    rows = []
+    for title, kind in ((f"{HALF_OPEN} half-open connections", "half"), (f"{WRONG:,} wrong tokens", "wrong")):
+        rows.append(["alone", *shown(await normal(port)), ""])
+        attacker = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "bench.attacks", kind, str(port), cwd=ROOT, stdout=asyncio.subprocess.PIPE
+        )
+        assert attacker.stdout is not None
+        await attacker.stdout.readline()  # it has begun
+        used = processor_seconds(pid)
+        figures = shown(await normal(port))
+        said = (await attacker.stdout.read()).decode().strip()
+        rows.append([f"during {title}", *figures, f"{said}; server {processor_seconds(pid) - used:.1f} s of processor"])
+        await attacker.wait()
+    print(markdown([["a normal client", "p50", "p99", "slowest", ""], *rows]))
+    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+
+
+def shown(took: Sequence[float]) -> list[str]:
+    cuts = quantiles(took, n=100)
+    return [f"{1000 * each:.1f} ms" for each in (cuts[49], cuts[98], max(took))]
+
+
+def processor_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def attack(port: int, kind: str) -> int:
+    return await (half_open(port) if kind == "half" else wrong_tokens(port))
+
+
+async def half_open(port: int) -> int:
+    """Hold connections whose headers never end, with a byte now and then, until the server has closed them all."""
+    print("begun", flush=True)
+    began = time.monotonic()
+
+    async def hold() -> float:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /jobs HTTP/1.1\r\nHost: x\r\nX-a: ")
+        ended = asyncio.create_task(reader.read())
+        while not ended.done():
+            writer.write(b"a")
+            await asyncio.wait([ended], timeout=1.0)
+        ended.exception()
+        writer.close()
+        return time.monotonic() - began
+
+    seconds = await asyncio.wait_for(asyncio.gather(*(hold() for _ in range(HALF_OPEN))), LIMIT / 2)
+    print(f"all closed after {max(seconds):.0f} s")
+    return 0
+
+
+async def wrong_tokens(port: int) -> int:
+    print("begun", flush=True)
+    began, numbers, answers = time.monotonic(), iter(range(WRONG)), Counter[int]()
+
+    async def guess() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for number in numbers:
+            answers[await say(reader, writer, "/jobs", f"Bearer bat_{'0' * 12}_{number:048x}")] += 1
+        writer.close()
+
+    await asyncio.wait_for(asyncio.gather(*(guess() for _ in range(AT_ONCE))), LIMIT / 2)
+    by_status: Mapping[int, int] = dict(sorted(answers.items()))
+    print(f"{sum(answers.values()):,} in {time.monotonic() - began:.0f} s: {by_status}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
