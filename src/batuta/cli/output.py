@@ -11,8 +11,10 @@ import queue
 import threading
 import urllib.request
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import TextIO
 
+from batuta.kernel.clock import Clock
 from batuta.supervise.loop import Idle, Pace, Wakeup
 
 MOST_LINES = 20_000
@@ -20,6 +22,7 @@ MOST_CHARACTERS = 16 * 1024 * 1024
 FLUSH_TIMEOUT = 2.0  # seconds to write the last lines
 COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
 FAINT = 2
+ASK_AGAIN = timedelta(milliseconds=100)  # after a question to an API that does not answer yet
 
 
 class OutputMux:
@@ -121,12 +124,17 @@ class _OutputStream(io.StringIO):
 
 
 class ReadyBanner:
-    """Loop that calls ``announce`` once, when ``is_complete`` returns true and ``/health`` responds."""
+    """Loop that calls ``announce`` once, when ``is_complete`` returns true and ``/health`` responds. ``wakeup`` is set
+    when a child becomes ready.
+    """
 
     name = "announcer"
 
-    def __init__(self, address: str, is_complete: Callable[[], bool], announce: Callable[[], None]) -> None:
+    def __init__(
+        self, address: str, is_complete: Callable[[], bool], announce: Callable[[], None], clock: Clock
+    ) -> None:
         self.wakeup = Wakeup()
+        self._clock = clock
         self._address = address
         self._is_complete = is_complete
         self._announce = announce
@@ -138,7 +146,8 @@ class ReadyBanner:
         if await asyncio.to_thread(answers, self._address):
             self._is_announced = True
             self._announce()
-        return Idle()
+            return Idle()
+        return Idle(self._clock.now() + ASK_AGAIN)
 
 
 def answers(address: str) -> bool:

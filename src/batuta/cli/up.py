@@ -37,7 +37,7 @@ TREE_POLICY = LoopPolicy(
 )
 # The threads of a process mostly wait. Each further arena of glibc would keep some megabytes of freed memory.
 ONE_ARENA = {"MALLOC_ARENA_MAX": "1"}
-ANNOUNCING = replace(TREE_POLICY, every=timedelta(milliseconds=200))
+ANNOUNCING = replace(TREE_POLICY, every=timedelta(minutes=1))  # the tree wakes it when a child becomes ready
 
 Workers = Annotated[int | None, typer.Option("--workers", min=1, max=64, help="how many; default: BATUTA_WORKERS")]
 
@@ -97,12 +97,16 @@ class _Up:
             restart_log.record,
             StackFolder.for_database(self.work.database.where).take,
             Timeouts(living=timedelta(seconds=self.settings.batuta_watchdog_seconds)),
-            changed=lambda: _notify_systemd(tree, notifier),
+            changed=lambda: self._tell(tree, notifier, banner),
             beat=notifier.alive,
+        )
+        address = f"http://{self.settings.host}:{self.settings.port}"
+        banner = ReadyBanner(
+            address, lambda: tree.is_complete, lambda: self._announce(address, output), self.work.clock
         )
         # All children drain at the same time. Each has its drain time and the margin before it is killed.
         grace = longest_stop(self.settings) + KILLING
-        supervisor = self._supervisor(tree, restart_log, output)
+        supervisor = self._supervisor(tree, restart_log, banner)
         running = supervise(self.work, self.settings, PARENT, supervisor, stop, grace)
         try:
             stream = output.stream(PARENT)
@@ -115,15 +119,16 @@ class _Up:
                 notify_socket.close()
         return tree.exit_code
 
-    def _supervisor(self, tree: ProcessTree, restart_log: RestartLog, output: OutputMux) -> Supervisor:
-        address = f"http://{self.settings.host}:{self.settings.port}"
+    def _supervisor(self, tree: ProcessTree, restart_log: RestartLog, banner: ReadyBanner) -> Supervisor:
         supervisor = Supervisor(self.work.clock, self.work.events)
         supervisor.add(restart_log, RESTART_LOG_POLICY)
         supervisor.add(tree, TREE_POLICY)
-        supervisor.add(
-            ReadyBanner(address, lambda: tree.is_complete, lambda: self._announce(address, output)), ANNOUNCING
-        )
+        supervisor.add(banner, ANNOUNCING)
         return supervisor
+
+    def _tell(self, tree: ProcessTree, notifier: Notifier, banner: ReadyBanner) -> None:
+        _notify_systemd(tree, notifier)
+        banner.wakeup.set()
 
     def _announce(self, address: str, output: OutputMux) -> None:
         self.work.events.emit(ProcessServing(PARENT, address))

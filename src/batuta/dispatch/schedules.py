@@ -23,6 +23,7 @@ from batuta.supervise.loop import Again, Idle, LoopPolicy, Pace, Wakeup
 
 _NAME = re.compile(r"^[a-z0-9][a-z0-9_.:-]{0,99}$")
 LOOK_EVERY = timedelta(seconds=1)
+NOT_YET = timedelta(milliseconds=50)
 AT_A_TIME = 100
 SCHEDULES_POLICY = LoopPolicy(every=LOOK_EVERY, stuck_after=timedelta(minutes=1), max_failures=20, finishes_tick=True)
 
@@ -93,7 +94,8 @@ class ScheduleLoop:
         self._clock = clock
 
     async def tick(self) -> Pace:
-        if await self._schedules.fire(AT_A_TIME) == AT_A_TIME:
-            return Again()
-        latest, due = self._clock.now() + LOOK_EVERY, await self._schedules.next_at()
-        return Idle(latest if due is None else max(self._clock.now(), min(due, latest)))
+        due = await self._schedules.next_at()
+        if due is not None and due <= self._clock.now():
+            # If the clock of the database is a little behind this one, nothing is due there yet.
+            return Again() if await self._schedules.fire(AT_A_TIME) else Idle(self._clock.now() + NOT_YET)
+        return Idle(None if due is None else min(due, self._clock.now() + LOOK_EVERY))

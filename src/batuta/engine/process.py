@@ -161,7 +161,8 @@ class _Guard:
         beating.add(self.heartbeat, HEARTBEAT_POLICY)
         beating.add(self._requests(own), REQUESTS_POLICY)
         watching.add(self._monitor, monitor_policy(limits.blocked, notifier))
-        watching.add(self.recycler, RECYCLER_POLICY)
+        if self.recycler.has_limits:
+            watching.add(self.recycler, RECYCLER_POLICY)
         watching.add(self.file_watch, FILE_WATCH_POLICY)
         self.watchdog_thread = WatchdogThread(beating, watching, close=own.close)
 

@@ -5,7 +5,10 @@ durations for people.
 
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import asyncio  # most commands format times and run no event loop
 
 
 class Clock(Protocol):
@@ -16,6 +19,8 @@ class Clock(Protocol):
     def now(self) -> datetime: ...
     def monotonic(self) -> float: ...
     async def sleep(self, seconds: float) -> None: ...
+    async def wait(self, event: "asyncio.Event", seconds: float) -> bool:
+        """Wait until ``event`` is set, at most ``seconds``, and return whether it is set."""
 
 
 class SystemClock:
@@ -28,9 +33,19 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        import asyncio  # here: most commands format times and run no event loop
+        import asyncio
 
         await asyncio.sleep(seconds)
+
+    async def wait(self, event: "asyncio.Event", seconds: float) -> bool:
+        # Every loop of a process rests here. A timer costs a third of two tasks and their cancellation.
+        import asyncio
+
+        try:
+            async with asyncio.timeout(seconds):
+                return await event.wait()
+        except TimeoutError:
+            return False
 
 
 _UNITS = (("d", timedelta(days=1)), ("h", timedelta(hours=1)), ("min", timedelta(minutes=1)))

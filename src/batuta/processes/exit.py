@@ -169,6 +169,10 @@ class Recycler:
     why: str | None = None
     _born_at: float | None = None
 
+    @property
+    def has_limits(self) -> bool:
+        return self.most_megabytes is not None or self.longest is not None
+
     async def tick(self) -> Pace:
         now = self.clock.monotonic()
         self._born_at = now if self._born_at is None else self._born_at
@@ -186,9 +190,9 @@ class Recycler:
         return None
 
 
-# An idle process must notice a replaced file within a second.
+# An idle process must notice a replaced file within about a second.
 FILE_WATCH_POLICY = LoopPolicy(
-    every=timedelta(milliseconds=500), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
+    every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
 )
 # Results can no longer be stored in a replaced file, so the drain is short.
 REPLACED_FILE_GRACE = timedelta(seconds=3)

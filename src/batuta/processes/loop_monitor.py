@@ -10,13 +10,14 @@ the process's thread                      the watchdog thread, with its own even
 responds ──▶ the parent gets a heartbeat
 no response: 2 of 15 s ──▶ a warning · half of it ──▶ the stack in the log, `stalled` in the heartbeat
              15 s ──▶ a row with the stack, and the process exits with 75: its parent restarts it
-a thread holds the interpreter lock (an endless regular expression): faulthandler's timer, re-armed each second, writes every stack
-into a file and ends the process; the next process reports the file
+a thread holds the interpreter lock (an endless regular expression): faulthandler's timer, re-armed every other second, writes every
+stack into a file and ends the process; the next process reports the file
 """
 
 import asyncio
 import contextlib
 import faulthandler
+import math
 import os
 import sys
 import threading
@@ -37,6 +38,7 @@ from batuta.supervise.supervisor import Supervisor
 
 # faulthandler's timer fires this much after the watchdog thread, which ends the process more gently.
 TIMER_MARGIN = timedelta(seconds=1)
+REARM_EVERY = timedelta(seconds=2)
 REPORT_TIMEOUT = timedelta(seconds=3)
 # A sleep that took this much longer than requested means that the whole process was stopped.
 OVERSLEPT = timedelta(seconds=2)
@@ -78,6 +80,8 @@ class LoopMonitor:
     _last_look: "tuple[float, float] | None" = None  # instant of the last check and the CPU time at that instant
     _warnings: int = 0  # number of warnings already reported
     _silent: timedelta = timedelta(0)
+    _armed_at: float = -math.inf
+    _told_at: float = -math.inf  # when the parent got its last heartbeat
 
     @property
     def is_blocked(self) -> bool:
@@ -88,9 +92,9 @@ class LoopMonitor:
         self._discount_pause(now)
         self._ask(now)
         silent = timedelta(seconds=0.0 if self._asked_at is None else now - self._asked_at)
-        self._arm(silent)
+        self._arm(silent, now)
         if silent < self.limit:
-            self.notifier.alive()
+            self._tell_parent(now)
         await self._report(silent)
         return Idle()
 
@@ -120,10 +124,21 @@ class LoopMonitor:
         """Record the response. Runs on the monitored event loop."""
         self._asked_at = None
 
-    def _arm(self, silent: timedelta) -> None:
-        if self.dump is not None:
-            left = max(REPORT_TIMEOUT, self.limit - silent) + TIMER_MARGIN
-            faulthandler.dump_traceback_later(left.total_seconds(), exit=True, file=self.dump)
+    def _arm(self, silent: timedelta, now: float) -> None:
+        """Set the timer again. Each call starts a thread, so a process that responds is spared every second one."""
+        if self.dump is None or (not silent and now - self._armed_at < REARM_EVERY.total_seconds()):
+            return
+        spare = timedelta(0) if silent else REARM_EVERY
+        left = max(REPORT_TIMEOUT, self.limit - silent) + TIMER_MARGIN + spare
+        faulthandler.dump_traceback_later(left.total_seconds(), exit=True, file=self.dump)
+        self._armed_at = now
+
+    def _tell_parent(self, now: float) -> None:
+        """Send a heartbeat, at most ten times within the limit of the parent: each one wakes the parent too."""
+        limit = self.notifier.watchdog_limit
+        if limit is None or now - self._told_at >= limit.total_seconds() / 10:
+            self.notifier.alive()
+            self._told_at = now
 
     async def _report(self, silent: timedelta) -> None:
         steps = (self.limit * (2 / 15), self.limit / 2, self.limit)

@@ -193,7 +193,7 @@ class Worker:
             if self._isolated is not None:
                 self.wakeup.clear()
                 pause = max(0.0, (self._next_deadline() - self._clock.now()).total_seconds())
-                await first_of(self.wakeup.wait(), self._clock.sleep(pause))
+                await self._clock.wait(self.wakeup, pause)
             await self._finish()
 
     def held_leases(self) -> Sequence[Lease]:
@@ -270,8 +270,8 @@ class Worker:
     async def _finish(self) -> None:
         while self._running:
             self.wakeup.clear()
-            soon = self._clock.sleep(max(0.0, (self._next_deadline() - self._clock.now()).total_seconds()))
-            await first_of(self.wakeup.wait(), soon)
+            soon = max(0.0, (self._next_deadline() - self._clock.now()).total_seconds())
+            await self._clock.wait(self.wakeup, soon)
             self._stop_overdue()
             self._give_up_uncancellable()
             await self._settle()

@@ -59,6 +59,7 @@ CUT_OFF = timedelta(seconds=1)
 # Time for the drains of loops that outlive the others: within the deadline, or briefly after it.
 LAST_AT_LEAST = timedelta(seconds=1)
 LAST_AT_MOST = timedelta(seconds=3)
+TOGETHER = 0.25  # seconds: the start of a supervisor is rounded down to a multiple of it
 # A shutdown shorter than this is not announced.
 ANNOUNCE_AFTER = timedelta(milliseconds=50)
 
@@ -72,6 +73,8 @@ class Supervisor:
         self._chance = chance
         self._running: list[Running] = []
         self._watchdog = Running(Watchdog(lambda: self._running, clock, events), WATCHDOG_POLICY)
+        # Supervisors of one process start at nearly the same time, and their loops wake at the same instants.
+        self._began = clock.monotonic() // TOGETHER * TOGETHER
 
     def add(self, loop: Loop, policy: LoopPolicy) -> None:
         is_new = all(running.loop.name != loop.name for running in (*self._running, self._watchdog))
@@ -232,13 +235,20 @@ class Supervisor:
             case Again():
                 return NO_WAIT
             case Idle(until=None):
-                return running.policy.every
+                return self._rest_together(running.policy.every)
             case Idle(until=datetime() as until):
                 return max(NO_WAIT, until - self._clock.now())
             case _:
                 raise TypeError(
                     f"loop {running.loop.name} returned {type(pace).__name__}: return None, Again() or Idle(until)"
                 )
+
+    def _rest_together(self, every: timedelta) -> timedelta:
+        """Return the time to the next multiple of ``every`` since the start, so that loops wake the process together.
+        After a tick that took more than half of the interval, return the whole interval.
+        """
+        left = every - timedelta(seconds=self._clock.monotonic() - self._began) % every
+        return left if left * 2 > every else every
 
     def _note_success(self, running: Running) -> None:
         if running.failures:
@@ -283,7 +293,7 @@ class Supervisor:
         if pause <= NO_WAIT:
             await asyncio.sleep(0)  # let other tasks run between two ticks
             return
-        await first_of(running.loop.wakeup.wait(), self._clock.sleep(pause.total_seconds()))
+        await self._clock.wait(running.loop.wakeup, pause.total_seconds())
 
 
 def _keeper(running: Running) -> "asyncio.Task[None]":

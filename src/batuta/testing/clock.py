@@ -14,6 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from batuta.kernel.clock import Clock, SystemClock
+from batuta.kernel.waiting import first_of
 
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # a Monday, nine in the morning in São Paulo
 # Iterations of the event loop after a step, so that every task that became ready has run.
@@ -44,6 +45,9 @@ class FakeClock:
         due = asyncio.Event()
         heapq.heappush(self._sleepers, (self._monotonic + seconds, next(self._order), due))
         await due.wait()
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        return await first_of(event.wait(), self.sleep(seconds)) == 0
 
     async def advance(self, by: timedelta | float) -> None:
         """Advance the clock by this much time and wake each sleeper at its own instant."""
@@ -94,6 +98,9 @@ class JumpClock:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._has_jumped.wait(), rest)
         await asyncio.sleep(0)
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        return await first_of(event.wait(), self.sleep(seconds)) == 0
 
     def jump_to(self, instant: datetime) -> None:
         """Move the clock ahead to ``instant``. An instant in the past changes nothing."""
@@ -146,6 +153,9 @@ class FastClock:
 
     async def sleep(self, seconds: float) -> None:
         await self.machine.sleep(seconds / self.rate)
+
+    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+        return await self.machine.wait(event, seconds / self.rate)
 
     def step(self, by: timedelta) -> None:
         """Move the wall clock for every process that reads the file ``steps``."""

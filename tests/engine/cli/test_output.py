@@ -6,7 +6,9 @@ import threading
 import pytest
 
 from batuta.cli import output
-from batuta.cli.output import OutputMux, ReadyBanner
+from batuta.cli.output import ASK_AGAIN, OutputMux, ReadyBanner
+from batuta.supervise.loop import Idle
+from batuta.testing import FakeClock
 
 NAMES = ["up", "api", "worker-1"]
 
@@ -118,10 +120,21 @@ def test_characters_outside_the_terminal_encoding_are_escaped() -> None:
 async def test_address_is_printed_once_after_every_child_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     ready, announced = [False], []
     monkeypatch.setattr(output, "answers", lambda address: True)
-    banner = ReadyBanner("http://127.0.0.1:1", lambda: ready[0], lambda: announced.append(1))
+    banner = ReadyBanner("http://127.0.0.1:1", lambda: ready[0], lambda: announced.append(1), FakeClock())
     await banner.tick()
     assert announced == []
     ready[0] = True
     await banner.tick()
     await banner.tick()
     assert announced == [1]
+
+
+async def test_banner_polls_only_between_readiness_and_the_first_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    ready, answers, clock = [False], [False], FakeClock()
+    monkeypatch.setattr(output, "answers", lambda address: answers[0])
+    banner = ReadyBanner("http://127.0.0.1:1", lambda: ready[0], lambda: None, clock)
+    assert await banner.tick() == Idle()  # woken when a child becomes ready
+    ready[0] = True
+    assert await banner.tick() == Idle(clock.now() + ASK_AGAIN)
+    answers[0] = True
+    assert await banner.tick() == Idle()

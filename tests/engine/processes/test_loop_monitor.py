@@ -102,6 +102,35 @@ async def test_parent_gets_a_keep_alive_while_the_loop_answers(
     assert not monitor.is_blocked
 
 
+async def test_parent_with_a_limit_gets_ten_heartbeats_within_it(
+    monitor: LoopMonitor, home: ManualLoop, clock: FakeClock
+) -> None:
+    monitor.notifier = Parent(watchdog_limit=20 * SECOND)
+    for _ in range(40):
+        await monitor.tick()
+        home.answer()
+        await clock.advance(1)
+    assert Parent.signs == 20
+
+
+async def test_timer_is_set_again_before_it_fires_and_never_fires_before_the_limit(
+    monitor: LoopMonitor, home: ManualLoop, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fires: list[float] = []
+    monkeypatch.setattr(faulthandler, "dump_traceback_later", lambda left, **_: fires.append(clock.monotonic() + left))
+    with (tmp_path / "worker.stack").open("w", encoding="utf-8") as monitor.dump:
+        for _ in range(10):
+            await monitor.tick()
+            home.answer()
+            assert LIMIT <= timedelta(seconds=fires[-1] - clock.monotonic()) <= LIMIT + 3 * SECOND
+            await clock.advance(1)
+        assert len(fires) == 5
+        asked = clock.monotonic()
+        await monitor.tick()
+        await advance_clock(monitor, clock, 5)
+        assert timedelta(seconds=fires[-1] - asked) == LIMIT + SECOND  # after the thread, which ends the process itself
+
+
 async def test_blocked_loop_is_reported_with_its_stack_and_ended_at_the_limit(
     monitor: LoopMonitor, clock: FakeClock, events: EventRecorder
 ) -> None:

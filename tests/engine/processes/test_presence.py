@@ -3,17 +3,18 @@ database.
 """
 
 import os
+import subprocess
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from batuta.kernel.errors import StoreTimeout, StoreUnavailable
-from batuta.kernel.identity import ProcessIdentity, Verdict, make_owner
+from batuta.kernel.identity import ProcessIdentity, ProcFiles, Verdict, identity, make_owner
 from batuta.kernel.ids import Ids
-from batuta.processes.presence import CRASH_FILE_RETENTION, Announcement, CrashWatch, PresenceFolder, judge_here
+from batuta.processes.presence import CRASH_FILE_RETENTION, Announcement, CrashWatch, LocalJudge, PresenceFolder
 from batuta.testing import FakeClock
 
 MINE = "alpha:10:100:9f86d081884c7d65:mine"
@@ -170,7 +171,7 @@ async def test_other_watch_judges_an_owner_of_this_process_alive(tmp_path: Path)
     owner = make_owner(Ids(FakeClock()))
     first = PresenceFolder(tmp_path / "owners")
     with first.present(owner):
-        assert PresenceFolder(tmp_path / "owners", judge_here).dead() == []
+        assert PresenceFolder(tmp_path / "owners").dead() == []
     assert not (tmp_path / "owners").exists()
 
 
@@ -182,3 +183,18 @@ def test_check_of_a_folder_leaves_no_folder_behind(tmp_path: Path) -> None:
 def test_each_database_has_its_own_folder() -> None:
     assert PresenceFolder.for_database("/a.db").folder != PresenceFolder.for_database("/b.db").folder
     assert PresenceFolder.for_database("/a.db").folder == PresenceFolder.for_database("/a.db").folder
+
+
+def test_judge_reads_no_file_for_a_living_process_and_notices_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen(["/bin/sleep", "60"]) as child:
+        status = ProcFiles().status(child.pid)
+        assert status is not None
+        process, judge = replace(identity(), pid=child.pid, started=status.started), LocalJudge()
+        assert judge(process) is Verdict.ALIVE
+        with monkeypatch.context() as unreadable:
+            unreadable.setattr(ProcFiles, "status", None)
+            assert judge(process) is Verdict.ALIVE
+        assert judge(replace(process, started="1")) is Verdict.DEAD  # another process had this pid
+        child.kill()
+        child.wait()
+    assert judge(process) is Verdict.DEAD

@@ -62,6 +62,27 @@ async def test_idle_waits_for_its_interval_and_again_does_not_wait(supervisor: S
         assert loop.ticks == 4
 
 
+async def test_loops_that_started_apart_rest_until_the_same_instants(supervisor: Supervisor, clock: FakeClock) -> None:
+    often, seldom = Ticker(name="often"), Ticker(name="seldom")
+    supervisor.add(often, replace(EVERY_TEN, every=timedelta(seconds=2)))
+    supervisor.add(seldom, EVERY_TEN)
+    async with running(supervisor):
+        await clock.advance(0.7)
+        often.wakeup.set()
+        await clock.advance(1.2)
+        assert often.ticks == 2
+        await clock.advance(0.1)  # two seconds after the start, not after the last tick
+        assert (often.ticks, seldom.ticks) == (3, 1)
+        await clock.advance(7.9)
+        seldom.wakeup.set()
+        await clock.advance(0.1)
+        assert (often.ticks, seldom.ticks) == (7, 2)
+        await clock.advance(9.9)
+        assert seldom.ticks == 2  # the next instant was too near
+        await clock.advance(0.1)
+        assert seldom.ticks == 3
+
+
 async def test_idle_until_wakes_at_that_instant(supervisor: Supervisor, clock: FakeClock) -> None:
     loop = Ticker(Idle(clock.now() + timedelta(seconds=3)))
     supervisor.add(loop, EVERY_TEN)

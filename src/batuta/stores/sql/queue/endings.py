@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
-from batuta.kernel.waiting import cancel_and_wait, first_of
+from batuta.kernel.waiting import cancel_and_wait
 from batuta.stores.sql.database import AsJson, ChangeListener, Database, Query
 
 ENDED = "ended:"
@@ -109,7 +109,7 @@ class Endings:
     async def _sleep(self, period: timedelta) -> None:
         """Sleep until a change, or until the listener must be probed. Without waiters it is not probed."""
         if self._waiters:
-            await first_of(self._changed.wait(), self._clock.sleep(period.total_seconds()))
+            await self._clock.wait(self._changed, period.total_seconds())
         else:
             await self._changed.wait()
 
