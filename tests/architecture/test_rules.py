@@ -50,6 +50,7 @@ WHILES = {
     "supervise/supervisor.py": {"_keep"},
     "stores/sqlite/writer.py": {"perform", "_close", "_work", "_perform_waiting"},
     "stores/sqlite/readers.py": {"_work"},
+    "web/api.py": {"main_loop"},  # the date of the answers, once a second
     "web/panel/stream.py": {"_follow"},  # one open stream of a browser
     "testing/clock.py": {"advance", "sleep"},
     "testing/kit.py": {"drain"},

@@ -97,7 +97,7 @@ class _Up:
             restart_log.record,
             StackFolder.for_database(self.work.database.where).take,
             Timeouts(living=timedelta(seconds=self.settings.batuta_watchdog_seconds)),
-            changed=lambda: self._tell(tree, notifier, banner),
+            changed=lambda: self._notify(tree, notifier, banner),
             beat=notifier.alive,
         )
         address = f"http://{self.settings.host}:{self.settings.port}"
@@ -126,7 +126,7 @@ class _Up:
         supervisor.add(banner, ANNOUNCING)
         return supervisor
 
-    def _tell(self, tree: ProcessTree, notifier: Notifier, banner: ReadyBanner) -> None:
+    def _notify(self, tree: ProcessTree, notifier: Notifier, banner: ReadyBanner) -> None:
         _notify_systemd(tree, notifier)
         banner.wakeup.set()
 

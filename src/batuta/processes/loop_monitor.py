@@ -81,7 +81,7 @@ class LoopMonitor:
     _warnings: int = 0  # number of warnings already reported
     _silent: timedelta = timedelta(0)
     _armed_at: float = -math.inf
-    _told_at: float = -math.inf  # when the parent got its last heartbeat
+    _notified_at: float = -math.inf  # when the parent got its last heartbeat
 
     @property
     def is_blocked(self) -> bool:
@@ -94,7 +94,7 @@ class LoopMonitor:
         silent = timedelta(seconds=0.0 if self._asked_at is None else now - self._asked_at)
         self._arm(silent, now)
         if silent < self.limit:
-            self._tell_parent(now)
+            self._notify_parent(now)
         await self._report(silent)
         return Idle()
 
@@ -133,12 +133,12 @@ class LoopMonitor:
         faulthandler.dump_traceback_later(left.total_seconds(), exit=True, file=self.dump)
         self._armed_at = now
 
-    def _tell_parent(self, now: float) -> None:
+    def _notify_parent(self, now: float) -> None:
         """Send a heartbeat, at most ten times within the limit of the parent: each one wakes the parent too."""
         limit = self.notifier.watchdog_limit
-        if limit is None or now - self._told_at >= limit.total_seconds() / 10:
+        if limit is None or now - self._notified_at >= limit.total_seconds() / 10:
             self.notifier.alive()
-            self._told_at = now
+            self._notified_at = now
 
     async def _report(self, silent: timedelta) -> None:
         steps = (self.limit * (2 / 15), self.limit / 2, self.limit)
