@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.composition.jobs import CATALOGUE
 from app.main import build
 from app.settings import Settings
 from batuta import Batuta
@@ -205,6 +206,13 @@ def test_every_job_of_julia_has_a_handler_and_the_documents_state_the_number() -
         "docs/seeds.md": f"{len(jobs)} of {len(jobs)} jobs have a handler",
     }
     assert [name for name, text in stated.items() if text not in (ROOT / name).read_text(encoding="utf-8")] == []
+
+
+@pytest.mark.parametrize("name", ["operations.md", "operacao.md"])
+def test_manual_says_how_each_job_runs_by_hand_and_what_to_do_if_it_fails(name: str) -> None:
+    section = re.split(r"^#### .* (?:by hand|à mão)$", (ROOT / "docs" / name).read_text(), flags=re.MULTILINE)[1]
+    rows = [line.split("|")[1] for line in section.partition("\n### ")[0].splitlines() if line.startswith("| `")]
+    assert sorted(re.findall(r"`(\w+)`", "".join(rows))) == sorted(entry.name for entry in CATALOGUE)
 
 
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))

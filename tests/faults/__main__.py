@@ -19,6 +19,8 @@ from tests.faults.figures import FILE, FORM
 Cells: TypeAlias = list[str]
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "faults.md"
+# The second folder has the two weeks of both timetables, which break nothing but have a long form too.
+FOLDERS = (Path(__file__).parent, ROOT / "tests" / "end_to_end")
 COLUMNS = ["test", "database", "done", "targets", "missed", "doubled", "early", "unexplained", "took", "note", "on"]
 TITLES = [
     "Test",
@@ -140,7 +142,7 @@ Each test breaks a real process, database or clock and compares the result with 
 
 - **Scheduler.** An oracle computes the expected fires minute by minute and shares no code with the engine. The endpoint is a separate process that syncs every
   line to disk. `tests.judges` compares oracle, endpoint and execution log. Some runs use a clock that is faster than the machine's, or one that the test
-  moves by hand (T13–T15, T17, T18, T20, T22). Their seconds stand for hours. T47 (`FAULTS=long pytest tests/end_to_end/test_two_weeks.py`) breaks
+  moves by hand (T13–T15, T17, T18, T20, T22). Their seconds stand for hours. T47 (`python3 dev.py faults test_two_weeks`) breaks
   nothing: Julia's timetables run for two weeks on a clock that jumps, in a zone with clock changes and in one without.
 - **Queue.** Workers are processes on the machine's clock. Each run writes a line when it starts. Its effect is a row that commits with the outcome of the item. A worker
   that dies before this commit causes a *repeated* run: the promise is one effect for each item, not one run. On ARQ (rows "relay") *doubled* counts runs.
@@ -175,13 +177,17 @@ AFTERWORD = """
 
 
 def main(words: list[str]) -> int:
-    folder, names = Path(__file__).parent, [word for word in words if word != "--write"]
-    if unknown := [name for name in names if not (folder / f"{name}.py").exists()]:
-        print(f"faults knows --write and the files of tests/faults, not {' '.join(unknown)}", file=sys.stderr)
+    names = [word for word in words if word != "--write"]
+    files = {name: file for name in names for folder in FOLDERS if (file := folder / f"{name}.py").exists()}
+    if unknown := [name for name in names if name not in files]:
+        print(
+            f"faults knows --write, test_two_weeks and the files of tests/faults, not {' '.join(unknown)}",
+            file=sys.stderr,
+        )
         return 2
     figures = Path(tempfile.mkdtemp(prefix="batuta-faults-")) / "figures"
     figures.touch()
-    which = [str(folder / f"{name}.py") for name in names] or [str(folder), "-k", " or ".join(KINDS)]
+    which = [*map(str, files.values())] or [str(FOLDERS[0]), "-k", " or ".join(KINDS)]
     # No timeout: a long run here is normal and does not mean a hang.
     command = [sys.executable, "-m", "pytest", *which, "-s", "-o", "timeout=0"]
     code = subprocess.run(command, env={**os.environ, FORM: "long", FILE: str(figures)}, check=False).returncode
