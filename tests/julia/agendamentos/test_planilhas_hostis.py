@@ -6,7 +6,7 @@ import io
 import struct
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -50,59 +50,71 @@ def many_parts() -> bytes:
     return package({"xl/workbook.xml": "x"} | {f"xl/p{n}.xml": "x" for n in range(1500)})
 
 
-def hostile() -> Iterator[tuple[str, bytes, MotivoDaLinha]]:
-    yield "a bomb", package({"xl/workbook.xml": b"0" * (MOST_UNPACKED + 1)}), MotivoDaLinha.GRANDE
-    yield "a small bomb", package({"xl/workbook.xml": b"0" * 30_000_000}), MotivoDaLinha.PERIGOSA
+def hostile() -> Iterator[tuple[str, Callable[[], bytes], MotivoDaLinha]]:
+    yield "a bomb", lambda: package({"xl/workbook.xml": b"0" * (MOST_UNPACKED + 1)}), MotivoDaLinha.GRANDE
+    yield "a small bomb", lambda: package({"xl/workbook.xml": b"0" * 30_000_000}), MotivoDaLinha.PERIGOSA
     yield (
         "a bomb beside a good sheet",
-        xlsx([HEADER, patient()], extra={"xl/media/x.bin": b"0" * (MOST_UNPACKED + 1)}),
+        lambda: xlsx([HEADER, patient()], extra={"xl/media/x.bin": b"0" * (MOST_UNPACKED + 1)}),
         MotivoDaLinha.GRANDE,
     )
-    yield "a false size", lying_about_its_size(), MotivoDaLinha.ILEGIVEL
-    yield "too many parts", many_parts(), MotivoDaLinha.GRANDE
-    yield "an entity of the sheet", xlsx([], sheet=sheet_xml([HEADER, patient()], before=DTD)), MotivoDaLinha.PERIGOSA
-    yield "entities of entities", xlsx([], sheet=sheet_xml([HEADER, patient()], before=LAUGHS)), MotivoDaLinha.PERIGOSA
+    yield "a false size", lambda: lying_about_its_size(), MotivoDaLinha.ILEGIVEL
+    yield "too many parts", lambda: many_parts(), MotivoDaLinha.GRANDE
+    yield (
+        "an entity of the sheet",
+        lambda: xlsx([], sheet=sheet_xml([HEADER, patient()], before=DTD)),
+        MotivoDaLinha.PERIGOSA,
+    )
+    yield (
+        "entities of entities",
+        lambda: xlsx([], sheet=sheet_xml([HEADER, patient()], before=LAUGHS)),
+        MotivoDaLinha.PERIGOSA,
+    )
     yield (
         "an entity elsewhere",
-        xlsx([HEADER, patient()], extra={"docProps/core.xml": DTD.encode()}),
+        lambda: xlsx([HEADER, patient()], extra={"docProps/core.xml": DTD.encode()}),
         MotivoDaLinha.PERIGOSA,
     )
     yield (
         "an entity in other letters",
-        xlsx([HEADER], extra={"docProps/core.xml": f"<?xml?>{DTD}".encode("utf-16")}),
+        lambda: xlsx([HEADER], extra={"docProps/core.xml": f"<?xml?>{DTD}".encode("utf-16")}),
         MotivoDaLinha.PERIGOSA,
     )
     yield (
         "the last cell there can be",
-        with_sheet('<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'),
+        lambda: with_sheet('<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'),
         MotivoDaLinha.GRANDE,
     )
-    yield "a far row", with_sheet(_ROW.format(MOST_ROWS + 1)), MotivoDaLinha.GRANDE
-    yield "a far column", with_sheet('<row r="3"><c r="ZZZ3"><v>1</v></c></row>'), MotivoDaLinha.GRANDE
+    yield "a far row", lambda: with_sheet(_ROW.format(MOST_ROWS + 1)), MotivoDaLinha.GRANDE
+    yield "a far column", lambda: with_sheet('<row r="3"><c r="ZZZ3"><v>1</v></c></row>'), MotivoDaLinha.GRANDE
     yield (
         "a password",
-        OLE + b"\x00" * 600 + "EncryptedPackage".encode("utf-16-le") + b"\x00" * 600,
+        lambda: OLE + b"\x00" * 600 + "EncryptedPackage".encode("utf-16-le") + b"\x00" * 600,
         MotivoDaLinha.PROTEGIDA,
     )
-    yield "a part with a password", encrypted_part(), MotivoDaLinha.PROTEGIDA
-    yield "macros", xlsx([HEADER, patient()], extra={"xl/vbaProject.bin": b"\x00"}), MotivoDaLinha.MACROS
-    yield "an old file that is none", OLE + b"\x00" * 4096, MotivoDaLinha.ILEGIVEL
-    yield "half a file", xlsx([HEADER, patient()])[:400], MotivoDaLinha.ILEGIVEL
-    yield "a file without its end", xlsx([HEADER, patient()])[:-30], MotivoDaLinha.ILEGIVEL
-    yield "an archive of something else", package({"a.txt": "x"}), MotivoDaLinha.NAO_E_PLANILHA
-    yield "an archive in an archive", package({"x.xlsx": xlsx([HEADER, patient()])}), MotivoDaLinha.NAO_E_PLANILHA
-    yield "no workbook", package({"xl/styles.xml": "<x/>"}), MotivoDaLinha.ILEGIVEL
-    yield "a sheet that is no XML", xlsx([], sheet="<worksheet><sheetData><row><c>"), MotivoDaLinha.ILEGIVEL
-    yield "a picture", b"\x89PNG\r\n\x1a\n" + b"\x00" * 100, MotivoDaLinha.NAO_E_PLANILHA
-    yield "a program", b"MZ" + b"\x00" * 100, MotivoDaLinha.NAO_E_PLANILHA
-    yield "nothing but zeros", b"\x00" * 5000, MotivoDaLinha.VAZIA
-    yield "too long", b"PK\x03\x04" + b"x" * 10 * 1024 * 1024, MotivoDaLinha.GRANDE
+    yield "a part with a password", lambda: encrypted_part(), MotivoDaLinha.PROTEGIDA
+    yield "macros", lambda: xlsx([HEADER, patient()], extra={"xl/vbaProject.bin": b"\x00"}), MotivoDaLinha.MACROS
+    yield "an old file that is none", lambda: OLE + b"\x00" * 4096, MotivoDaLinha.ILEGIVEL
+    yield "half a file", lambda: xlsx([HEADER, patient()])[:400], MotivoDaLinha.ILEGIVEL
+    yield "a file without its end", lambda: xlsx([HEADER, patient()])[:-30], MotivoDaLinha.ILEGIVEL
+    yield "an archive of something else", lambda: package({"a.txt": "x"}), MotivoDaLinha.NAO_E_PLANILHA
+    yield (
+        "an archive in an archive",
+        lambda: package({"x.xlsx": xlsx([HEADER, patient()])}),
+        MotivoDaLinha.NAO_E_PLANILHA,
+    )
+    yield "no workbook", lambda: package({"xl/styles.xml": "<x/>"}), MotivoDaLinha.ILEGIVEL
+    yield "a sheet that is no XML", lambda: xlsx([], sheet="<worksheet><sheetData><row><c>"), MotivoDaLinha.ILEGIVEL
+    yield "a picture", lambda: b"\x89PNG\r\n\x1a\n" + b"\x00" * 100, MotivoDaLinha.NAO_E_PLANILHA
+    yield "a program", lambda: b"MZ" + b"\x00" * 100, MotivoDaLinha.NAO_E_PLANILHA
+    yield "nothing but zeros", lambda: b"\x00" * 5000, MotivoDaLinha.VAZIA
+    yield "too long", lambda: b"PK\x03\x04" + b"x" * 10 * 1024 * 1024, MotivoDaLinha.GRANDE
 
 
-@pytest.mark.parametrize(("content", "motivo"), [pytest.param(c, m, id=name) for name, c, m in hostile()])
-async def test_hostile_file_is_refused_with_its_reason(content: bytes, motivo: MotivoDaLinha) -> None:
+@pytest.mark.parametrize(("make", "motivo"), [pytest.param(make, motivo, id=name) for name, make, motivo in hostile()])
+async def test_hostile_file_is_refused_with_its_reason(make: Callable[[], bytes], motivo: MotivoDaLinha) -> None:
     with pytest.raises(Recusa) as refused:
-        await LeitorDeArquivos(SystemClock()).ler(content, "agenda.xlsx")
+        await LeitorDeArquivos(SystemClock()).ler(make(), "agenda.xlsx")
     assert refused.value.motivo is motivo
     sentence = str(RECUSAS[motivo](**refused.value.facts))
     assert "{" not in sentence
