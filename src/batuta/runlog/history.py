@@ -93,7 +93,7 @@ class Reports(Protocol):
     async def find_answered(self, expected: Mapping[str, datetime], now: datetime) -> Collection[str]:
         """Return the jobs that succeeded, or were skipped for an accepted reason, at or after their instant in ``expected``."""
 
-    async def activity(self, *, since: datetime, length: timedelta) -> Sequence[Slice]:
+    async def activity(self, *, since: datetime, length: timedelta, now: datetime) -> Sequence[Slice]:
         """Count all rows from ``since`` on, in time slices of ``length``. A missed fire counts at the instant it was due."""
 
     async def recent(

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from batuta.runlog.history import Recorded, Slice
+from batuta.stores.sql import history
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.history import ReportQueries, SqlReports
 from batuta.stores.sql.migrations import STATEMENTS
@@ -16,6 +17,7 @@ from tests.plans.test_hot_statements import FILL, plan
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 QUARTER = timedelta(minutes=15)
+LATER = NOON + timedelta(days=1)
 INSERT = """
     INSERT INTO job_executions (id, job_name, categoria, scheduled_for, trigger, started_at, status)
     VALUES (:id, :job, :categoria, :due, 'schedule', :at, :status)
@@ -54,12 +56,31 @@ async def test_activity_is_counted_by_category_status_and_time_slice(database: D
     await keep(database, 4, NOON + QUARTER, status="error")
     await keep(database, 5, NOON + 4 * QUARTER, categoria="report")
     await keep(database, 6, NOON - MINUTE)  # before the first slice
-    assert sorted(await reports.activity(since=NOON, length=QUARTER), key=lambda each: (each.place, each.status)) == [
+    assert sorted(
+        await reports.activity(since=NOON, length=QUARTER, now=LATER), key=lambda each: (each.place, each.status)
+    ) == [
         Slice(category="default", status="success", place=0, runs=2),
         Slice(category="default", status="error", place=1, runs=1),
         Slice(category="default", status="success", place=1, runs=1),
         Slice(category="report", status="success", place=4, runs=1),
     ]
+
+
+async def test_statistics_of_many_runs_are_read_again_only_after_a_while(
+    database: Database, reports: SqlReports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def count(now: datetime) -> int:
+        return sum(each.runs for each in await reports.activity(since=NOON, length=QUARTER, now=now))
+
+    await keep(database, 1, NOON)
+    assert await count(LATER) == 1
+    await keep(database, 2, NOON)
+    assert await count(LATER) == 2  # few runs are counted each time
+    monkeypatch.setattr(history, "MANY_RUNS", 1)
+    assert await count(LATER) == 2
+    await keep(database, 3, NOON)
+    assert await count(LATER + history.KEPT_FOR / 2) == 2
+    assert await count(LATER + history.KEPT_FOR) == 3
 
 
 async def test_missed_fire_counts_when_it_was_due_and_not_when_it_was_noticed(
@@ -68,7 +89,7 @@ async def test_missed_fire_counts_when_it_was_due_and_not_when_it_was_noticed(
     noticed = NOON + 10 * QUARTER
     await keep(database, 1, noticed, status="missed", due=NOON + QUARTER)
     await keep(database, 2, noticed, status="missed", due=NOON - QUARTER)  # due before the first slice
-    assert await reports.activity(since=NOON, length=QUARTER) == [
+    assert await reports.activity(since=NOON, length=QUARTER, now=LATER) == [
         Slice(category="default", status="missed", place=1, runs=1)
     ]
 

@@ -1,9 +1,10 @@
 """Queries on ``job_executions``, each served by an index at any table size, and the lookup of ids that an operator abbreviates."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from batuta.kernel.clock import in_microseconds, microseconds
@@ -38,10 +39,21 @@ class ReportQueries:
     execution: Query
 
 
+# Statistics of more runs than this take noticeable time of the database.
+MANY_RUNS = 5_000
+KEPT_FOR = timedelta(seconds=15)
+
+
+class KeptRows(NamedTuple):
+    at: datetime
+    rows: Sequence[Row]
+
+
 class SqlReports:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._queries = load_queries(ReportQueries, STATEMENTS / "reports.sql", database.dialect)
+        self._kept: dict[str, KeptRows] = {}
 
     async def expect(self, *, now: datetime) -> None:
         """Record that a process serves this database. From then on its jobs are expected to run, even if no scheduler
@@ -60,10 +72,11 @@ class SqlReports:
             last = {row["job_name"]: _last(row) for row in await snapshot.all(queries.last_runs)}
             errors = {row["job_name"]: decode(row["error"]) for row in await snapshot.all(queries.last_errors)}
             failures = await snapshot.all(queries.failures, enough=ENOUGH_FAILURES)
-            slow = {row["job_name"]: row["duration_ms"] for row in await snapshot.all(queries.slow, since=since)}
             running = {row["job_name"]: row["runs"] for row in await snapshot.all(queries.running, now=now)}
-            counted = await snapshot.all(queries.counts, since=since)
-        counts = _counts(counted, slow)
+            counted = await self._keep("counts", now, lambda: snapshot.all(queries.counts, since=since))
+            is_large = _runs(counted) > MANY_RUNS
+            ranked = await self._keep("slow", now, lambda: snapshot.all(queries.slow, since=since), is_large=is_large)
+        counts = _counts(counted, {row["job_name"]: row["duration_ms"] for row in ranked})
         failed = {row["job_name"]: row["failures"] for row in failures}
         return {
             name: Facts(
@@ -83,11 +96,25 @@ class SqlReports:
         rows = await self._database.all(self._queries.answered, expected=instants, now=now)
         return frozenset(row["job_name"] for row in rows)
 
-    async def activity(self, *, since: datetime, length: timedelta) -> Sequence[Slice]:
-        rows = await self._database.all(self._queries.activity, since=since, length=in_microseconds(length))
+    async def activity(self, *, since: datetime, length: timedelta, now: datetime) -> Sequence[Slice]:
+        values = {"since": since, "length": in_microseconds(length)}
+        rows = await self._keep(f"activity {since}", now, lambda: self._database.all(self._queries.activity, **values))
         return [
             Slice(category=row["categoria"], status=row["status"], place=row["slice"], runs=row["runs"]) for row in rows
         ]
+
+    async def _keep(
+        self, name: str, now: datetime, read: Callable[[], Awaitable[Sequence[Row]]], *, is_large: bool = False
+    ) -> Sequence[Row]:
+        """Read statistics of a day. If they count many runs, they are read again only after KEPT_FOR."""
+        kept = self._kept.get(name)
+        if kept is not None and timedelta(0) <= now - kept.at < KEPT_FOR:
+            return kept.rows
+        rows = await read()
+        self._kept = {each: old for each, old in self._kept.items() if timedelta(0) <= now - old.at < KEPT_FOR}
+        if is_large or _runs(rows) > MANY_RUNS:
+            self._kept[name] = KeptRows(now, rows)
+        return rows
 
     async def recent(
         self,
@@ -116,6 +143,10 @@ class SqlReports:
             return None  # PostgreSQL would raise an error for an invalid UUID
         row = await self._database.one(self._queries.execution, id=id)
         return None if row is None else _record_of(row)
+
+
+def _runs(rows: Sequence[Row]) -> int:
+    return sum(int(dict(row).get("runs") or 0) for row in rows)
 
 
 def is_uuid(text: str) -> bool:

@@ -104,7 +104,7 @@ async def overview_page(request: Request) -> HTMLResponse:
         boards=[await board() for board in work.extension.boards],
         lanes=charts.lanes(
             categories,
-            await work.reports.activity(since=since, length=charts.SLICE),
+            await work.reports.activity(since=since, length=charts.SLICE, now=seen.now),
             since,
             words,
             charts.missing_fires(seen.jobs, since, seen.now),

@@ -39,7 +39,7 @@ class Dashboard:
     complaints: list[str] = field(default_factory=list)
 
     async def visit(self, path: str, **options: object) -> Page:
-        context: BrowserContext = await self.browser.new_context(locale="pt-BR", **{"viewport": DESK, **options})  # type: ignore[arg-type]
+        context: BrowserContext = await self.browser.new_context(**{"locale": "pt-BR", "viewport": DESK, **options})  # type: ignore[arg-type]
         page = await context.new_page()
         page.on(
             "console", lambda said: self.complaints.append(said.text) if said.type in ("error", "warning") else None

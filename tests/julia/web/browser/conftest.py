@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import Browser, Page
@@ -26,15 +27,14 @@ class Desk:
     browser: Browser
     complaints: list[str] = field(default_factory=list)
 
-    async def sign_in(self, path: str, *, script: bool = True, width: int = 1360) -> Page:
+    async def sign_in(self, path: str, *, script: bool = True, width: int = 1360, **options: Any) -> Page:
         """Open a page with every scope, as a browser with or without JavaScript."""
-        context = await self.browser.new_context(
-            locale="pt-BR", java_script_enabled=script, viewport={"width": width, "height": 900}
-        )
+        usual = {"locale": "pt-BR", "java_script_enabled": script, "viewport": {"width": width, "height": 900}}
+        context = await self.browser.new_context(**{**usual, **options})
         page = await context.new_page()
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         await page.goto(f"{self.address}/painel/entrar?para=/painel{path}")
-        await page.get_by_label("Token de acesso").fill(TOKEN)
+        await page.locator("#token").fill(TOKEN)
         await page.keyboard.press("Enter")
         await page.wait_for_url(lambda url: url.startswith(f"{self.address}/painel{path}"))
         return page

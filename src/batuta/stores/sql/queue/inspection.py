@@ -84,10 +84,12 @@ def _limited(table: QueueTable, gaps: Mapping[str, str], named: str) -> str:
     if table.limit_key is None:
         return ""
     order = f"{table.available_at}, {table.id}"
-    return (
+    return "".join(
         f" UNION ALL SELECT {table.id} FROM (SELECT {table.id} FROM {table.name} WHERE {gaps['is_waiting']}"
-        f" AND {table.limit_key} IS NOT NULL{gaps['in_queue']}{named} AND ({order}) > (:at, :id)"
-        f" ORDER BY {order} LIMIT :limit) AS limited"
+        f" AND {table.limit_key} IS NOT NULL AND {in_line}{gaps['in_queue']}{named} AND ({order}) > (:at, :id)"
+        f" ORDER BY {order} LIMIT :limit) AS {name}"
+        # Each condition is that of one index.
+        for name, in_line in (("unfiled", "NOT in_line"), ("in_line", "in_line"))
     )
 
 

@@ -93,7 +93,7 @@ WHERE is_inside GROUP BY categoria, status, slice;
 -- read activity on postgres: rows by status, category and time slice; a missed fire counts at the instant it was due
 SELECT categoria, status, slice, count(*) AS runs FROM (
     SELECT categoria, status,
-           floor(extract(epoch FROM CASE status WHEN 'missed' THEN scheduled_for ELSE started_at END - :since::timestamptz)
+           floor(date_part('epoch', CASE status WHEN 'missed' THEN scheduled_for ELSE started_at END - :since::timestamptz)
                  * 1000000 / :length::bigint)::integer AS slice
     FROM job_executions WHERE started_at >= :since AND started_at < 'infinity'
 ) AS sliced
