@@ -7,7 +7,8 @@ import pytest
 from playwright.async_api import Page
 
 from batuta.stores.sql.queries import query_of
-from tests.engine.web.browser.test_panel import MINUTE, PAGES, Dashboard, dashboard
+from tests.engine.web.browser.panel import MINUTE
+from tests.engine.web.browser.test_panel import PAGES, Dashboard, dashboard
 from tests.engine.web.browser.views import IS_FULL, VIEWS, View, faults_of, perform, serious_of
 from tests.engine.web.test_queues import fail
 

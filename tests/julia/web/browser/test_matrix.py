@@ -2,7 +2,7 @@
 
 import re
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from playwright.async_api import Page, expect
@@ -108,8 +108,8 @@ async def test_pages_have_no_fault(desk: Desk, view: View) -> None:
 async def test_an_upload_shows_its_progress_and_keeps_the_file_after_a_refusal(desk: Desk, view: View) -> None:
     page = await desk.sign_in("/agendamentos", **view.options)
     await page.locator('a[data-action][href*="agendamentos.importar"]').click()
-    file = {"name": "lista.csv", "mimeType": "text/csv", "buffer": SHEET.replace("Data", "Quando").encode()}
-    await page.locator("input[type=file]").set_input_files(files=[file])  # type: ignore[list-item]
+    file: Any = {"name": "lista.csv", "mimeType": "text/csv", "buffer": SHEET.replace("Data", "Quando").encode()}
+    await page.locator("input[type=file]").set_input_files(files=[file])
     if view.script:
         await page.evaluate(REMEMBER_BAR)
     await page.locator(".sheet button.main").click()
@@ -119,7 +119,7 @@ async def test_an_upload_shows_its_progress_and_keeps_the_file_after_a_refusal(d
         assert await page.evaluate("window.bar?.querySelector('[role=status]').textContent !== ''")
         assert await page.evaluate("document.querySelector('input[type=file]').files.length") == 1
     else:
-        await page.locator("input[type=file]").set_input_files(files=[file])  # type: ignore[list-item]
+        await page.locator("input[type=file]").set_input_files(files=[file])
     await page.locator(".sheet button.main").click()
     await expect(page.locator("#resultado")).to_be_visible()
     assert (await one(desk.painel.database, "SELECT imported FROM importacoes"))["imported"] == 1
