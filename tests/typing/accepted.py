@@ -32,6 +32,7 @@ from batuta import (
 from batuta.django import serve_django
 from batuta.guards import AllOf, Hold, HoursGuard, Limit, RateGuard, SwitchGuard, SwitchRule
 from batuta.jobs import CatchUp, JobCall, Overlap, Window
+from batuta.kernel import Json
 from batuta.loops import Pace
 from batuta.middleware import Attempt, NewCalls, Proceed
 from batuta.otel import instrument
@@ -155,7 +156,14 @@ def parse(item: str) -> str:
     return item
 
 
-work.pipeline("letters", [parse, step(parse, name="again", retry={ValueError: never})])
+letters = work.pipeline(
+    "letters",
+    [
+        parse,
+        step(parse, name="again", retry={ValueError: never}),
+        step(parse, name="limited", concurrency=2, rate="9/minute", per_key=Limits(by="to", concurrency=1)),
+    ],
+)
 
 
 @work.loop(every=1, finishes_tick=True)
@@ -215,6 +223,10 @@ async def enqueue(transaction: Transaction) -> None:
     assert_type(await handle.status(), TaskStatus | None)
     assert_type(await handle.cancel("no longer needed"), bool)
     assert_type(await handle.result(timeout=5), str)
+    assert_type(await handle.retry(), bool)
+    assert_type(await greet.failed(), list[Handle[str]])
+    assert_type([(each.stage, each.item) for each in await letters.dead(limit=5)], list[tuple[str, Json]])
+    assert_type(await letters.retry("1"), bool)
     assert_type(await enqueue_in(object(), greet, "a@example.com", subject="hi"), Handle[str])
     assert_type(await enqueue_in(object(), greet.options(delay=60), "a@example.com"), Handle[str])
     assert_type(enqueue_in_sync(object(), double, 3), Handle[int])

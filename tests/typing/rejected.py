@@ -9,6 +9,7 @@ from batuta.guards import Limit
 from batuta.jobs import JobCall
 from batuta.middleware import Attempt, NewCalls, Proceed
 from batuta.otel import instrument
+from batuta.pipelines import step
 from batuta.queues import Lease, NewItem, QueueTable
 from batuta.queues import Worker  # E: attr-defined
 
@@ -79,6 +80,9 @@ def heavy(n: int) -> int:
 
 
 NoRetry()  # E: call-arg
+step(heavy, rate=100)  # E: arg-type
+step(heavy, per_key="to")  # E: arg-type
+step(heavy, limit=2)  # E: call-arg
 
 
 @work.task(rate=100)  # E: arg-type
@@ -154,6 +158,8 @@ async def program(lease: Lease) -> None:
     await send.enqueue("a", subject="hi")  # E: call-arg
     await send.enqueue(TaskContext, "a")  # E: call-arg, arg-type
     await send.options(delay="soon").enqueue("a")  # E: arg-type
+    await (await send.enqueue("a")).retry(3)  # E: call-arg
+    await send.failed(limit="all")  # E: arg-type
     await send.options(retries=3).enqueue("a")  # E: call-arg
     await send.options(key="k").enqueue(7)  # E: arg-type
     await double.enqueue("3")  # E: arg-type

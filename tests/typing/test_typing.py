@@ -13,11 +13,11 @@ ROOT = HERE.parents[1]
 @pytest.fixture(scope="module")
 def found() -> dict[str, dict[int, set[str]]]:
     """The codes of mypy's errors, by file and line."""
-    files = [str(HERE / name) for name in ("accepted.py", "rejected.py")]
+    files = [str(HERE / name) for name in ("accepted.py", "public_api.py", "rejected.py")]
     settings = ["--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache")]
     output, problems, _ = api.run([*settings, "--no-pretty", *files])
     assert not problems
-    errors: dict[str, dict[int, set[str]]] = {"accepted.py": {}, "rejected.py": {}}
+    errors: dict[str, dict[int, set[str]]] = {"accepted.py": {}, "public_api.py": {}, "rejected.py": {}}
     for line in output.splitlines():
         if match := re.match(r"(.+?):(\d+): error: .*\[([a-z-]+)\]$", line):
             errors[Path(match[1]).name].setdefault(int(match[2]), set()).add(match[3])
@@ -25,7 +25,7 @@ def found() -> dict[str, dict[int, set[str]]]:
 
 
 def test_correct_programs_are_accepted(found: dict[str, dict[int, set[str]]]) -> None:
-    assert found["accepted.py"] == {}
+    assert found["accepted.py"] == found["public_api.py"] == {}
 
 
 def test_each_wrong_call_is_rejected_and_nothing_else(found: dict[str, dict[int, set[str]]]) -> None:
