@@ -211,5 +211,6 @@ def _captured(call: Callable[[], int]) -> tuple[int, str]:
 
 
 def _run_file(name: str) -> int:
-    runpy.run_path(name, run_name="__main__")
+    # With an absolute path, as `python` does: a child process looks for a relative one in the first working folder.
+    runpy.run_path(str(Path(name).resolve()), run_name="__main__")
     return 0
