@@ -20,6 +20,7 @@ from batuta import Batuta, Done, Limits
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.events import ItemLost
 from batuta.kernel.leases import LeaseHolder
+from batuta.pipelines import step
 from batuta.processes.exit import stop_on_signals
 from batuta.queue.item import Lease, NewItem, QueueTable
 from batuta.queue.outcome import Failed, Next, StageOutcome, after_seconds
@@ -127,6 +128,7 @@ def build(plan: Plan, stop: asyncio.Event | None = None) -> Batuta:
         add_line(work, plan)
     if plan.has_limits:
         add_limited(work, plan)
+        add_limited_stage(work, plan)
     return work
 
 
@@ -226,6 +228,21 @@ def add_limited(work: Batuta, plan: Plan) -> None:
         if ctx.attempt == 1 and int(ctx.id[-1], 16) < 3:
             return Failed("once more")  # a retry is a start
         return Done(effect=partial(write_effect, work.database, ctx.id, "task"))
+
+
+def add_limited_stage(work: Batuta, plan: Plan) -> None:
+    async def arrive(item: dict[str, Any]) -> None: ...
+
+    async def visit(item: dict[str, Any]) -> dict[str, Any]:
+        """Note the key, the process, and when the handler begins and ends on the machine's clock."""
+        call = str(work.ids.new())
+        note(plan, "enter", item["quem"], str(os.getpid()), call, str(time.monotonic()))
+        await asyncio.sleep(item["seconds"])
+        note(plan, "leave", call, str(time.monotonic()))
+        return item
+
+    each = Limits(by="quem", concurrency=1)
+    work.pipeline("visitas", [arrive, step(visit, retry=[0.05], concurrency=2, per_key=each)])
 
 
 def add_jobs(work: Batuta, plan: Plan) -> None:

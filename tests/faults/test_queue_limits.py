@@ -1,4 +1,4 @@
-"""Limits of a task over three workers that are killed: judged by the handlers' own notes."""
+"""Limits of a task and of a stage over three workers that are killed: judged by the handlers' own notes."""
 
 import asyncio
 import random
@@ -9,6 +9,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
+from batuta.kernel.json import Json
+from batuta.queues import NewItem
+from batuta.sql import AsJson
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.queue_harness import QueueWorkers, queue_workers
@@ -34,6 +37,9 @@ async def _storm(url: str, folder: Path) -> None:
     async with queue_workers(folder, url, has_limits=True, looks_every=1.0) as running:
         calls = [(f"k{n % 5}", chance.uniform(0.05, 0.2)) for n in range(items)]
         ids = await running.work.enqueue_many("limitada", calls)
+        visits: list[Json] = [{"quem": key, "seconds": seconds} for key, seconds in calls[: items // 2]]
+        new = [NewItem(values={"pipeline": "visitas", "item": AsJson(each)}) for each in visits]
+        await running.work.queues["visitas.arrive"].put(new)
         async with running.kept(3):
             for _ in range(kills):
                 await asyncio.sleep(chance.uniform(*pause))
@@ -42,6 +48,7 @@ async def _storm(url: str, folder: Path) -> None:
                     killed_at[str(victim.pid)] = time.monotonic()
                     victim.kill()
             await running.until_over(within=900 if LONG else 120)
+            await running.until("every visit is over", lambda: _visits_are_over(running), within=900 if LONG else 120)
         runs = _runs(running, killed_at)
         assert {"complete": len(ids)} == {**await running.counts()} or await _died_often(running)
         at_once = {key: _most_at_once(some) for key, some in _by_key(runs).items()}
@@ -50,9 +57,32 @@ async def _storm(url: str, folder: Path) -> None:
         assert _most_in_a_second(run.claimed_at for run in runs) <= 10
         in_a_second = {key: _most_in_a_second(run.claimed_at for run in some) for key, some in _by_key(runs).items()}
         assert max(in_a_second.values()) <= 3, in_a_second
+        entered = _visits(running, killed_at)
+        assert {each.key for each in entered} == {f"k{n}" for n in range(5)}
+        assert _most_at_once(entered) <= 2
+        assert max(_most_at_once(some) for some in _by_key(entered).values()) == 1
         figures.record_bare(
             len(ids), f"{len(runs)} starts; at most {_most_at_once(runs)} of 4 ran at once; limits over 0"
         )
+
+
+async def _visits_are_over(running: QueueWorkers) -> bool:
+    """Return whether every item of the pipeline is done, or dead because three workers died with it."""
+    rows = await running.ask("SELECT stage FROM pipeline_items")
+    return {row["stage"] for row in rows} <= {"done", "dead"}
+
+
+def _visits(running: QueueWorkers, killed_at: Mapping[str, float]) -> list[Ran]:
+    """The runs of the limited stage. A run without an end lasted until its process was killed."""
+    notes = running.notes()
+    ends = {words[1]: float(words[2]) for words in notes if words[0] == "leave"}
+    found = []
+    for word, *words in notes:
+        if word == "enter":
+            key, pid, call, begins = words
+            end = ends.get(call, killed_at.get(pid, float(begins)))
+            found.append(Ran(key, datetime.min, float(begins), end))
+    return found
 
 
 async def _died_often(running: QueueWorkers) -> bool:
