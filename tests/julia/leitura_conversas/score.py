@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.contexts.leitura_conversas.api import OptOut, ler
-from tests.julia.leitura_conversas.frases import UNSEEN, authors, sentences
+from tests.julia.leitura_conversas.frases import SIM, UNSEEN, authors, sentences
 
 VALIDATION = Path(__file__).parent / "validacao.json"
 
@@ -23,9 +23,9 @@ class Score:
     others: int  # labelled nao
     false_alarms: int  # of these, read certo or provavel
     certo: int  # read certo
-    certo_right: int  # of these, labelled certo
+    certo_right: int  # of these, labelled certo or sim
     certo_wrong: int  # of these, labelled nao
-    same_class: int  # labelled nao, read nao, and read with the labelled class
+    same_class: int  # labelled nao, read nao, and read with the labelled class; 0 if the author labelled no classes
 
     @property
     def recall(self) -> float:
@@ -47,7 +47,7 @@ def score_unseen(autor: str) -> Score:
         others=len(others),
         false_alarms=sum(each.opt_out is not OptOut.NAO for each, _ in others),
         certo=len(certain),
-        certo_right=certain.count(OptOut.CERTO),
+        certo_right=certain.count(OptOut.CERTO) + certain.count(SIM),
         certo_wrong=certain.count(OptOut.NAO),
         same_class=sum(leitura.classe == classe for leitura, classe in others),
     )
@@ -65,11 +65,12 @@ def main() -> None:
         **{f"{autor} (unseen)": score_unseen(autor) for autor in authors(UNSEEN)},
     }
     for name, score in found.items():
+        classes = f"{score.same_class}/{score.others}" if score.same_class else "not labelled"
         print(
             f"{name}: recall {score.heard}/{score.wishes} = {score.recall:.4f}, "
             f"false alarms {score.false_alarms}/{score.others} = {score.false_alarm_share:.4f}, "
             f"read certo {score.certo} ({score.certo_right} certo, {score.certo_wrong} nao), "
-            f"class {score.same_class}/{score.others}"
+            f"class {classes}"
         )
 
 

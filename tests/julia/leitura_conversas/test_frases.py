@@ -29,6 +29,8 @@ FLOORS = {
     "af": (0.969, 0.054),
     "ag": (0.976, 0.0),
     "ah": (0.938, 0.008),
+    "ai": (0.99, 0.01),
+    "aj": (0.98, 0.015),
 }
 # Of the texts that are read certo, the largest share that is not an opt-out.
 WRONGLY_CERTAIN = 0.005

@@ -14,13 +14,15 @@ from app.contexts.leitura_conversas.classificador import CLASSES, FILE, features
 from app.contexts.leitura_conversas.texto import separate
 
 DEV, UNSEEN = "dev", "unseen"
+# The label of an opt-out in a set that does not distinguish certo from provavel; only a set in ``unseen`` has it.
+SIM = "sim"
 
 
 @dataclass(frozen=True, slots=True)
 class Rotulada:
     texto: str
     opt_out: str
-    classe: str
+    classe: str = ""
 
 
 def authors(part: str) -> list[str]:
