@@ -1,7 +1,7 @@
 """Client of the simulated Telegram (``simulador/telegram.py``). It implements the port over HTTP on loopback.
 
 It follows the update protocol of the original: pushed updates have a position (``pts``), missing updates are fetched as
-a difference, also after the server was silent, and a repeated update is dropped.
+a difference, also after the server was silent or its answer came too late, and a repeated update is dropped.
 """
 
 import re
@@ -105,6 +105,7 @@ class LinhaSimulada:
         self._conexao = ""
         self._eu = 0
         self._pts = 0
+        self._may_lack = False  # an answer with updates may have been lost
         self._waiting: deque[tuple[int, Atualizacao]] = deque()
         self._random_ids: dict[tuple[str, int], int] = {}
 
@@ -200,17 +201,11 @@ class LinhaSimulada:
         return Enviadas(mensagens=tuple(sent), is_complete=False)
 
     async def receive(self, *, limit: timedelta) -> Novidades | Falha:
-        if not self._waiting:
-            prazo = self._prazo(limit)
-            # The server answers before the limit, so that a missing answer means a dead connection.
-            path = f"/updates?conexao={self._conexao}&espera={ASKED_SHARE * limit.total_seconds()}"
-            pushed = await self._request("GET", path, Metodo.PROBE, prazo)
-            if isinstance(pushed, Unknown) and not prazo.left:
-                return Novidades(atualizacoes=(), marca=str(self._pts))  # a probe finds a dead connection
-            if not isinstance(pushed, Ok):
-                return pushed
-            if (failed := await self._take(pushed.value, prazo)) is not None:
-                return failed
+        prazo = self._prazo(limit)
+        failed = None if self._waiting else await self._wait_for_updates(prazo)
+        # Without an answer in time, nothing is new: a probe finds a dead connection.
+        if failed is not None and (prazo.left or not isinstance(failed, Unknown)):
+            return failed
         updates = tuple(update for _, update in self._waiting)
         pts = max((pts for pts, _ in self._waiting), default=self._pts)
         self._waiting.clear()
@@ -239,6 +234,25 @@ class LinhaSimulada:
         if isinstance(found, Refused) and found.why == "MESSAGE_NOT_MODIFIED":
             return Feito()
         return Feito() if isinstance(found, Ok) else found
+
+    async def _wait_for_updates(self, prazo: Prazo) -> Falha | None:
+        """Wait for pushed updates. The server pushes an update once: if the answer is lost, the next call fetches the
+        difference.
+        """
+        if self._may_lack:
+            failed = await self._fetch_missing(prazo)
+            self._may_lack = failed is not None
+            if failed is not None or self._waiting:
+                return failed
+        self._may_lack = True
+        # The server answers before the limit, so that a missing answer means a dead connection.
+        path = f"/updates?conexao={self._conexao}&espera={ASKED_SHARE * prazo.left.total_seconds()}"
+        pushed = await self._request("GET", path, Metodo.PROBE, prazo)
+        if not isinstance(pushed, Ok):
+            return pushed
+        failed = await self._take(pushed.value, prazo)
+        self._may_lack = failed is not None
+        return failed
 
     async def _fetch_missing(self, prazo: Prazo) -> Falha | None:
         for _ in range(MOST_PAGES):

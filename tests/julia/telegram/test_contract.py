@@ -4,6 +4,8 @@ import asyncio
 import time
 from datetime import timedelta
 
+import httpx2
+
 from app.contexts.telegram.porta import (
     AlreadySent,
     Apagadas,
@@ -32,6 +34,7 @@ from app.contexts.telegram.porta import (
     Unknown,
     Vivo,
 )
+from app.integrations.telegram.simulado import LinhaSimulada
 from tests.julia.telegram.ambiente import LONG, SHORT, Ambiente, messages, updates
 
 RANDOM_ID = 4611686018427387905
@@ -362,6 +365,27 @@ async def test_updates_that_were_not_stored_come_again(ambiente: Ambiente) -> No
     await line.close(limit=LONG)
     found, _ = await messages(await ambiente.line(conta, before), 1)
     assert [each.texto for each in found] == ["não guardada"]
+
+
+async def test_updates_whose_answer_came_too_late_come_with_the_next(ambiente: Ambiente) -> None:
+    line, conta = await ambiente.connected()
+    if not isinstance(line, LinhaSimulada):
+        return  # Telegram pushes to Telethon over its open connection
+    answered, never = asyncio.Event(), asyncio.Event()
+
+    async def lose(answer: httpx2.Response) -> None:
+        answered.set()
+        await never.wait()
+
+    line._client.event_hooks = {"response": [lose]}
+    ambiente.mundo.says(ambiente.person(), conta.usuario, "atrasada")
+    receiving = asyncio.create_task(line.receive(limit=LONG))
+    await answered.wait()
+    receiving.cancel()  # as when its limit has passed
+    await asyncio.wait([receiving])
+    line._client.event_hooks = {}
+    found, _ = await messages(line, 1)
+    assert [each.texto for each in found] == ["atrasada"]
 
 
 async def test_a_message_whose_answer_was_lost_comes_back_as_an_update(ambiente: Ambiente) -> None:
