@@ -26,6 +26,7 @@ from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder, FakeClock
 from tests.engine.dispatch.scheduling import House
 from tests.engine.queue.queue_bench import Bench
+from tests.patience import PATIENT
 from tests.pooler import TransactionPooler, through
 from tests.servers import REQUIRED, Postgres, in_memory, postgres_server, redis_server
 
@@ -190,7 +191,7 @@ def database_url(
 
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
-    opened = connect(database_url, SystemClock())
+    opened = connect(database_url, SystemClock(), PATIENT)
     await opened.open()
     yield opened
     await opened.close()

@@ -20,28 +20,31 @@ from batuta.logs import begin_logging
 from batuta.processes.exit import stop_on_signals
 from batuta.tasks.task import TaskContext
 
-DRAIN = 4.0
-
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     url: str
     folder: str
     redis: str
+    slowness: float = 1.0  # of the machine: no lease or drain may be too short for it
     arq_claims: int = 2  # tasks that an ARQ worker runs at a time: few, so that Julia's worker hands over most of them
 
     def encode(self) -> dict[str, Any]:
         return asdict(self)
 
     @property
+    def drain(self) -> float:
+        return 4 * self.slowness
+
+    @property
     def settings(self) -> Settings:
         values = {"database_url": self.url, "tasks_backend": "arq", "redis_url": self.redis, "arq_max_jobs": 20}
-        return Settings.model_validate({**values, "batuta_drain_seconds": DRAIN, "log_format": "json"})
+        return Settings.model_validate({**values, "batuta_drain_seconds": self.drain, "log_format": "json"})
 
 
 def office(plan: Plan) -> Batuta:
     work = build(plan.settings).work
-    work.queue_lease = timedelta(seconds=2)
+    work.queue_lease = timedelta(seconds=2 * plan.slowness)
 
     @work.task(retry=[], queue="agendamentos")
     async def conta(ctx: TaskContext, seconds: float) -> None:
@@ -71,7 +74,7 @@ async def _serve(plan: Plan) -> None:
     with stop_on_signals(stop):
         async with work:
             note(plan, "up", str(os.getpid()))
-            await work.supervisor().run(stop, timedelta(seconds=DRAIN))
+            await work.supervisor().run(stop, timedelta(seconds=plan.drain))
 
 
 def arq(encoded: Mapping[str, Any]) -> None:

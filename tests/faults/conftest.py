@@ -1,27 +1,57 @@
 import asyncio
-from collections.abc import Coroutine
+import shutil
+from collections.abc import Coroutine, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from batuta import stores
+from batuta.stores import connections
+from tests.conftest import Contents, TemplateDatabases
 from tests.faults.figures import LONG
-from tests.servers import postgres_binaries
+from tests.patience import PATIENT
+from tests.servers import Postgres, postgres_binaries
 
+# Modules whose processes run Julia.
+JULIA = (
+    "test_send",
+    "test_handoff",
+    "test_import",
+    "test_telegram",
+    "test_vacancy",
+    "test_queue_grupos",
+    "test_queue_arq",
+)
 # Tests that need the long form.
 collect_ignore = [] if LONG else ["test_scheduler_long.py", "test_send_demo.py"]
 
 
+@pytest.fixture(autouse=True)
+def patient_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the connections of the test's own process wait: its processes keep the limits of the product."""
+    for module in (stores, connections):
+        monkeypatch.setattr(module, "Limits", partial(replace, PATIENT))
+
+
 @pytest.fixture
-def places(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Path]:
-    """One database of each available kind, and a folder for its files: url → folder."""
-    urls = [f"sqlite:///{tmp_path}/sqlite/test.db"]
-    if postgres_binaries() is not None:
-        urls.append(request.getfixturevalue("postgres_url"))
-    found = {url: tmp_path / url.partition(":")[0] for url in urls}
-    for folder in found.values():
-        folder.mkdir()
-    return found
+def places(
+    request: pytest.FixtureRequest, tmp_path: Path, template_databases: TemplateDatabases
+) -> Iterator[dict[str, Path]]:
+    """One migrated database of each available kind, and a folder for its files: url → folder."""
+    contents = Contents("julia" if request.module.__name__.rpartition(".")[2].startswith(JULIA) else "engine")
+    found = {f"sqlite:///{tmp_path}/sqlite/test.db": tmp_path / "sqlite"}
+    (tmp_path / "sqlite").mkdir()
+    shutil.copyfile(template_databases.file(contents), tmp_path / "sqlite" / "test.db")
+    if postgres_binaries() is None:
+        yield found
+        return
+    (tmp_path / "postgresql").mkdir()
+    server: Postgres = request.getfixturevalue("postgres")
+    with server.database(like=template_databases.on(server, contents)) as url:
+        yield {**found, url: tmp_path / "postgresql"}
 
 
 def one_of(places: dict[str, Path], kind: str) -> dict[str, Path]:

@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 
 from batuta import Batuta
 from tests.faults import guard_plant
+from tests.faults.forks import processes, processes_are_ready
 from tests.faults.guard_plant import Plan
-from tests.faults.queue_harness import processes, processes_are_ready
+from tests.faults.waiting import TIMEOUT, until
 
 
 @dataclass(frozen=True)
@@ -88,13 +89,12 @@ class Senders:
         self.living.remove(process)
         self.killed += 1
 
-    async def until(self, what: str, true: Callable[[], bool], within: float = 30.0) -> None:
-        ends = asyncio.get_running_loop().time() + within
-        while not true():
-            log = Path(self.plan.folder) / "log"
-            said = log.read_text()[-2000:] if log.exists() else ""
-            assert asyncio.get_running_loop().time() < ends, f"{what}: not within {within} s\n{said}"
-            await asyncio.sleep(0.02)
+    async def until(self, what: str, true: Callable[[], bool], within: float = TIMEOUT) -> None:
+        await until(what, true, within, self._said)
+
+    def _said(self) -> str:
+        log = Path(self.plan.folder) / "log"
+        return log.read_text()[-2000:] if log.exists() else ""
 
 
 @asynccontextmanager

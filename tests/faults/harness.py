@@ -4,14 +4,12 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -22,8 +20,11 @@ from batuta.stores import connect
 from batuta.stores.sql.database import Database
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import FastClock
+from tests.faults import forks, sink
+from tests.faults.figures import LONG
 from tests.faults.plant import VARIABLE
 from tests.faults.processes import ROOT
+from tests.faults.waiting import TIMEOUT, slowness, until
 from tests.judges.evidence import Logged, Receipt, Rules, Target
 from tests.judges.scheduler import Verdict, judge
 from tests.oracles import cron_fires
@@ -32,7 +33,6 @@ from tests.stored import readable
 ORIGIN = datetime(2026, 3, 2, 11, 59, 30, tzinfo=UTC)  # a Monday
 UTC_ZONE = ZoneInfo("UTC")
 MOMENT, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timedelta(minutes=1)
-TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +81,10 @@ class Plant:
     database: Database
     sink_url: str
     environment: dict[str, str]
-    schedulers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    schedulers: list[ForkServerProcess] = field(default_factory=list)
     since: dict[str, datetime] = field(default_factory=dict)
 
-    def begin(self, url: str | None = None) -> "subprocess.Popen[bytes]":
+    def begin(self, url: str | None = None) -> ForkServerProcess:
         """Start one more scheduler. ``url``: another address of the database."""
         plan = {
             "database": url or self.url,
@@ -92,11 +92,8 @@ class Plant:
             "lease": self.lease,
             "jobs": [job.declared(self.sink_url) for job in self.jobs],
         }
-        with (self.folder / "log").open("ab") as log:
-            started = subprocess.Popen(
-                [sys.executable, "-m", "batuta", "--app", "tests.faults.plant:work", "scheduler", "--child-of", str(os.getpid())],
-                cwd=self.folder, env={**self.environment, VARIABLE: json.dumps(plan)}, stdout=log, stderr=log,
-            )  # fmt: skip
+        environment = {**self.environment, VARIABLE: json.dumps(plan)}
+        started = forks.begin_command(self.folder, environment, "--app", "tests.faults.plant:work", "scheduler")
         self.schedulers.append(started)
         return started
 
@@ -114,25 +111,22 @@ class Plant:
         log = self.folder / "log"
         await self.until("all are up", lambda: log.read_text().count('"timetable in force"') >= wanted)
 
-    def kill(self, process: "subprocess.Popen[bytes]") -> None:
-        process.kill()
-        process.wait()
+    def kill(self, process: ForkServerProcess) -> None:
+        forks.kill(process)
         self.schedulers.remove(process)
 
-    def fired_last(self, owner: str) -> "subprocess.Popen[bytes] | None":
+    def fired_last(self, owner: str) -> ForkServerProcess | None:
         pid = int(owner.split(":")[1])
         return next((each for each in self.schedulers if each.pid == pid), None)
 
     async def stop(self) -> None:
         """Stop all schedulers with SIGTERM and wait until each has drained."""
         for each in self.schedulers:
-            each.send_signal(signal.SIGTERM)
-        # A run that has just begun may finish.
-        timeout = TIMEOUT + max(job.takes for job in self.jobs) / self.clock.rate
+            forks.stop(each)
         for each in self.schedulers:
-            code = await asyncio.to_thread(each.wait, timeout)
+            await asyncio.to_thread(each.join, TIMEOUT)
             # A process that started a moment ago has not installed its signal handler yet.
-            assert code in (0, -signal.SIGTERM), (self.folder / "log").read_text()[-3000:]
+            assert each.exitcode in (0, -signal.SIGTERM), (self.folder / "log").read_text()[-3000:]
         self.schedulers.clear()
 
     async def reconnect(self) -> None:
@@ -144,13 +138,7 @@ class Plant:
         await self.clock.sleep(span.total_seconds())
 
     async def until(self, what: str, true: Callable[[], Any], within: float = TIMEOUT) -> None:
-        ends = time.monotonic() + within
-        while time.monotonic() < ends:
-            found = true()
-            if await found if asyncio.iscoroutine(found) else found:
-                return
-            await asyncio.sleep(0.02)
-        raise AssertionError(f"{what}: not within {within} s; {(self.folder / 'log').read_text()[-3000:]}")
+        await until(what, true, within, lambda: (self.folder / "log").read_text()[-3000:])
 
     async def ask(self, text: str) -> list[dict[str, Any]]:
         query = in_dialect(query_of("ask", text, writes=False), self.database.dialect)
@@ -212,7 +200,7 @@ class Plant:
         clock showed, if it was set back since.
         """
         end = self.clock.now()
-        await self.until("every fire has its end", lambda: self.are_settled(self.targets(end)), 90)
+        await self.until("every fire has its end", lambda: self.are_settled(self.targets(end)))
         await self.stop()
         await self.reconnect()
         fires = [known(target) for target in self.targets(seen_until or self.clock.now(), downs)]
@@ -251,10 +239,17 @@ async def plant(
     drain: float = 30.0,
     origin: datetime = ORIGIN,
 ) -> AsyncIterator[Plant]:
-    """Start a plant with only its endpoint; kill every remaining process at the end."""
+    """Start a plant with only its endpoint; kill every remaining process at the end.
+
+    ``rate``: of its clock. On a busy machine the short form has a slower clock, so that its minutes and leases are as
+    long for the machine.
+    """
+    if not LONG:
+        rate = max(1.0, rate / max(1.0, slowness() / 2))
+    await forks.processes_are_ready()
     clock = FastClock.start(origin, rate, folder / "steps")
     env = {**environment(), "BATUTA_DRAIN_SECONDS": str(drain)}
-    async with endpoint(folder, clock, env) as port:
+    async with endpoint(folder, clock) as port:
         database = connect(url, SystemClock())
         await database.open()
         made = Plant(folder, url, jobs, clock, lease, database, f"http://127.0.0.1:{port}", env)
@@ -262,8 +257,7 @@ async def plant(
             yield made
         finally:
             for each in made.schedulers:
-                each.kill()
-                each.wait()
+                forks.kill(each)
             await database.close()
 
 
@@ -274,20 +268,19 @@ def environment() -> dict[str, str]:
 
 
 @asynccontextmanager
-async def endpoint(folder: Path, clock: FastClock, environment: Mapping[str, str]) -> AsyncIterator[int]:
+async def endpoint(folder: Path, clock: FastClock) -> AsyncIterator[int]:
     """Start the endpoint as a process that writes to ``folder / "receipts"``; yield its port."""
     (folder / "receipts").touch()
-    sink = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.sink", clock.text(), str(folder / "receipts"), str(os.getpid())],
-        cwd=folder, env=dict(environment), stdout=subprocess.PIPE,
-    )  # fmt: skip
-    assert sink.stdout is not None
+    await forks.processes_are_ready()
+    here, there = forks.processes().Pipe(duplex=False)
+    serving = forks.processes().Process(target=sink.run, args=(clock.text(), str(folder / "receipts"), there))
+    serving.start()
+    there.close()
     try:
-        yield int(await asyncio.to_thread(sink.stdout.readline))
+        yield await asyncio.to_thread(here.recv)
     finally:
-        sink.kill()
-        sink.wait()
-        sink.stdout.close()
+        forks.kill(serving)
+        here.close()
 
 
 def expected(job: Spec, since: datetime, until: datetime, downs: Collection[Down]) -> Iterator[Target]:
@@ -347,7 +340,7 @@ def logged(row: dict[str, Any]) -> Logged:
     )
 
 
-def rss(pid: int) -> int:
+def rss(pid: int | None) -> int:
     """Peak memory of a process, in bytes."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))

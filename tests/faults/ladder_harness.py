@@ -16,11 +16,10 @@ from batuta import Batuta
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import FastClock
 from tests.faults import ladder_plant
+from tests.faults.forks import processes, processes_are_ready
 from tests.faults.harness import ORIGIN
 from tests.faults.ladder_plant import Plan
-from tests.faults.queue_harness import processes, processes_are_ready
-
-TIMEOUT = 90.0
+from tests.faults.waiting import TIMEOUT, until
 
 
 @dataclass(frozen=True)
@@ -68,15 +67,7 @@ class GuardedWorker:
         return (Path(self.plan.folder) / "log").read_text()
 
     async def until(self, what: str, true: Callable[[], Any], within: float = TIMEOUT) -> Any:
-        ends = time.monotonic() + within
-        while time.monotonic() < ends:
-            found = true()
-            if asyncio.iscoroutine(found):
-                found = await found
-            if found:
-                return found
-            await asyncio.sleep(0.02)
-        raise AssertionError(f"{what}: not within {within} s; {self.log()[-4000:]}")
+        return await until(what, true, within, lambda: self.log()[-4000:])
 
     async def ask(self, text: str) -> list[dict[str, Any]]:
         query = in_dialect(query_of("ask", text, writes=False), self.work.database.dialect)

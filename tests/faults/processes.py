@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.faults.forks import ForkedCommand
+from tests.faults.waiting import TIMEOUT
 from tests.servers import free_port
 
 ROOT = Path(__file__).parents[2]
-TIMEOUT = 60.0
 JULIA = "app.main:work"
 
 
@@ -43,9 +44,12 @@ class Tree:
             "LOG_FORMAT": "json",
             **env,
         }
+        self.process = self._begin(folder, "--app", app, *words)
+
+    def _begin(self, folder: Path, *words: str) -> "subprocess.Popen[bytes] | ForkedCommand":
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "batuta", "--app", app, *words],
+            return subprocess.Popen(
+                [sys.executable, "-m", "batuta", *words],
                 cwd=folder, env=self.environment, stdout=log, stderr=subprocess.STDOUT,
             )  # fmt: skip
 
@@ -80,14 +84,27 @@ class Tree:
         finished, _, _ = self.log.read_text().rpartition("\n")
         return [json.loads(line) for line in finished.splitlines() if line.startswith("{")]
 
-    def end(self, number: int = signal.SIGTERM) -> int:
+    def end(self, number: int = signal.SIGTERM) -> int | None:
         self.process.send_signal(number)
         return self.process.wait(TIMEOUT)
 
 
+class ForkedTree(Tree):
+    """A process without a new interpreter, for a test that is not about the start."""
+
+    def _begin(self, folder: Path, *words: str) -> ForkedCommand:
+        return ForkedCommand(folder, self.environment, *words)
+
+
 @contextmanager
 def tree(folder: Path, *words: str, app: str = JULIA, **env: str) -> Iterator[Tree]:
-    started = Tree(folder, *words, app=app, **env)
+    with kept(Tree(folder, *words, app=app, **env)) as started:
+        yield started
+
+
+@contextmanager
+def kept(started: Tree) -> Iterator[Tree]:
+    """Kill the process at the end, if it still runs."""
     try:
         yield started
     finally:

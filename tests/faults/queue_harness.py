@@ -1,7 +1,6 @@
 """Start, stop, kill and freeze workers, and count the results of everything enqueued."""
 
 import asyncio
-import multiprocessing
 import os
 import signal
 import time
@@ -9,8 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
-from multiprocessing.context import ForkServerContext, ForkServerProcess
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
@@ -18,32 +16,12 @@ from batuta import Batuta
 from batuta.kernel.errors import StoreUnavailable
 from batuta.stores.sql.queries import in_dialect, query_of
 from tests.faults import queue_plant
+from tests.faults.figures import LONG
+from tests.faults.forks import processes, processes_are_ready
 from tests.faults.queue_plant import Plan
 from tests.faults.tally import Tally
+from tests.faults.waiting import TIMEOUT, until
 from tests.stored import readable
-
-TIMEOUT = 60.0
-
-
-@cache
-def processes() -> ForkServerContext:
-    """A fork server with all imports done: each worker forks from it in hundredths of a second."""
-    context = multiprocessing.get_context("forkserver")
-    plants = ("queue_plant", "guard_plant", "send_plant", "ladder_plant", "import_plant", "arq_plant", "telegram_plant")
-    context.set_forkserver_preload([f"tests.faults.{plant}" for plant in plants])
-    return context
-
-
-async def processes_are_ready() -> None:
-    """Start the fork server in a thread: the first process takes seconds, and this event loop has open transactions."""
-    await asyncio.to_thread(_start_fork_server)
-
-
-@cache
-def _start_fork_server() -> None:
-    first = processes().Process(target=int)
-    first.start()
-    first.join()
 
 
 @dataclass
@@ -121,7 +99,7 @@ class QueueWorkers:
             (ending,) = await asyncio.gather(coming, return_exceptions=True)
         assert isinstance(ending, asyncio.CancelledError), ending
 
-    async def serves(self, within: float = 10.0) -> float:
+    async def serves(self, within: float = 10.0 if LONG else TIMEOUT) -> float:
         """Measure the time from now until a new item is done."""
         began = time.monotonic()
 
@@ -165,13 +143,7 @@ class QueueWorkers:
         return row
 
     async def until(self, what: str, true: Callable[[], Any], within: float = TIMEOUT) -> Any:
-        ends = time.monotonic() + within
-        while time.monotonic() < ends:
-            answer = true()
-            if found := await answer if asyncio.iscoroutine(answer) else answer:
-                return found
-            await asyncio.sleep(0.02)
-        raise AssertionError(f"{what}: not within {within} s; {await self.state_of_things()}")
+        return await until(what, true, within, self.state_of_things)
 
     async def state_of_things(self) -> str:
         log = Path(self.plan.folder) / "log"

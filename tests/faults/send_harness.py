@@ -26,8 +26,9 @@ from batuta.testing import FastClock
 from scripts import ensaio
 from scripts.ensaio import Plano
 from tests.faults.figures import LONG
-from tests.faults.queue_harness import processes, processes_are_ready
+from tests.faults.forks import processes, processes_are_ready
 from tests.faults.tally import Tally
+from tests.faults.waiting import TIMEOUT, until
 from tests.judges.messages import Accepted, Delivery, End, MessageViolation, SendRules, judge_messages
 from tests.julia.filled import fill
 from tests.julia.tables import add_chip, rows, write
@@ -35,10 +36,8 @@ from tests.servers import free_port
 
 # A Wednesday, ten o'clock in São Paulo.
 MORNING = datetime(2026, 3, 11, 13, 0, tzinfo=UTC)
-TIMEOUT = 60.0
 # Pause between two steps of the clock, so that due work can begin.
 PAUSE = 1.0 if LONG else 0.4
-LOOK = 0.5 if LONG else 0.05
 CAMPAIGN = 77
 # The main function of a process; its argument is the encoded plan.
 Life: TypeAlias = Callable[[Mapping[str, Any]], None]
@@ -226,14 +225,11 @@ class SendingWorkers:
         return f"{len(wrong)} wrong\n" + "\n".join(lines) + f"\n{self.plan.folder}"
 
     async def until(self, what: str, true: Callable[[], Any], within: float = TIMEOUT) -> Any:
-        ends = time.monotonic() + within
-        while time.monotonic() < ends:
-            answer = true()
-            if found := await answer if asyncio.iscoroutine(answer) else answer:
-                return found
-            await asyncio.sleep(LOOK)
+        return await until(what, true, within, self._state_of_things)
+
+    async def _state_of_things(self) -> str:
         counts = Counter((row["status"], row["envio_estado"], row["erro"]) for row in (await self.rows()).values())
-        raise AssertionError(f"{what}: not within {within} s; {counts}\n{self.log()}")
+        return f"{counts}\n{self.log()}"
 
     async def until_left(self, count: int, within: float = TIMEOUT, by: timedelta | None = None) -> None:
         """``by``: as in ``hurry``, for when every chip may be resting."""

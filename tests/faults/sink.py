@@ -9,9 +9,9 @@ import json
 import os
 import socket
 import struct
-import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -120,13 +120,14 @@ Behaviour = Callable[[asyncio.StreamWriter, FastClock], Awaitable[None]]
 HOSTILE: dict[str, Behaviour] = {each.__name__: each for each in (silent, drip, headers, flood, reset, redirect)}
 
 
-async def main(clock: str, file: str, parent: str) -> None:
-    die_with_parent(int(parent))
+def run(clock: str, file: str, port: "Connection[int, int]") -> None:
+    """Serve as a process, and send the port."""
+    die_with_parent(os.getppid())
+    asyncio.run(_serve(clock, file, port))
+
+
+async def _serve(clock: str, file: str, port: "Connection[int, int]") -> None:
     sink = Sink(FastClock.from_text(clock), Path(file))
     server = await asyncio.start_server(sink.connection, "127.0.0.1", 0, backlog=1000)
-    print(server.sockets[0].getsockname()[1], flush=True)
+    port.send(server.sockets[0].getsockname()[1])
     await server.serve_forever()
-
-
-if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))

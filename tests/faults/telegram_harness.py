@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -22,10 +22,11 @@ from app.composition.julia import Julia
 from batuta.kernel.waiting import insist
 from batuta.testing import FastClock
 from simulador.telegram_mundo import LOGIN_CODE
+from tests.faults.forks import processes, processes_are_ready
 from tests.faults.ladder_harness import Exit, notes_in
-from tests.faults.queue_harness import processes, processes_are_ready
 from tests.faults.tally import Tally
 from tests.faults.telegram_plant import julia_at, simulate, work_off
+from tests.faults.waiting import until
 from tests.julia.tables import add_doctor, one, rows
 from tests.servers import free_port
 
@@ -264,21 +265,23 @@ class TelegramOffice:
         found = await rows(self.julia.work.database, "SELECT * FROM worker_restarts ORDER BY at")
         return [each for each in found if each["reason"] == reason]
 
-    async def until_sent(self, within: float, ids: Sequence[str] | None = None) -> float:
+    async def until_sent(self, ids: Sequence[str] | None = None) -> float:
         """Wait until all messages are sent. Returns the seconds that this took."""
         began, wanted = time.monotonic(), len(self.accepted if ids is None else ids)
-        while True:
+
+        async def are_sent() -> bool:
             found = await rows(
                 self.julia.work.database,
                 "SELECT id FROM fila_mensagens WHERE fila = 'telegram_saida' AND status = 'enviada'",
             )
             sent = {str(each["id"]) for each in found}
-            if len(sent if ids is None else sent & set(ids)) >= wanted:
-                return time.monotonic() - began
-            assert time.monotonic() - began < within, (
-                f"not within {within} s: {await self.states()}\n{self.log()[-4000:]}"
-            )
-            await asyncio.sleep(0.1)
+            return len(sent if ids is None else sent & set(ids)) >= wanted
+
+        await until("all are sent", are_sent, explain=self._state_of_things)
+        return time.monotonic() - began
+
+    async def _state_of_things(self) -> str:
+        return f"{await self.states()}\n{self.log()[-4000:]}"
 
     async def storm(self, chance: random.Random, kills: int, behaviour: Mapping[str, Any]) -> None:
         """Kill -9 the worker or the server ``kills`` times, spread over the messages."""
@@ -286,7 +289,7 @@ class TelegramOffice:
         self.start_worker()
         for n in range(kills):
             wanted = (n + 1) * len(self.accepted) // (kills + 1)
-            await until("messages are sent", partial(self._left, wanted), within=300)
+            await until("messages are sent", partial(self._left, wanted))
             await asyncio.sleep(chance.uniform(0, 0.5))
             if chance.random() < 0.3:
                 await self.server.kill()
@@ -301,13 +304,6 @@ class TelegramOffice:
     def log(self) -> str:
         file = Path(self.plan["folder"]) / "log"
         return file.read_text(errors="replace") if file.exists() else ""
-
-
-async def until(what: str, true: Callable[[], Awaitable[bool]], within: float = 120) -> None:
-    ends = time.monotonic() + within
-    while not await true():
-        assert time.monotonic() < ends, f"{what}: not within {within} s"
-        await asyncio.sleep(0.1)
 
 
 def batched(items: Sequence[T], count: int) -> Iterator[Sequence[T]]:

@@ -1,6 +1,5 @@
 """Workers that remind posters are killed all the time: reminders are neither lost nor repeated, and wait for the morning."""
 
-import asyncio
 import random
 import time
 from collections import Counter
@@ -16,16 +15,16 @@ from app.contexts.plantoes.model import NovaVaga
 from tests.faults import handoff_plant
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.send_harness import LOOK, SendingWorkers, sending_workers
+from tests.faults.send_harness import SendingWorkers, sending_workers
 from tests.faults.tally import Tally
+from tests.faults.waiting import TIMEOUT
 from tests.julia.tables import rows, write
 
 HANDOFFS = 60 if LONG else 6
 # The clock moves by this much as soon as all due work is done.
-STEP = timedelta(minutes=20) if LONG else timedelta(hours=1)
+STEP = timedelta(minutes=20) if LONG else timedelta(hours=2)
 RATE, LEASE = 10.0, 15.0
 PAUSE = (0.5, 2.0) if LONG else (1.0, 3.0)
-WITHIN = 3600.0 if LONG else 420.0
 # A message whose intent was stored before a decision may be sent this much later.
 CALL_WITHIN = timedelta(seconds=2 * RATE)
 # Words of the first message and of each reminder.
@@ -42,7 +41,7 @@ async def _storm(url: str, folder: Path) -> None:
     async with sending_workers(folder, url, doctors=HANDOFFS, rate=RATE, lease=LEASE) as office:
         posters = await _open(office)
         decided: dict[str, int] = {}  # hand-off → reminders that were due when it was decided
-        ends = time.monotonic() + WITHIN
+        ends = time.monotonic() + TIMEOUT
         async with office.storm(2, chance, PAUSE, handoff_plant.run):
             await _until_settled(office)
             while open_now := await _open_handoffs(office):
@@ -93,12 +92,11 @@ async def _until_settled(office: SendingWorkers) -> None:
         due = [row for row in found if row["status"] == "pendente" and row["agendar_para"] <= now]
         return not busy and not due
 
-    await office.until("all due work is done", is_settled, within=120.0)
+    await office.until("all due work is done", is_settled)
     # As the job of every minute does: a person learns of a message whose workers died.
     async with office.work.database.transaction() as transaction:
         registro = julia_of(office.work).sending.registro
         await registro.store_dead_letters(transaction, now=office.clock.now(), limit=HANDOFFS)
-    await asyncio.sleep(LOOK)
 
 
 async def _decide(office: SendingWorkers, handoff: dict[str, Any], decided: dict[str, int]) -> None:

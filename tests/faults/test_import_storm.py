@@ -22,9 +22,10 @@ from tests.conftest import lack
 from tests.faults import import_plant
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
+from tests.faults.forks import processes, processes_are_ready
 from tests.faults.import_plant import TOKEN, Plan
-from tests.faults.queue_harness import processes, processes_are_ready
 from tests.faults.tally import Tally
+from tests.faults.waiting import TIMEOUT
 from tests.julia.agendamentos.sheets import HEADER, patient, xlsx
 from tests.julia.tables import rows
 from tests.servers import free_port, redis_server
@@ -32,7 +33,6 @@ from tests.servers import free_port, redis_server
 RATE = 10.0
 ROWS = 10_000 if LONG else 600
 KILLS = 30
-TIMEOUT = 900.0 if LONG else 120.0
 LIVES = {"api": import_plant.api, "worker": import_plant.worker, "arq": import_plant.arq}
 
 

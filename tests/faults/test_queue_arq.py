@@ -22,18 +22,18 @@ from batuta.engine.batuta import Batuta
 from batuta.stores.sql.queries import in_dialect, query_of
 from tests.conftest import lack
 from tests.faults import arq_plant
-from tests.faults.arq_plant import DRAIN, Plan
+from tests.faults.arq_plant import Plan
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.queue_harness import processes, processes_are_ready
+from tests.faults.forks import processes, processes_are_ready
 from tests.faults.tally import Tally
+from tests.faults.waiting import TIMEOUT, slowness, until
 from tests.julia.agendamentos.sheets import HEADER, patient, xlsx
 from tests.julia.tables import rows
 from tests.servers import redis_server
 
 TASKS = 1_000 if LONG else 80
 ROUNDS = 5 if LONG else 2
-TIMEOUT = 300.0 if LONG else 90.0
 ROLES = {"worker": arq_plant.worker, "arq": arq_plant.arq}
 
 
@@ -54,7 +54,7 @@ class Office:
         assert process.pid is not None
         began = time.monotonic()
         os.kill(process.pid, signal.SIGTERM)
-        await asyncio.to_thread(process.join, 3 * DRAIN)
+        await asyncio.to_thread(process.join, TIMEOUT)
         assert process.exitcode is not None, self.said()
         self.living.remove(process)
         return time.monotonic() - began
@@ -65,10 +65,7 @@ class Office:
         self.living.remove(process)
 
     async def until(self, what: str, is_so: Callable[[], Awaitable[bool]]) -> None:
-        ends = time.monotonic() + TIMEOUT
-        while not await is_so():
-            assert time.monotonic() < ends, f"not within {TIMEOUT} s: {what}\n{self.said()}"
-            await asyncio.sleep(0.05)
+        await until(what, is_so, explain=self.said)
 
     def notes(self, word: str) -> list[str]:
         file = Path(self.plan.folder) / "runs"
@@ -92,7 +89,7 @@ async def office(folder: Path, url: str, arq_claims: int = 2) -> AsyncIterator[O
     with redis_server() as redis:
         if redis is None:
             lack("Redis", "install redis-server")
-        plan = Plan(url=url, folder=str(folder), redis=redis, arq_claims=arq_claims)
+        plan = Plan(url=url, folder=str(folder), redis=redis, arq_claims=arq_claims, slowness=slowness())
         made = Office(plan, arq_plant.office(plan))
         async with made.work:
             try:
@@ -146,8 +143,8 @@ async def _stops(url: str, folder: Path) -> None:
             in_vain=runs.total() - len(there.notes("ended")),
         )
         assert (tally.lost, tally.doubled, tally.effects, tally.in_vain) == (0, 0, TASKS, 0), there.said()
-        assert max(took) <= DRAIN + 3
-        figures.record_items(tally, f"a stop took {max(took):.1f} s at most, of {DRAIN:g} s")
+        assert max(took) <= there.plan.drain + 3 * there.plan.slowness
+        figures.record_items(tally, f"a stop took {max(took):.1f} s at most, of {there.plan.drain:g} s")
 
 
 async def test_arq_worker_alone_recovers_work_of_dead_processes(places: dict[str, Path]) -> None:

@@ -30,7 +30,7 @@ async def _storm(url: str, folder: Path) -> None:
                 await asyncio.sleep(chance.uniform(0.3, 0.7))
                 if living := [each for each in running.workers if each.is_alive()]:
                     chance.choice(living).kill()
-            await running.until_over(within=600 if LONG else 120)
+            await running.until_over()
         ended = [await batch.progress() for batch in made]
         assert {(each.state, each.total, each.done) for each in ended} == {("ended", 8, 8)}
         rows = await running.ask("SELECT id, status FROM tasks WHERE name = 'encerra'")

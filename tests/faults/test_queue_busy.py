@@ -10,6 +10,7 @@ from batuta.stores.sql.queries import in_dialect, query_of
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.queue_harness import QueueWorkers, queue_workers
+from tests.faults.waiting import slowness
 
 # The fire of the next minute may exist too, skipped because the run before it is in progress.
 ENDED = "finished_at IS NOT NULL AND status NOT IN ('missed', 'skipped')"
@@ -22,16 +23,16 @@ async def test_long_statements_in_every_task_cost_no_lease(places: Mapping[str, 
 
 async def _tasks(url: str, folder: Path) -> None:
     is_file = url.startswith("sqlite")
-    lease, tasks, seconds = (30.0, 30, 9.0) if LONG else (3.0, 8 if is_file else 15, 0.5 if is_file else 2.5)
+    lease, tasks, seconds = (30.0, 30, 9.0) if LONG else (3 * slowness(), 8 if is_file else 15, 0.5 if is_file else 2.5)
     figures = Figures(
-        "busy", kind(url), f"{tasks} tasks at once, each with a statement of {seconds} s; lease {lease:g} s"
+        "busy", kind(url), f"{tasks} tasks at once, each with a statement of {seconds} s; lease {lease:.1f} s"
     )
     async with queue_workers(folder, url, lease=lease, limit=60, statement=seconds) as running:
         await running.begin_until_up(1)
         ids = await running.work.enqueue_many("consulta", [()] * tasks)
         await running.until("all of them run", lambda: len(running.runs()) == tasks)
         await running.begin_until_up(1)  # it would take over items that the first worker loses
-        await running.until_over(within=300)
+        await running.until_over()
         tally = await running.judge(ids)
         lost = [words for words in running.notes() if words[0] == "lost"]
         crashed = await running.ask("SELECT id FROM tasks WHERE crashes > 0")
@@ -61,7 +62,7 @@ async def test_long_statements_in_every_function_job_cost_no_lease(postgres_url:
         shortest = await watching
         ended = await running.ask(f"SELECT status, attempt FROM job_executions WHERE {ENDED}")
     assert {(row["status"], row["attempt"]) for row in ended} == {("success", 1)}
-    assert shortest > 1.0
+    assert not LONG or shortest > 1.0
     figures.record_bare(len(names), f"abandoned 0; each lease had {shortest:.1f} s left at least, of 6 s")
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.queue_harness import QueueWorkers, queue_workers
+from tests.faults.waiting import slowness
 
 
 async def test_storm_of_kills_neither_loses_nor_doubles_an_item(places: Mapping[str, Path]) -> None:
@@ -31,7 +32,7 @@ async def _storm(url: str, folder: Path) -> None:
                 living = [each for each in running.workers if each.is_alive()]
                 if living:
                     chance.choice(living).kill()
-            await running.until_over(within=600 if LONG else 90)
+            await running.until_over()
             taken_for_the_cause = await _revive_dead_items(running)
             await running.until_over()
         tally = await running.judge(ids)
@@ -54,20 +55,21 @@ async def test_restarted_worker_takes_up_the_items_it_held_before(places: Mappin
 
 async def _restart(url: str, folder: Path) -> None:
     figures = Figures("T03, T04", kind(url), "the only worker killed -9 and started again")
-    async with queue_workers(folder, url) as running:
-        ids = await running.work.enqueue_many("conta", [(0.5,) for _ in range(8)])
+    takes = slowness()  # all of them still run when the worker is killed
+    async with queue_workers(folder, url, lease=takes) as running:
+        ids = await running.work.enqueue_many("conta", [(takes,) for _ in range(8)])
         (worker,) = await running.begin_until_up()
         await running.until("it works", lambda: running.runs().total() == len(ids))
         running.kill(worker)
         killed_at = time.monotonic()
         await running.begin_until_up()
-        await running.until("all are taken up", lambda: running.runs().total() == 2 * len(ids))
+        await running.until("all are taken up", lambda: running.runs().total() >= 2 * len(ids))
         took = time.monotonic() - killed_at
-        assert took < running.plan.lease + (5 if LONG else 30)
+        assert not LONG or took < running.plan.lease + 5
         await running.until_over()
         figures.record_items(
             await running.judge(ids),
-            f"taken over {took:.1f} s after the kill, with a lease of {running.plan.lease} s",
+            f"taken over {took:.1f} s after the kill, with a lease of {running.plan.lease:.1f} s",
         )
 
 
@@ -79,8 +81,9 @@ async def _frozen(url: str, folder: Path) -> None:
     figures = Figures(
         "T06", kind(url), "a worker frozen for longer than its lease in the middle of its tasks, and thawed"
     )
-    async with queue_workers(folder, url, looks_every=0.5) as running:
-        ids = await running.work.enqueue_many("conta", [(0.6,) for _ in range(8)])
+    takes = slowness()  # all of them still run when the worker is frozen
+    async with queue_workers(folder, url, lease=takes, looks_every=0.5) as running:
+        ids = await running.work.enqueue_many("conta", [(takes,) for _ in range(8)])
         (frozen,) = await running.begin_until_up()
         await running.until("it works", lambda: running.runs().total() == len(ids))
         await _freeze(running, frozen)
@@ -124,12 +127,12 @@ async def test_slow_living_worker_keeps_its_items(places: Mapping[str, Path]) ->
 
 async def _slow(url: str, folder: Path) -> None:
     # All of them end at once, each in its own transaction, and the lease renewals wait among them.
-    tasks, lease = (1_000, 5.0) if LONG else (40, 0.5)
-    figures = Figures("T07", kind(url), f"{tasks} tasks that take ten leases, in two workers")
+    tasks, lease, leases = (1_000, 5.0, 10) if LONG else (40, 0.5 * slowness(), 4)
+    figures = Figures("T07", kind(url), f"{tasks} tasks that take {leases} leases, in two workers")
     async with queue_workers(folder, url, lease=lease, limit=tasks // 2, looks_every=0.2) as running:
-        ids = await running.work.enqueue_many("conta", [(10 * lease,) for _ in range(tasks)])
+        ids = await running.work.enqueue_many("conta", [(leases * lease,) for _ in range(tasks)])
         await running.begin_until_up(2)
-        await running.until_over(within=10 * lease + 60)
+        await running.until_over()
         tally = await running.judge(ids)
         assert tally.in_vain == 0
         assert await running.ask("SELECT id FROM tasks WHERE attempts > 1 OR crashes > 0") == []

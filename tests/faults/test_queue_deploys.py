@@ -21,6 +21,7 @@ from tests.faults.figures import LONG, Figures, kind
 from tests.faults.harness import environment
 from tests.faults.queue_harness import QueueWorkers, queue_workers
 from tests.faults.queue_plant import VARIABLE
+from tests.faults.waiting import TIMEOUT, slowness
 
 
 async def test_rolling_deploy_neither_loses_nor_repeats_an_item(places: Mapping[str, Path]) -> None:
@@ -30,8 +31,9 @@ async def test_rolling_deploy_neither_loses_nor_repeats_an_item(places: Mapping[
 async def _deploys(url: str, folder: Path) -> None:
     workers, rounds, tasks = (20, 10, 20_000) if LONG else (3, 2, 400)
     figures = Figures("T05", kind(url), f"{workers} workers replaced {rounds} times by SIGTERM, {tasks} tasks")
-    # Many writers on one file wait for each other: the lease must allow for it, like the real one of half a minute.
-    async with queue_workers(folder, url, lease=10.0) as running:
+    # Only a worker whose drain or lease ends hands an item back or loses it. Many writers on one file wait for each
+    # other, so both have the length of an installation's.
+    async with queue_workers(folder, url, lease=30.0, drain=30.0) as running:
         ids = await running.work.enqueue_many("conta", [(0.15,) for _ in range(tasks)])
         slowest = 0.0
         await running.begin_until_up(workers)
@@ -41,7 +43,7 @@ async def _deploys(url: str, folder: Path) -> None:
                 asked_at = time.monotonic()
                 assert await running.stop(old) == 0
                 slowest = max(slowest, time.monotonic() - asked_at)
-        await running.until_over(within=300 if LONG else 90)
+        await running.until_over()
         tally = await running.judge(ids)
         assert tally.in_vain == 0
         assert await running.ask("SELECT id FROM tasks WHERE attempts <> 1 OR crashes <> 0") == []
@@ -57,12 +59,12 @@ async def _signals(url: str, folder: Path) -> None:
     unfinished items.
     """
     figures = Figures("T05", kind(url), "`batuta worker`: SIGTERM, and SIGTERM again")
-    async with queue_workers(folder, url, limit=1) as running:
+    async with queue_workers(folder, url, limit=1, lease=2 * slowness()) as running:
         short, waiting = await running.work.enqueue_many("conta", [(0.5,), (60.0,)])
         with _role(running, drain=60) as worker:
             await running.until("it runs", lambda: running.runs()[short] == 1)
             worker.send_signal(signal.SIGTERM)
-            assert await asyncio.to_thread(worker.wait, 60) == 0
+            assert await asyncio.to_thread(worker.wait, TIMEOUT) == 0
         assert (await running.row(short))["status"] == "complete"
         assert running.runs()[waiting] == 0  # the worker claims nothing new
         (hasty,) = await running.begin_until_up(drain=3.0)
@@ -77,7 +79,7 @@ async def _signals(url: str, folder: Path) -> None:
             assert worker.poll() is None
             asked_at = time.monotonic()
             worker.send_signal(signal.SIGTERM)
-            assert await asyncio.to_thread(worker.wait, 60) == 128 + signal.SIGTERM
+            assert await asyncio.to_thread(worker.wait, TIMEOUT) == 128 + signal.SIGTERM
             took = time.monotonic() - asked_at
         assert not LONG or took < 1
         assert (await running.row(waiting))["status"] == "in_progress"

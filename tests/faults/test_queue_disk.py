@@ -12,6 +12,7 @@ import pytest
 
 from tests.faults.figures import LONG, Figures
 from tests.faults.queue_harness import queue_workers
+from tests.faults.waiting import TIMEOUT, slowness
 
 PIECE = b"x" * 4096
 
@@ -30,10 +31,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.calm
 async def test_full_disk_begins_nothing_and_loses_nothing_accepted(small_disk: Path, tmp_path: Path) -> None:
-    rounds, away = (2, 45.0) if LONG else (1, 1.0)
+    slow = slowness()
+    rounds, away = (2, 45.0) if LONG else (1, slow)
     figures = Figures("T35", "SQLite", f"its disk (16 MB) full for {away} s, {rounds} times")
     slowest = 0.0
-    async with queue_workers(tmp_path, f"sqlite:///{small_disk}/test.db") as running:
+    async with queue_workers(tmp_path, f"sqlite:///{small_disk}/test.db", lease=slow) as running:
         await running.begin_until_up(2)
         async with running.enqueuing(0.1, "x" * 500) as enqueuer:
             for _ in range(rounds):
@@ -41,7 +43,7 @@ async def test_full_disk_begins_nothing_and_loses_nothing_accepted(small_disk: P
                 await asyncio.sleep(1)
                 with _full(small_disk):
                     await running.until("it is refused", lambda refused=refused: enqueuer.refused > refused)  # type: ignore[misc]
-                    await asyncio.sleep(0.3)
+                    await asyncio.sleep(0.3 * slow)
                     begun, accepted = running.runs().total(), len(enqueuer.accepted)
                     await asyncio.sleep(away)
                     assert (running.runs().total(), len(enqueuer.accepted)) == (begun, accepted)
@@ -82,7 +84,7 @@ async def test_failed_syncs_of_the_disk_lose_no_accepted_item(tmp_path: Path) ->
                 await asyncio.sleep(away)
                 assert tracer.poll() is None, "strace may not look at it"
                 tracer.send_signal(signal.SIGINT)
-                await asyncio.to_thread(tracer.wait, 10)
+                await asyncio.to_thread(tracer.wait, TIMEOUT)
                 assert "INJECTED" in (tmp_path / call).read_text()
                 slowest = max(slowest, await running.serves())
         await running.until_over()

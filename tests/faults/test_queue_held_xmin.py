@@ -15,6 +15,7 @@ import asyncpg
 from batuta.health.checks import CAUSE, judge_transaction
 from tests.faults.figures import LONG, Figures
 from tests.faults.queue_harness import QueueWorkers, queue_workers
+from tests.faults.waiting import slowness
 
 RATE = 500 if LONG else 100  # items per second
 BATCH = 0.1
@@ -76,11 +77,11 @@ async def test_open_transaction_under_load_is_found_and_loses_nothing(postgres_u
                 held = await offering.measure_rate(BASE)
                 held_p99 = _p99(tmp_path, since=last)
                 dead = await _dead_rows(running)
-        await running.until_over(within=1200 if LONG else 60)
+        await running.until_over()
         tally = await running.judge(offering.accepted, or_more=True)
         assert await running.work.observability.transactions.oldest() is None
-    assert found_after <= THRESHOLD + 10
-    assert found_after + HUB <= MOST
+    assert found_after <= THRESHOLD + 10 * slowness()
+    assert not LONG or found_after + HUB <= MOST
     figures.record_items(
         tally,
         f"{base:.0f} items/s before, {held:.0f} at its end; claims and renewals p99 {base_p99 * 1000:.0f} ms before,"

@@ -11,6 +11,7 @@ import asyncpg
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.queue_harness import QueueWorkers, queue_workers
+from tests.faults.waiting import TIMEOUT, slowness
 
 TASKS = 10
 
@@ -22,9 +23,10 @@ async def test_row_locked_for_longer_than_a_lease_costs_its_worker_no_item(
 
 
 async def _locked(url: str, folder: Path) -> None:
-    lease, locked, short, long = (30.0, 60.0, 20.0, 75.0) if LONG else (1.5, 4.5, 2.0, 6.0)
+    slow = slowness()
+    lease, locked, short, long = (30.0, 60.0, 20.0, 75.0) if LONG else (slow, 3 * slow, 2 * slow, 4 * slow)
     what = "one row" if kind(url) == "PostgreSQL" else "the file"
-    done = f"{what} locked by another program for {locked:.0f} s under {TASKS} running tasks, lease {lease} s"
+    done = f"{what} locked by another program for {locked:.0f} s under {TASKS} running tasks, lease {lease:.1f} s"
     figures = Figures("T07", kind(url), done)
     async with queue_workers(folder, url, lease=lease, limit=TASKS * 2) as running:
         await running.begin_until_up()
@@ -35,7 +37,7 @@ async def _locked(url: str, folder: Path) -> None:
         await running.begin_until_up()  # it would take over items that the first worker loses
         async with _lock(url, plain[0]):
             await asyncio.sleep(locked)
-        await running.until_over(within=long + 3 * lease + 30)
+        await running.until_over()
         rows = await running.ask("SELECT id, status, attempts, crashes FROM tasks")
         assert {(row["status"], row["attempts"], row["crashes"]) for row in rows} == {("complete", 1, 0)}
         assert set(running.runs().values()) == {1}, await running.state_of_things()
@@ -49,7 +51,7 @@ async def _locked(url: str, folder: Path) -> None:
 async def _lock(url: str, id: str) -> AsyncIterator[None]:
     """Lock like an operator's shell. SQLite has no row locks: there it holds the only writer."""
     if url.startswith("sqlite"):
-        file = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, timeout=10)
+        file = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, timeout=TIMEOUT)
         file.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -73,11 +75,11 @@ async def test_effects_that_never_return_fail_only_their_own_items(places: Mappi
 async def _hung(url: str, folder: Path) -> None:
     hung, others, limit = (30, 500, 3.0) if LONG else (3, 40, 1.0)
     figures = Figures("T29", kind(url), f"{hung} effects that never return among {others} tasks, time limit {limit} s")
-    async with queue_workers(folder, url, lease=1.5, effect_limit=limit) as running:
+    async with queue_workers(folder, url, lease=1.5 * slowness(), effect_limit=limit) as running:
         stuck = await running.work.enqueue_many("presa", [()] * hung, priority=-1)
         ids = await running.work.enqueue_many("conta", [(0.05,)] * others)
         workers = await running.begin_until_up(2)
-        await running.until_over(within=hung * limit + 60)
+        await running.until_over()
         for row in [await running.row(id) for id in stuck]:
             assert (row["status"], row["error"]) == ("failed", "Job timeout exceeded")
         assert all(worker.is_alive() for worker in workers)

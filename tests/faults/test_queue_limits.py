@@ -47,8 +47,8 @@ async def _storm(url: str, folder: Path) -> None:
                     victim = chance.choice(living)
                     killed_at[str(victim.pid)] = time.monotonic()
                     victim.kill()
-            await running.until_over(within=900 if LONG else 120)
-            await running.until("every visit is over", lambda: _visits_are_over(running), within=900 if LONG else 120)
+            await running.until_over()
+            await running.until("every visit is over", lambda: _visits_are_over(running))
         runs = _runs(running, killed_at)
         assert {"complete": len(ids)} == {**await running.counts()} or await _died_often(running)
         at_once = {key: _most_at_once(some) for key, some in _by_key(runs).items()}

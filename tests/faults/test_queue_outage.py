@@ -27,6 +27,7 @@ from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures
 from tests.faults.queue_harness import Enqueuer, QueueWorkers, queue_workers
 from tests.faults.tally import Tally
+from tests.faults.waiting import TIMEOUT, slowness
 from tests.servers import Postgres, postgres_server
 
 LEASE = timedelta(seconds=30)
@@ -63,7 +64,7 @@ async def _read_only(url: str, folder: Path) -> None:
             await asyncio.sleep(seconds)
             assert [each.exitcode for each in workers] == [None, None], (folder / "log").read_text()[-3000:]
             await _set_read_only(url, False)
-        await running.until_over(within=120)
+        await running.until_over()
         assert [each.exitcode for each in workers] == [None, None]
         tally = await running.judge(ids)
         figures.record_items(tally, f"repeated {tally.in_vain}; no process ended")
@@ -94,7 +95,7 @@ async def _cut(url: str, folder: Path) -> None:
                 await asyncio.sleep(0.3)
                 await _terminate(url, "application_name LIKE 'batuta%'")
             cut_at = time.monotonic()
-        await running.until_over(within=300 if LONG else 90)
+        await running.until_over()
         healed = time.monotonic() - cut_at
         tally = await running.judge(ids)
         assert not [each for each in running.workers if not each.is_alive()]
@@ -150,7 +151,7 @@ async def _stopped(folder: Path, server: Postgres) -> None:
                 await asyncio.sleep(away)
                 await asyncio.to_thread(server.start)
                 slowest = max(slowest, await running.serves())
-        await running.until_over(within=300 if LONG else 90)
+        await running.until_over()
         tally = await running.judge([*ids, *enqueuer.accepted], or_more=True)
         assert await running.ask("SELECT id FROM tasks WHERE crashes > 1") == []
         figures.record_items(tally, _note(enqueuer, slowest, tally))
@@ -158,22 +159,23 @@ async def _stopped(folder: Path, server: Postgres) -> None:
 
 async def _locked(url: str, folder: Path) -> None:
     # The longest lock outlasts every wait for the file.
-    tasks, aways = (2_000, [5.0, 5.0, 15.0, 30.0]) if LONG else (200, [1.5])
+    lease = slowness()
+    tasks, aways = (2_000, [5.0, 5.0, 15.0, 30.0]) if LONG else (200, [1.5 * lease])
     figures = Figures("T35", "SQLite", f"the file locked by another program for {aways} s, {tasks} tasks")
-    async with queue_workers(folder, url, lease=1.0) as running:
+    async with queue_workers(folder, url, lease=lease) as running:
         await running.begin_until_up(2)
         ids = await running.work.enqueue_many("conta", [(0.2,) for _ in range(tasks)])
         slowest = 0.0
         async with running.enqueuing() as enqueuer:
             for away in aways:
                 await asyncio.sleep(0.5)
-                other = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, timeout=10)
+                other = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, timeout=TIMEOUT)
                 other.execute("BEGIN IMMEDIATE")
                 await asyncio.sleep(away)
                 other.execute("ROLLBACK")
                 other.close()
                 slowest = max(slowest, await running.serves())
-        await running.until_over(within=300 if LONG else 90)
+        await running.until_over()
         tally = await running.judge([*ids, *enqueuer.accepted], or_more=True)
         assert tally.in_vain == 0  # no worker died, so no item may have been rescued
         figures.record_items(tally, _note(enqueuer, slowest, tally))

@@ -18,7 +18,7 @@ from batuta.tasks.registry import TASKS
 from batuta.testing import FastClock
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.harness import ORIGIN, endpoint, environment
+from tests.faults.harness import ORIGIN, endpoint
 from tests.faults.points import GONE
 from tests.faults.queue_harness import QueueWorkers, queue_workers
 from tests.faults.queue_plant import WAYS
@@ -59,7 +59,7 @@ async def _sweep(url: str, folder: Path) -> None:
         reached = {point for point, is_gone in zip(points, gone, strict=True) if is_gone}
         assert {f"{label}#1" for label in OF[kind(url)]} <= reached
         running.begin(queues=tuple(ids))
-        await running.until_over(within=120 if LONG else 90)
+        await running.until_over()
         attempts = await _attempts(running)
         tally = await _judge(running, ids, attempts)
         assert (tally.lost, tally.doubled) == (0, 0), tally
@@ -85,7 +85,7 @@ async def _record_points(running: QueueWorkers, ids: dict[str, list[str]]) -> Co
 @asynccontextmanager
 async def _with_endpoint(folder: Path, url: str) -> AsyncIterator[QueueWorkers]:
     async with (
-        endpoint(folder, FastClock.start(ORIGIN, 1), environment()) as port,
+        endpoint(folder, FastClock.start(ORIGIN, 1)) as port,
         queue_workers(folder, url, lease=2.5, limit=3, drain=0.8, looks_every=0.2, sink=port) as running,
     ):
         yield running

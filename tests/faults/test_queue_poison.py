@@ -108,7 +108,7 @@ async def _stages(url: str, folder: Path) -> None:
             assert None not in await queue.put(some)
             assert set(await queue.put(some)) == {None}  # the same keys again: nothing is added
         async with running.kept(2):
-            await running.until("every item has ended", lambda: _all_ended(running), within=900 if LONG else 90)
+            await running.until("every item has ended", lambda: _all_ended(running))
         rows = {row["chave"]: row for row in await running.ask("SELECT * FROM esteira")}
         assert len(rows) == items
         effects = await running.ask("SELECT item, what, count(*) AS times FROM effects GROUP BY item, what")
@@ -164,7 +164,7 @@ async def _stubborn(url: str, folder: Path) -> None:
         await database.run(in_dialect(query_of("take", took, writes=True), database.dialect), id=stubborn)
         await running.until("it was cancelled", lambda: ["refused", stubborn] in running.notes())
         good = await running.work.enqueue_many("conta", [(0.0,) for _ in range(30)])
-        await running.until_over(within=60)
+        await running.until_over()
         effects = await running.effects()
         assert {effects[id] for id in good} == {1}
         assert effects[stubborn] == 0

@@ -33,9 +33,7 @@ async def _hostile(url: str, folder: Path) -> None:
     async with plant(folder, url, [*hostile, *healthy], rate=rate, lease=30, origin=origin) as running:
         await running.begin_first()
         before = rss(running.schedulers[0].pid)
-        await running.until(
-            "all have ended", lambda: _all_ended(running, (count + len(healthy)) * rounds), 60 * rounds + 30
-        )
+        await running.until("all have ended", lambda: _all_ended(running, (count + len(healthy)) * rounds))
         grown = (rss(running.schedulers[0].pid) - before) / MEGABYTE
         verdict = await running.verdict((2 if LONG else 3600) * SECOND)
         rows = await running.ask(

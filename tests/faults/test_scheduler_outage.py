@@ -18,6 +18,7 @@ from tests.faults.harness import MINUTE, SECOND, Down, Plant, Spec, plant
 from tests.faults.proxy import proxy
 from tests.faults.simulated import HOUR
 from tests.faults.test_scheduler_many import ONCE_A_DAY
+from tests.faults.waiting import TIMEOUT
 from tests.servers import postgres_server
 
 POLICIES = ["latest", "all", "skip"]
@@ -101,7 +102,7 @@ async def _locked(url: str, folder: Path) -> None:
         await running.begin_more(1)
         for _ in range(rounds):
             await _in_the_middle_of_a_minute(running)
-            other = sqlite3.connect(folder / "test.db", isolation_level=None)
+            other = sqlite3.connect(folder / "test.db", isolation_level=None, timeout=TIMEOUT)
             other.execute("BEGIN IMMEDIATE")
             start = running.clock.now()
             await running.passes(away)

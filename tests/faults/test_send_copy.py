@@ -39,7 +39,7 @@ async def _restored(url: str, folder: Path, *, lost: bool) -> None:
         await backup.take(office.work, folder / "backup", _ignore)
         waiting = sum(end is End.OPEN for end in (await office.ends()).values())
         await office.put(messages // 3)
-        await office.until_over(within=300)
+        await office.until_over()
         (doctor, phone) = office.doctors[messages]  # the doctor of the next message
         await _opt_out(office, phone)
         await office.stop(*workers)
@@ -52,7 +52,7 @@ async def _restored(url: str, folder: Path, *, lost: bool) -> None:
         (refused,) = await office.put(1)
         assert (await office.rows())[refused]["cliente_id"] == doctor
         await office.begin_until_up(2)
-        await office.until_over(within=300)
+        await office.until_over()
         left = await office.deliveries()
         unknown_to_backup = {each.id: End.DELIVERED for each in left}
         ends = unknown_to_backup | await office.ends()

@@ -24,7 +24,6 @@ ZONE = ZoneInfo("America/Sao_Paulo")
 # The call begins at most two seconds after the decision; the clock of the test runs fast.
 IN_FLIGHT = timedelta(seconds=5 * RATE)
 CHANGES = ("opt-out", "take-over", "pause", "answer")
-WITHIN = 900.0 if LONG else 120.0
 
 
 async def test_kills_during_follow_ups_neither_repeat_nor_lose_one_nor_break_a_rule(places: Mapping[str, Path]) -> None:
@@ -111,7 +110,7 @@ async def _reach(office: SendingWorkers, people: People, stage: str) -> None:
         stages = {row["cliente_id"]: row["stage"] for row in found}
         return all(stages[id] == stage or id in parked for id in people.silent)
 
-    await office.hurry(stage, have_it, MINUTE, WITHIN)
+    await office.hurry(stage, have_it, MINUTE)
 
 
 async def _queue_at_night(office: SendingWorkers, people: People) -> None:
@@ -122,7 +121,7 @@ async def _queue_at_night(office: SendingWorkers, people: People) -> None:
         found = Counter(row["cliente_id"] for row in (await office.rows()).values() if row["tipo"] == "followup_2")
         return all(found[id] for ids in (people.silent, *people.late.values()) for id in ids)
 
-    await office.until("the second follow-ups are queued", are_queued, WITHIN)
+    await office.until("the second follow-ups are queued", are_queued)
 
 
 async def _judge(office: SendingWorkers, people: People) -> Tally:

@@ -33,7 +33,7 @@ async def _run(url: str, folder: Path) -> None:
     async with sending_workers(folder, url, doctors=messages, origin=EVENING, most=messages // 7, per=1.0) as office:
         await office.put(messages * 3 // 5)
         await office.begin_until_up(2)
-        await office.until_left(messages // 5, within=300)
+        await office.until_left(messages // 5)
         paused = await _pause(office)
         to_go = messages - len(await office.receipts())
         await office.put(messages - messages * 3 // 5)
@@ -43,7 +43,7 @@ async def _run(url: str, folder: Path) -> None:
         at_night = len(await office.receipts())
         assert messages - to_go < at_night < messages
         office.clock.step(OPENS - SECOND - office.clock.now())
-        await office.until_over(within=600 if LONG else 60, by=20 * SECOND)
+        await office.until_over(by=20 * SECOND)
         left = await office.judge(is_open=lambda at: 8 <= at.astimezone(ZONE).hour < 20, shut=[paused])
         assert set((await office.ends()).values()) == {End.DELIVERED}
         last = max(each.at for each in left if each.at < CLOSES)

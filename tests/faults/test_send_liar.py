@@ -34,17 +34,17 @@ async def _lies(url: str, folder: Path) -> None:
         third = messages // 3
         await office.begin_until_up(2)
         await office.put(third)
-        await office.until_left(third // 2, within=600 if LONG else 60)
+        await office.until_left(third // 2)
         await office.behave(connection_closed=True)  # while its state says open
         await office.put(third)
         await office.until("some sends are refused", lambda: _were_refused(office, 2), 600 if LONG else 60)
         await office.behave(connection_closed=False, lost_answers=0.2)
         # A chip that met the closed connection rests for five minutes; by chance that may be every chip.
-        await office.until_left(third, within=600 if LONG else 60, by=timedelta(minutes=3))
+        await office.until_left(third, by=timedelta(minutes=3))
         await office.instance(SENDER, state="close", code=403)
         banned_at = office.clock.now()
         await office.put(third)
-        given_up = await revive(office, within=600 if LONG else 60)
+        given_up = await revive(office)
         left = await office.judge()
         assert set((await office.ends()).values()) <= {End.DELIVERED, End.PARKED}
         assert _since(banned_at, await office.receipts()) == []

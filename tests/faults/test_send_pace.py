@@ -30,7 +30,7 @@ async def _pace(url: str, folder: Path) -> None:
     async with sending_workers(folder, url, doctors=messages, most=MOST, per=PER) as office:
         await office.begin_until_up(PROCESSES)
         await office.put(messages)
-        await office.until_left(messages, within=PER * WINDOWS * 3 + 120)
+        await office.until_left(messages)
         await office.until_over(by=timedelta(seconds=1))
         left = await office.judge()
         instants = sorted(each.at for each in left)

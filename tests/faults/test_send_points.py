@@ -9,7 +9,8 @@ from tests.faults import send_plant
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.points import GONE
-from tests.faults.send_harness import TIMEOUT, SendingWorkers, revive, sending_workers, tally
+from tests.faults.send_harness import SendingWorkers, revive, sending_workers, tally
+from tests.faults.waiting import TIMEOUT
 from tests.judges.messages import End
 
 RATE = 8.0
@@ -64,7 +65,7 @@ async def _record_points(office: SendingWorkers) -> Collection[str]:
     """Record the points in a run without a crash."""
     await office.put(40)
     recording = office.begin(send_plant.run, dies_at="")
-    await office.until_over(within=120)
+    await office.until_over()
     await office.stop(recording)
     seen = Counter(words[1] for words in office.notes() if words[0] == "point")
     return [label for label in seen if any(word in label for word in WORDS)]

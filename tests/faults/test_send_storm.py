@@ -28,9 +28,9 @@ async def _storm(url: str, folder: Path) -> None:
                 await office.behave(lost_answers=share, broken_answers=share / 5)
                 await office.put(part // 2)
                 await office.put(part - part // 2, "campanha", campanha_id=campaign)
-                await office.until_left(n * part * 3 // 4, within=600 if LONG else 60)
+                await office.until_left(n * part * 3 // 4)
         await office.begin_until_up(2)
-        given_up = await revive(office, within=600 if LONG else 60)
+        given_up = await revive(office)
         left = await office.judge()
         ends = Counter((await office.ends()).values())
         assert ends.keys() <= {End.DELIVERED, End.PARKED}, ends

@@ -14,12 +14,13 @@ from batuta.config import EngineSettings, load_settings
 from batuta.processes.address import listen
 from batuta.web import connections, create_api
 from batuta.web.api import serve
+from tests.faults.waiting import slowness
 
 TOKEN = "t" * 32
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 HALF_OPEN = 100
 WRONG = 1_000
-SLOWEST = 1.0  # seconds for an answer; the machine may be busy
+SLOWEST = 1.0  # seconds for an answer on a calm machine
 
 
 @dataclass
@@ -82,7 +83,7 @@ async def test_half_open_connections_are_closed_and_a_normal_client_notices_noth
         writer.close()
     assert ends.done()
     print(f"{HALF_OPEN} half-open: slowest answer {under_attack:.3f} s, quiet {quiet:.3f} s")
-    assert under_attack < SLOWEST
+    assert under_attack < SLOWEST * slowness()
 
 
 async def test_wrong_tokens_are_limited_and_a_normal_client_notices_nothing(target: Target) -> None:
@@ -104,4 +105,4 @@ async def test_wrong_tokens_are_limited_and_a_normal_client_notices_nothing(targ
     print(f"{WRONG} wrong tokens in {took:.0f} s: {answers}; slowest answer {under_attack:.3f} s, quiet {quiet:.3f} s")
     assert answers[401] <= 60 * minutes + 4 * minutes
     assert sum(answers.values()) == WRONG
-    assert under_attack < SLOWEST
+    assert under_attack < SLOWEST * slowness()

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -23,10 +24,11 @@ from batuta.processes.tree import ChildSpec, Entry, ProcessTree, Timeouts
 from batuta.supervise.loop import LoopPolicy
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder
+from tests.faults import waiting
 from tests.faults.figures import Figures
 from tests.faults.processes import is_gone, until
+from tests.faults.waiting import slowness
 
-# Calm: a child is killed if it does not report for two seconds.
 pytestmark = [pytest.mark.calm, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
 # A child without our code: it reports that it is ready and, ten times within the limit, that it lives.
@@ -47,12 +49,18 @@ WAITS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\ntime.sleep(600)\
 ENDS_BY = "import signal, sys, time\ndef end(*_): {}\nsignal.signal(signal.SIGTERM, end)\n"
 # One match holds the interpreter for longer than every timeout: none of its threads can report.
 HOLDS = "import re\ntime.sleep(0.2)\nre.match('(a+)+$', 'a' * 40 + '!')\n"
-QUICK = Timeouts(living=timedelta(seconds=2), stack=timedelta(seconds=2))
 BUDGET = Budget(base=timedelta(milliseconds=50), cap=timedelta(milliseconds=200))
 OFTEN = LoopPolicy(every=timedelta(milliseconds=100), stuck_after=timedelta(minutes=1))
 GRACE = timedelta(seconds=10)
-LONG_GRACE = timedelta(seconds=60)
+LONG_GRACE = timedelta(seconds=120)
+E = TypeVar("E")
 FREEZER = Path("/sys/fs/cgroup/freezer")
+
+
+def quick() -> Timeouts:
+    """Short limits that a living child keeps on this machine."""
+    limit = timedelta(seconds=2 * slowness())
+    return Timeouts(living=limit, stack=limit)
 
 
 class Notes:
@@ -85,17 +93,20 @@ class Watched:
         await self.until(lambda: len([each for each in self.events.of(ChildReady) if each.role == role]) >= times)
         return time.monotonic()
 
-    async def until(self, true: Callable[[], bool], within: float = 90.0) -> None:
-        async with asyncio.timeout(within):
-            while not true():
-                await asyncio.sleep(0.02)
+    async def until(self, true: Callable[[], bool]) -> None:
+        await waiting.until("it happens", true, explain=lambda: self.lines)
+
+    async def heard(self, kind: type[E]) -> E:
+        """Wait for an event and return the first of its kind."""
+        await self.until(lambda: bool(self.events.of(kind)))
+        return self.events.of(kind)[0]
 
 
 @asynccontextmanager
 async def watched(
-    timeouts: Timeouts = QUICK, budget: Budget = BUDGET, grace: timedelta = GRACE, **programs: str
+    timeouts: Timeouts | None = None, budget: Budget = BUDGET, grace: timedelta = GRACE, **programs: str
 ) -> AsyncIterator[Watched]:
-    watching = Watched(programs, timeouts, budget)
+    watching = Watched(programs, timeouts or quick(), budget)
     supervisor = Supervisor(SystemClock(), watching.events)
     supervisor.add(watching.family, OFTEN)
     running = asyncio.create_task(supervisor.run(watching.stop, grace))
@@ -109,14 +120,14 @@ async def watched(
 
 
 async def test_stopped_child_is_found_killed_and_replaced_without_its_sibling() -> None:
-    figures = Figures("T28", "–", "SIGSTOP of a small child whose limit is 2 s")
+    figures = Figures("T28", "–", "SIGSTOP of a small child whose limit is two seconds")
     async with watched(worker=LIVING + WAITS, api=LIVING + WAITS) as tree:
         await tree.ready("worker")
         await tree.ready("api")
         stopped, sibling = tree.pid("worker"), tree.pid("api")
         os.kill(stopped, signal.SIGSTOP)
         began = time.monotonic()
-        silent = await tree.events.wait_for(ChildSilent)
+        silent = await tree.heard(ChildSilent)
         took = await tree.ready("worker", times=2) - began
         assert (silent.pid, silent.state) == (stopped, "stopped")
         assert tree.pid("worker") != stopped
@@ -135,7 +146,7 @@ async def test_stopped_child_is_found_killed_and_replaced_without_its_sibling() 
 
 
 async def test_child_that_holds_its_interpreter_is_found_with_its_stack() -> None:
-    figures = Figures("T25", "–", "a regular expression without end in a small child whose limit is 2 s")
+    figures = Figures("T25", "–", "a regular expression without end in a small child whose limit is two seconds")
     async with watched(worker=LIVING + HOLDS) as tree:
         await tree.ready("worker", times=2)
         first = tree.notes.restarts[0]
@@ -173,7 +184,7 @@ def frozen(pid: int) -> Iterator[None]:
     not os.access(FREEZER, os.W_OK), reason="only root can freeze a process, and only where cgroups are of version 1"
 )
 async def test_child_that_survives_sigkill_gets_a_replacement() -> None:
-    hasty = replace(QUICK, stack=timedelta(milliseconds=500), kill=timedelta(seconds=1))
+    hasty = replace(quick(), stack=timedelta(milliseconds=500), kill=timedelta(seconds=1))
     async with watched(hasty, worker=LIVING + WAITS, api=LIVING + WAITS) as tree:
         await tree.ready("worker")
         await tree.ready("api")
@@ -189,7 +200,7 @@ async def test_child_that_survives_sigkill_gets_a_replacement() -> None:
 async def test_child_that_never_reports_is_replaced_after_its_start_limit() -> None:
     hasty = Timeouts(starting=timedelta(milliseconds=500), stack=timedelta(milliseconds=300))
     async with watched(hasty, mute="import time\ntime.sleep(600)\n") as tree:
-        silent = await tree.events.wait_for(ChildSilent)
+        silent = await tree.heard(ChildSilent)
         assert silent.silent_for >= hasty.starting
         await tree.until(lambda: len(tree.events.of(ChildStarted)) >= 2)
 
@@ -211,7 +222,7 @@ async def test_only_the_child_itself_can_report_that_it_lives() -> None:
         async with watched(worker=LIVING + other + WAITS) as tree:
             await tree.ready("worker")
             os.kill(tree.pid("worker"), signal.SIGSTOP)
-            assert (await tree.events.wait_for(ChildSilent)).role == "worker"
+            assert (await tree.heard(ChildSilent)).role == "worker"
     finally:
         del os.environ["TEXT"]
 
@@ -238,7 +249,7 @@ async def test_crash_loop_raises_one_alarm_and_retries_forever_beside_the_others
     async with watched(broken=broken + LIVING + WAITS, fine=LIVING + WAITS) as tree:
         await tree.ready("fine")
         sibling = tree.pid("fine")
-        await tree.events.wait_for(ChildLooping)
+        await tree.heard(ChildLooping)
         await tree.until(lambda: len(tree.events.of(ChildEnded)) >= 8)
         assert len(tree.events.of(ChildLooping)) == 1
         waits = [each.again_in for each in tree.events.of(ChildEnded)]
@@ -250,7 +261,7 @@ async def test_crash_loop_raises_one_alarm_and_retries_forever_beside_the_others
         mended.touch()
         await tree.ready("broken")
         tree.family.budget = replace(BUDGET, window=timedelta(milliseconds=200))  # ten minutes later
-        await tree.events.wait_for(ChildRecovered)
+        await tree.heard(ChildRecovered)
         figures.record_bare(len(waits), "one alarm; mended, it came back by itself")
 
 
@@ -269,7 +280,7 @@ async def test_child_that_asks_for_a_restart_gets_it_at_once_without_an_alarm(tm
 
 async def test_configuration_that_never_worked_ends_the_family_with_its_code() -> None:
     async with watched(wrong=f"import sys\nsys.exit({EXIT_CONFIG})\n", fine=LIVING + WAITS) as tree:
-        await asyncio.wait_for(tree.stop.wait(), 20)
+        await asyncio.wait_for(tree.stop.wait(), waiting.TIMEOUT)
         assert tree.family.exit_code == EXIT_CONFIG
 
 
@@ -284,7 +295,7 @@ async def test_grandchild_ends_with_its_child_and_its_open_pipe_delays_nothing()
     forks = "subprocess.Popen(['sleep', '600'])\ntime.sleep(0.2)\nprint('last words', flush=True)\nos._exit(3)\n"
     tells = "started = subprocess.Popen(['sleep', '600'])\nprint(started.pid, flush=True)\n"
     async with watched(worker=LIVING + tells + forks) as tree:
-        ended = await tree.events.wait_for(ChildEnded)
+        ended = await tree.heard(ChildEnded)
         assert ended.exit_code == 3
         assert "worker: last words" in tree.lines
         grandchild = int(tree.lines[0].partition(": ")[2])
@@ -301,7 +312,7 @@ async def test_endless_line_and_invalid_text_are_passed_on() -> None:
 async def test_program_that_cannot_be_started_is_retried_beside_the_others() -> None:
     async with watched(fine=LIVING + WAITS) as tree:
         tree.family.specs = [*tree.family.specs, ChildSpec("gone", ["/nowhere/python"], {})]
-        ended = await tree.events.wait_for(ChildEnded)
+        ended = await tree.heard(ChildEnded)
         assert ended.role == "gone"
         assert "No such file" in ended.how
         await tree.ready("fine")
@@ -311,26 +322,30 @@ async def test_stop_signals_all_children_at_once_and_each_has_the_whole_grace() 
     """Four children that each take most of the grace: stopped one after the other, or with a share each, they would be
     killed.
     """
-    slow = ENDS_BY.format("time.sleep(2.5); sys.exit(0)") + LIVING + "time.sleep(600)\n"
-    async with watched(grace=timedelta(seconds=8), api=slow, scheduler=slow, worker=slow, simulator=slow) as tree:
+    takes = 2.5 * slowness()
+    slow = ENDS_BY.format(f"time.sleep({takes}); sys.exit(0)") + LIVING + "time.sleep(600)\n"
+    async with watched(
+        grace=timedelta(seconds=3.2 * takes), api=slow, scheduler=slow, worker=slow, simulator=slow
+    ) as tree:
         for role in ("api", "scheduler", "worker", "simulator"):
             await tree.ready(role)
         began = time.monotonic()
     took = time.monotonic() - began
     assert tree.events.of(ChildEnded) == []  # an orderly end with code 0 emits no event
-    assert 2.5 <= took < 6
+    assert takes <= took < 3.2 * takes
 
 
 async def test_child_that_does_not_end_is_killed_after_the_grace_not_before() -> None:
     clinging = ENDS_BY.format("pass") + LIVING + "while True: time.sleep(1)\n"
     quick = ENDS_BY.format("sys.exit(0)") + LIVING + "time.sleep(600)\n"
-    async with watched(grace=timedelta(seconds=6), clinging=clinging, quick=quick) as tree:
+    grace = 6 * slowness()
+    async with watched(grace=timedelta(seconds=grace), clinging=clinging, quick=quick) as tree:
         await tree.ready("clinging")
         await tree.ready("quick")
         began = time.monotonic()
     took = time.monotonic() - began
     assert [(each.role, each.exit_code) for each in tree.events.of(ChildEnded)] == [("clinging", -signal.SIGKILL)]
-    assert 3 <= took < 6.5
+    assert grace / 2 <= took < grace * 1.1
 
 
 async def test_stopped_child_does_not_delay_a_shutdown() -> None:
@@ -366,8 +381,8 @@ def test_orphan_reaper_ends_every_group_of_its_last_list_despite_a_gone_one() ->
         assert reaper._process is not None
         assert reaper._process.stdin is not None
         reaper._process.stdin.close()  # as the kernel does when the parent is killed
-        assert (first.wait(60), last.wait(60)) == (-signal.SIGKILL, -signal.SIGKILL)
-        reaper._process.wait(60)
+        assert (first.wait(waiting.TIMEOUT), last.wait(waiting.TIMEOUT)) == (-signal.SIGKILL, -signal.SIGKILL)
+        reaper._process.wait(waiting.TIMEOUT)
         assert spared.poll() is None
 
 

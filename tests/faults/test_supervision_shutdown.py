@@ -24,15 +24,16 @@ from batuta.supervise.shutdown import EXIT_MARGIN
 from tests.faults import shutdown_plant
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.processes import Tree, tree
+from tests.faults.forks import processes_are_ready
+from tests.faults.processes import ForkedTree, Tree, kept
 from tests.faults.proxy import proxy
 from tests.faults.shutdown_plant import VARIABLE, Plan
 from tests.faults.tally import Tally
+from tests.faults.waiting import TIMEOUT, slowness, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 APP = "tests.faults.shutdown_plant:work"
-TIMEOUT = 120.0 if LONG else 60.0
 
 
 @dataclass
@@ -49,7 +50,8 @@ class Place:
         own = self.folder / f"process-{len(list(self.folder.glob('process-*')))}"
         own.mkdir()
         settings = {"DATABASE_URL": self.url, VARIABLE: json.dumps(asdict(self.plan)), **env}
-        return self.stack.enter_context(tree(own, *words, app=APP, **settings))
+        begin = Tree if words[0] == "up" else ForkedTree
+        return self.stack.enter_context(kept(begin(own, *words, app=APP, **settings)))
 
     def notes(self, word: str) -> Counter[str]:
         file = Path(self.plan.notes)
@@ -63,11 +65,10 @@ class Place:
         return {line.split()[2] for line in lines if line.startswith("begin ")}
 
     async def until(self, what: str, true: Callable[[], Any]) -> None:
-        ends = time.monotonic() + TIMEOUT
-        while not true():
-            logs = "\n".join(log.read_text()[-1500:] for log in self.folder.glob("process-*/log"))
-            assert time.monotonic() < ends, f"{what}: not within {TIMEOUT} s\n{logs}"
-            await asyncio.sleep(0.05)
+        await until(what, true, explain=self._said)
+
+    def _said(self) -> str:
+        return "\n".join(log.read_text()[-1500:] for log in self.folder.glob("process-*/log"))
 
     async def ask(self, text: str) -> list[dict[str, Any]]:
         query = in_dialect(query_of("ask", text, writes=False), self.work.database.dialect)
@@ -91,6 +92,7 @@ class Place:
 
 @asynccontextmanager
 async def place(folder: Path, url: str, **plan: Any) -> AsyncIterator[Place]:
+    await processes_are_ready()
     made = Plan(notes=str(folder / "notes"), **plan)
     work = shutdown_plant.build(made, load_settings(EngineSettings, {"DATABASE_URL": url}))
     async with work:
@@ -112,8 +114,11 @@ async def test_long_poll_and_second_queue_cost_no_item_its_lease(places: Mapping
 
 
 async def _polls(url: str, folder: Path) -> None:
-    lease, drain, poll, short, long = (30.0, 60.0, 28.0, 40.0, 45.0) if LONG else (3.0, 12.0, 20.0, 4.0, 6.0)
-    done = f"SIGTERM during a {poll:g} s long poll, two queues with handlers of {short:g} and {long:g} s, lease {lease:g} s"
+    slow = slowness()
+    lease, drain, poll, short, long = (
+        (30.0, 60.0, 28.0, 40.0, 45.0) if LONG else (3 * slow, 300.0, 300.0, 4 * slow, 5 * slow)
+    )
+    done = f"SIGTERM during a {poll:g} s long poll, two queues with handlers of {short:.0f} and {long:.0f} s, lease {lease:.0f} s"
     figures = Figures("stop", kind(url), done)
     async with place(folder, url, lease=lease, poll=poll) as running:
         for number in range(10):
@@ -127,7 +132,8 @@ async def _polls(url: str, folder: Path) -> None:
         figures.record_items(tally, f"ended after {took:.1f} s; crashes {await _crashes(running)}")
         assert (tally.lost, tally.doubled, tally.in_vain) == (0, 0, 0)
         assert await _crashes(running) == 0
-        assert took <= long + EXIT_MARGIN.total_seconds() / 2  # neither the rest of the poll nor the whole drain
+        # Neither the rest of the poll nor the whole drain.
+        assert took <= long + EXIT_MARGIN.total_seconds() / 2 * slow
 
 
 async def _crashes(running: Place) -> int:
@@ -160,7 +166,7 @@ async def _hangs(url: str, folder: Path) -> None:
         figures.record_items(tally, f"ended after {took:.1f} s")
         assert rows == [{"status": "success", "attempt": 1}]
         assert (begun, effects) == (1, 1)
-        assert took <= seconds + EXIT_MARGIN.total_seconds() / 2
+        assert took <= seconds + EXIT_MARGIN.total_seconds() / 2 * slowness()
 
 
 class Silence:
@@ -195,8 +201,8 @@ async def test_handler_longer_than_the_drain_is_released_and_no_process_killed(
 
 
 async def _hands_back(url: str, folder: Path) -> None:
-    drain, tick = (30.0, 50.0) if LONG else (6.0, 50.0)
-    done = f"SIGTERM of `batuta up` during a handler of 200 s and ticks of {tick:g} s, drain {drain:g} s"
+    drain, tick = (30.0, 50.0) if LONG else (6 * slowness(), 300.0)
+    done = f"SIGTERM of `batuta up` during a handler of 200 s and ticks of {tick:g} s, drain {drain:.0f} s"
     figures = Figures("stop", kind(url), done)
     async with place(folder, url, poll=tick, tick=tick, request=drain / 2) as running, httpx2.AsyncClient() as client:
         for number in range(5):
@@ -217,7 +223,7 @@ async def _hands_back(url: str, folder: Path) -> None:
         assert handed_back == 5, rows
         assert killed == []
         assert running.notes("drain").total() == 1  # the slow tick was cancelled, and its loop drained
-        assert took <= drain + EXIT_MARGIN.total_seconds()
+        assert took <= drain + EXIT_MARGIN.total_seconds() * slowness()
 
 
 async def test_hanging_database_holds_no_process_beyond_its_margin(places: Mapping[str, Path]) -> None:
@@ -239,7 +245,7 @@ async def test_hanging_database_and_deaf_handlers_hold_no_process_beyond_its_mar
 async def _hangs_up(url: str, folder: Path, *, is_uncancellable: bool = False) -> None:
     drain = 30.0 if LONG else 3.0
     beside = ", a handler and a drain that ignore their cancellation" if is_uncancellable else ""
-    figures = Figures("stop", kind(url), f"SIGTERM of a worker whose database hangs{beside}, drain {drain:g} s")
+    figures = Figures("stop", kind(url), f"SIGTERM of a worker whose database hangs{beside}, drain {drain:.0f} s")
     at = urlsplit(url)
     assert at.port is not None
     async with (
@@ -255,4 +261,4 @@ async def _hangs_up(url: str, folder: Path, *, is_uncancellable: bool = False) -
         between.freeze()
         took = await end(worker)
         figures.record_bare(1, f"ended after {took:.1f} s")
-        assert took <= drain + EXIT_MARGIN.total_seconds()
+        assert took <= drain + EXIT_MARGIN.total_seconds() * slowness()

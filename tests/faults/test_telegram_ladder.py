@@ -12,7 +12,8 @@ from batuta.processes.restarts import EXIT_AGAIN
 from tests.faults.conftest import one_of, together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.processes import tree
-from tests.faults.telegram_harness import TelegramOffice, telegram_office, until
+from tests.faults.telegram_harness import TelegramOffice, telegram_office
+from tests.faults.waiting import until
 from tests.julia.tables import rows
 
 MESSAGES = 50 if LONG else 10
@@ -41,7 +42,7 @@ async def _blocks(test: str, way: str, code: int, url: str, folder: Path) -> Non
     blocked, rate = (15.0, 1.0) if LONG else (3.0, 5.0)
     async with telegram_office(folder, url, accounts=3, doctors=40, rate=rate, blocked=blocked) as office:
         office.start_worker()
-        await office.until_sent(120, await office.put(3))
+        await office.until_sent(await office.put(3))
         await office.put(MESSAGES // 2)
         await office.put(1, words=f" [{way}]")
         await office.put(MESSAGES // 2)
@@ -50,7 +51,7 @@ async def _blocks(test: str, way: str, code: int, url: str, folder: Path) -> Non
         await until("another serves", lambda: office.noted("up", count=2))
         struck = float(office.notes("ill", way)[0][-1])
         found, serving = office.exits[0].at - struck, float(office.notes("up")[1][-1]) - struck
-        await office.until_sent(240)
+        await office.until_sent()
         tally = await office.tally()
         figures.record_items(tally, f"ended with its stack after {found:.1f} s, serving after {serving:.1f} s")
         await until("the restart is recorded", lambda: _is_recorded(office))
@@ -79,18 +80,18 @@ async def _swallows(where: str, url: str, folder: Path) -> None:
         folder, url, accounts=3, doctors=40, rate=rate, telegram_timeout_cycle=45, **limits
     ) as office:
         office.start_worker()
-        await office.until_sent(120, await office.put(3))
+        await office.until_sent(await office.put(3))
         if where == "send":
             await office.put(1, words=" [surda]")
         else:
             office.ask_for("receive", "[surda]")
         await until("it strikes", lambda: office.noted("ill", "surda"))
         await office.put(MESSAGES)
-        await until("the process ends", lambda: office.exited(1), within=300)
+        await until("the process ends", lambda: office.exited(1))
         await until("another serves", lambda: office.noted("up", count=2))
         struck = float(office.notes("ill", "surda")[0][-1])
         serving = (float(office.notes("up")[1][-1]) - struck) * rate
-        await office.until_sent(300)
+        await office.until_sent()
         tally = await office.tally()
         figures.record_items(
             tally, f"replaced {serving:.1f} s after it began, {serving - 45:.1f} s after its limit of 45 s"
@@ -118,7 +119,7 @@ async def _is_deaf(url: str, folder: Path) -> None:
         for n in range(messages):
             await office.server.add("mensagens", de=person, conta=account.usuario, texto=f"resposta {n}")
         began = office.now()
-        await until("all are stored", lambda: _stored(office.julia.work.database, messages), within=240)
+        await until("all are stored", lambda: _stored(office.julia.work.database, messages))
         found = (office.now() - began).total_seconds()
         texts = [each["texto"] for each in await _inbox(office.julia.work.database)]
         doubled, lost = len(texts) - len(set(texts)), messages - len(set(texts))

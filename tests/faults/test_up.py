@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.processes import ROOT, TIMEOUT, is_gone, tree, until
+from tests.faults.processes import ROOT, is_gone, tree, until
+from tests.faults.waiting import TIMEOUT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

@@ -18,6 +18,7 @@ from app.settings import Settings
 from batuta.config import load_settings
 from tests.faults.figures import LONG
 from tests.faults.processes import ROOT, until
+from tests.faults.waiting import TIMEOUT
 from tests.julia.web.test_api import BEARER, TOKEN, Julia, open_julia
 from tests.servers import free_port
 
@@ -63,7 +64,7 @@ def served(tmp_path: Path, julia_url: str) -> Iterator[tuple[str, Path]]:
         for process in (beside, serving):
             process.send_signal(signal.SIGTERM)
         for process in (beside, serving):
-            process.wait(30)
+            process.wait(TIMEOUT)
 
 
 @pytest.mark.timeout(1800)
@@ -79,7 +80,7 @@ def test_every_valid_or_invalid_request_is_answered_as_the_document_says(
             # OpenAPI cannot describe a valid spreadsheet or the size of a file; tests/julia/agendamentos/test_api.py and
             # tests/julia/telegram/test_acoes.py test them.
             *("--exclude-operation-id", "import_appointments", "--exclude-operation-id", "send_telegram_file"),
-            *("--header", f"Authorization: Bearer {TOKEN}", "--request-timeout", "20"),
+            *("--header", f"Authorization: Bearer {TOKEN}", "--request-timeout", "300"),
         ],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip

@@ -1,0 +1,48 @@
+"""Waits for other processes. No wait ends early on a slow machine: only what never happens fails."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tests.faults.figures import LONG
+
+# Longer than any wait on a busy machine, and shorter than the time limit of a test.
+TIMEOUT = 3600.0 if LONG else 600.0
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.02, 0.2
+_STEPS, _STEP = 20, 0.002
+
+
+async def until(
+    what: str, true: Callable[[], Any], within: float = TIMEOUT, explain: Callable[[], Any] = lambda: ""
+) -> Any:
+    """Wait until ``true`` returns a true value, and return it. ``explain`` describes the state if that never happens.
+
+    The pause between two looks grows with the time waited: a look often reads a whole file or table.
+    """
+    began = time.monotonic()
+    while (waited := time.monotonic() - began) < within:
+        if found := await _value(true()):
+            return found
+        await asyncio.sleep(min(LONGEST_PAUSE, SHORTEST_PAUSE + waited / 20))
+    raise AssertionError(f"{what}: not within {within} s; {await _value(explain())}")
+
+
+async def _value(answer: Any) -> Any:
+    return await answer if asyncio.iscoroutine(answer) else answer
+
+
+def slowness() -> float:
+    """How much slower than a calm machine this one is now, from 1 to 30: short computations between short sleeps take
+    so much longer than their own processor time. A lease or limit of a test multiplied by it means the same on both.
+    """
+    late = 0.0
+    for _ in range(_STEPS):
+        began, ran = time.monotonic(), time.thread_time()
+        time.sleep(_STEP)
+        while time.thread_time() - ran < _STEP:
+            pass
+        late += time.monotonic() - began - 2 * _STEP
+    measured = 1 + late / (_STEPS * 2 * _STEP)
+    return min(30.0, max(1.0, measured, os.getloadavg()[0] / (os.cpu_count() or 1)))
