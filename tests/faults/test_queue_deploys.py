@@ -3,8 +3,6 @@
 import asyncio
 import json
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +16,7 @@ from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS
 from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
+from tests.faults.forks import ForkedCommand
 from tests.faults.harness import environment
 from tests.faults.queue_harness import QueueWorkers, queue_workers
 from tests.faults.queue_plant import VARIABLE
@@ -89,12 +88,10 @@ async def _signals(url: str, folder: Path) -> None:
 
 
 @contextmanager
-def _role(running: QueueWorkers, drain: float) -> Iterator["subprocess.Popen[bytes]"]:
+def _role(running: QueueWorkers, drain: float) -> Iterator[ForkedCommand]:
     env = {**environment(), VARIABLE: json.dumps(running.plan.encode()), "BATUTA_DRAIN_SECONDS": str(drain)}
-    command = [sys.executable, "-m", "batuta", "--app", "tests.faults.queue_plant:work", "worker"]
-    folder = Path(running.plan.folder)
-    with (folder / "log").open("ab") as log:
-        worker = subprocess.Popen(command, cwd=folder, env=env, stdout=log, stderr=log)
+    words = ("--app", "tests.faults.queue_plant:work", "worker")
+    worker = ForkedCommand(Path(running.plan.folder), env, *words)
     try:
         yield worker
     finally:
