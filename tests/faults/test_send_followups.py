@@ -16,6 +16,7 @@ from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.send_harness import MORNING, SendingWorkers, sending_workers
 from tests.faults.tally import Tally
+from tests.faults.waiting import slowness
 from tests.julia.tables import rows, write
 
 RATE = 5.0
@@ -138,8 +139,9 @@ async def _judge(office: SendingWorkers, people: People) -> Tally:
             assert _is_open(at), receipt
     doubled = sum(count - 1 for count in times.values())
     assert doubled == 0, office.log()
+    slow = slowness()
     for id, at in people.changed_at.items():
-        assert [each for each in left[people.phones[id]] if each > at + IN_FLIGHT] == [], id
+        assert [each for each in left[people.phones[id]] if each > at + IN_FLIGHT * slow] == [], id
     sent = Counter(row["cliente_id"] for row in queued if row["status"] == "enviada")
     marked = "SELECT cliente_id FROM business_events WHERE event_type = 'followup_enviado'"
     events = Counter(row["cliente_id"] for row in await rows(office.work.database, marked))

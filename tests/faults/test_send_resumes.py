@@ -15,6 +15,7 @@ from tests.faults.conftest import together
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.send_harness import SendingWorkers, end_of, sending_workers
 from tests.faults.tally import Tally
+from tests.faults.waiting import slowness
 from tests.judges.messages import End
 from tests.julia.tables import rows
 
@@ -98,12 +99,13 @@ async def _judge(
     assert doubled == 0, office.log()
     for tipo in ("recebimento", "retomada"):
         assert max(Counter(row["cliente_id"] for row in queued if row["tipo"] == tipo).values()) == 1
+    slow = slowness()
     for id, at in changed.items():
         morning = {row["conteudo"] for row in queued if row["cliente_id"] == id and row["tipo"] == "retomada"}
         late = [
             receipt
             for receipt in receipts
-            if receipt["number"] == phones[id] and datetime.fromisoformat(receipt["at"]) > at + IN_FLIGHT
+            if receipt["number"] == phones[id] and datetime.fromisoformat(receipt["at"]) > at + IN_FLIGHT * slow
         ]
         assert [receipt for receipt in late if receipt["text"] in morning] == [], id
     nights = await rows(office.work.database, "SELECT cliente_id, processada_resultado FROM mensagens_fora_horario")
