@@ -278,6 +278,7 @@ async def endpoint(folder: Path, clock: FastClock) -> AsyncIterator[int]:
     there.close()
     try:
         yield await asyncio.to_thread(here.recv)
+        assert serving.is_alive(), "the endpoint ended before its test"
     finally:
         forks.kill(serving)
         here.close()
