@@ -420,17 +420,19 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
     def _loops_of(self, role: str) -> Iterator[tuple[Loop, LoopPolicy]]:
         yield Pruner(self.retentions()), PRUNER_POLICY
         yield from self.line_loops()
+        own = [(loop, policy) for its_role, loop, policy in self._loops if its_role == role]
         if role == "scheduler":
             scheduler = self.scheduler()
             yield from scheduler.loops()
             yield ScheduleLoop(self._schedules, self.clock, self._schedules.wakeup), SCHEDULES_POLICY
             owner, recover = scheduler.lease_holder.owner, [scheduler.reaper.recover]
             yield from crash_loops(self.presence, owner, recover, self.clock, starts_work=True)
+            yield from own
         elif role == "api":
             yield BulkOperator(lambda: self.bulk), BULK_POLICY
+            yield from own
         else:
-            is_whole = not self._served_here(role)
-            yield from [(loop, policy) for own, loop, policy in self._loops if own == role and is_whole]
+            yield from () if self._served_here(role) else own
             yield from self._queue_loops(role)
 
     def declared_limits(self) -> list[TaskLimits]:

@@ -78,6 +78,7 @@ class Reader:
     def __init__(self) -> None:
         self.changed = asyncio.Event()
         self.is_over = False
+        self.is_doubted = False  # a session ended: the stream checks its own before it sends more
         self.is_last = False  # nothing more will change: the browser does not connect again
         self._waiting: dict[str, str] = {}
 
@@ -151,6 +152,13 @@ class LiveViews:
         for view in self._views.values():
             view.due_at = self._clock.monotonic()
         self.wakeup.set()
+
+    def doubt(self) -> None:
+        """Let every stream check its session now, because one of them ended."""
+        for view in self._views.values():
+            for reader in view.readers:
+                reader.is_doubted = True
+                reader.changed.set()
 
     async def tick(self) -> Pace:
         self.is_running = True

@@ -96,6 +96,15 @@ async def test_request_that_hides_another_one_is_refused_and_its_connection_clos
     assert answers.count(b"HTTP/1.1") == 1
 
 
+@pytest.mark.parametrize("role", ["api", "scheduler", "worker"])
+async def test_process_of_a_role_runs_every_loop_that_was_added_to_the_role(work: Batuta, role: str) -> None:
+    """The API adds two loops: one writes the counts of refused requests, the other sends changes to open pages."""
+    create_api(work, load_settings(EngineSettings, {"API_TOKEN": "t" * 40}))
+    added = {loop.name for its_role, loop, _ in work._loops if its_role == role}
+    assert added >= ({"refusals", "live-pages"} if role == "api" else set())
+    assert added <= {loop.name for loop, _ in work._loops_of(role)}
+
+
 async def test_no_redirect_names_the_host_of_the_client(work: Batuta) -> None:
     api = create_api(work, load_settings(EngineSettings, {"API_TOKEN": "t" * 40}))
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=api), base_url="http://evil.example") as client:

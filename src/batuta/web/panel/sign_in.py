@@ -58,6 +58,7 @@ async def sign_out(request: Request) -> Response:
     if (session := await session_of(request)) is not None:
         await note_session(request, "end")
         await state.work.tokens.end_session(session.chance, until=session.expires_at)
+        state.live.doubt()
     response = RedirectResponse(f"{base_of(request)}/entrar", 303)
     cookie, secure = session_cookie(state.settings), state.settings.has_https
     response.delete_cookie(cookie, httponly=True, samesite="strict", secure=secure)

@@ -58,10 +58,10 @@ async def _follow(request: Request, views: LiveViews, key: ViewKey, reader: Read
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(CHECK_EVERY, left)):
                     await reader.changed.wait()
-            if loop.time() - checked >= CHECK_EVERY:  # checked even if changes never pause
+            if reader.is_doubted or loop.time() - checked >= CHECK_EVERY:  # checked even if changes never pause
                 if not await _is_still_allowed(request):
                     return
-                checked = loop.time()
+                checked, reader.is_doubted = loop.time(), False
                 yield ": \n\n"  # shows proxies and the server that the stream is in use
             if parts := reader.take():
                 yield f"data: {json.dumps(parts, ensure_ascii=False).replace(_PLACEHOLDER, proof)}\n\n"
