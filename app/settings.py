@@ -3,9 +3,9 @@
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from batuta.config import SHORTEST_TOKEN, EngineSettings, Listed, Zone, require_secret
+from batuta.config import SHORTEST_TOKEN, EngineSettings, Listed, Zone, check_target, require_secret
 from batuta.errors import InvalidSetting, MissingBeside
 from batuta.extension import Language
 from batuta.reasons import Reason
@@ -14,7 +14,7 @@ Positive = Annotated[int, Field(ge=1)]
 Kept = Annotated[int, Field(ge=1, le=36_500)] | Literal["off"]
 Share = Annotated[float, Field(ge=0, le=1)]
 Port = Annotated[int, Field(ge=0, le=65535)]
-Url = Annotated[str, Field(pattern=r"^https?://[^\s]+$")]
+Url = Annotated[str, Field(pattern=r"^https?://[^\s]+$"), AfterValidator(check_target)]
 
 
 class Settings(EngineSettings):

@@ -7,7 +7,7 @@ wake-ups the process may use at most 100 ms of processor time: processor time, b
 import asyncio
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from app.contexts.esteira.leituras import LONGEST_READ
@@ -41,10 +41,10 @@ PUMPS = {
 }
 
 
-async def longest_block(read: object, text: str) -> tuple[float, float]:
+async def longest_block(read: Callable[[str], object], text: str) -> tuple[float, float]:
     """Return the longest processor time between two wake-ups of the event loop, and the whole processor time."""
     began = last = time.process_time()
-    longest, reading = 0.0, asyncio.create_task(asyncio.to_thread(read, text))  # type: ignore[arg-type]
+    longest, reading = 0.0, asyncio.create_task(asyncio.to_thread(read, text))
     while not reading.done():
         await asyncio.sleep(0.001)
         now = time.process_time()
@@ -55,7 +55,7 @@ async def longest_block(read: object, text: str) -> tuple[float, float]:
 
 def main(arguments: Sequence[str]) -> int:
     vocabulary = Vocabulario.padrao()
-    readers = {
+    readers: Mapping[str, Callable[[str], object]] = {
         "heuristic": lambda text: heuristica(text, vocabulario=vocabulary),
         "reader": lambda text: ler(text, enviado_em=NOW, regiao="Belém/PA", vocabulario=vocabulary),
         "before the model": lambda text: cobrir(text, NOW.date(), vocabulary),

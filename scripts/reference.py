@@ -136,21 +136,22 @@ def _exit_codes() -> Iterator[str]:
 
 def _http() -> Iterator[str]:
     yield "\n## HTTP\n"
-    yield "GET needs the scope `read`, all other methods `operate`, unless the OpenAPI document names another; `/health` and"
-    yield "`/health/ready` are open. Without the scope `pii`, names, contacts, addresses and texts are masked. Errors are"
-    yield "`application/problem+json`. The OpenAPI document is at `/openapi.json`, a page for people at `/docs`.\n"
+    yield "Each route needs the scope in its row; a route without one is open, or checks a secret of its own. Without the scope"
+    yield "`pii`, names, contacts, addresses and texts are masked. Errors are `application/problem+json`. The OpenAPI document"
+    yield "is at `/openapi.json`, a page for people at `/docs`.\n"
     engine = _operations(create_api(load_app(ENGINE_ONLY), load_settings(EngineSettings, {})))
     julia = _operations(create_app(build(load_settings(Settings, {}))))
     for title, found in (("Engine", engine), ("Julia", {name: julia[name] for name in julia if name not in engine})):
         yield f"### {title}: routes\n"
-        yield "| operation | does |\n|---|---|"
-        yield from (f"| `{name}` | {summary} |" for name, summary in found.items())
+        yield "| operation | scope | does |\n|---|---|---|"
+        yield from (f"| `{name}` | {scope} | {summary} |" for name, (scope, summary) in found.items())
         yield ""
 
 
-def _operations(api: FastAPI) -> dict[str, str]:
+def _operations(api: FastAPI) -> dict[str, tuple[str, str]]:
+    """Return the scope and the purpose of each operation."""
     return {
-        f"{operation['method']} {operation['path']}": " ".join(operation["summary"].split())
+        f"{operation['method']} {operation['path']}": (operation["scope"], " ".join(operation["summary"].split()))
         for operation in operations(api.openapi())
     }
 

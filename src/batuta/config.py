@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import (
@@ -26,13 +27,23 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from batuta.access import belongs, parse_networks
 from batuta.environment import environment, in_file, system_language, unreadable
 from batuta.kernel.errors import InvalidSetting, MissingSetting, StrangeSetting, UnknownSetting
 from batuta.kernel.reasons import Reason, Reasons
 from batuta.kernel.suggestions import nearest
 from batuta.texts import Language
 
-__all__ = ["SHORTEST_TOKEN", "EngineSettings", "Listed", "Zone", "environment", "load_settings", "require_secret"]
+__all__ = [
+    "SHORTEST_TOKEN",
+    "EngineSettings",
+    "Listed",
+    "Zone",
+    "check_target",
+    "environment",
+    "load_settings",
+    "require_secret",
+]
 
 # Read by the tests and by dev.py, never by a running process.
 OF_THE_TOOLS = frozenset({"BATUTA_CHROMIUM", "BATUTA_PG_BIN", "BATUTA_REQUIRE_SERVERS"})
@@ -41,6 +52,7 @@ NEAR_ENOUGH = 0.86
 SHORTEST_TOKEN, SHORTEST_KEY = 16, 32
 MOST_CONNECTIONS = 1000
 MOST_CONCURRENT = 1000
+_LINK_LOCAL = parse_networks(("169.254.0.0/16", "fe80::/10"))
 _PREFIX = re.compile(r"(/[a-z0-9_-]+)+", re.ASCII)
 
 
@@ -85,6 +97,26 @@ def _prefix(path: str) -> str:
     return path
 
 
+def check_target(address: str) -> str:
+    """Return the address of an outgoing call, if it is HTTP or HTTPS. Raise ValueError otherwise, and for a link-local
+    address: there, clouds give the credentials of a machine to every program on it.
+    """
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(Reason("no_target", "it is not an address; write one as in https://host/path"))
+    if belongs(parts.hostname, _LINK_LOCAL):
+        raise ValueError(Reason("link_local", "a link-local address gives access to credentials; name another host"))
+    return address
+
+
+def _secret_target(address: SecretStr) -> SecretStr:
+    check_target(address.get_secret_value())
+    return address
+
+
 def _networks(values: tuple[str, ...]) -> tuple[str, ...]:
     for each in values:
         try:
@@ -97,6 +129,7 @@ def _networks(values: tuple[str, ...]) -> tuple[str, ...]:
 
 Zone = Annotated[str, AfterValidator(_zone)]
 Positive = Annotated[int, Field(ge=1)]
+SecretTarget = Annotated[SecretStr, AfterValidator(_secret_target)]
 Listed = Annotated[tuple[str, ...], BeforeValidator(_split_list)]
 
 
@@ -196,11 +229,11 @@ class EngineSettings(BaseModel):
     batuta_max_payload_bytes: Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)] = 1024 * 1024
     """the largest arguments or result of a task, in bytes of JSON"""
 
-    slack_webhook_url: SecretStr | None = None
+    slack_webhook_url: SecretTarget | None = None
     """address of a Slack webhook for alerts and reports"""
-    alert_webhook_url: SecretStr | None = None
+    alert_webhook_url: SecretTarget | None = None
     """address that receives alerts as JSON"""
-    deadman_url: SecretStr | None = None
+    deadman_url: SecretTarget | None = None
     """address of a dead man's switch, pinged every minute while the scheduler works"""
     batuta_alert_critical_minutes: Positive = 15
     """minutes between two alerts of one critical cause, at any hour"""

@@ -213,3 +213,16 @@ def test_default_does_not_replace_a_value_set_in_file_or_environment(tmp_path: P
     env = {"EVOLUTION_API_KEY_FILE": "/run/secrets/key"}
     assert unset(defaults, env, tmp_path / ".env") == {"WEBHOOK_SECRET": "simulated", "EMPTY": "x"}
     assert unset(defaults, {"webhook_secret": "own"}, None).keys() == defaults.keys() - {"WEBHOOK_SECRET"}
+
+
+@pytest.mark.parametrize("name", ["SLACK_WEBHOOK_URL", "ALERT_WEBHOOK_URL", "DEADMAN_URL"])
+@pytest.mark.parametrize(
+    "address",
+    ["file:///etc/passwd", "gopher://127.0.0.1", "hooks.example", "http://", "http://[::1", "http://169.254.169.254/latest",
+     "http://[fe80::1]/", "http://[::ffff:169.254.169.254]/"],
+)  # fmt: skip
+def test_outgoing_address_is_http_and_not_link_local(name: str, address: str) -> None:
+    with pytest.raises(InvalidSetting) as refused:
+        load_settings(EngineSettings, {name: address})
+    assert address not in str(refused.value)  # it may be a secret
+    assert load_settings(EngineSettings, {name: "http://alerts:9093/x"})

@@ -45,6 +45,7 @@ def operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 "method": method.upper(),
                 "path": path,
                 "id": operation["operationId"],
+                "scope": operation.get(SCOPE_KEY, "") if operation.get("security") else "",
                 "tag": (operation.get("tags") or ["-"])[0],
                 "summary": operation.get("description", "").replace("``", ""),
                 "parameters": operation.get("parameters", []),

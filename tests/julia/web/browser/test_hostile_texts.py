@@ -55,6 +55,16 @@ async def test_no_text_of_a_stranger_runs_in_a_page(desk: Desk) -> None:
     page = await desk.sign_in("")
     ids = {"/painel/conversas": who.conversa, "/painel/vagas": shift, "/painel/filas": message}
     seen = 0
+    known = {"conversa": who.conversa, "vaga": shift, "id": message, "fila": "fila_mensagens", "medico": who.medico}
+    for name, action in desk.painel.api.state.batuta.actions.items():
+        for given in ({}, known):
+            query = {each.name: HOSTILE for each in action.fields} | given
+            form = await page.request.get(
+                f"{desk.address}/painel/acoes/{name}?{urlencode(query | {'voltar': HOSTILE})}"
+            )
+            assert "<img" not in await form.text(), name
+            seen += "onerror" in await form.text()
+    assert seen > 10  # the forms show the given texts, as texts
     for method, path in routes(desk.painel.api):
         if method != "GET" or not path.startswith("/painel") or "/acoes/" in path or path.endswith((".csv", "/entrar")):
             continue
