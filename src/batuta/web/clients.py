@@ -74,7 +74,7 @@ class Clients:
 
     def refuse(self, client: str, status: int, *, cost: int = 0) -> None:
         """Count a refused request."""
-        minute = self._clock.now().replace(second=0, microsecond=0)
+        client, minute = _counted(client), self._clock.now().replace(second=0, microsecond=0)
         if (client, minute) not in self._minutes and len(self._minutes) >= MOST_CLIENTS:
             client = OTHERS
         refusals = self._minutes.setdefault((client, minute), Refusals(minute))
@@ -91,7 +91,8 @@ class Clients:
     def wait(self, client: str, credential: str) -> int:
         """Return the seconds that a client above the limit waits; 0 if the credential may be checked now."""
         now = self._clock.now()
-        found = self._minutes.get((client, now.replace(second=0, microsecond=0)))
+        minute = now.replace(second=0, microsecond=0)
+        found = self._minutes.get((_counted(client), minute)) or self._minutes.get((OTHERS, minute))
         if found is None or found.cost < self._limit or self._digest(credential) in self._accepted:
             return 0
         return max(1, int((found.since + MINUTE - now).total_seconds()))
@@ -113,6 +114,15 @@ class Clients:
 
     def _digest(self, credential: str) -> bytes:
         return hmac.digest(self._key, credential.encode(), sha256)
+
+
+def _counted(client: str) -> str:
+    """Return the name under which a client is counted. One owner has a whole network of IPv6 addresses."""
+    try:
+        address = ipaddress.IPv6Address(client.partition("%")[0])
+    except ValueError:
+        return client
+    return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))
 
 
 def bearer_of(headers: Headers) -> str:

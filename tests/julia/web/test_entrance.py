@@ -241,6 +241,23 @@ async def test_client_that_guesses_is_limited_and_known_credentials_continue(jul
     await opened.work.close()
 
 
+async def test_clients_with_many_addresses_share_one_limit(julia_url: str) -> None:
+    opened = await open_julia(julia_url, APP_ENV="production", SECRET_KEY="s" * 32, BATUTA_REFUSALS_PER_MINUTE="20")
+    clients = opened.api.state.batuta.clients
+    clients._clock = clock = FakeClock()
+    for number in range(20):
+        clients.refuse(f"2001:db8::{number:x}", 401, cost=1)
+    assert clients.wait("2001:db8::ffff", "guess") > 0  # the same network of one owner
+    assert clients.wait("2001:db8:0:1::1", "guess") == 0
+    await clock.advance(timedelta(minutes=1))
+    for number in range(1_100):  # more addresses than are counted alone: the others are counted together
+        clients.refuse(f"10.0.{number // 250}.{number % 250}", 401, cost=1)
+    assert clients.wait("192.0.2.9", "guess") > 0
+    clients.accept("known")
+    assert clients.wait("192.0.2.9", "known") == 0
+    await opened.work.close()
+
+
 async def test_foreign_page_cannot_sign_a_browser_in(julia: Julia) -> None:
     async with julia.client() as client:
         refused = await client.post("/painel/entrar", data={"token": TOKEN}, headers=THEIRS)
