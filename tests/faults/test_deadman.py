@@ -43,7 +43,7 @@ class WatchedSystem:
 
     def __init__(self, folder: Path, database_url: str, outside: str) -> None:
         # The alarm comes as soon on a slow machine, if its clock is slower.
-        self.clock = FastClock.start(ORIGIN, max(0.5, 4 / slowness()))
+        self.clock = FastClock.start(ORIGIN, 4 / max(1.0, slowness() / 2))
         self._folder = folder
         self._outside = outside
         self._environment = {
