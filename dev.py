@@ -81,6 +81,7 @@ def run(rest: list[str]) -> int:
     ensure(RUN_LOCK)
     os.environ.setdefault("APP_ENV", "development")
     os.environ.setdefault("DEMO", "1")  # a demonstration in an empty database
+    keep_compiled()
     become("-m", "batuta", "up", *rest)
     return 1
 
@@ -217,6 +218,7 @@ def leitura(rest: list[str]) -> int:
 
 def demo(rest: list[str]) -> int:
     ensure(RUN_LOCK)
+    keep_compiled()
     return call("-m", "scripts.demo", *rest)
 
 
@@ -371,7 +373,7 @@ def call(*arguments: str, quiet: bool = False) -> int:
 
 
 def keep_compiled() -> None:
-    """Keep compiled bytecode, because the tests start hundreds of processes and each would compile everything again.
+    """Keep compiled bytecode, because `test`, `run` and `demo` start many processes and each would compile everything again.
 
     With PYTHONDONTWRITEBYTECODE set, the bytecode is stored in the environment instead of beside the sources.
     """

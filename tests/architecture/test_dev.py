@@ -1,8 +1,12 @@
-"""The table that `dev.py test` prints at its end."""
+"""The table that `dev.py test` prints at its end, and the environment of commands that start many processes."""
 
+import os
 import sys
 from pathlib import Path
 
+import pytest
+
+import dev
 from dev import TEST_PHASES, Times, repeat
 
 
@@ -66,3 +70,14 @@ def test_failed_test_that_passes_alone_is_named_as_unsteady(tmp_path: Path) -> N
     assert times.unsteady == []
     assert repeat(times, "tests", [str(test)]) == 0
     assert f"UNSTEADY: {test} failed once and passed alone; correct it before new work" in times.table()
+
+
+@pytest.mark.parametrize("word", ["run", "demo"])
+def test_processes_of_a_demonstration_compile_the_sources_once(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str | None] = []
+    monkeypatch.setattr(dev, "ensure", lambda lock: None)
+    for start in ("call", "become"):
+        monkeypatch.setattr(dev, start, lambda *arguments: seen.append(os.environ.get("PYTHONPYCACHEPREFIX")))
+    monkeypatch.setattr(os, "environ", {"PYTHONDONTWRITEBYTECODE": "1"})
+    {"run": dev.run, "demo": dev.demo}[word]([])
+    assert seen == [str(dev.VENV / "compiled")]
