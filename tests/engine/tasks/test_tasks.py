@@ -14,10 +14,12 @@ from arq.worker import Worker
 
 from app.integrations.redis.arq import add_arq
 from app.settings import Settings
-from batuta import Batuta, Failed, Snooze
+from batuta import Batuta, Cancelled, Failed, Snooze
 from batuta.config import EngineSettings
 from batuta.kernel.errors import InvalidJob, InvalidName, InvalidTask, PayloadTooLarge, TransactionMisuse, UnknownWord
 from batuta.kernel.events import ItemCrashed, ItemsSettled, TaskThreadsStuck
+from batuta.kernel.leases import LeaseHolder
+from batuta.queue.outcome import DEFAULT_RETRY, settle
 from batuta.stores.arq.calls import encode_call
 from batuta.stores.arq.runner import RunnerContext, functions
 from batuta.stores.sql.queue.tasks import SqlTasks
@@ -581,3 +583,20 @@ async def test_program_finds_and_retries_failed_calls(database_url: str, clock: 
         assert await handle.result() == "a@example.com"
         assert await send.failed() == []
         assert not await work.handle("no id").retry()
+
+
+async def test_running_task_keeps_the_reason_of_its_cancellation(database_url: str, clock: FakeClock) -> None:
+    work = Batuta(database_url, clock=clock, timezone="UTC")
+
+    @work.task()
+    async def send(to: str) -> None: ...
+
+    async with work:
+        handle, queue = await send.enqueue("a@example.com"), work.queues["default"]
+        holder = LeaseHolder(owner="p1", lease=timedelta(seconds=30))
+        (lease,) = (await queue.settle_and_claim([], holder, 1)).leases
+        assert await handle.cancel("no longer needed")
+        await queue.settle_and_claim([(lease, settle(1, Cancelled(), DEFAULT_RETRY))], holder, 0)
+        status = await handle.status()
+        assert status is not None
+        assert (status.status, status.error) == ("cancelled", "no longer needed")

@@ -1,6 +1,6 @@
 """Builds the SQL that settles items of one table, and the expressions that it shares with the other statements."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from batuta.queue.item import QueueTable
 from batuta.stores.sql.database import Dialect
@@ -59,7 +59,7 @@ def settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) -
         table.available_at: f"coalesce({after('wait')}, {instant('available_at')}, {mine(table.available_at)})",
         table.attempts: f"CASE WHEN {of('resets')} THEN 0 ELSE {mine(table.attempts)} - coalesce({of('back')}, 0) END",
         table.crashes: f"CASE WHEN {of('untried')} THEN {mine(table.crashes)} ELSE 0 END",
-        table.error: of("error"),
+        table.error: _error(table, of("error"), of("state"), mine),
         table.finished_at: f"CASE WHEN {of('ended')} OR {is_unwanted} THEN {now_of(dialect)} END",
         table.lease_until: "NULL",
         table.owner: "NULL",
@@ -76,6 +76,16 @@ def settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) -
         f" WHERE {row}.{table.id} = {of('id')} AND {mine(table.fence)} = {of('fence')}"
         f" AND {mine(table.lease_until)} IS NOT NULL"
     )
+
+
+def _error(table: QueueTable, given: str, state: str, mine: Callable[[str], str]) -> str:
+    """Return the SQL expression for the error of a settled row. The row of a running item that was cancelled already has
+    the reason of the cancellation.
+    """
+    if table.cancel_requested is None:
+        return given
+    is_cancelled = f"{state} = '{table.cancelled}' AND {mine(table.cancel_requested)}"
+    return f"CASE WHEN {is_cancelled} THEN coalesce({mine(table.error)}, {given}) ELSE {given} END"
 
 
 def settle_successes(table: QueueTable, dialect: Dialect) -> str:

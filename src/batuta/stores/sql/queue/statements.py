@@ -363,6 +363,7 @@ def _cancel_changes(table: QueueTable, dialect: Dialect, is_waiting: str) -> str
     """
     ends, wish = _cancel_values(table, dialect), table.cancel_requested
     sets = {column: f"CASE WHEN {is_waiting} THEN {value} ELSE {column} END" for column, value in ends.items()}
+    sets[table.error] = ":reason"
     return assign({**sets, wish: f"CASE WHEN {is_waiting} THEN {wish} ELSE TRUE END"})
 
 
