@@ -8,11 +8,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
-from bench import scheduler, start
-from bench.queue import chart, contest, stored, tables
+from bench import results, scheduler, start
+from bench.queue import chart, contest, phases, stored, tables
 from bench.queue.entries import KEYS
 from bench.queue.figures import verdicts
 from bench.report import MEMORY_FILESYSTEMS, filesystem, machine, spread, table
@@ -48,7 +49,7 @@ def main(arguments: list[str]) -> int:
         if "queue" in what and (worse := measure_queue(folder, options)):
             return refuse("worse than the stored run:\n" + "\n".join(worse))
         if "start" in what:
-            print(f"\nstart and memory of Julia\n\n{start.figures(folder, quick=options.quick)}\n", flush=True)
+            measure_start(folder, options)
     except (TimeoutError, RowsLost) as error:
         return refuse(str(error) or f"it did not end within {LIMIT:.0f} s: check what else runs on the machine")
     except (KeyboardInterrupt, asyncio.CancelledError):
@@ -70,7 +71,9 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--check", action="store_true", help="fail if a ratio of the queue is 20 % below the stored one"
     )
-    parser.add_argument("--store", action="store_true", help="store the ratios of the queue and draw their chart")
+    parser.add_argument(
+        "--store", action="store_true", help="write the tables, the ratios and the chart of queue and start into bench/"
+    )
     parser.add_argument("--million", action="store_true", help="also the queue among a million rows: some minutes more")
     return parser.parse_args(arguments)
 
@@ -102,15 +105,32 @@ def measure_queue(folder: Path, options: argparse.Namespace) -> list[str]:
             with contest.prepared(Path(inside), effort, entries) as running:
                 running.run(entries, with_million=options.million)
                 around = running.surroundings
-            print(f"\nthe queue; load average {load} before and {contest.load()} after; {effort.repeats} repeats")
-            print(f"{around}\n\n{tables.render(running)}\n")
+            loads = f"load average {load} before and {contest.load()} after"
+            report = f"{today()}; {loads}; {effort.repeats} repeats of {effort.drain:g} s. {around}."
+            report = f"{report}\n\n{tables.render(running)}"
+            print(f"\nthe queue\n\n{report}\n", flush=True)
             found = verdicts(running.figures)
             if options.store:
                 stored.write(found)
                 chart.FILE.write_text(chart.draw(running.figures))
+                results.write("queue", report)
+                results.write("phases", f"{today()}.\n\n{phases.table(quick=options.quick)}")
             return stored.regressions(stored.read(), stored.stable_ratios(found)) if options.check else []
     finally:
         signal.alarm(0)
+
+
+def measure_start(folder: Path, options: argparse.Namespace) -> None:
+    load = contest.load()
+    figures = start.figures(folder, quick=options.quick)
+    report = f"{today()}; load average {load} before and {contest.load()} after.\n\n{figures}"
+    print(f"\nstart and memory of Julia\n\n{report}\n", flush=True)
+    if options.store:
+        results.write("start", report)
+
+
+def today() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d}"
 
 
 def stopped(number: int, frame: FrameType | None) -> None:

@@ -37,10 +37,11 @@ class Effort:
     settling: float  # seconds before the idle measurement starts
     idle: float
     together: bool = True  # also measure with two workers
+    crowds: tuple[int, ...] = ()  # numbers of workers that are compared with two, for our own contenders
     traced: int = 2_000  # jobs of contenders that count their own statements
 
 
-FULL = Effort(repeats=3, drain=2.5, enqueue=0.8, samples=200, settling=6.0, idle=20.0)
+FULL = Effort(repeats=3, drain=2.5, enqueue=0.8, samples=200, settling=6.0, idle=20.0, crowds=(4, 8))
 QUICK = Effort(repeats=1, drain=0.4, enqueue=0.2, samples=20, settling=1.5, idle=4.0, together=False, traced=500)
 
 
@@ -175,11 +176,49 @@ class Contest:
                 self.attempt(entry, "statements", self.statements)
         if real:
             self.idleness(real)
+        ours = [entry for entry in real if entry.peer is None]
+        if self.effort.crowds:
+            self.say("four and eight workers, a held snapshot ...")
+            for entry in ours:
+                self.attempt(entry, "four and eight workers", self.crowded)
+                if entry.kept is Kept.POSTGRES:
+                    self.attempt(entry, "a held snapshot", self.with_held_snapshot)
         if with_million:
             self.say("a million waiting and a million done ...")
-            for entry in real:
-                if entry.peer is None:
-                    self.attempt(entry, "million", self.among_millions)
+            for entry in ours:
+                self.attempt(entry, "million", self.among_millions)
+
+    def crowded(self, entry: Entry, figures: Figures) -> None:
+        """Compare more workers than cores with two workers, on the same storage and one right after the other."""
+        jobs = int((figures.middle("drain") or entry.expected) * self.effort.drain)
+        with self.stand(entry) as stand:
+            rates = {}
+            for workers in (2, *self.effort.crowds):
+                first = stand.enqueued
+                stand.enqueue(jobs)
+                rates[workers] = drain_together(stand, first, stand.enqueued, workers)
+                figures.add(f"{workers} workers", rates[workers])
+            for workers in self.effort.crowds:
+                figures.add(f"{workers} beside 2", _share(rates[workers], rates[2]))
+
+    def with_held_snapshot(self, entry: Entry, figures: Figures) -> None:
+        """Compare a drain while another session keeps an old snapshot, so that no dead row can be removed, with a usual
+        one. Several drains follow each other, because dead rows accumulate.
+        """
+        jobs = int((figures.middle("drain") or entry.expected) * self.effort.drain)
+        for name, held in (("free", False), ("held", True)):
+            with self.stand(entry) as stand, ExitStack() as holding:
+                stand.enqueue(0)  # creates the tables
+                if held:
+                    holding.enter_context(held_snapshot(stand.home.url))
+                for _ in range(HELD_DRAINS):
+                    first = stand.enqueued
+                    stand.enqueue(jobs)
+                    found = drain(stand, first, stand.enqueued)
+                figures.add(name, found.rate)
+                figures.add(f"{name} µs", found.worker_micros + (found.server_micros or 0.0))
+        figures.add("held beside free", _share(figures.middle("held"), figures.middle("free")))
+        figures.add("held beside free, cpu", _share(figures.middle("free µs"), figures.middle("held µs")))
 
     def among_millions(self, entry: Entry, figures: Figures) -> None:
         jobs = int((figures.middle("drain") or entry.expected) * self.effort.drain)
@@ -187,6 +226,29 @@ class Contest:
             figures.add("alone", million.drain_alone(stand, jobs))
         with self.stand(entry) as stand:
             figures.add("among millions", million.drain_among(stand, jobs))
+        figures.add("share", _share(figures.middle("among millions"), figures.middle("alone")))
+
+
+HELD_DRAINS = 3
+
+
+def _share(one: float | None, other: float | None) -> float | None:
+    return None if one is None or not other else one / other
+
+
+@contextmanager
+def held_snapshot(url: str) -> Iterator[None]:
+    """Keep a transaction with an old snapshot open while the block runs."""
+    import asyncpg
+
+    with asyncio.Runner() as runner:
+        connection = runner.run(asyncpg.connect(url))
+        try:
+            runner.run(connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ"))
+            runner.run(connection.fetchval("SELECT count(*) FROM tasks"))
+            yield
+        finally:
+            runner.run(connection.close())
 
 
 UNFENCED = frozenset({"unfenced-sqlite", "unfenced-postgres"})

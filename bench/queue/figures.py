@@ -157,6 +157,12 @@ BARS = (
     Bar("idle worker, SQLite: statements", _LITE, "idle statements", 1.0, at_most=True, unit="/s"),
     Bar("idle worker, PostgreSQL: memory", _PG, "idle MB", 90.0, at_most=True, unit=" MB"),
     Bar("idle worker, SQLite: memory", _LITE, "idle MB", 90.0, at_most=True, unit=" MB"),
+    Bar("four workers beside two, PostgreSQL", _PG, "4 beside 2", 1.0),
+    Bar("eight workers beside two, PostgreSQL", _PG, "8 beside 2", 1.0),
+    Bar("four workers beside two, SQLite", _LITE, "4 beside 2", 1.0),
+    Bar("eight workers beside two, SQLite", _LITE, "8 beside 2", 1.0),
+    Bar("with a held snapshot beside without, PostgreSQL", _PG, "held beside free", 0.9),
+    Bar("the same by processor time, PostgreSQL", _PG, "held beside free, cpu", 0.9),
     Bar("among millions, PostgreSQL, beside an empty table", _PG, "share", 0.9),
     Bar("among millions, SQLite, beside an empty table", _LITE, "share", 0.9),
 )

@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from types import FrameType
@@ -81,8 +82,19 @@ class Samples:
             signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-async def drain(url: str, jobs: int, server: int | None, samples: Samples | None) -> tuple[float, float | None, float]:
-    """Enqueue jobs and drain them. Return the processor seconds of the worker and of the server, and the seconds."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a job costs: microseconds of processor, jobs per second, and on PostgreSQL what it leaves behind."""
+
+    rate: float
+    worker: float
+    server: float | None = None
+    wal_bytes: float | None = None
+    dead_rows: float | None = None
+
+
+async def drain(url: str, jobs: int, server: int | None, samples: Samples | None) -> Found:
+    """Enqueue jobs and drain them with one worker."""
     app, done, finished = Batuta(url, concurrency=1000), 0, asyncio.Event()
 
     async def noop(number: int) -> None:
@@ -104,13 +116,14 @@ async def drain(url: str, jobs: int, server: int | None, samples: Samples | None
         else:
             with samples.taken():
                 await finished.wait()
-        took = time.monotonic() - began
-        found = processor() - spent, None if server is None else tree_cpu_seconds(server) - (of_server or 0), took
+        rate, worker = jobs / (time.monotonic() - began), (processor() - spent) * 1e6 / jobs
+        serving = None if server is None else (tree_cpu_seconds(server) - (of_server or 0)) * 1e6 / jobs
         stop.set()
         await working
-    if server is not None:
-        await show_writes(url, before, jobs)
-    return found
+    if server is None:
+        return Found(rate, worker)
+    wal, dead = await writes(url, before)
+    return Found(rate, worker, serving, wal / jobs, dead / jobs)
 
 
 async def wal_position(url: str) -> int:
@@ -120,13 +133,13 @@ async def wal_position(url: str) -> int:
     return position
 
 
-async def show_writes(url: str, before: int, jobs: int) -> None:
-    """Print what a job leaves behind on PostgreSQL: its share of the write-ahead log, and dead rows."""
+async def writes(url: str, before: int) -> tuple[int, int]:
+    """Return what the jobs left behind on PostgreSQL: bytes of the write-ahead log, and dead rows."""
     wal, connection = await wal_position(url) - before, await asyncpg.connect(url)
     await connection.execute("SELECT pg_stat_force_next_flush()")
     dead: int = await connection.fetchval("SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'tasks'")
     await connection.close()
-    print(f"{wal / jobs:,.0f} bytes of write-ahead log and {dead / jobs:.1f} dead rows per job", flush=True)
+    return wal, dead
 
 
 def processor() -> float:
@@ -134,35 +147,51 @@ def processor() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def show(title: str, jobs: int, worker: float, server: float | None, took: float, samples: Samples | None) -> None:
-    of_server = "" if server is None else f" + {server * 1e6 / jobs:.1f}"
-    print(
-        f"{title}: {worker * 1e6 / jobs:.1f}{of_server} µs of processor per job, {jobs / took:,.0f} jobs/s", flush=True
-    )
+def show(title: str, found: Found, samples: Samples | None) -> None:
+    of_server = "" if found.server is None else f" + {found.server:.1f}"
+    left = f", {found.wal_bytes:,.0f} bytes of write-ahead log and {found.dead_rows:.1f} dead rows" if of_server else ""
+    print(f"{title}: {found.worker:.1f}{of_server} µs of processor per job{left}; {found.rate:,.0f} jobs/s", flush=True)
     if samples is None:
         return
-    micros = worker * 1e6 / jobs / max(1, samples.phases.total())
+    micros = found.worker / max(1, samples.phases.total())
     rows = [[phase, f"{count * micros:.1f}"] for phase, count in samples.phases.most_common()]
     print(markdown([["phase", "µs/job"], *rows]))
     rows = [[place, f"{count * micros:.2f}"] for place, count in samples.places.most_common(PLACES)]
     print(markdown([["function", "µs/job"], *rows]) if rows else "")
 
 
-def measure(names: Sequence[str], jobs: int, repeats: int, *, sampled: bool) -> None:
+def table(*, quick: bool) -> str:
+    """Measure both databases and return one table, a column for each figure and every repeat in it."""
+    jobs, repeats = (4_000, 1) if quick else (20_000, 3)
+    rows = [["", "jobs/s", "worker µs/job", "server µs/job", "bytes of write-ahead log", "dead rows"]]
+    for name, found in measure(["postgres", "sqlite"], jobs, repeats, sampled=False).items():
+        every = [(each.rate, each.worker, each.server, each.wal_bytes, each.dead_rows) for each in found]
+        columns = zip(*every, strict=True)
+        rows.append(
+            [name, *(" · ".join("–" if value is None else f"{value:,.1f}" for value in each) for each in columns)]
+        )
+    return markdown(rows)
+
+
+def measure(names: Sequence[str], jobs: int, repeats: int, *, sampled: bool) -> dict[str, list[Found]]:
+    every: dict[str, list[Found]] = {}
     with tempfile.TemporaryDirectory(prefix="batuta-bench-", dir="/var/tmp") as inside:
         for name in names:
             if name == "sqlite":
                 for n in range(repeats):
                     samples = Samples() if sampled else None
                     found = asyncio.run(drain(f"sqlite:///{inside}/{n}.db", jobs, None, samples))
-                    show("SQLite", jobs, *found, samples)
+                    every.setdefault("SQLite", []).append(found)
+                    show("SQLite", found, samples)
                 continue
             with postgres_server(durable=True, within=Path("/var/tmp")) as server:
                 assert server is not None
                 for _ in range(repeats):
                     samples = Samples() if sampled else None
                     found = asyncio.run(drain(server.url(server.create()), jobs, server.pid, samples))
-                    show("PostgreSQL", jobs, *found, samples)
+                    every.setdefault("PostgreSQL", []).append(found)
+                    show("PostgreSQL", found, samples)
+    return every
 
 
 if __name__ == "__main__":

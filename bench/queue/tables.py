@@ -42,23 +42,43 @@ EVERY = {
     "concurrent cpu": "50 callers, per processor second",
     "bulk cpu": "bulk, per processor second",
 }
-MILLION = {
+CONDITIONS = {
+    "2 workers": "two workers/s",
+    "4 workers": "four workers/s",
+    "8 workers": "eight workers/s",
+    "free": "third drain/s",
+    "held": "the same with a held snapshot/s",
+    "free µs": "CPU µs/job",
+    "held µs": "CPU µs/job, held snapshot",
     "alone": "drain/s, empty table",
-    "among millions": "among a million waiting and a million done",
-    "share": "share",
+    "among millions": "among a million waiting and a million done/s",
+}
+# One table of goals for each question: the figures that answer it.
+QUESTIONS = {
+    "How fast is work done?": ("drain", "together"),
+    "What does a job cost?": ("worker", "server"),
+    "How fast is work accepted?": ("bulk", "single", "concurrent"),
+    "How soon does work start?": ("p50", "p99", "inside p50", "inside p99"),
+    "What does an idle worker cost?": ("idle cpu", "idle statements", "idle MB"),
+    "What do more workers, old snapshots and large tables cost?": (
+        "4 beside 2",
+        "8 beside 2",
+        "held beside free",
+        "held beside free, cpu",
+        "share",
+    ),
 }
 
 
 def render(contest: Contest) -> str:
-    parts = [_table(contest.figures, THROUGHPUT), _table(contest.figures, COST)]
-    if any("alone" in figures.values for figures in contest.figures.values()):
-        for figures in contest.figures.values():
-            if (alone := figures.middle("alone")) and (among := figures.middle("among millions")):
-                figures.values["share"] = [among / alone]
-        parts.append(_table({key: each for key, each in contest.figures.items() if "share" in each.values}, MILLION))
-    found = verdicts(contest.figures)
-    parts += [markdown([["bar", "wanted", "found", "", "by processor time"], *map(_verdict, found)])] if found else []
-    parts += [_table(contest.figures, EVERY, every=True)]
+    """Return one table of goals for each question, then all figures."""
+    parts, found = [], verdicts(contest.figures)
+    for question, names in QUESTIONS.items():
+        if answers := [_verdict(each) for each in found if each.bar.figure in names]:
+            parts += [f"## {question}", markdown([["goal", "wanted", "found", "", "by processor time"], *answers])]
+    parts += ["## All figures", _table(contest.figures, THROUGHPUT), _table(contest.figures, COST)]
+    ours = {key: each for key, each in contest.figures.items() if set(CONDITIONS) & set(each.values)}
+    parts += [_table(ours, CONDITIONS), _table(contest.figures, EVERY, every=True)]
     parts += ["\n".join(f"NOT MEASURED: {who}: {why}" for who, why in contest.missing.items())]
     return "\n\n".join(part for part in parts if part)
 

@@ -9,6 +9,7 @@ import pytest
 from batuta.stores.sql.database import DIALECTS, Dialect
 from batuta.stores.sql.queue.statements import postgres_claim_queries, sqlite_claim_queries
 from batuta.tasks.registry import TASKS
+from bench import results
 from bench.queue.chart import draw
 from bench.queue.contenders.ours import without_fence
 from bench.queue.entries import ENTRIES, LOCKS
@@ -27,7 +28,7 @@ from bench.queue.figures import (
 from bench.queue.marks import Marks
 from bench.queue.stored import read as read_stored
 from bench.queue.stored import regressions, stable_ratios
-from bench.queue.tables import cell
+from bench.queue.tables import QUESTIONS, cell
 
 SECOND = 1_000_000_000
 
@@ -192,3 +193,26 @@ def test_lock_of_a_peer_names_no_address_and_pins_with_hashes() -> None:
         text = lock.read_text()
         assert "://" not in text
         assert re.match(r"^[a-z0-9-]+==\S+.*\\\n +--hash=sha256:", text)
+
+
+def test_tables_replace_what_an_earlier_run_wrote_between_the_marks(tmp_path: Path) -> None:
+    file, (begin, end) = tmp_path / "RESULTS.md", results.marks("queue")
+    file.write_text(f"# Text\n\n{begin}\nold\n{end}\n\nmore text\n")
+    results.write("queue", "| new |", file)
+    assert file.read_text() == f"# Text\n\n{begin}\n\n| new |\n\n{end}\n\nmore text\n"
+    with pytest.raises(ValueError, match="start"):
+        results.write("start", "| new |", file)
+
+
+def test_results_have_the_marks_of_every_part() -> None:
+    text = results.FILE.read_text(encoding="utf-8")
+    for part in ("queue", "phases", "start"):
+        begin, end = results.marks(part)
+        assert (text.count(begin), text.count(end)) == (1, 1)
+        assert text.index(begin) < text.index(end)
+
+
+def test_every_goal_belongs_to_one_question() -> None:
+    asked = [name for names in QUESTIONS.values() for name in names]
+    assert {bar.figure for bar in BARS} == set(asked)
+    assert len(asked) == len(set(asked))

@@ -11,14 +11,12 @@ import sys
 from datetime import UTC, datetime, tzinfo
 from typing import Literal, Protocol, TextIO
 
-import structlog
-from structlog.typing import EventDict, Processor, WrappedLogger
-
 from batuta.kernel import json
 from batuta.kernel.errors import InvalidSetting
 from batuta.kernel.events import Fanout
 from batuta.kernel.reasons import Reason
 from batuta.kernel.trace import current
+from batuta.logs.library import EventDict, Processor, WrappedLogger, structlog
 from batuta.logs.scrubbing import describe, format_message, scrub_field, scrub_text, with_safe_message
 from batuta.logs.subscriber import LOGGER, LogSubscriber, install_hooks
 from batuta.texts import Wording

@@ -13,12 +13,11 @@ from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import TextIO
 
-import structlog
-
 from batuta.kernel import events
 from batuta.kernel.clock import brief
 from batuta.kernel.errors import DeadlineExceeded, StoreTimeout
 from batuta.kernel.masking.credentials import WITHHELD
+from batuta.logs.library import structlog
 from batuta.logs.scrubbing import plain, summary
 from batuta.processes.restarts import EXIT_AGAIN
 from batuta.supervise.shutdown import Phase

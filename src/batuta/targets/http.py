@@ -62,10 +62,10 @@ class HttpCaller:
     def __init__(self, clock: Clock, chance: Callable[[], float] = random.random) -> None:
         self.clock = clock
         self.chance = chance
-        self._client: httpx2.AsyncClient | None = None
+        self._clients: dict[bool, httpx2.AsyncClient] = {}  # with and without encryption
 
     async def post(self, url: str, headers: Mapping[str, str]) -> Answer:
-        async with self._open().stream("POST", url, headers=dict(headers)) as response:
+        async with self._client(url).stream("POST", url, headers=dict(headers)) as response:
             if _content_length(response.headers) > LARGEST_ANSWER:
                 return Answer(response.status_code, {}, too_long=True)
             body = bytearray()
@@ -78,27 +78,33 @@ class HttpCaller:
     async def send(self, method: str, url: str, body: bytes | None = None) -> int:
         """Send a request and return the status. The response body is not read."""
         headers = {} if body is None else {"Content-Type": "application/json"}
-        async with self._open().stream(method, url, headers=headers, content=body) as response:
+        async with self._client(url).stream(method, url, headers=headers, content=body) as response:
             return response.status_code
 
     async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
             await client.aclose()
 
     def _retry_at(self, response: "httpx2.Response") -> datetime | None:
         header = response.headers.get("retry-after", "")
         return retry_at(header, self.clock.now()) if response.status_code in LATER else None
 
-    def _open(self) -> "httpx2.AsyncClient":
-        if self._client is None:
+    def _client(self, url: str) -> "httpx2.AsyncClient":
+        """Return the client for a URL. The certificates of all authorities take 30 ms and some megabytes, so they are
+        loaded only for the first encrypted connection.
+        """
+        is_encrypted = not url.lower().startswith("http:")
+        if is_encrypted not in self._clients:
             import httpx2
 
             limits = httpx2.Limits(max_connections=None, max_keepalive_connections=32, keepalive_expiry=IDLE_SECONDS)
             # No timeout per read: a slow response could reset it forever. The deadline around the call limits it.
             timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
-            self._client = httpx2.AsyncClient(follow_redirects=False, trust_env=False, limits=limits, timeout=timeout)
-        return self._client
+            self._clients[is_encrypted] = httpx2.AsyncClient(
+                follow_redirects=False, trust_env=False, limits=limits, timeout=timeout, verify=is_encrypted
+            )
+        return self._clients[is_encrypted]
 
 
 class HttpTarget:

@@ -189,7 +189,7 @@ class SqliteDatabase(Transaction):
 class SqliteListener:
     """Receives notifications through a FIFO. ``probe`` detects that the database file was replaced."""
 
-    period = timedelta(seconds=5)
+    period = timedelta(seconds=1)
 
     def __init__(self, database: SqliteDatabase, receiver: Receiver, end: Callable[[], None]) -> None:
         self._database = database

@@ -112,7 +112,9 @@ class Readers:
         self._timeout = limits.lock.total_seconds()
         self._loop: AbstractEventLoop = asyncio.get_running_loop()
         self._inbox: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
-        self._readers = [Reader(self._inbox, connect, self) for _ in range(limits.readers)]
+        self._readers: list[Reader] = []
+        self._most = limits.readers
+        self._reading = 0
         self._threads = ThreadPoolExecutor(limits.readers + 1, thread_name_prefix="batuta-snapshot")
         self._places = asyncio.Semaphore(limits.readers)
         self._idle: list[Pinned] = []
@@ -121,6 +123,10 @@ class Readers:
 
     async def read(self, act: Act) -> Any:
         request = Request(act, self._loop.create_future(), self._clock.monotonic())
+        self._reading += 1
+        # Another connection costs memory, so it is opened only if all others are in use.
+        if self._reading > len(self._readers) < self._most:
+            self._readers.append(Reader(self._inbox, self._connect, self))
         self._inbox.put(request)
         try:
             return await request.future
@@ -129,6 +135,8 @@ class Readers:
             # Interrupt again later, because a read that was about to start misses the first interrupt.
             self._loop.call_later(INTERRUPT_AGAIN_AFTER, self._interrupt, request)
             raise
+        finally:
+            self._reading -= 1
 
     def _interrupt(self, request: Request) -> None:
         for reader in self._readers:
