@@ -84,7 +84,7 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a job costs: microseconds of processor, jobs per second, and on PostgreSQL what it leaves behind."""
+    """The cost of a job: microseconds of processor, jobs per second, and on PostgreSQL the bytes and rows it leaves."""
 
     rate: float
     worker: float
