@@ -43,6 +43,7 @@ WORDS = {
     "check": "format, lint, types, import contracts, documents; --fix corrects what it can",
     "bench": "measure store, scheduler and queue, next to raw drivers and other queues; --quick for a first impression",
     "faults": "the long fault runs, about an hour, or some of their files; --write updates the figures in docs/faults.md",
+    "matrix": "every page and action in a real browser: both languages and themes, two widths, with and without JavaScript",
     "leitura": "score the readers of messages and spreadsheets on labelled data, each author left out in turn",
     "demo": "a working day of Julia in about a minute, with a kill and a verdict; two numbers play only these hours",
     "audit": "check the locked packages against --advisories FILE, list their licences, write an SBOM",
@@ -68,7 +69,7 @@ def main(arguments: list[str]) -> int:
         )
     os.chdir(ROOT)
     words = {"run": run, "test": test, "check": check, "bench": bench, "faults": faults, "demo": demo}
-    words |= {"leitura": leitura, "audit": audit, "site": site}
+    words |= {"matrix": matrix, "leitura": leitura, "audit": audit, "site": site}
     return (words | {"wheel": wheel, "build": build, "setup": setup, "lock": lock})[word](rest)
 
 
@@ -209,6 +210,14 @@ def faults(rest: list[str]) -> int:
     ensure(DEV_LOCK)
     keep_compiled()
     return call("-m", "tests.faults", *rest)
+
+
+def matrix(rest: list[str]) -> int:
+    ensure(DEV_LOCK)
+    keep_compiled()
+    os.environ["MATRIX"] = "full"
+    pages = ["tests/engine/web/browser/test_matrix.py", "tests/julia/web/browser/test_matrix.py"]
+    return call("-m", "pytest", *pages, "tests/julia/web/test_addresses.py", *rest)
 
 
 def leitura(rest: list[str]) -> int:

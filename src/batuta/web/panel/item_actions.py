@@ -116,7 +116,9 @@ class Items:
             changed = sum([await self._apply(change, queue, id, call.caller) for id in ids])
             tone = Tone.OK if changed == len(ids) else Tone.DEGRADED
             facts = {"count": changed, "all": len(ids)}
-            return ActionResult(says=f"panel.done.{change}", facts=facts, tone=tone)
+            # The page of a discarded item no longer exists.
+            to = f"/filas/{queue.name}" if change is Change.DISCARD and call.values["id"] else None
+            return ActionResult(says=f"panel.done.{change}", facts=facts, tone=tone, to=to)
 
         return Action(
             name=f"item.{change}",

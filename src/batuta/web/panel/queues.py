@@ -119,7 +119,8 @@ async def queue(request: Request, name: str) -> HTMLResponse:
     given = asked_query(asked, request.query_params)
     after = read_place(request.query_params.get("depois", ""))
     rows, last = await inspection.page(asked, after, PAGE)
-    groups = (await inspection.groups())[:MOST_GROUPS] if depth.dead and asked.error is None else []
+    shows_groups = depth.dead and asked.state is ItemState.DEAD and asked.error is None
+    groups = (await inspection.groups())[:MOST_GROUPS] if shows_groups else []
     values = {
         "queue": name,
         "table": found.table,

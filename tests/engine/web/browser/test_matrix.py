@@ -38,9 +38,9 @@ STEPS = (
     Step("/tarefas/pulse", "pause", TEST, PAUSED, "switch.set"),
     Step("/tarefas/pulse", "resume", {"motivo": "fim"}, audit="switch.set"),
     Step("/filas/default/{dead}", "item.edit", {"mudancas": "to=Beltrana"}, "tasks WHERE args LIKE '%Beltrana%'"),
-    Step("/filas/default/{dead}", "item.retry", {}, "tasks WHERE id = '{dead}' AND status = 'queued'"),
+    Step("/filas/default/{dead}", "item.retry", {}, "tasks WHERE id = '{dead}' AND status = 'queued'", "queue.retry"),
     Step("/filas/default/{dead}", "item.cancel", {}, "tasks WHERE id = '{dead}' AND status = 'cancelled'"),
-    Step("/filas/default/{other}", "item.discard", {}, GONE + "tasks WHERE id = '{other}')"),
+    Step("/filas/default/{other}", "item.discard", {}, GONE + "tasks WHERE id = '{other}')", "queue.discard"),
     Step("/filas/default?estado=dead", "bulk.retry", {}, "bulk_operations WHERE change = 'retry'"),
     Step("/filas/default", "bulk.stop", {}, "bulk_operations WHERE change = 'retry' AND status = 'stopped'"),
     Step("/filas/default?estado=dead", "bulk.discard", {}, "bulk_operations WHERE change = 'discard'"),
@@ -55,8 +55,8 @@ STEPS = (
     Step("/freios", "circuit.close", {"motivo": "voltou"}, "circuits WHERE state = 'closed'", "circuit.reset"),
     Step("/programacoes", "schedule.create", CREATED, NIGHT + "FALSE"),
     Step("/programacoes", "schedule.edit", {"quando": "5m"}, "schedules WHERE schedule = '@every 300s'"),
-    Step("/programacoes", "schedule.pause", {}, NIGHT + "TRUE"),
-    Step("/programacoes", "schedule.resume", {}, NIGHT + "FALSE"),
+    Step("/programacoes", "schedule.pause", {}, NIGHT + "TRUE", "schedule.edit"),
+    Step("/programacoes", "schedule.resume", {}, NIGHT + "FALSE", "schedule.edit"),
     Step("/programacoes", "schedule.delete", {}, GONE + "schedules)"),
 )  # fmt: skip
 
