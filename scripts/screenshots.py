@@ -92,7 +92,7 @@ async def picture(browser: Browser, address: str, name: str, *, locale: str, hei
 
 async def draw_shop(browser: Browser, folder: Path) -> None:
     await record_a_day(f"sqlite:///{folder}/shop.db", datetime.now(UTC))
-    env = {"PORT": "8771", "BATUTA_LANG": "en", "TZ": "UTC"}
+    env = {"PORT": "8771", "BATUTA_LANG": "en", "TZ": "UTC", "APP_ENV": "development"}
     process = start("--app", "examples.shop:work", "up", folder=folder, env=env)
     try:
         await wait_until_ready(8771)
@@ -105,16 +105,18 @@ async def draw_shop(browser: Browser, folder: Path) -> None:
 
 async def draw_julia(browser: Browser, folder: Path) -> None:
     files = {"DATABASE_URL": f"sqlite:///{folder}/julia.db", "OPTOUT_JOURNAL": f"{folder}/journal"}
+    demo = {"DEMO": "1", "APP_ENV": "development"}
     process = start(
         "up",
         folder=ROOT,
-        env={"PORT": "8772", "SIMULADOR_PORT": "8773", "TELEGRAM_SIMULADOR_PORT": "8774", "DEMO": "1", **files},
+        env={"PORT": "8772", "SIMULADOR_PORT": "8773", "TELEGRAM_SIMULADOR_PORT": "8774", **demo, **files},
     )
     try:
         await wait_until_ready(8772)
         await asyncio.sleep(DEMONSTRATION.total_seconds())
         await picture(browser, "http://127.0.0.1:8772/painel", "julia.png", locale="en-US", height=1000)
         await picture(browser, "http://127.0.0.1:8772/painel/execucoes", "julia-runs.png", locale="pt-BR", height=700)
+        await picture(browser, "http://127.0.0.1:8772/painel/revisao", "julia-review.png", locale="pt-BR", height=860)
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(60)
