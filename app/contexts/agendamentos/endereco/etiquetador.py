@@ -4,13 +4,20 @@ The weights of all labels of a feature are packed into one integer, so that one 
 of labels is found with the Viterbi algorithm.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from struct import Struct
-from typing import Any, Final
+from typing import Final
 
-from app.contexts.agendamentos.endereco.palavras import Palavra, descrever, tracos, tracos_da_palavra
+from app.contexts.agendamentos.endereco.palavras import (
+    TIPOS_DE_CHAVES,
+    Chave,
+    Palavra,
+    descrever,
+    indice,
+    tracos_da_palavra,
+)
 
 # logradouro, número, complemento, bairro, município, UF, none
 ETIQUETAS: Final = "LNCBMUX"
@@ -26,18 +33,31 @@ _FAR: Final = 800  # a label this far below the best one of a word is not consid
 _NONE: Final = (0,) * len(ETIQUETAS)
 
 
-class _Somas(dict[Any, int]):
+class _SomasDeChaves(dict[Chave, int]):
     """Remembers the summed weights of the features of a key."""
 
-    def __init__(self, packed: Mapping[str, int], names: Callable[[Any], Iterable[str]]) -> None:
+    def __init__(self, packed: Mapping[str, int], tipo: str) -> None:
         super().__init__()
-        self._packed, self._names = packed, names
+        self._features = indice(packed, tipo)
 
-    def __missing__(self, key: Any) -> int:
+    def __missing__(self, key: Chave) -> int:
         if len(self) >= _MOST_KEYS:
             self.clear()
-        packed = self._packed
-        self[key] = total = sum([packed[name] for name in self._names(key) if name in packed])
+        self[key] = total = sum([weights.get(facts(key), 0) for facts, weights in self._features])
+        return total
+
+
+class _SomasDePalavras(dict[str, int]):
+    """Remembers the summed weights of the features of a word at one place beside the tagged word."""
+
+    def __init__(self, packed: Mapping[str, int], lugar: int) -> None:
+        super().__init__()
+        self._packed, self._lugar = packed, lugar
+
+    def __missing__(self, word: str) -> int:
+        if len(self) >= _MOST_KEYS:
+            self.clear()
+        self[word] = total = sum([self._packed.get(name, 0) for name in tracos_da_palavra(word, self._lugar)])
         return total
 
 
@@ -62,9 +82,9 @@ class Etiquetador:
         }
         self._start = pesos.get("~^", _NONE)
         self._moves = _Passos(pesos)
-        self._keys = _Somas(packed, tracos)
+        self._keys = tuple(_SomasDeChaves(packed, tipo) for tipo in TIPOS_DE_CHAVES)
         # a word, those beside it (before, behind), and the next ones (before, behind)
-        self._words = tuple(_Somas(packed, partial(tracos_da_palavra, lugar=lugar)) for lugar in range(5))
+        self._words = tuple(_SomasDePalavras(packed, lugar) for lugar in range(5))
 
     def etiquetas(self, lidas: Sequence[Palavra]) -> tuple[str, int]:
         """Return one label for each word, and the margin: how far the next best label of a word falls behind."""
@@ -72,7 +92,8 @@ class Etiquetador:
             return "", SURE
         rows, joins = descrever(lidas)
         words = ["^", "^", *[each.plana for each in lidas], "$", "$"]
-        keys, unpacked = self._keys, _SCORES.unpack
+        unpacked = _SCORES.unpack
+        of_words, of_names, of_segments, of_kinds = self._keys
         own, before, behind, far_before, far_behind = self._words
         every: list[list[tuple[int, int]]] = []
         for place, (a, b, c, d) in enumerate(rows):
@@ -83,10 +104,10 @@ class Etiquetador:
                 + behind[words[place + 3]]
                 + far_before[words[place]]
                 + far_behind[words[place + 4]]
-                + keys[a]
-                + keys[b]
-                + keys[c]
-                + keys[d]
+                + of_words[a]
+                + of_names[b]
+                + of_segments[c]
+                + of_kinds[d]
             )
             scores = unpacked(total.to_bytes(_SCORES.size, "little"))
             least = max(scores) - _FAR

@@ -60,7 +60,8 @@ class Cidade(NamedTuple):
 
 class _Atlas(NamedTuple):
     by_name: dict[str, tuple[Cidade, ...]]  # nicknames included; larger cities first
-    by_words: dict[tuple[int, str], list[tuple[tuple[str, ...], Cidade]]]  # keyed by number of words and first letter
+    by_initials: dict[str, list[tuple[tuple[str, ...], Cidade]]]  # keyed by the first letters of all words
+    by_state: dict[tuple[str, int, str], list[tuple[str, Cidade]]]  # keyed by state, number of words and first letter
     larger: frozenset[Cidade]
 
 
@@ -72,15 +73,17 @@ def _atlas() -> _Atlas:
     lines = (here.parents[1] / "comum" / "municipios.txt").read_text(encoding="utf-8").splitlines()
     every = [Cidade(nome, uf) for uf, *names in (line.split("\t") for line in lines) for nome in names]
     by_name: dict[str, tuple[Cidade, ...]] = {}
-    by_words: dict[tuple[int, str], list[tuple[tuple[str, ...], Cidade]]] = {}
+    by_initials: dict[str, list[tuple[tuple[str, ...], Cidade]]] = {}
+    by_state: dict[tuple[str, int, str], list[tuple[str, Cidade]]] = {}
     for cidade in dict.fromkeys([*larger, *every]):
         words = tuple(_plain_words(cidade.nome))
         by_name[" ".join(words)] = (*by_name.get(" ".join(words), ()), cidade)
-        by_words.setdefault((len(words), words[0][0]), []).append((words, cidade))
+        by_initials.setdefault(_initials(words), []).append((words, cidade))
+        by_state.setdefault((cidade.uf, len(words), words[0][0]), []).append((" ".join(words), cidade))
     for short, nome in read["apelidos"].items():
         meant = by_name[" ".join(_plain_words(nome))][0]
         by_name[plano(short)] = (meant, *by_name.get(plano(short), ()))
-    return _Atlas(by_name, by_words, frozenset(larger))
+    return _Atlas(by_name, by_initials, by_state, frozenset(larger))
 
 
 def uf_de(texto: str) -> str | None:
@@ -151,10 +154,14 @@ def _cidade(texto: str, uf: str | None) -> Cidade | None:
 @lru_cache(maxsize=4096)
 def _shortened(words: tuple[str, ...]) -> tuple[Cidade, ...]:
     """Return the municipalities that an abbreviation such as "Rib. Preto" may mean. Each word must equal or begin a word
-    of the name, and at least one word must be complete.
+    of the name, and at least one word must be complete. A short form has the first letter of its word.
     """
-    known = _atlas().by_words.get((len(words), words[0][0]), ())
+    known = _atlas().by_initials.get(_initials(words), ())
     return tuple(cidade for name, cidade in known if _abbreviates(words, name))
+
+
+def _initials(words: Iterable[str]) -> str:
+    return "".join(word[0] for word in words)
 
 
 def _abbreviates(words: Sequence[str], name: tuple[str, ...]) -> bool:
@@ -174,8 +181,8 @@ def _match_mistyped(words: list[str], uf: str | None) -> Cidade | None:
     text = " ".join(words)
     if uf is None or len(text) < 6:
         return None
-    known = _atlas().by_words.get((len(words), words[0][0]), ())
-    found = [cidade for name, cidade in known if cidade.uf == uf and quase(text, " ".join(name))]
+    known = _atlas().by_state.get((uf, len(words), words[0][0]), ())
+    found = [cidade for name, cidade in known if quase(text, name)]
     return found[0] if len(found) == 1 else None
 
 

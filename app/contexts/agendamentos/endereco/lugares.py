@@ -48,7 +48,7 @@ def lugares(planas: Sequence[str], pontos: Sequence[bool], antes: Sequence[str])
     first = _first_words()
     for i, word in enumerate(planas):
         longest = first.get(word, 0) if not pontos[i] and word not in ABREVIADAS else _LONGEST
-        for size in range(1, min(longest, count - i) + 1):
+        for size in range(1, min(longest, count - i) + 1) if longest else ():
             if size > 1 and antes[i + size - 1] not in _INSIDE:
                 break
             words = tuple(planas[i : i + size])
@@ -65,10 +65,11 @@ def lugares(planas: Sequence[str], pontos: Sequence[bool], antes: Sequence[str])
             kind = _state_or_city(nome, found, planas, short)
         elif kind == "?":
             kind = _kind(words, _cities(words, dots), written)
+        named, rank = _Nome(nome.inicio, nome.fim, kind), _KINDS.index(kind)
         for j in range(nome.inicio, nome.fim):
             other = best[j]
-            if other is None or _KINDS.index(kind) >= _KINDS.index(other.tipo):
-                best[j] = nome._replace(tipo=kind)
+            if other is None or rank >= _KINDS.index(other.tipo):
+                best[j] = named
     return ["" if nome is None else _said(nome, i, planas, antes) for i, nome in enumerate(best)]
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Final
 
 from app.contexts.agendamentos.endereco.complemento import complementos
@@ -15,6 +14,7 @@ from app.contexts.agendamentos.endereco.vocabulario import CONJUNTOS, S_N
 from app.contexts.agendamentos.texto import titulo
 
 _KM = re.compile(r"km\.?\s?([0-9]{1,4})(?:[,.]([0-9]{1,3}))?", re.IGNORECASE)
+_RUN = re.compile(r"(.)\1*")
 _JOINING: Final = ("de", "da", "do", "das", "dos", "e")
 CAMPOS: Final = {"logradouro": "L", "numero": "N", "complemento": "C", "bairro": "B", "cidade": "M", "uf": "U"}
 
@@ -22,11 +22,8 @@ CAMPOS: Final = {"logradouro": "L", "numero": "N", "complemento": "C", "bairro":
 def trechos(etiquetas: str) -> dict[str, list[tuple[int, int]]]:
     """Return the runs of words with the same label, as pairs of positions."""
     runs: dict[str, list[tuple[int, int]]] = {}
-    start = 0
-    for label, group in groupby(etiquetas):
-        end = start + len(list(group))
-        runs.setdefault(label, []).append((start, end))
-        start = end
+    for each in _RUN.finditer(etiquetas):
+        runs.setdefault(each[1], []).append(each.span())
     return runs
 
 
@@ -233,7 +230,7 @@ def _parts(lidas: Sequence[Palavra], etiquetas: str, label: str) -> list[tuple[i
 def referencia_de(texto: str, lidas: Sequence[Palavra], etiquetas: str) -> str | None:
     """Return the landmarks of an address: "próx. ao mercado"."""
     found: list[str] = []
-    for start, end in trechos(etiquetas).get("X", ()):
+    for start, end in trechos(etiquetas)["X"] if "XX" in etiquetas else ():
         if end - start > 1 and any("perto" in each.classe for each in lidas[start : start + 2]):
             first = start + 1 if lidas[start + 1].antes == ":" else start
             found.append(texto[lidas[first].inicio : lidas[end - 1].fim])

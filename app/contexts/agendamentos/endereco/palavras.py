@@ -1,12 +1,13 @@
 """Split an address into words, and describe each word by keys for the tagger (``etiquetador``).
 
-A key is a kind and some facts about a word and the words around it. ``tracos`` turns a key into the names of features. The
-tagger remembers the summed weights of a key, so the names are built only once for each key.
+A key is a kind and some facts about a word and the words around it. A feature of a key is a subset of its facts. ``tracos``
+names the features for the file of weights; the tagger looks them up by their facts (``indice``), without their names.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from app.contexts.agendamentos.endereco.geografia import ESTADOS
@@ -69,6 +70,7 @@ _FEATURES: Final[Mapping[str, tuple[tuple[int, ...], ...]]] = {
 }  # fmt: skip
 
 
+TIPOS_DE_CHAVES: Final = tuple(_FEATURES)
 # The same with the first letters of each feature's name, as positions in the whole key.
 _NAMES: Final = {
     kind: [(f"{kind}{place:x}", [each + 1 for each in subset]) for place, subset in enumerate(subsets)]
@@ -83,7 +85,9 @@ def palavras(texto: str) -> list[Palavra]:
         said, (start, end) = each[0], each.span()
         found.append(Palavra(said, start, end, *_read(said), _gap(texto[last:start]) if found else "^"))
         last = end
-    if sum(each.antes == "/" for each in found) > 2:  # the bar separates the fields: SP/DIADEMA/CENTRO/R FOX/3
+    if (
+        texto.count("/") > 2 and sum(each.antes == "/" for each in found) > 2
+    ):  # the bar separates the fields: SP/DIADEMA/CENTRO/R FOX/3
         return [each._replace(antes="b") if each.antes == "/" else each for each in found]
     return found
 
@@ -159,7 +163,7 @@ def descrever(lidas: Sequence[Palavra]) -> Descricao:
         for i in range(start, end + 1):
             c, sep, after, span, label = classes[i], before[i], before[i + 1], spans[i], labels[i]
             in_name, follows = (span[:2], span[2:3]) if span else ("", "")
-            far, ahead = i - start, end - i
+            far, ahead = i - start if i < start + 3 else 3, end - i if i > end - 3 else 3
             chaves.append(
                 (
                     ("v", around[i], around[i + 1], sep, c, after, around[i + 3]),
@@ -167,10 +171,10 @@ def descrever(lidas: Sequence[Palavra]) -> Descricao:
                         "m", span, c, sep, after, walked, number, few, is_one, near, names[i], whole[i], in_name, follows,
                     ),
                     (
-                        "s", behind, left, head, c, most, label, label.rstrip(","), has_labels, walked, number, city, state,
-                        sep,
+                        "s", behind, left, head, c, most, label, label and label.rstrip(","), has_labels, walked, number,
+                        city, state, sep,
                     ),
-                    ("k", kind, min(3, far), min(3, ahead), head, a, b, size),
+                    ("k", kind, far, ahead, head, a, b, size),
                 )
             )  # fmt: skip
             walked = walked or i == street
@@ -237,6 +241,23 @@ def _later(spans: Sequence[str]) -> tuple[list[int], list[int]]:
         if span and span[0] in "ALT" and span[1] in "SB" and span[2] != "w":
             names, whole = min(2, names + 1), min(2, whole + (span[-1] == "|"))
     return [each for each, _ in reversed(found)], [each for _, each in reversed(found)]
+
+
+def indice(pesos: Mapping[str, int], tipo: str) -> list[tuple[Callable[[Chave], object], dict[object, int]]]:
+    """Return, for each feature of a kind of key, how its facts are taken from a key, and the weights by these facts."""
+    found: list[tuple[Callable[[Chave], object], dict[object, int]]] = []
+    for prefix, places in _NAMES[tipo]:
+        named = {name[len(prefix) :]: weight for name, weight in pesos.items() if name.startswith(prefix)}
+        facts = ((tuple(map(_fact, said.split("\t"))), weight) for said, weight in named.items())
+        found.append((itemgetter(*places), {each if len(each) > 1 else each[0]: weight for each, weight in facts}))
+    return found
+
+
+def _fact(said: str) -> object:
+    """Return a fact from its name. The names of facts that are texts are never numbers or truth values."""
+    if said in ("True", "False"):
+        return said == "True"
+    return int(said) if said.lstrip("-").isdigit() else said
 
 
 def tracos(chave: Chave) -> Iterator[str]:
