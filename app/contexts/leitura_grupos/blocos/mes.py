@@ -163,9 +163,14 @@ def _por_extenso(line: Linha, hoje: date) -> Linha:
     return line
 
 
+def _has_other_forms(plano: str) -> bool:
+    return " mes" in plano or " corrente" in plano or _COLADO.search(plano) is not None
+
+
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
     """Add the month to bare days below its name. Without a month, mark at least two such lines as days."""
-    found = [_por_extenso(each, hoje) if len(each.texto) <= LONGA else each for each in found]
+    if _has_other_forms("\n".join([each.plano for each in found])):
+        found = [_por_extenso(each, hoje) if len(each.texto) <= LONGA else each for each in found]
     meses = Meses.de(found, hoje)
     if meses.nomes:
         found = _sem_tracos(found)
@@ -192,7 +197,8 @@ def _por_dia(found: list[Linha]) -> list[Linha]:
     for each in found:
         if len(each.texto) <= LONGA and "/" in each.texto:
             months.update((int(day), int(month)) for day, month in _DATA.findall(each.texto))
-    if not months:
+    plano = "\n".join([each.plano for each in found]) if months else ""
+    if not months or (_COM_TURNO.search(plano) is None and _COM_PRECO.search(plano) is None):
         return found
     return [
         each if len(each.texto) > LONGA else _turnos_por_dia(_precos_por_dia(each, months), months) for each in found

@@ -122,10 +122,10 @@ _inicio = attrgetter("inicio")
 
 def entre(marcas: Sequence[M], inicio: int, fim: int) -> Sequence[M]:
     """Return the marks that begin in a range. ``marcas`` must be sorted."""
-    first = bisect_left(marcas, inicio, key=_inicio) if marcas else 0
-    if first == len(marcas) or marcas[first].inicio >= fim:
+    if not marcas or marcas[0].inicio >= fim or marcas[-1].inicio < inicio:
         return marcas[:0]
-    return marcas[first : bisect_left(marcas, fim, first + 1, key=_inicio)]
+    first = bisect_left(marcas, inicio, key=_inicio)
+    return marcas[first : bisect_left(marcas, fim, first, key=_inicio)]
 
 
 def linha_de(plano: str, lugar: int, janela: int = 1000) -> tuple[int, int]:
@@ -137,9 +137,10 @@ def linha_de(plano: str, lugar: int, janela: int = 1000) -> tuple[int, int]:
 
 def apagar(plano: str, marcas: Iterable[Marca], com: str = TOMADO) -> str:
     """Replace the marked words with blanks. The length of the text and its line ends do not change."""
-    ordered = sorted(marcas, key=_inicio)
+    ordered = [*marcas]
     if not ordered:
         return plano
+    ordered.sort(key=_inicio)
     parts, free = [], 0
     for each in ordered:
         if each.fim <= free:

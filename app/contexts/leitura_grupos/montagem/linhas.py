@@ -49,7 +49,7 @@ def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[
     for start, end in _linhas(folha.texto.plano):
         if start == end:
             continue
-        parts = [entre(kind, start, end) for kind in kinds]
+        parts = [entre(kind, start, end) if kind else () for kind in kinds]
         runs = _sem_o_fechado(_juntos(entre(dias, start, end), parts), folha.texto.plano, parts[-1])
         if runs:
             line = _partida(folha.texto.plano, start, end, runs, parts, by_price)
@@ -146,12 +146,12 @@ def _bloco(start: int, end: int, days: Dias | None, parts: Sequence[Sequence[Mar
         start,
         end,
         days,
-        [each for each in places if isinstance(each, Lugar)],
-        [each for each in areas if isinstance(each, Area)],
-        [each for each in shifts if isinstance(each, Turno)],
-        [rules[id(each)] for each in prices if isinstance(each, Preco)],
-        [each for each in agreed if isinstance(each, Combinar)],
-        [each for each in closed if isinstance(each, Fechado)],
+        [each for each in places if isinstance(each, Lugar)] if places else [],
+        [each for each in areas if isinstance(each, Area)] if areas else [],
+        [each for each in shifts if isinstance(each, Turno)] if shifts else [],
+        [rules[id(each)] for each in prices if isinstance(each, Preco)] if prices else [],
+        [each for each in agreed if isinstance(each, Combinar)] if agreed else [],
+        [each for each in closed if isinstance(each, Fechado)] if closed else [],
     )
 
 

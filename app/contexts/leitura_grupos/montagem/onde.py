@@ -83,7 +83,9 @@ class Onde(Generic[T]):
                 return loose if self._secoes[place] in self._encabecadas else None
             return loose if self.encabeca else None
         dated = _antes(self._datados, place)
-        return max((at for at in (loose, dated) if at is not None), default=None)
+        if loose is None or dated is None:
+            return dated if loose is None else loose
+        return max(loose, dated)
 
     def _perto(self, place: int) -> int | None:
         order = ((_depois, self._soltos), (_antes, self._soltos), (_antes, self._datados), (_depois, self._datados))

@@ -1,6 +1,6 @@
 """Correct words with one wrong letter. Only relevant words are corrected, and only if the written word is unknown."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 MENOR = 6
 
@@ -17,6 +17,10 @@ class Grafias:
         self._conhecidas = self._alvos | frozenset(conhecidas)
         self._faltando: Mapping[str, str] = _faltando(self._alvos)
         self._maior = max(map(len, self._alvos), default=0) + 1
+
+    def certas(self, words: Set[str]) -> dict[str, str]:
+        """Return the intended word of each misspelt one."""
+        return {word: meant for word in words - self._conhecidas if (meant := self.certa(word)) is not None}
 
     def certa(self, word: str) -> str | None:
         """Return the intended word, or None if the word is correct or resembles no known word."""

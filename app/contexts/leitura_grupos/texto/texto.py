@@ -125,12 +125,11 @@ class Texto:
             plano, lugares = plano.replace("\x00", ""), tuple(kept)
         words = _palavras(plano)
         if grafias is not None:
-            meant = {each: grafias.certa(each) for each in {each.texto for each in words}}
+            meant = grafias.certas({each.texto for each in words})
             right = {
-                each: word
-                for each in words
-                if (word := meant[each.texto]) is not None
-                and not _BEHIND_NUMBER.search(plano, max(0, each.inicio - 13), each.inicio)
+                each: meant[each.texto]
+                for each in (words if meant else ())
+                if each.texto in meant and not _BEHIND_NUMBER.search(plano, max(0, each.inicio - 13), each.inicio)
             }
             if right:
                 plano, lugares = _emendado(plano, lugares, right)
