@@ -65,9 +65,7 @@ def _mensagens(messages: Sequence[Documento], names: Nomes, errors: list[str]) -
     ranges = {low: [0, 0] for low in (0.0, 0.5, 0.8, 0.9, 0.95, 0.98)}
     for each in messages:
         sent, where = datetime.fromisoformat(each["enviado_em"]), each.get("regiao")
-        read = ler(
-            each["texto"], enviado_em=sent, grupo=each.get("grupo"), regiao=where, vocabulario=names.vocabulario
-        )
+        read = ler(each["texto"], enviado_em=sent, grupo=each.get("grupo"), regiao=where, vocabulario=names.vocabulario)
         score.somar(each, documento(read))
         nota = heuristica(each["texto"], vocabulario=names.vocabulario)
         day = sent.astimezone(SAO_PAULO).date()
@@ -84,7 +82,13 @@ def _mensagens(messages: Sequence[Documento], names: Nomes, errors: list[str]) -
         errors.extend(_erros(each, read, [fate for _, _, fate in judged]))
     counts = score.vagas
     labelled = counts["tp"] + counts["fn"]
-    values = [f"{score.oferta:.3f}", f"{score.categoria:.3f}", f"{score.vaga:.4f}", str(counts["fp"]), str(counts["fn"])]
+    values = [
+        f"{score.oferta:.3f}",
+        f"{score.categoria:.3f}",
+        f"{score.vaga:.4f}",
+        str(counts["fp"]),
+        str(counts["fn"]),
+    ]
     return "\n\n".join(
         (
             f"{score.mensagens} messages, {labelled} vacancies",
@@ -108,9 +112,7 @@ def _certas(message: Documento, read: Leitura) -> list[bool]:
     expected = por_chave(message)
     found = []
     for each in read.vagas:
-        key = resolvida(
-            each.hospital.valor, each.data.valor.isoformat(), each.periodo.valor, each.especialidade.valor
-        )
+        key = resolvida(each.hospital.valor, each.data.valor.isoformat(), each.periodo.valor, each.especialidade.valor)
         price = None if each.valor is None else each.valor.valor
         found.append(key in expected and igual("valor", expected[key].get("valor"), price))
     return found
@@ -119,7 +121,9 @@ def _certas(message: Documento, read: Leitura) -> list[bool]:
 def _erros(message: Documento, read: Leitura, fates: Sequence[str]) -> list[str]:
     said = documento(read)
     expected, found = por_chave(message), por_chave(said, apelidos=True)
-    lines = [f"  category {said['categoria']}, not {message['categoria']}"] * (said["categoria"] != message["categoria"])
+    lines = [f"  category {said['categoria']}, not {message['categoria']}"] * (
+        said["categoria"] != message["categoria"]
+    )
     fate = {id(vaga): each for vaga, each in zip(said["vagas"], fates, strict=True)}
     lines += [
         f"  + {_dita(key, each)} {each['confianca']} {fate[id(each)]}"

@@ -70,8 +70,11 @@ def _with_commas(texto: str, lidas: Sequence[Palavra], start: int, end: int) -> 
     said = lidas[start].texto
     for i in range(start + 1, end):
         gap = texto[lidas[i - 1].fim : lidas[i].inicio]
-        strong = lidas[i].antes[0] in STRONG or (lidas[i].antes == "/" and not lidas[i].texto[0].isdigit())
-        said += (", " if strong else gap) + lidas[i].texto
+        is_value = lidas[i].antes == ":" and "item" in lidas[i - 1].classe  # apto: 203
+        strong = (lidas[i].antes[0] in STRONG and not is_value) or (
+            lidas[i].antes == "/" and not lidas[i].texto[0].isdigit()
+        )
+        said += (", " if strong else " " if is_value else gap) + lidas[i].texto
     return said
 
 

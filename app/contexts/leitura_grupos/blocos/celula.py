@@ -71,6 +71,7 @@ _FECHADO = re.compile(
 )
 _SINAL_ABERTO = frozenset("🆘🟢⭕❗❓🔓🆓🔵⚪🟡🟠⬜🔲◻🔴📣🚨●•○◯✳👉*?!")
 _SINAL_FECHADO = frozenset("✅❌🔒🚫⛔✖☑✔✓")
+_MARCADOR = re.compile(r"[➡▶►▸→➜➤🔹🔸◾📅🗓]\ufe0f?\s{0,2}(?=\w)")
 _TRACO = re.compile(r"[-–—.·/ ]+")
 _LINHA = re.compile(r"_{2,}")
 _X = re.compile(r"x{1,3}|\(x\)|\[x\]")
@@ -100,6 +101,8 @@ def celula(linha: Linha, inicio: int, fim: int, vocabulario: Vocabulario) -> Cel
         inicio += 1
     while fim > inicio and text[fim - 1] in " \t*_\xa0\u200b\ufe0f\r" and text[fim - 2 : fim] != "__":
         fim -= 1
+    if (bullet := _MARCADOR.match(text, inicio, fim)) is not None:
+        inicio = bullet.end()
     part = linha.parte(inicio, fim)
     plano = " ".join(part.plano.split())
     return Celula(part, plano, tipo(plano, part.texto, vocabulario), inicio, fim)
@@ -137,10 +140,10 @@ def tipo(plano: str, texto: str, vocabulario: Vocabulario) -> Tipo:
         return Tipo.AREA
     if vocabulario.hospitais.valor(plano) is not None or (plano.split()[0] in _cabecas() and " " in plano):
         return Tipo.LUGAR
-    return _estado(plano) or Tipo.OUTRA
+    return estado(plano) or Tipo.OUTRA
 
 
-def _estado(plano: str) -> Tipo | None:
+def estado(plano: str) -> Tipo | None:
     if len(plano) > 40:
         return None
     return Tipo.FECHADA if _FECHADO.search(plano) else Tipo.ABERTA if _ABERTO.search(plano) else None
@@ -170,7 +173,7 @@ def legendas(rest: str, signs: frozenset[str]) -> dict[str, bool]:
         for each in re.finditer(
             rf"(?:^|[\n,;/(|.:]) {{0,3}}['\"(\[]?{named}(?![a-z0-9]){_ENTRE}(?P<frase>[^/;,|\n.()]{{2,40}})", rest
         ):
-            meant = _estado(each["frase"].strip())
+            meant = estado(each["frase"].strip())
             if meant in (Tipo.ABERTA, Tipo.FECHADA):
                 found.setdefault(sign, meant is Tipo.ABERTA)
                 break
@@ -205,6 +208,8 @@ def _turno(linha: Linha) -> Linha:
     letters = re.findall(r"[a-z]+", linha.plano)
     if letters and all(each in _LETRAS for each in letters) and not re.search(r"\d", linha.plano):
         return dito(" e ".join(_LETRAS[each] for each in letters), linha)
+    if re.fullmatch(r"(0?[678]|19)h? ?(?:-|as|a|/) ?(?:\1)h?", linha.plano.strip()):
+        return dito("24h", linha)
     if (found := re.match(r"[dnmt](?=[ (]+\d)", linha.plano)) is not None:
         return dito(linha.texto[1:], linha) if found else linha
     return linha

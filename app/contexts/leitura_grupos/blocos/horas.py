@@ -3,7 +3,7 @@
 import re
 from datetime import date
 
-from app.contexts.leitura_grupos.blocos.escrita import Linha
+from app.contexts.leitura_grupos.blocos.escrita import Linha, dito, juntas
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 
 _MILITARES = re.compile(r"(?<![\w.,$/])(?P<h>[01]\d|2[0-3])(?P<m>[0-5]\d) ?h(?:s|rs|oras)?\b")
@@ -14,8 +14,26 @@ _CELULAS = re.compile(
 _DATADA = re.compile(r"\d ?/ ?\d|\b(?:seg|ter|qua|qui|sex|sab|dom|hoje|amanha)|\d{3,}")
 
 
+_INICIO = re.compile(rf"\W{{0,8}}(?:inicio|entrada|comeco|chegada)\W{{1,8}}(?P<h>{_HORA})\W{{0,4}}")
+_FIM = re.compile(rf"\W{{0,8}}(?:termino|fim|final|saida)\W{{1,8}}(?P<h>{_HORA})\W{{0,4}}")
+
+
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
-    return [_com_faixa(_com_dois_pontos(each)) for each in found]
+    return [_com_faixa(_com_dois_pontos(each)) for each in _sem_rotulos(found)]
+
+
+def _sem_rotulos(found: list[Linha]) -> list[Linha]:
+    """Join a line with the start and a line with the end of a shift: "Início: 08:00" above "Término: 20:00"."""
+    result: list[Linha] = []
+    for each in found:
+        end = _FIM.fullmatch(each.plano) if result and len(each.texto) < 40 else None
+        start = _INICIO.fullmatch(result[-1].plano) if end is not None else None
+        if end is None or start is None:
+            result.append(each)
+            continue
+        parts = (result[-1].parte(*start.span("h")), each.parte(*end.span("h")))
+        result[-1] = juntas((dito("das", parts[0]), parts[0], dito("às", parts[1]), parts[1]), "")
+    return result
 
 
 def _com_dois_pontos(line: Linha) -> Linha:

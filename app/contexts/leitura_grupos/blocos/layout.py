@@ -5,17 +5,25 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from typing import TypeAlias
 
-from app.contexts.leitura_grupos.blocos import horas, mes, situacao, tabela
+from app.contexts.leitura_grupos.blocos import extenso, horas, legenda, mes, pontilhado, situacao, tabela
 from app.contexts.leitura_grupos.blocos.escrita import Linha, escrita, linhas
 from app.contexts.leitura_grupos.texto.texto import Texto
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 
 Bloco: TypeAlias = Callable[[list[Linha], date, Vocabulario], list[Linha]]
-BLOCOS: tuple[Bloco, ...] = (horas.reescrever, situacao.reescrever, tabela.reescrever, mes.reescrever)
+BLOCOS: tuple[Bloco, ...] = (
+    pontilhado.reescrever,
+    extenso.reescrever,
+    legenda.reescrever,
+    horas.reescrever,
+    situacao.reescrever,
+    tabela.reescrever,
+    mes.reescrever,
+)
 # A text without these has no layout other than lines.
 _LAYOUT = re.compile(
     r"[|;\t]|[^\s] {2,}\S|^[^\w\n]{0,12}\d{1,2}\W|[:>→➜➡=(-]\W{0,4}\d{1,2}\b|\d ?[(\[]?[DNMTS]|\d{4} ?[hH]\b|[-–—] ?D[Rr]"
-    r"|\d[A-Za-z]{3}|\d (?:do corrente|d[eo]ss?t?e m[eê]s)",
+    r"|\d[A-Za-z]{3}|\d (?:do corrente|d[eo]ss?t?e m[eê]s)|\.{4}|[Dd]ias? [a-z]|[\]■-◿☐-☒🟠-🟫]",
     re.MULTILINE,
 )
 

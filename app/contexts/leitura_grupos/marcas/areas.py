@@ -83,7 +83,9 @@ def _is_state(texto: Texto, livre: str, start: int, vocabulario: Vocabulario) ->
     """
     link = _STATE.search(livre, max(0, start - 4), start)
     if link is None:
-        return False
+        words = [word.texto for word in texto.palavras_entre(max(0, start - 40), start)]
+        names = (" ".join(words[-count:]) for count in range(1, 5))
+        return livre[start - 1 : start] == " " and any("GO" in municipios().get(name, ()) for name in names)
     before = texto.palavras_entre(max(0, link.start() - 40), link.start())
     towns = (vocabulario.cidades.em(before, place) for place in range(len(before)))
     for town in towns:

@@ -72,6 +72,7 @@ _THEN_HOURS = re.compile(
     r"(?: {1,2}[-:] {1,2}|, )(?:d?as )?\d{1,2}(?:h\d{0,2}|:\d\d)? {0,2}(?:-|as|a|ate) {0,2}(?:as )?\d{1,2}(?:h|:\d\d|\b)(?! ?/)"
 )
 _MONTH_SOON = re.compile(rf" {{0,2}}(?:-|a|ate|ao) {{0,2}}\d{{1,2}} {{0,2}}(?:/ {{0,2}}\d|\.\d\d\b|de {_MES}|{_MES})")
+_LETTER_NEXT = re.compile(r" {1,2}[dn](?:(?: ?[/+,] ?| e | )[dn])?(?= {0,2}(?:\n|$|[^\w\s]))")
 _HOURS = re.compile(r" {0,2}h(?:s|rs|oras)?\b")
 _NEXT_WEEK = re.compile(r"\bsemana (?:q(?:ue)? vem|proxima)\b|\bproxima semana\b")
 _MONTH_ALONE = re.compile(rf"(?<!\d)(?<!\d )(?<!\d de )(?<!rio de )(?<!/)\b(?P<mes>{_MES})")
@@ -79,7 +80,7 @@ _UNTIL = re.compile(r"\bate (?:as )?\d{1,2}(?::\d\d)? ?(?:h\d{0,2}|horas)? de $"
 _EVERY = re.compile(r"\btod[ao]s?(?: [ao]s)? $")
 _SHIFT_SOON = re.compile(r"[ :>✔✅☑-]{0,4}(?:sd|sn|diurno|noturno|cinderela|manha|tarde|noite|dia)\b(?! \d)")
 _AFTER_PLACE = re.compile(rf"{TOMADO}[*_]{{0,2}}: {{0,2}}$")
-_WEEK_OF = re.compile(r"\bsemana d[eo] (?:dia )?(?=\d)")
+_WEEK_OF = re.compile(r"\bsemana (?:\d ?[(:-] ?|d[eo] (?:dia )?|\(|: ?)(?=\d)")
 _SINCE = re.compile(r"[ ,(]{0,3}a partir d[eo] (?:dia )?")
 
 
@@ -118,7 +119,7 @@ class Calendario:
             hoje,
             "semana" in livre and _NEXT_WEEK.search(livre) is not None,
             named.pop() if len(named) == 1 else None,
-            cls(hoje)._semana_dita(livre) if "semana d" in livre else None,
+            cls(hoje)._semana_dita(livre) if "semana" in livre else None,
         )
 
     def _semana_dita(self, livre: str) -> date | None:
@@ -169,6 +170,8 @@ class Calendario:
             sunday = Dia(at, weekend.end(), saturday.data + timedelta(days=1))
             return Dias(at, weekend.end(), (saturday, sunday), frozenset((5, 6)), True)
         if (holiday := _HOLIDAY.match(livre, at)) is not None:
+            if livre.endswith(("sem ", "nao e ", "nao "), 0, at):
+                return None
             return Dias(at, holiday.end(), (), solto=True, feriado=True)
         return self._dias_da_semana(livre, at)
 
@@ -186,7 +189,7 @@ class Calendario:
             matches.append((each, named))
             end = each.end()
             step = _SEP.match(livre, end)
-            if step is None or _WEEKDAY.match(livre, step.end()) is None or _ELEMENT.match(livre, step.end()):
+            if step is None or _WEEKDAY.match(livre, step.end()) is None or _is_dated(livre, step.end()):
                 break
             before, at = ("faixa" if step["faixa"] else "lista"), step.end()
         if not matches:
@@ -297,14 +300,14 @@ def feriados(year: int) -> frozenset[date]:
 
 _NOMES = re.compile(
     r"\b(?:(?P<natal>natal)|(?P<santa>sexta(?:[- ]feira)? (?:santa|da paixao))|(?P<pascoa>pascoa)|(?P<corpus>corpus christi)"
-    r"|(?P<finados>finados)|(?P<carnaval>carnaval)|(?P<novo>ano novo))\b"
+    r"|(?P<finados>finados)|(?P<carnaval>carnaval)|(?P<novo>ano novo)|(?P<virada>reveillon))\b"
 )
 
 
 def feriados_com_nome(livre: str, hoje: date) -> Iterator[Condicao]:
     """Yield the holidays that a text names, each with its next dates: "Páscoa 160"."""
     for each in achados(
-        _NOMES, livre, "natal", "santa", "paixao", "pascoa", "christi", "finados", "carnaval", "ano novo"
+        _NOMES, livre, "natal", "santa", "paixao", "pascoa", "christi", "finados", "carnaval", "ano novo", "reveillon"
     ):
         years = (hoje.year, hoje.year + 1)
         days = (day for year in years for day in _datas_do_nome(each.lastgroup or "", year) if day >= hoje)
@@ -316,7 +319,12 @@ def _datas_do_nome(name: str, year: int) -> tuple[date, ...]:
     away = {"santa": (-2,), "pascoa": (0,), "corpus": (60,), "carnaval": (-50, -49, -48, -47)}.get(name)
     if away is not None:
         return tuple(easter + timedelta(days=count) for count in away)
-    return {"natal": (date(year, 12, 25),), "finados": (date(year, 11, 2),), "novo": (date(year, 1, 1),)}.get(name, ())
+    return {
+        "natal": (date(year, 12, 25),),
+        "finados": (date(year, 11, 2),),
+        "novo": (date(year, 1, 1),),
+        "virada": (date(year, 1, 1), date(year, 12, 31)),
+    }.get(name, ())
 
 
 def _easter(year: int) -> date:
@@ -392,12 +400,20 @@ def _is_listed(livre: str, each: _Elemento) -> bool:
     return _HOURISH.match(livre, each.fim) is None and livre[each.fim : each.fim + 1] in (" ", "")
 
 
+def _is_dated(livre: str, at: int) -> bool:
+    """Return whether a weekday has a number: "sex 12", but not "sex 12h"."""
+    found = _ELEMENT.match(livre, at)
+    return found is not None and _HOURS.match(livre, found.end("d")) is None
+
+
 def _is_weekday(livre: str, said: re.Match[str]) -> bool:
     """Return whether the word is a weekday. The short forms "ter", "dom", "sex" and "seg" count only before a
     punctuation mark, a period or a day.
     """
     word = said["wd"].rstrip(".")
     if word not in ("ter", "dom", "sex", "seg"):
+        return True
+    if _LETTER_NEXT.match(livre, said.end()):
         return True
     return _CLOSED.match(livre, said.end()) is not None or bool(_START.match(livre, said.end() + 1))
 

@@ -114,11 +114,11 @@ def folha(
     livre = apagar(livre, (each for each in days if not each.feriado), DATADO)
     shifts = turnos(texto, livre)
     free_of_hours = apagar(livre, (each for each in shifts if each.das or each.horas))
-    places = sem_dito_duas_vezes(texto.plano, known, novos(texto, apagar(livre, shifts), vocabulario, known))
+    places = sem_dito_duas_vezes(texto.plano, known, novos(texto, apagar(livre, shifts), vocabulario, known, regiao))
     again = referencias(texto, apagar(free_of_hours, places), places)
     places = sorted((*places, *again), key=lambda each: each.inicio)
     towns = cidades(texto, vocabulario)
-    places = com_a_unica_cidade(_afirmados(texto.plano, places), towns)
+    places = com_a_unica_cidade(texto, _afirmados(texto.plano, places), towns)
     livre = apagar(free_of_hours, places)
     said = sem_iniciais_da_cidade(areas(texto, livre, vocabulario), places, texto.plano)
     specialities = _afirmados(texto.plano, said)
@@ -174,14 +174,32 @@ def _corrigidas(
     """Remove marks that the author corrects: "13/03 não… corrigindo: 12/03"."""
     if "nao" in texto.plano:
         days = [left for each in days if (left := _sem_negados(texto, each)) is not None]
+        shifts = [*_afirmados(texto.plano, shifts)]
     for cue in islice(achados(_CORRECTED, texto.plano, *_CORRECTS), 5):
         line = texto.plano.rfind("\n", 0, cue.start()) + 1
         end = texto.plano.find("\n", cue.end())
         end = len(texto.plano) if end < 0 else end
+        if (others := _sem_os_mesmos(days, line, cue.start(), end)) is not None:
+            days = others
+            continue
         days = _retirados(days, line, cue.start(), end)
         prices = _retirados(prices, line, cue.start(), end)
         shifts = _retirados(shifts, line, cue.start(), end)
     return tuple(days), tuple(shifts), tuple(prices)
+
+
+def _sem_os_mesmos(days: list[Dias], line: int, cue: int, end: int) -> list[Dias] | None:
+    """Remove the earlier mentions of the days on the line of a correction, which corrects only them: "retificação: dia 18 é
+    SD". Return None if the line corrects other days.
+    """
+    corrected = {day.data for each in days if cue <= each.inicio < end for day in each.dias}
+    earlier = [each for each in days if each.inicio < cue]
+    if not corrected or any(line <= each.inicio for each in earlier):
+        return None
+    if not corrected <= {day.data for each in earlier for day in each.dias}:
+        return None
+    left = [replace(each, dias=tuple(day for day in each.dias if day.data not in corrected)) for each in earlier]
+    return [*(each for each in left if each.dias or each.feriado), *(each for each in days if each.inicio >= cue)]
 
 
 def _sem_negados(texto: Texto, each: Dias) -> Dias | None:

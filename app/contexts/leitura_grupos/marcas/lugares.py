@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import islice
+from itertools import islice, zip_longest
 from unicodedata import normalize
 
 from app.contexts.leitura_grupos.marcas.marca import TOMADO, Lugar, Marca, apagar, entre, linha_de
@@ -26,13 +26,19 @@ _UF_AFTER = re.compile(r" ?[/,(-]{1,2} ?(?P<uf>[a-z]{2})\b\)?")
 _ACRONYM = re.compile(r"h(?<!\wh)[a-z]{2,5}\b")
 _PRICED = re.compile(r"[ *_]{0,2}(?:[:=-] {0,2})?(?:r\$|\d)|[ *_]{0,2}:")
 _LABEL = re.compile(
-    r"^[\W_]{0,8}(?:(?:local|unidade|hospital|instituicao|onde|lugar) {0,2}[*_]{0,2} ?:[ *_]{0,3}|[🏥🏨🏢📍📌🚑][ *_]{0,3})",
+    r"^[\W_]{0,8}(?:(?:local|unidade|hospital|instituicao|onde|lugar|empresa|servico) {0,2}[*_]{0,2} ?:[ *_]{0,3}"
+    r"|[🏥🏨🏢📍📌🚑][ *_]{0,3})",
     re.MULTILINE,
 )
 _CITY_LINK = re.compile(r"[ *_]{0,2}(?:[-,(/|](?: em\b)?|\bem\b|\bde\b|\bda\b|\bdo\b)?[ *_]{0,2}(?:cidade (?:de|:) )?")
 _COMPANIES = frozenset(("remocoes", "ambulancias", "resgate", "resgates", "remocao"))
+# Last words of a company's name.
+_SERVICES = frozenset((("servicos", "medicos"), ("emergencias", "medicas"), ("servicos", "hospitalares")))
 _LABEL_END = re.compile(r" [-|] |[(|,;:\x01\x02💰]|\. | / ")
 _MAX_WORDS = 9
+_SAME_AS = re.compile(
+    r" {0,2}= {0,2}|[ .,*_]{1,5}(?:digo|alias|quer dizer|corrigindo)[ :,.*_]{1,3}(?:(?:n?[oa]|e n[oa]) )?"
+)
 _PROPER = r"[A-ZÀ-Ý][\wÀ-ÿ'.]+(?:[ -](?:d[aeo]s?|e|[A-ZÀ-Ý0-9][\wÀ-ÿ'.]*)){0,5}"
 _BEFORE_TOWN = re.compile(
     rf"(?:^|[.!:] )[^\w\n]{{0,6}}(?P<nome>{_PROPER})[*_ ]{{0,3}}(?:\([^)\n]{{0,30}}\)[*_ ]{{0,3}})?[-–—,|/(]",
@@ -99,11 +105,13 @@ def _escolhido(candidates: Sequence[Hospital], towns: Iterable[Cidade], at: int,
     return state[0] if len(state) == 1 else None
 
 
-def novos(texto: Texto, livre: str, vocabulario: Vocabulario, known: Sequence[Lugar]) -> list[Lugar]:
+def novos(
+    texto: Texto, livre: str, vocabulario: Vocabulario, known: Sequence[Lugar], regiao: str | None
+) -> list[Lugar]:
     """Return hospital names outside the vocabulary, found by shape: "Hospital …", "UPA …", text after "Local:",
     acronyms such as HMXY.
     """
-    reader = _Nomes(texto, livre, vocabulario)
+    reader = _Nomes(texto, livre, vocabulario, (regiao or "").rpartition("/")[2].strip().upper())
     found = list(reader.todos())
     rest = apagar(livre, found)
     named = (*known, *found)
@@ -125,10 +133,17 @@ def novos(texto: Texto, livre: str, vocabulario: Vocabulario, known: Sequence[Lu
 
 
 def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]) -> list[Lugar]:
-    """Return all places in text order, each once: "Hospital Geral do Estado (HGE)" is one place."""
+    """Return all places in text order, each once: "Hospital Geral do Estado (HGE)" is one place, "H. Modelo = Hospital
+    Modelo" and "Hosp. A... digo, Hospital B" name the second.
+    """
     again = {each.inicio for each in known}
     kept = (each for each in new if not (plano[each.fim : each.fim + 2] == " (" and each.fim + 2 in again))
-    return sorted((*known, *kept), key=lambda each: each.inicio)
+    found = sorted((*known, *kept), key=lambda each: each.inicio)
+    return [
+        each
+        for each, after in zip_longest(found, found[1:])
+        if after is None or _SAME_AS.fullmatch(plano, each.fim, after.inicio) is None
+    ]
 
 
 def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar]:
@@ -155,15 +170,28 @@ def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar
     ]
 
 
-def com_a_unica_cidade(places: Sequence[Lugar], towns: Sequence[Cidade]) -> list[Lugar]:
+def estado_dito(texto: Texto, livre: str, end: int) -> str | None:
+    """Return the state that is written right after a town: "/sp", "- SP", or "SP" in capitals."""
+    uf = _UF_AFTER.match(livre, end)
+    if uf is not None and uf["uf"] in UFS:
+        return uf["uf"].upper()
+    word = livre[end + 1 : end + 3]
+    if livre[end : end + 1] != " " or word not in UFS or livre[end + 3 : end + 4].isalnum():
+        return None
+    first, last = texto.trecho(end + 1, end + 3)
+    return word.upper() if texto.fonte[first:last].isupper() else None
+
+
+def com_a_unica_cidade(texto: Texto, places: Sequence[Lugar], towns: Sequence[Cidade]) -> list[Lugar]:
     """Assign the only town of a message to the places without a town."""
     outside = [town for town in towns if not _is_inside(town.inicio, places)]
     if len({(town.nome, town.uf) for town in outside}) != 1:
         return list(places)
     town = outside[0]
     where = (town.inicio, town.fim)
+    state = next((said for each in outside if (said := estado_dito(texto, texto.plano, each.fim)) is not None), None)
     return [
-        each if each.cidade is not None else replace(each, cidade=town.nome, uf=town.uf, cidade_em=where)
+        each if each.cidade is not None else replace(each, cidade=town.nome, uf=state, cidade_em=where)
         for each in places
     ]
 
@@ -174,8 +202,10 @@ def _is_inside(at: int, places: Sequence[Lugar]) -> bool:
 
 
 class _Nomes:
-    def __init__(self, texto: Texto, livre: str, vocabulario: Vocabulario) -> None:
-        self._texto, self._livre, self._vocabulario = texto, livre, vocabulario
+    """Reads names of places. ``estado`` is the state of the group, in which a town without a state is looked for."""
+
+    def __init__(self, texto: Texto, livre: str, vocabulario: Vocabulario, estado: str = "") -> None:
+        self._texto, self._livre, self._vocabulario, self._estado = texto, livre, vocabulario, estado
         self._heads = frases("lugares.cabecas")
         self._generic, self._ends, self.comuns = _listas()
         self.gritado = texto.maiusculas > 0.8
@@ -258,7 +288,7 @@ class _Nomes:
             return False
         if between == "-" and self._is_free(word):
             return True
-        if before.texto in ("upa", "upas") and word.texto in ("24h", "24hs"):
+        if before.texto in ("upa", "upas", "pa") and word.texto in ("24h", "24hs"):
             return True
         if before.texto == "samu" and word.texto == "192":
             return True
@@ -321,8 +351,9 @@ class _Nomes:
             is_town = words[at].texto == "de" and bool(named) and words[-1].texto not in _EPITHETS
             if state is not None or (is_town and self.com_cidade(Lugar(0, words[-1].fim, "")).cidade is None):
                 return at
-        town = _cidade_no_fim(words, state) if state is not None else None
-        if town is not None and self._has_own_name(words, town):
+        town = _cidade_no_fim(words, state or self._estado)
+        is_named = town is not None and self._has_own_name(words, town)
+        if town is not None and is_named and (state is not None or self._is_only_a_town(words, town)):
             return town
         last = links[-1] if links else None
         return last if state is not None and last is not None and last >= len(words) - 2 else None
@@ -330,13 +361,23 @@ class _Nomes:
     def _has_own_name(self, words: Sequence[Palavra], town: int) -> bool:
         """Return whether a name is complete before its town: "Hospital Vida Lages", but not "UPA Vila Lages"."""
         own = [word for word in words[1:town] if word.texto not in self._generic and word.texto not in _LINKS]
-        return bool(own) and words[town - 1].texto not in _OPEN and words[-1].texto not in _EPITHETS
+        is_open = words[town - 1].texto in _OPEN and not (len(own) > 1 and words[town - 1].texto in ("novo", "nova"))
+        return bool(own) and not is_open and words[-1].texto not in _EPITHETS
+
+    def _is_only_a_town(self, words: Sequence[Palavra], town: int) -> bool:
+        """Return whether the words at the end of a name are only a town: no part of another name, after more than a word
+        such as "Evangélico", and without another town behind them.
+        """
+        name = " ".join(word.texto for word in words[town:])
+        own = {word.texto for word in words[1:town]} - self._generic - _LINKS - palavras_soltas("descrevem_hospital")
+        is_common = len(name) < 7 or name in palavras_soltas("cidades_em_nomes")
+        return bool(own) and not is_common and self.com_cidade(Lugar(0, words[-1].fim, "")).cidade is None
 
     def remocoes(self, rest: str) -> Iterator[Lugar]:
         """Yield patient transport companies such as "Vida Teste Remoções"."""
         words = self._texto.palavras
         for place, word in enumerate(words):
-            if word.texto not in _COMPANIES or rest[word.inicio : word.fim] != word.texto or not self._is_upper(word):
+            if not self._is_company(place) or rest[word.inicio : word.fim] != word.texto or not self._is_upper(word):
                 continue
             first = place
             while first and place - first < 3 and self._is_before(words[first - 1], words[first], rest):
@@ -344,8 +385,19 @@ class _Nomes:
             own = [each for each in words[first:place] if each.texto not in self._ends and each.texto != "empresa"]
             if own:
                 yield Lugar(own[0].inicio, word.fim, self._escrito(own[0].inicio, word.fim), confianca=0.7)
-            elif word.texto.endswith("s") and not self.gritado and (behind := self._atras(place, rest)):
+            elif (
+                word.texto in _COMPANIES
+                and word.texto.endswith("s")
+                and not self.gritado
+                and (behind := self._atras(place, rest))
+            ):
                 yield Lugar(word.inicio, behind[-1].fim, self._escrito(word.inicio, behind[-1].fim), confianca=0.7)
+
+    def _is_company(self, place: int) -> bool:
+        words = self._texto.palavras
+        if words[place].texto in _COMPANIES:
+            return True
+        return place > 0 and (words[place - 1].texto, words[place].texto) in _SERVICES
 
     def _atras(self, place: int, rest: str) -> Sequence[Palavra]:
         """Return the name of a company that follows the word "Remoções": "Remoções Vida Teste"."""
@@ -426,10 +478,11 @@ class _Nomes:
         known = self._vocabulario.cidades.em(words, 0)
         if known is not None:
             end = words[known.fim - 1].fim
-            uf = _UF_AFTER.match(self._livre, end)
-            state = uf["uf"].upper() if uf is not None and uf["uf"] in UFS else known.valor[1]
-            return replace(place, cidade=known.valor[0], uf=state, cidade_em=(at, end))
+            return replace(place, cidade=known.valor[0], uf=self._estado_dito(end), cidade_em=(at, end))
         return self._cidade_desconhecida(place, at, words)
+
+    def _estado_dito(self, end: int) -> str | None:
+        return estado_dito(self._texto, self._livre, end)
 
     def _cidade_desconhecida(self, place: Lugar, at: int, words: Sequence[Palavra]) -> Lugar:
         """Accept a town outside the vocabulary if its state follows, or if it is a municipality."""

@@ -25,6 +25,11 @@ _WEEK_OF = re.compile(r"\bsemana d[eo] (?:dia )?$")
 _NEXT_TO = re.compile(r" {0,2}[/|] {0,2}")
 _OPENS = re.compile(r"[ :=-]{0,3}\(?")
 _ALNUM = re.compile(r"[a-z0-9]+")
+_STOP = re.compile(r"[.!?;] ")
+_DIGIT = re.compile(r"\d")
+_OF_SHIFTS = re.compile(
+    r"\b(?:precis|vagas?\b|plant|quem\b|alguem\b|cobr|pass[oa]|abert|descob|falt|urgen|livre|dispon|sobr|escala)"
+)
 _LINKS = frozenset(("e", "ou", "sao", "e o", "valores", "valor", "plantao"))
 _BRACKET = re.compile(r" {0,2}\([^()\n]{1,40}\)")
 _COLON = re.compile(r"[ *_]{0,2}[:=]")
@@ -116,16 +121,21 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
             continue
         elif not has_dates or _begins_shift(folha, each):
             kept.append(each)
-    kept = _sem_manchete(folha, _sem_fds_repetido(folha, kept))
+    kept = _sem_conversa(folha, kept)
+    kept = _so_os_ditos(_sem_manchete(folha, _sem_fds_repetido(folha, kept)))
     kept_ids = {id(each) for each in kept}
     found = []
     elsewhere = _Alhures.de(folha)
+    periods = {periodo_de(each) for each in folha.turnos} - {None}
     for price in folha.precos:
         marks = tuple(
             mark
             for mark in held.get(id(price), ())
             if id(mark) not in kept_ids and not _is_last_of_several(folha, price, mark)
         )
+        if len(periods) == 1 and len(marks) == 1:
+            # In a message about nights, "1.250 a noite" is the price of all that have no other.
+            marks = tuple(mark for mark in marks if not isinstance(mark, Turno) or periodo_de(mark) is None)
         found.append(
             Regra(
                 price,
@@ -149,13 +159,16 @@ def _datas_de_precos(folha: Folha) -> Iterator[Dias]:
     plano = folha.livre
     for each in runs:
         line = linha_de(plano, each.inicio)
-        price = next(iter(entre(folha.precos, each.fim, line[1])), None)
+        earlier = entre(folha.precos, line[0], each.inicio)[-1:]
+        is_behind = bool(earlier) and plano[earlier[0].fim : each.inicio] == " "
+        price = earlier[0] if is_behind else next(iter(entre(folha.precos, each.fim, line[1])), None)
         if price is None or any(times[day] < 2 for day in _datas(each)):
             continue
-        start = max(line[0], *(plano.rfind(sign, line[0], each.inicio) for sign in (". ", ";")))
+        since = earlier[0].fim if earlier and not is_behind else 0
+        start = max(line[0], since, *(plano.rfind(sign, line[0], each.inicio) for sign in (". ", ";")))
         if entre(folha.lugares, start, price.fim) or entre(folha.dias, each.fim, price.inicio)[1:]:
             continue
-        if not any(mark.periodo or mark.das for mark in entre(folha.turnos, start, price.inicio)):
+        if not any(mark.periodo or mark.das for mark in entre(folha.turnos, start, max(each.fim, price.inicio))):
             yield each
 
 
@@ -181,6 +194,44 @@ def _sem_fds_repetido(folha: Folha, days: list[Dias]) -> list[Dias]:
         if not (each.solto and each.semana == {5, 6} and folha.texto.plano[each.inicio : each.inicio + 1] == "f")
     ]
     return named or days[:1]
+
+
+def _sem_conversa(folha: Folha, days: list[Dias]) -> list[Dias]:
+    """Drop a day in words whose sentence says nothing of a shift, if another sentence has a day with a place and a shift:
+    "A prova é amanhã. Passo meu plantão de 04/10 SD na UPA".
+    """
+    plano = folha.texto.plano
+    spans = [_frase_de(plano, each) for each in days]
+    if len({*spans}) < 2 or not any(entre(folha.lugares, *span) and entre(folha.turnos, *span) for span in spans):
+        return days
+    marks = (folha.lugares, folha.turnos, folha.areas, folha.precos, folha.fechados)
+    return [
+        each
+        for each, span in zip(days, spans, strict=True)
+        if _DIGIT.search(plano, each.inicio, each.fim)
+        or any(entre(kind, *span) for kind in marks)
+        or _OF_SHIFTS.search(plano, *span)
+    ]
+
+
+def _frase_de(plano: str, mark: Marca) -> tuple[int, int]:
+    """Return the sentence around a mark, at most its line."""
+    line = linha_de(plano, mark.inicio)
+    start = max((each.end() for each in _STOP.finditer(plano, line[0], mark.inicio)), default=line[0])
+    end = _STOP.search(plano, mark.fim, line[1])
+    return start, line[1] if end is None else end.start()
+
+
+def _so_os_ditos(days: list[Dias]) -> list[Dias]:
+    """Keep of the weekdays of a month the dates that the message lists: "toda sexta e sábado de maio: 01/05, 02/05"."""
+    listed = {day.data for each in days if not each.semana for day in each.dias}
+    implied = [each for each in days if each.semana and not each.solto and len(each.dias) > 3]
+    if len(listed) < 2 or not implied or not listed <= {day.data for each in implied for day in each.dias}:
+        return days
+    return [
+        replace(each, dias=tuple(day for day in each.dias if day.data in listed)) if each in implied else each
+        for each in days
+    ]
 
 
 def _sem_manchete(folha: Folha, days: list[Dias]) -> list[Dias]:
@@ -416,9 +467,16 @@ def _vizinhas(each: Marca, others: Sequence[Marca]) -> Sequence[Marca]:
     """
     if isinstance(each, Area):
         return [other for other in others if isinstance(other, Turno)]
+    if isinstance(each, Turno):
+        return [other for other in others if isinstance(other, Dias | Condicao) and not _e_comprimento(each)]
     if not isinstance(each, Dias | Condicao):
         return ()
-    return [other for other in others if isinstance(other, Dias | Condicao)]
+    return [other for other in others if isinstance(other, Dias | Condicao) or _e_comprimento(other)]
+
+
+def _e_comprimento(mark: Marca) -> bool:
+    """Return whether a mark is only the length of a shift: "12h" in "seg a sex 12h: 1.250"."""
+    return isinstance(mark, Turno) and mark.horas is not None and mark.das is None
 
 
 def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:

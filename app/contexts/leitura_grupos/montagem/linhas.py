@@ -234,7 +234,8 @@ def _herdados(found: list[Bloco]) -> list[Bloco]:
         while stop < len(found) and found[stop].dias is None:
             stop += 1
         below = found[place + 1 : stop]
-        heirs = _herdeiros(each, below) if each.so_dias else []
+        is_headed = bool(result) and bool(result[-1].lugares) and result[-1].dias is None
+        heirs = _herdeiros(each, below, is_headed) if each.so_dias else []
         if heirs:
             whose = {id(other) for other in heirs}
             result.append(replace(each, dias=None))
@@ -245,13 +246,14 @@ def _herdados(found: list[Bloco]) -> list[Bloco]:
     return result
 
 
-def _herdeiros(head: Bloco, below: list[Bloco]) -> list[Bloco]:
+def _herdeiros(head: Bloco, below: list[Bloco], is_headed: bool) -> list[Bloco]:
+    """Return the lines that take the days of a heading. ``is_headed`` means that a place stands right above the days."""
     tests: tuple[Callable[[Bloco], bool], ...] = (
         lambda each: bool(each.lugares and each.turnos),
         lambda each: any(shift.periodo or shift.das for shift in each.turnos) and not head.lugares,
         lambda each: bool(each.lugares) and not head.lugares,
     )
-    for test, least in zip(tests, (1 if not head.lugares else 2, 2, 2), strict=True):
+    for test, least in zip(tests, (2 if head.lugares or is_headed else 1, 2, 2), strict=True):
         if len(heirs := [each for each in below if test(each)]) >= least:
             return heirs
     return []

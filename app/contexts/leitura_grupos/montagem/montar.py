@@ -216,15 +216,28 @@ class _Montador:
         return _alternativas(_uma_vez(found), self._folha)
 
     def _areas_perto(self, place: int) -> Sequence[Area]:
-        """Return the specialities that apply to a block, except those of a shift at another place."""
+        """Return the specialities that apply to a block, except those of a shift at another place. A line such as "PS" ends
+        the heading "UTI" above it.
+        """
         at = self._onde_areas.bloco(place)
         if at is None:
             return ()
-        if at != place and self._blocos[at].dias is not None:
-            own, other = self._lugares(place), self._lugares(at)
-            if {each.nome for each in own} != {each.nome for each in other}:
+        if at < place and (weak := self._subtitulo_fraco(at, place)):
+            return weak
+        if at != place and (self._blocos[at].dias is not None or at > place):
+            own = self._lugares(place)
+            other = self._lugares(at) if self._blocos[at].dias is not None else self._blocos[at].lugares
+            if other and {each.nome for each in own} != {each.nome for each in other}:
                 return ()
         return _fortes(self._blocos[at])
+
+    def _subtitulo_fraco(self, above: int, place: int) -> Sequence[Area]:
+        """Return the word for any doctor that is a line of its own between a heading and a block."""
+        for block in reversed(self._blocos[above + 1 : place]):
+            alone = not (block.lugares or block.regras or block.turnos or block.dias)
+            if block.areas and alone and all(each.fraca for each in block.areas):
+                return block.areas[:1]
+        return ()
 
     def _setor(self, place: int) -> Sequence[Area]:
         """Return the weak speciality in the hospital's heading above the day, such as "PS (porta)"."""

@@ -1,0 +1,60 @@
+"""Signs that a legend explains, before days or shifts: "■ SD □ SN" with "■ ocupado, □ livre", "[x] 03/10 SN".
+
+What the legend calls taken is removed. The signs of open shifts are removed, so that they do not hide the shift.
+"""
+
+import re
+from datetime import date
+
+from app.contexts.leitura_grupos.blocos.celula import Tipo, estado
+from app.contexts.leitura_grupos.blocos.escrita import Linha
+from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
+
+_SINAL = r"(?:\[ ?[x✓✔]? ?\]|\( ?[x✓✔]? ?\)|[■□▪▫◼◻⬛⬜●○◯◉☐☑☒✓✔✗✘🟢🔴🟡🟠🔵⚪⚫🟩🟥🟨🟧🟦])"
+_LEGENDA = re.compile(
+    rf"(?P<sinal>{_SINAL})\ufe0f? {{0,2}}(?:[=:>-]{{1,2}} {{0,2}})?(?P<frase>[a-zà-ÿ][^\n,;|/()\[\]■-◿☐-☒🟠-🟫]{{3,40}})",
+    re.IGNORECASE,
+)
+_TURNO = re.compile(
+    r" {0,2}(?:sd|sn|dia|noite|diurno|noturno|manhã|manha|tarde|cinderela|24 ?h|12 ?h|[dnmt])\b", re.IGNORECASE
+)
+_DIA = re.compile(r"\d")
+
+
+def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
+    """Apply a legend that names at least one sign of taken shifts and one of open shifts."""
+    meanings: dict[str, bool] = {}
+    legends: set[int] = set()
+    for place, line in enumerate(found):
+        for each in _LEGENDA.finditer(line.texto) if _DIA.search(line.texto) is None else ():
+            if (meant := estado(dobrada(each["frase"]))) is not None:
+                meanings.setdefault(_igual(each["sinal"]), meant is Tipo.ABERTA)
+                legends.add(place)
+    if len({*meanings.values()}) < 2:
+        return found
+    return [line if place in legends else _aplicada(line, meanings) for place, line in enumerate(found)]
+
+
+def dobrada(text: str) -> str:
+    return Linha(text, ()).plano.strip()
+
+
+def _igual(sign: str) -> str:
+    return re.sub(r"\s", "", sign.lower())
+
+
+def _aplicada(line: Linha, meanings: dict[str, bool]) -> Linha:
+    signs = [each for each in re.finditer(_SINAL, line.texto, re.IGNORECASE) if _igual(each[0]) in meanings]
+    is_taken = bool(signs) and not any(meanings[_igual(each[0])] for each in signs)
+    for place, each in reversed([*enumerate(signs)]):
+        end = signs[place + 1].start() if place + 1 < len(signs) else len(line.texto)
+        shift = _TURNO.match(line.texto, each.end(), end)
+        is_other = not is_taken and not meanings[_igual(each[0])] and shift is not None
+        line = _sem(line, each.start(), shift.end() if is_other and shift is not None else each.end())
+    return line.com(len(line.texto), " (preenchido)") if is_taken else line
+
+
+def _sem(line: Linha, start: int, end: int) -> Linha:
+    while line.texto[end : end + 1] in (" ", "\ufe0f") and end < len(line.texto):
+        end += 1
+    return Linha(line.texto[:start] + line.texto[end:], [*line.lugares[:start], *line.lugares[end:]], line.bloco)
