@@ -51,7 +51,7 @@ def _aplicada(line: Linha, meanings: dict[str, bool]) -> Linha:
         shift = _TURNO.match(line.texto, each.end(), end)
         is_other = not is_taken and not meanings[_igual(each[0])] and shift is not None
         line = _sem(line, each.start(), shift.end() if is_other and shift is not None else each.end())
-    return line.com(len(line.texto), " (preenchido)") if is_taken else line
+    return line.com(len(line.texto), " (preenchidos)") if is_taken else line
 
 
 def _sem(line: Linha, start: int, end: int) -> Linha:

@@ -23,6 +23,7 @@ from app.contexts.leitura_grupos.texto.vocabulario import (
 
 UFS = frozenset(each.lower() for each in re.findall("..", "ACALAMAPBACEDFESGOMAMGMSMTPAPBPEPIPRRJRNRORRRSSCSESPTO"))
 _UF_AFTER = re.compile(r" ?[/,(-]{1,2} ?(?P<uf>[a-z]{2})\b\)?")
+_INITIALS = re.compile(r"\b[A-ZÀ-Ý]{1,3}\b")  # SN, R$, MG
 _ACRONYM = re.compile(r"h(?<!\wh)[a-z]{2,5}\b")
 _PRICED = re.compile(r"[ *_]{0,2}(?:[:=-] {0,2})?(?:r\$|\d)|[ *_]{0,2}:")
 _LABEL = re.compile(
@@ -271,7 +272,7 @@ class _Nomes:
         if self._is_upper(own):
             return True
         line = self._texto.trecho(*linha_de(self._texto.plano, words[head].inicio, 200))
-        written = self._texto.fonte[slice(*line)]
+        written = _INITIALS.sub("", self._texto.fonte[slice(*line)])
         return written != written.lower()
 
     def _is_upper(self, word: Palavra) -> bool:

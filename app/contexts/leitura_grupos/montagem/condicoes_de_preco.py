@@ -21,7 +21,7 @@ from app.contexts.leitura_grupos.tipos import Periodo
 _inicio = attrgetter("inicio")
 _BULLET = re.compile(r"[^a-z0-9]{0,6}")
 _AND = re.compile(r" {0,2}(?:e|ou|/|,) {0,2}")
-_WEEK_OF = re.compile(r"\bsemana d[eo] (?:dia )?$")
+_WEEK_OF = re.compile(r"\bsemana (?:\d ?[(:-] ?|d[eo] (?:dia )?|\(|: ?)$")
 _NEXT_TO = re.compile(r" {0,2}[/|] {0,2}")
 _OPENS = re.compile(r"[ :=-]{0,3}\(?")
 _ALNUM = re.compile(r"[a-z0-9]+")

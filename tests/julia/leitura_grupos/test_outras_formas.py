@@ -1,0 +1,135 @@
+"""Layouts that a new author brought: legends, dotted rows, days in words, corrections, towns behind a name, prices by length."""
+
+import pytest
+
+from app.contexts.leitura_grupos.api import Categoria
+from tests.julia.leitura_grupos.exemplos import curtas, inteiras, lida, vagas
+
+H, U, CM = "Hospital Teste do Norte", "UPA Exemplo Leste", "Clínica Médica"
+
+
+@pytest.mark.parametrize(
+    "texto",
+    [
+        "HTN clínica\n[x] 10/08 SN\n[ ] 11/08 SN\n[ ] 12/08 SD\n[x] = preenchido, [ ] = aberto\n1.500",
+        "HTN clínica\n10/08 🟥 SD 🟥 SN\n11/08 🟥 SD 🟩 SN\n12/08 🟩 SD 🟥 SN\n🟩 livre 🟥 coberto\n1.500",
+        "HTN clínica AGOSTO\n11 .......... SN\n12 .......... SD\n1.500",
+        "HTN clínica\n11/08 ➜ N\n12/08 ➜ D\n1.500 cada",
+    ],
+)
+def test_legends_dotted_rows_and_arrows_are_read(texto: str) -> None:
+    assert curtas(texto) == ["08-11 noturno 1500", "08-12 diurno 1500"]
+
+
+def test_days_in_words_are_days() -> None:
+    said = "preciso de clínico pro HTN nos dias onze e vinte e dois de agosto a noite paga mil e quinhentos"
+    assert curtas(said) == ["08-11 noturno 1500", "08-22 noturno 1500"]
+
+
+def test_start_and_end_on_lines_of_their_own_are_one_shift() -> None:
+    [vaga] = vagas("Unidade: HTN\nData: 11/08/2026\nInício: 07:00\nTérmino: 19:00\nValor: R$ 1.500,00\nclínico")
+    assert (vaga.periodo.valor, f"{vaga.hora_fim.valor:%H:%M}") == ("diurno", "19:00")  # type: ignore[union-attr]
+
+
+def test_a_correction_of_one_day_leaves_the_others() -> None:
+    said = "HTN clínico\ndia 10 SN\ndia 12 SN\ndia 14 SD\n1.500\nCorreção: dia 12 é SD e não SN"
+    assert curtas(said) == ["08-10 noturno 1500", "08-12 diurno 1500", "08-14 diurno 1500"]
+
+
+@pytest.mark.parametrize(
+    ("texto", "hospital", "regiao"),
+    [
+        ("Hospital Vida Plena Santarém 11/08 SN clínico 1.500", "Hospital Vida Plena", "PA"),
+        ("Hospital Evangélico Santarém 11/08 SN clínico 1.500", "Hospital Evangélico Santarém", "PA"),
+        ("Hospital Vida Plena Londrina 11/08 SN clínico 1.500", "Hospital Vida Plena Londrina", "PA"),
+        ("PA 24h Lagoa Clara - Santarém/PA 11/08 SN clínico 1.500", "PA 24h Lagoa Clara", "PA"),
+        ("Hosp. Engano... digo, Hospital Vida Plena, 11/08 SN clínico 1.500", "Hospital Vida Plena", "PA"),
+        ("H. Plena = Hospital Vida Plena\n11/08 SN clínico 1.500", "Hospital Vida Plena", "PA"),
+        ("Nefro na RimVida Serviços Médicos (Santarém-PA), 11/08 SN 1.500", "RimVida Serviços Médicos", "PA"),
+        ("Empresa: Pronta Ação\n11/08 SN clínico 1.500", "Pronta Ação", "PA"),
+        ("preciso de clínico na upa lagoa clara aqui em santarém 11/08 SN 1.500", "Upa Lagoa Clara", "PA"),
+    ],
+)
+def test_name_of_a_place_ends_before_its_town_and_other_words(texto: str, hospital: str, regiao: str) -> None:
+    assert [each.hospital.valor.lower() for each in vagas(texto, regiao=regiao)] == [hospital.lower()]
+
+
+def test_state_behind_a_town_is_not_a_speciality() -> None:
+    assert inteiras("Plantão em Jataí GO, HTN, 11/08 SN 1.500") == [f"{H} | {CM} | 08-11 noturno 1500"]
+
+
+def test_state_is_read_only_if_it_is_written() -> None:
+    [silent] = vagas("Hospital Vida Plena (Santarém) 11/08 SN clínico 1.500")
+    [said] = vagas("Hospital Vida Plena, Santarém PA, 11/08 SN clínico 1.500")
+    assert silent.uf is None
+    assert said.uf is not None
+
+
+def test_speciality_of_a_later_hospital_and_of_an_earlier_sector_do_not_apply() -> None:
+    later = "HTN\n11/08 SN\n\nUPA Exemplo (sala vermelha)\n12/08 SD\n\n1.500"
+    assert inteiras(later)[0] == f"{H} | {CM} | 08-11 noturno 1500"
+    sector = "HTN\nUTI\n11/08 SN\nPS\n12/08 SD\n\n1.500"
+    assert inteiras(sector)[0] == f"{H} | {CM} | 08-12 diurno 1500"
+
+
+@pytest.mark.parametrize(
+    ("precos", "esperadas"),
+    [
+        ("seg a sex 12h: 1.200\nsáb e dom 12h: 1.400\n24h: 2.700", ["1200", "1400", "2700"]),
+        ("N seg a sex 1.200\nD seg a sex 1.100\nfds 12h 1.400\nfds 24h 2.700", ["1200", "1400", "2700"]),
+    ],
+)
+def test_prices_by_weekday_and_length(precos: str, esperadas: list[str]) -> None:
+    found = vagas(f"HTN clínico\nter 11/08 SN\nsáb 15/08 SD\ndom 16/08 24h\n{precos}")
+    assert [f"{each.valor.valor:f}" for each in found if each.valor is not None] == esperadas
+
+
+def test_price_of_the_only_period_gives_way_to_the_weekday() -> None:
+    said = "HTN clínico, noites de 14/08 e 15/08. 1.250 a noite, sábado 1.450"
+    assert curtas(said) == ["08-14 noturno 1250", "08-15 noturno 1450"]
+
+
+def test_price_beside_a_day_in_words_is_the_price_of_that_day() -> None:
+    assert curtas("HTN CLINICO HOJE SN E AMANHA SD\nPAGO 1.800 HOJE E 1.500 AMANHA") == [
+        "08-03 noturno 1800",
+        "08-04 diurno 1500",
+    ]
+
+
+def test_price_without_a_holiday_is_the_usual_price() -> None:
+    said = "HTN clínico\n05/09 SD\n07/09 SD\nsem feriado 1.500, feriado 7/9 paga 2.000"
+    assert curtas(said) == ["09-05 diurno 1500", "09-07 diurno 2000"]
+
+
+def test_days_below_a_place_stay_with_it() -> None:
+    said = "Clínica Lagoa Clara, 24h\n15/08\n2.600\ne também\nHospital Vida Plena, noturno\n17/08\n1.150"
+    assert {each.split(" | ")[0] for each in inteiras(said) if "08-15" in each} == {"Clínica Lagoa Clara"}
+
+
+def test_listed_dates_select_the_weekdays_of_a_month() -> None:
+    assert curtas("HTN clínico\nToda sexta e sábado de agosto:\n07/08, 08/08, 14/08\nSD 1.500") == [
+        "08-07 diurno 1500",
+        "08-08 diurno 1500",
+        "08-14 diurno 1500",
+    ]
+
+
+def test_week_in_brackets_gives_the_dates_of_its_weekdays() -> None:
+    assert curtas("Grade HTN clínica\nSemana 2 (17/08 a 23/08)\n qua D\n dom D\n1.500") == [
+        "08-19 diurno 1500",
+        "08-23 diurno 1500",
+    ]
+
+
+def test_day_of_another_subject_is_not_a_shift() -> None:
+    said = "A prova da residência é amanhã, boa sorte! Passo meu plantão de 12/08 SD no HTN, clínica, 1.500"
+    assert curtas(said) == ["08-12 diurno 1500"]
+
+
+def test_rows_with_bullets_have_no_header() -> None:
+    rows = "➡️ 11/08 ter | 19h-07h | clínica\n➡️ 15/08 sáb | 07h-07h | clínica\n12h: 1.500\n24h: 3.000"
+    assert curtas(f"HTN\n{rows}") == ["08-11 noturno 1500", "08-15 24h 3000"]
+
+
+def test_an_offer_with_these_forms_stays_an_offer() -> None:
+    assert lida("HTN precisa de clínico nos dias onze e doze de agosto, SN").categoria is Categoria.OFERTA
