@@ -31,12 +31,12 @@ def test_backup_shows_progress_and_restore_lists_what_it_carried_over(julia: Com
     assert code == 0, err
     assert "gravada em copia.batuta" in out
     assert "dados pessoais" in out
-    assert "100% do banco copiado" in err
+    assert "100% do banco de dados foi copiado" in err
     assert stat.S_IMODE((folder / "copia.batuta").stat().st_mode) == 0o600
     assert julia("optout", PHONE)[0] == 0
     code, out, err = julia("restore", "copia.batuta")
     assert code == 0, err
-    assert "foi trazido do banco substituído" in out
+    assert "foi copiado do banco de dados substituído" in out
     assert "descadastros: 1" in out
     assert len(list(folder.glob("julia.db.before-restore-*"))) == 1
     assert PHONE not in out + err

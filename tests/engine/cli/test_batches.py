@@ -43,7 +43,7 @@ def test_operator_lists_shows_closes_and_cancels_batches(folder: Path, batuta: C
     id, waiting = asyncio.run(fill(declare(f"sqlite:///{folder}/work.db")))
     code, out, _ = batuta("batches", "list")
     assert (code, id in out, "aberto" in out, "0/2" in out) == (0, True, True, True)
-    assert "esperando 2" in batuta("batches", "show", id[:13])[1]
+    assert "aguardando 2" in batuta("batches", "show", id[:13])[1]
     items = json.loads(batuta("queue", "show", "default", "--state", "ready", "--json")[1])["items"]
     assert {each["id"]: each.get("waits_for_code") for each in items}[waiting] == "waits_for_batch"
     assert batuta("batches", "close", id)[1].startswith(f"lote {id} fechado")

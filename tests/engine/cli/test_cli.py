@@ -26,7 +26,7 @@ def test_migrate_applies_missing_migrations_once(batuta: Command, folder: Path) 
     code, out, _ = batuta("migrate")
     assert (code, out) == (0, "".join(f"aplicada {migration.title}\n" for migration in engine_migrations()))
     assert (folder / "work.db").exists()
-    assert batuta("migrate")[1] == f"{folder / 'work.db'} já está em dia\n"
+    assert batuta("migrate")[1] == f"o esquema de {folder / 'work.db'} já está em dia\n"
     assert (folder / "work.db").stat().st_mode & 0o777 == 0o600
 
 
@@ -148,8 +148,8 @@ def test_command_of_an_application_that_is_not_found_says_where_to_go(
         ),
         (
             ("migrate", "now"),
-            "argumentos a mais: now. Veja `batuta migrate --help`",
-            "unexpected arguments: now. See `batuta migrate --help`",
+            "há argumentos a mais: now. Veja `batuta migrate --help`",
+            "there are too many arguments: now. See `batuta migrate --help`",
         ),
         (
             ("token", "create", "--name"),
@@ -163,7 +163,7 @@ def test_command_of_an_application_that_is_not_found_says_where_to_go(
         ),
         (
             ("token", "create", "--name", " ", "--scope", "read"),
-            "nome inválido para token, ' ': informe quem vai usar o token",
+            "o nome ' ' é inválido para token: informe quem vai usar o token",
             "' ' cannot be the name of a token: name the person or program that will use the token",
         ),
     ],
@@ -179,15 +179,19 @@ def test_usage_error_is_in_the_chosen_language_with_the_help_of_its_command(
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("PORT", "eighty", "PORT não pode ter esse valor: escreva um número inteiro. Corrija"),
+        ("PORT", "eighty", "PORT não pode ter esse valor: escreva um número inteiro. Corrija o valor"),
         ("PORT", "99999", "PORT não pode ter esse valor: o máximo é 65535. Corrija"),
         (
             "LOG_FORMAT",
             "xml",
             "LOG_FORMAT não pode ter esse valor: escreva um destes: 'auto', 'pretty', 'json'. Corrija",
         ),
-        ("TIMEZONE", "Marte", "'Marte' não é um fuso horário; escreva como em America/Sao_Paulo"),
-        ("BATUTA_NADA_DISSO", "1", "BATUTA_NADA_DISSO não é uma configuração conhecida: renomeie-a ou remova-a"),
+        ("TIMEZONE", "Marte", "'Marte' não é um fuso horário válido; escreva como em America/Sao_Paulo"),
+        (
+            "BATUTA_NADA_DISSO",
+            "1",
+            "BATUTA_NADA_DISSO não é uma configuração conhecida: renomeie ou remova BATUTA_NADA_DISSO",
+        ),
         ("BATUTA_LNG", "en", "você quis dizer BATUTA_LANG"),
         ("APP_ENV", "production", "API_TOKEN não está definida"),
     ],
@@ -209,8 +213,8 @@ def test_invalid_setting_is_one_sentence_that_names_it(
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("mysql://x/y", "'mysql' não é um banco suportado; as formas são sqlite:///file.db"),
-        ("postgresql://user:segredo@127.0.0.1:1/x", "veja se ele está no ar"),
+        ("mysql://x/y", "'mysql' não é um banco de dados suportado; as formas aceitas são sqlite:///file.db"),
+        ("postgresql://user:segredo@127.0.0.1:1/x", "confira se ele está no ar"),
         ("sqlite:////proc/work.db", "permissão de escrita"),
         (
             "sqlite:////nao/existe/x.db",
@@ -274,13 +278,13 @@ def test_doctor_lists_its_checks_and_the_next_step_of_each_failure(
     (folder / "work.db").touch()
     code, out, _ = batuta("doctor")
     assert code == 1
-    assert "✗ o banco de dados não pode ser usado como está" in out
+    assert "✗ o banco de dados não pode ser usado com o esquema atual" in out
     assert "execute `batuta migrate`" in out
     batuta("migrate")
     monkeypatch.setenv("DATABSE_URL", "x")
     code, out, _ = batuta("doctor")
     assert code == 0
-    assert "✓ esquema em dia" in out
+    assert "✓ o esquema está em dia" in out
     assert "✓ Hora atual" in out
     assert "✓ detecção de quedas" in out
     assert "você quis dizer DATABASE_URL?" in out
@@ -331,7 +335,7 @@ def test_misspelt_name_and_broken_line_in_the_env_file_are_reported(batuta: Comm
     sys.modules.pop("program", None)  # the next command is another process and reads the file again
     code, out, _ = batuta("doctor")
     assert code == 1
-    assert "a linha 2 não é NOME=valor" in out
+    assert "a linha 2 não tem a forma NOME=valor" in out
 
 
 def test_command_without_arguments_shows_the_help(batuta: Command) -> None:
@@ -369,4 +373,4 @@ def test_option_that_belongs_before_the_command_is_reported_as_such(batuta: Comm
     code, _, err = batuta("jobs", "--lang", "en")
     assert code == 2
     assert "the option --lang comes before the command" in err
-    assert "Quantos workers" in batuta("up", "--help")[1]
+    assert "Número de workers" in batuta("up", "--help")[1]

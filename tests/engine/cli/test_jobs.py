@@ -117,21 +117,21 @@ def test_partial_run_is_reported_as_partial(batuta: Command) -> None:
     ("words", "said"),
     [
         (("run", "puls"), "não existe tarefa agendada 'puls': você quis dizer pulse?"),
-        (("run", "nada"), "não existe tarefa agendada 'nada', só "),
+        (("run", "nada"), "não existe tarefa agendada 'nada'; as opções são: "),
         (("executions", "puls"), "não existe tarefa agendada 'puls': você quis dizer pulse?"),
         (("pause", "offer_s"), "não existe tarefa agendada, fila ou categoria 'offer_s': você quis dizer"),
         (("jobs", "--profile", "window"), "não existe perfil 'window': você quis dizer windows?"),
         (("schedule", "use", "alway"), "não existe perfil 'alway': você quis dizer always?"),
         (("schedule", "--day", "amanha"), "--day"),
-        (("windows", "set", "tarde", "10:00"), "não existe janela 'tarde', só manha"),
-        (("windows", "set", "manha", "25:00"), "janela 'manha' inválida: "),
+        (("windows", "set", "tarde", "10:00"), "não existe janela 'tarde'; as opções são: manha"),
+        (("windows", "set", "manha", "25:00"), "a janela 'manha' é inválida: "),
         (
             ("windows", "set", "manha", "11:00:00"),
             "'11:00:00' não é uma hora: escreva a hora e os minutos, como em 10:00",
         ),
-        (("windows", "set", "manha", "10:00", "--minutes", "999999999999999"), "janela 'manha' inválida"),
-        (("windows", "set", "manha", "10:00", "--minutes", "0"), "janela 'manha' inválida"),
-        (("windows", "set", "manha", "10:00", "--days", "seg-foo"), "janela 'manha' inválida"),
+        (("windows", "set", "manha", "10:00", "--minutes", "999999999999999"), "a janela 'manha' é inválida"),
+        (("windows", "set", "manha", "10:00", "--minutes", "0"), "a janela 'manha' é inválida"),
+        (("windows", "set", "manha", "10:00", "--days", "seg-foo"), "a janela 'manha' é inválida"),
         (("pause", "live", "--for", "amanha"), "--for"),
         (("pause", "live", "--for", "0s"), "--for"),
         (("pause", "live", "--for", "99999999999999d"), "--for"),
@@ -204,7 +204,7 @@ def test_chosen_profile_and_window_apply_from_now_on(batuta: Command) -> None:
 def test_compare_fails_when_the_gain_is_below_the_minimum(batuta: Command) -> None:
     code, out, _ = batuta("schedule", "compare", "always", "windows")
     assert code == 1  # one fire a day became five a week
-    assert "todas as tarefas agendadas" in out
+    assert "total de todas as tarefas agendadas" in out
     found = as_json(batuta("schedule", "compare", "always", "windows", "--at-least", "-100", "--json"))
     assert found["before"] == 1.0
     assert found["after"] == 0.71
@@ -257,11 +257,11 @@ def test_texts_of_operators_and_jobs_are_shown_unchanged(batuta: Command, folder
 
 
 def test_resume_reports_what_still_holds_the_job(batuta: Command) -> None:
-    assert "volta a rodar no próximo disparo" in batuta("resume", "pulse")[1]
+    assert "a próxima execução é no próximo disparo" in batuta("resume", "pulse")[1]
     batuta("pause", "live", "--reason", "obra na rede")
     code, out, _ = batuta("resume", "pulse")
     assert code == 0
-    assert "volta a rodar" not in out
+    assert "suspensão removida" not in out
     assert re.search(
         r"continua suspensa por: chave pause\.category\.live ligada por \S+ desde .*, sem fim marcado: obra na rede",
         out,
@@ -270,13 +270,13 @@ def test_resume_reports_what_still_holds_the_job(batuta: Command) -> None:
     assert as_json(batuta("resume", "pulse", "--json"))["still_held_by"] == ["pause.all", "pause.category.live"]
     batuta("resume", "live")
     assert "chave pause.all ligada" in batuta("resume", "pulse")[1]
-    assert "volta a rodar no próximo disparo" in batuta("resume", "tudo")[1]
+    assert "a próxima execução é no próximo disparo" in batuta("resume", "tudo")[1]
 
 
 def test_resume_reports_which_jobs_are_still_held(batuta: Command) -> None:
     batuta("pause", "tidy", "--for", "2h")
     out = batuta("resume", "tudo")[1]
-    assert "volta a rodar no próximo disparo" in out
+    assert "a próxima execução é no próximo disparo" in out
     assert "menos a parte ainda suspensa por: chave pause.job.tidy ligada" in out
     batuta("pause", "ofertas")
     assert "chave offers.enabled desligada" in batuta("resume", "offer")[1]

@@ -43,10 +43,10 @@ def test_logs_prints_the_lines_and_follows_until_the_end(batuta: Command, folder
     assert code == 0
     first, last = out.strip().splitlines()
     assert first.endswith("#2 info    shop: sent")
-    assert last.endswith("#2 further lines of this attempt are not kept")
+    assert last.endswith("#2 further lines of this attempt were not stored")
     code, followed, _ = batuta(*ENGLISH, "logs", id, "--follow")
     assert (code, followed) == (0, out)
     _, document, _ = batuta(*ENGLISH, "logs", id, "--json")
     assert [line["line"] for line in json.loads(document)["lines"]] == ["sent", "sent"]
     _, out, _ = batuta(*ENGLISH, "logs", "0196b0a8-0000")
-    assert "no log lines of 0196b0a8-0000 are kept" in out
+    assert "no log lines of 0196b0a8-0000 are stored" in out

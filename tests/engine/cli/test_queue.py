@@ -72,7 +72,8 @@ def test_state_of_items_may_be_typed_in_the_language_of_the_operator(batuta: Com
     code, out, _ = batuta("queue", "show", "default", "--state", "em execução")
     assert (code, out.strip()) == (
         0,
-        "default: nenhum item na situação em execução; --state mostra outras: aguardando, concluidos, mortos, cancelados",
+        "default: nenhum item na situação em execução; "
+        "escolha outra situação com --state: aguardando, concluidos, mortos, cancelados",
     )
 
 
@@ -124,7 +125,7 @@ def test_invalid_arguments_are_refused(batuta: Command, words: tuple[str, ...], 
 def test_unknown_id_is_reported_as_not_dead(batuta: Command) -> None:
     code, out, _ = batuta("queue", "retry", "default", "x")
     assert code == 1
-    assert "não é um item morto" in out
+    assert "não está morto ou não existe" in out
 
 
 def test_items_are_also_listed_by_the_state_names_of_the_table(batuta: Command) -> None:
@@ -183,8 +184,11 @@ def test_items_of_an_unserved_queue_are_cancelled_on_request(batuta: Command) ->
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("rehome", "default", "--to", "default"), "a fila default é atendida: só itens de uma fila que nenhum worker"),
-        (("discard", "default", "--waiting"), "a fila default é atendida"),
+        (
+            ("rehome", "default", "--to", "default"),
+            "há um worker que atende a fila default: só é possível mover ou cancelar itens",
+        ),
+        (("discard", "default", "--waiting"), "há um worker que atende a fila default"),
         (("rehome", "antig", "--to", "default"), "não existe fila 'antig': você quis dizer antiga?"),
         (("rehome", "antiga", "--to", "defalt"), "não existe fila 'defalt': você quis dizer default?"),
         (("discard", "antiga"), "falta informar o que descartar: informe o id de um item morto, ou --waiting"),
@@ -208,12 +212,13 @@ def test_queue_without_dead_items_names_the_other_states(batuta: Command) -> Non
     batuta("migrate")
     out = batuta("--lang", "en", "queue", "show", "default")[1]
     assert (
-        out.strip() == "default: no item in state dead; use --state for other states: ready, running, done, cancelled"
+        out.strip()
+        == "default: no item is in state dead; choose another state with --state: ready, running, done, cancelled"
     )
     waiting = batuta("--lang", "en", "queue", "show", "default", "--state", "ready")[1]
     assert (
         waiting.strip()
-        == "default: no item in state ready; use --state for other states: running, done, dead, cancelled"
+        == "default: no item is in state ready; choose another state with --state: running, done, dead, cancelled"
     )
 
 

@@ -113,7 +113,7 @@ def test_workers_prints_one_json_document(batuta: Command) -> None:
 def test_workers_without_processes_names_the_command_to_start(batuta: Command) -> None:
     code, output, _ = batuta(*ENGLISH, "workers")
     assert code == 0
-    assert "`batuta up` starts them" in output
+    assert "`batuta up` starts all processes" in output
     assert "no restarts" in output
 
 
@@ -168,7 +168,7 @@ def test_jobs_of_the_active_version_mention_no_version(batuta: Command) -> None:
 def test_workers_after_an_orderly_stop_reports_that_nothing_runs(batuta: Command) -> None:
     batuta(*ENGLISH, "migrate")
     out = batuta(*ENGLISH, "workers")[1]
-    assert "no process is running: `batuta up` starts them" in out
+    assert "no process is running: `batuta up` starts all processes" in out
     assert "`batuta workers --all`" in out
 
 

@@ -77,7 +77,7 @@ def test_instants_and_durations_have_the_format_of_the_language() -> None:
     assert isinstance(stored, Reason)
     assert stored.facts == {"hours": "x", "opens": AT}
     assert ENGLISH.reason(stored) == "outside x: opens 2026-11-16 07:30"
-    assert PORTUGUESE.reason(stored) == "fora do horário x: abre em 16/11/2026 07:30"
+    assert PORTUGUESE.reason(stored) == "fora do horário x; o próximo horário começa em 16/11/2026 07:30"
     assert str(Reason("x", "{per}", per=timedelta(minutes=90))) == "1 h 30 min"
 
 

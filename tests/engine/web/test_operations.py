@@ -66,7 +66,7 @@ async def test_a_held_job_is_refused_with_the_reason_and_can_be_insisted_on(pane
 
 async def test_a_parameter_without_a_value_is_refused(panel: Panel) -> None:
     refused = await act(panel, "job.run", tarefa="pulse", parametros="day")
-    assert "escreva cada parâmetro em uma linha" in refused.text
+    assert "escreva um parâmetro por linha" in refused.text
 
 
 async def test_pause_until_and_resume_set_the_switch_with_the_reason(panel: Panel) -> None:
@@ -213,7 +213,7 @@ async def test_the_brakes_say_what_waits_and_why(panel: Panel) -> None:
     await panel.work.database.run(NOTE, id=id, error="the printer is busy")
     html = (await panel.ask("/painel/freios")).text
     assert "the printer is busy" in html
-    assert "1 item espera aqui" in html
+    assert "1 item aguarda aqui" in html
     assert "1 ao mesmo tempo" in html
     assert 'href="/painel/tarefas/paused"' in html  # the jobs of a pause are named
 
@@ -255,7 +255,7 @@ async def test_a_process_is_asked_for_its_stack_and_to_restart(panel: Panel) -> 
         "w:1", "worker", {"outbound": {"alive": True}}, now=panel.clock.now(), host="web1", pid=7
     )
     page = await act(panel, "process.stack", processo="web1:7", voltar="/painel/processos")
-    assert "Pilha de worker (web1:7) pedida" in page.text
+    assert "A pilha de worker (web1:7) foi pedida" in page.text
     assert "batuta workers stack web1:7" in page.text
     assert "o processo ainda não atendeu" in page.text
     assert [dict(row) for row in await panel.work.database.all(REQUESTS)] == [

@@ -88,7 +88,7 @@ async def test_every_job_of_the_catalogue_is_listed(julia_url: str) -> None:
     async with work:
         html = (await ask(create_app(julia_of(work)), "/painel/tarefas")).text
     assert [entry.name for entry in CATALOGUE if entry.continuo and f'id="linha-{entry.name}"' not in html] == []
-    assert "nenhum agendador deu sinal" in html or "Nenhum agendador deu sinal ainda" in html
+    assert "nenhum agendador deu sinal" in html or "Nenhum agendador deu sinal de vida ainda" in html
 
 
 async def test_summary_names_the_worst_problem_and_its_jobs_first(panel: Panel) -> None:
@@ -202,7 +202,7 @@ async def test_job_of_another_profile_has_its_page(julia_url: str) -> None:
     async with work:
         answer = await ask(create_app(julia_of(work)), "/painel/tarefas/processar_campanhas_manha")
     assert answer.status_code == 200
-    assert "Não está no perfil ativo (continuo)" in answer.text
+    assert "não está no perfil ativo (continuo)" in answer.text
 
 
 async def test_executions_are_paged_to_the_oldest(panel: Panel) -> None:
@@ -241,13 +241,13 @@ async def test_execution_page_shows_all_its_fields(panel: Panel) -> None:
         "08:53:00",
         "08:55:00",
         "08:55:01",
-        "2 min após o horário",
+        "2 min após o horário previsto",
         "recuperação",
         "box:1",
         "it did not answer",
     ):
         assert word in html, word
-    assert "executada manualmente apesar de suspensa: janela manha fechada" in html
+    assert "executada manualmente, apesar de suspensa: janela manha fechada" in html
     assert "12345678901234567890" in html
     assert escape('"é": [') in html
 

@@ -329,8 +329,8 @@ async def test_field_errors_are_in_the_callers_language(julia: Julia) -> None:
     }
     said = {
         "pt-BR": {
-            "telefone": "não tem a forma que este campo aceita: veja em /docs",
-            "cep": "não tem a forma que este campo aceita: veja em /docs",
+            "telefone": "o valor não tem a forma que este campo aceita: veja a forma em /docs",
+            "cep": "o valor não tem a forma que este campo aceita: veja a forma em /docs",
             "data_agendamento": "informe a data no formato 2026-03-11",
             "senha": "este campo não existe: veja em /docs os campos aceitos",
         },

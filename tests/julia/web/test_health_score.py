@@ -182,7 +182,7 @@ def test_command_shows_reasons_and_next_steps_and_exits_with_one_when_critical(f
     assert code == 1
     assert "39/100 critical" in out
     assert "no scheduler has sent a heartbeat" in out
-    assert "→ start one: `batuta scheduler`" in out
+    assert "→ start a scheduler with `batuta scheduler`" in out
     code, out, _ = batuta("health", "--json")
     assert code == 1
     document = json.loads(out)

@@ -200,7 +200,7 @@ async def test_unexpected_field_is_named_without_personal_data(
 
 def test_command_lists_incidents(folder: Path, batuta: Command) -> None:
     code, out, _ = batuta("--lang", "en", "incidents")
-    assert (code, out.strip()) == (0, "no incident in 30 days")
+    assert (code, out.strip()) == (0, "no incident in the last 30 days")
     code, out, _ = batuta("incidents", "--days", "7", "--json")
     assert json.loads(out) == {
         "period_days": 7, "total": 0, "open": 0, "by_severity": {}, "mttr_seconds": None, "uptime_percent": 100.0,
