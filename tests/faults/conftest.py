@@ -34,6 +34,7 @@ def patient_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the connections of the test's own process wait: its processes keep the limits of the product."""
     for module in (stores, connections):
         monkeypatch.setattr(module, "Limits", partial(replace, PATIENT))
+    monkeypatch.setattr(connections, "ASIDE", PATIENT)
 
 
 @pytest.fixture
