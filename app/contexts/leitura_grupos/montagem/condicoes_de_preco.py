@@ -14,6 +14,7 @@ from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.horas import DURACAO, horas_entre, periodo_das_horas
 from app.contexts.leitura_grupos.marcas.lugares import Cidade
 from app.contexts.leitura_grupos.marcas.marca import Area, Condicao, Dias, Lugar, Marca, Preco, Turno, entre, linha_de
+from app.contexts.leitura_grupos.montagem.dias_ditos import sem_conversa, so_os_ditos
 from app.contexts.leitura_grupos.texto.texto import chave
 from app.contexts.leitura_grupos.texto.vocabulario import palavras_soltas
 from app.contexts.leitura_grupos.tipos import Periodo
@@ -25,11 +26,6 @@ _WEEK_OF = re.compile(r"\bsemana (?:\d ?[(:-] ?|d[eo] (?:dia )?|\(|: ?)$")
 _NEXT_TO = re.compile(r" {0,2}[/|] {0,2}")
 _OPENS = re.compile(r"[ :=-]{0,3}\(?")
 _ALNUM = re.compile(r"[a-z0-9]+")
-_STOP = re.compile(r"[.!?;] ")
-_DIGIT = re.compile(r"\d")
-_OF_SHIFTS = re.compile(
-    r"\b(?:precis|vagas?\b|plant|quem\b|alguem\b|cobr|pass[oa]|abert|descob|falt|urgen|livre|dispon|sobr|escala)"
-)
 _LINKS = frozenset(("e", "ou", "sao", "e o", "valores", "valor", "plantao"))
 _BRACKET = re.compile(r" {0,2}\([^()\n]{1,40}\)")
 _COLON = re.compile(r"[ *_]{0,2}[:=]")
@@ -121,8 +117,8 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
             continue
         elif not has_dates or _begins_shift(folha, each):
             kept.append(each)
-    kept = _sem_conversa(folha, kept)
-    kept = _so_os_ditos(_sem_manchete(folha, _sem_fds_repetido(folha, kept)))
+    kept = sem_conversa(folha, kept)
+    kept = so_os_ditos(_sem_manchete(folha, _sem_fds_repetido(folha, kept)))
     kept_ids = {id(each) for each in kept}
     found = []
     elsewhere = _Alhures.de(folha)
@@ -194,44 +190,6 @@ def _sem_fds_repetido(folha: Folha, days: list[Dias]) -> list[Dias]:
         if not (each.solto and each.semana == {5, 6} and folha.texto.plano[each.inicio : each.inicio + 1] == "f")
     ]
     return named or days[:1]
-
-
-def _sem_conversa(folha: Folha, days: list[Dias]) -> list[Dias]:
-    """Drop a day in words whose sentence says nothing of a shift, if another sentence has a day with a place and a shift:
-    "A prova é amanhã. Passo meu plantão de 04/10 SD na UPA".
-    """
-    plano = folha.texto.plano
-    spans = [_frase_de(plano, each) for each in days]
-    if len({*spans}) < 2 or not any(entre(folha.lugares, *span) and entre(folha.turnos, *span) for span in spans):
-        return days
-    marks = (folha.lugares, folha.turnos, folha.areas, folha.precos, folha.fechados)
-    return [
-        each
-        for each, span in zip(days, spans, strict=True)
-        if _DIGIT.search(plano, each.inicio, each.fim)
-        or any(entre(kind, *span) for kind in marks)
-        or _OF_SHIFTS.search(plano, *span)
-    ]
-
-
-def _frase_de(plano: str, mark: Marca) -> tuple[int, int]:
-    """Return the sentence around a mark, at most its line."""
-    line = linha_de(plano, mark.inicio)
-    start = max((each.end() for each in _STOP.finditer(plano, line[0], mark.inicio)), default=line[0])
-    end = _STOP.search(plano, mark.fim, line[1])
-    return start, line[1] if end is None else end.start()
-
-
-def _so_os_ditos(days: list[Dias]) -> list[Dias]:
-    """Keep of the weekdays of a month the dates that the message lists: "toda sexta e sábado de maio: 01/05, 02/05"."""
-    listed = {day.data for each in days if not each.semana for day in each.dias}
-    implied = [each for each in days if each.semana and not each.solto and len(each.dias) > 3]
-    if len(listed) < 2 or not implied or not listed <= {day.data for each in implied for day in each.dias}:
-        return days
-    return [
-        replace(each, dias=tuple(day for day in each.dias if day.data in listed)) if each in implied else each
-        for each in days
-    ]
 
 
 def _sem_manchete(folha: Folha, days: list[Dias]) -> list[Dias]:

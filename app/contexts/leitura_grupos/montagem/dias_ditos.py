@@ -1,0 +1,51 @@
+"""Drop days that are not shifts: days of another subject, and weekdays that a list of dates restricts."""
+
+import re
+from dataclasses import replace
+
+from app.contexts.leitura_grupos.marcas.folha import Folha
+from app.contexts.leitura_grupos.marcas.marca import Dias, Marca, entre, linha_de
+
+_STOP = re.compile(r"[.!?;] ")
+_DIGIT = re.compile(r"\d")
+_OF_SHIFTS = re.compile(
+    r"\b(?:precis|vagas?\b|plant|quem\b|alguem\b|cobr|pass[oa]|abert|descob|falt|urgen|livre|dispon|sobr|escala)"
+)
+
+
+def sem_conversa(folha: Folha, days: list[Dias]) -> list[Dias]:
+    """Drop a day in words whose sentence says nothing of a shift, if another sentence has a day with a place and a shift:
+    "A prova é amanhã. Passo meu plantão de 04/10 SD na UPA".
+    """
+    plano = folha.texto.plano
+    spans = [_frase_de(plano, each) for each in days]
+    if len({*spans}) < 2 or not any(entre(folha.lugares, *span) and entre(folha.turnos, *span) for span in spans):
+        return days
+    marks = (folha.lugares, folha.turnos, folha.areas, folha.precos, folha.fechados)
+    return [
+        each
+        for each, span in zip(days, spans, strict=True)
+        if _DIGIT.search(plano, each.inicio, each.fim)
+        or any(entre(kind, *span) for kind in marks)
+        or _OF_SHIFTS.search(plano, *span)
+    ]
+
+
+def _frase_de(plano: str, mark: Marca) -> tuple[int, int]:
+    """Return the sentence around a mark, at most its line."""
+    line = linha_de(plano, mark.inicio)
+    start = max((each.end() for each in _STOP.finditer(plano, line[0], mark.inicio)), default=line[0])
+    end = _STOP.search(plano, mark.fim, line[1])
+    return start, line[1] if end is None else end.start()
+
+
+def so_os_ditos(days: list[Dias]) -> list[Dias]:
+    """Keep of the weekdays of a month the dates that the message lists: "toda sexta e sábado de maio: 01/05, 02/05"."""
+    listed = {day.data for each in days if not each.semana for day in each.dias}
+    implied = [each for each in days if each.semana and not each.solto and len(each.dias) > 3]
+    if len(listed) < 2 or not implied or not listed <= {day.data for each in implied for day in each.dias}:
+        return days
+    return [
+        replace(each, dias=tuple(day for day in each.dias if day.data in listed)) if each in implied else each
+        for each in days
+    ]
