@@ -73,7 +73,7 @@ def test_configuration_that_no_restart_can_fix_ends_the_whole_tree(tmp_path: Pat
         assert migrating.process.wait(TIMEOUT) == 0
     with tree(tmp_path, "up", **marked, SUPABASE_PROJECT_REF="yours") as running:
         assert running.process.wait(TIMEOUT) == 2
-        assert "este banco é do projeto 'mine', não de 'yours'" in running.log.read_text()
+        assert "este banco de dados é do projeto 'mine', e não de 'yours'" in running.log.read_text()
 
 
 def test_outdated_schema_is_reported_in_production_and_migrated_in_development(tmp_path: Path) -> None:
