@@ -109,8 +109,8 @@ def _supervised(role: Role, work: Batuta, settings: EngineSettings, notifier: No
 def make_api(
     work: Batuta, settings: EngineSettings, grace: timedelta
 ) -> Callable[[asyncio.Event], Coroutine[Any, Any, None]]:
-    """Build the API and listen on its port. Return the function that serves it until its argument is set; open requests
-    then have ``grace``.
+    """Build the API and listen on its port. Return a function that takes an event and serves requests until the event
+    is set. Requests in progress then have ``grace`` to finish.
     """
     try:
         from batuta.web import create_api

@@ -173,7 +173,7 @@ def make_job(
 
 
 def schedule_text(name: str, schedule: str | None, every: timedelta | float | None) -> str:
-    """Return the text of a schedule that is given as cron or as an interval."""
+    """Return the schedule of a job as text: the cron expression, or ``every`` as an interval such as ``@every 30s``."""
     if schedule is not None and every is None:
         return schedule
     if schedule is not None or every is None:

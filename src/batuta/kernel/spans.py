@@ -9,7 +9,7 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def read_span(text: str) -> timedelta | None:
-    """Return the length that a text names, or None for any other text."""
+    """Read a duration such as ``30m`` or ``2h``. Return None if the text is not a duration."""
     matched = _SPAN.fullmatch(text.strip())
     if matched is None:
         return None

@@ -69,7 +69,7 @@ def parse_schedule(text: str) -> Schedule:
 
 
 def every_text(every: timedelta | float) -> str:
-    """Return the text of an interval in seconds."""
+    """Return an interval as the text of a schedule: ``@every 30s``."""
     seconds = every.total_seconds() if isinstance(every, timedelta) else every
     if seconds != int(seconds):
         why = "'{every}' is not a whole number of seconds"

@@ -305,7 +305,7 @@ _NOMES = re.compile(
 
 
 def feriados_com_nome(livre: str, hoje: date) -> Iterator[Condicao]:
-    """Yield the holidays that a text names, each with its next dates: "Páscoa 160"."""
+    """Yield each holiday that appears in the text by name, such as "Páscoa 160", with its next dates."""
     for each in achados(
         _NOMES, livre, "natal", "santa", "paixao", "pascoa", "christi", "finados", "carnaval", "ano novo", "reveillon"
     ):

@@ -440,7 +440,7 @@ class _Nomes:
         return [word for word in self._texto.palavras if start <= self._texto.trecho(word.inicio, word.fim)[0] < end]
 
     def _is_proper(self, words: Sequence[Palavra]) -> bool:
-        """Return whether words may be a name: no speciality, no word of an offer, no common word."""
+        """Return whether words may be the name of a place. Specialities, words of offers and common words are not names."""
         common = palavras_soltas("nao_sao_nomes")
         said = [word.texto for word in words if word.texto not in _LINKS]
         if not said or any(word in self._ends for word in said) or said[0] in common or said[0] in UFS:

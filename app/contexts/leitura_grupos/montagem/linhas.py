@@ -63,7 +63,7 @@ def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[
 
 
 def _com_areas(found: list[Bloco]) -> list[Bloco]:
-    """Give the specialities of a list below a day to the day: "09/08 SD:" above "2 CM", "1 Orto"."""
+    """Assign the specialities that are listed below a day to that day: "2 CM" and "1 Orto" below "09/08 SD:"."""
     for place, head in enumerate(found):
         if head.dias is None or head.areas:
             continue

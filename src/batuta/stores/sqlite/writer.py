@@ -125,8 +125,8 @@ class TransactionUnit:
             self._close(TransactionMisuse(why="the transaction has ended"))
 
     def _serve(self, connection: sqlite3.Connection) -> bool:
-        """Perform the next act of the block and return whether the session continues. It ends when the block requests
-        the commit.
+        """Run the next statement of the block and return whether the transaction continues. The transaction ends when the
+        block requests the commit.
         """
         try:
             act, future = self._acts.get(timeout=self.timeout.total_seconds())
