@@ -132,7 +132,7 @@ async def main() -> None:
 async def _until(find: Any) -> None:
     async with asyncio.timeout(60):
         while not await find():
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
 
 
 def _missing() -> TaskStatus:
