@@ -35,6 +35,7 @@ def read(texto: str) -> str:
         ("1250, Rua Um, Centro, Diadema, SP", "Rua Um | 1250 | - | Centro | Diadema | SP | -"),
         ("Nº 340 Rua Um, Centro, Diadema - SP", "Rua Um | 340 | - | Centro | Diadema | SP | -"),
         ("Reside à Rua Um, nº 8, Centro, Diadema/SP", "Rua Um | 8 | - | Centro | Diadema | SP | -"),
+        ("Rua Um, 8, entre as ruas Lírio e Cravo, Centro, Diadema/SP", "Rua Um | 8 | - | Centro | Diadema | SP | -"),
         (
             "R. Um, 1200 sobrado 4, Alto Modelo, Curitiba/PR",
             "Rua Um | 1200 | Sobrado 4 | Alto Modelo | Curitiba | PR | -",

@@ -20,6 +20,7 @@ from math import exp, sqrt
 
 from app.contexts.leitura_grupos.blocos.layout import BLOCOS, Bloco
 from app.contexts.leitura_grupos.documento import documento
+from app.contexts.leitura_grupos.juizo.confianca import ate
 from app.contexts.leitura_grupos.juizo.evidencia import AJUDAM, COMUNS, PROPRIAS
 from app.contexts.leitura_grupos.leitor import evidencias
 from app.contexts.leitura_grupos.texto.vocabulario import DADOS
@@ -156,7 +157,7 @@ def deixados() -> dict[str, list[tuple[float, Amostra]]]:
     for autor in autores():
         others = [other for other in autores() if other != autor]
         weights = ajustados([each for other in others for each in (*amostras(other), *sem_um_bloco(other))])
-        found[autor] = [(chance(weights, each.features), each) for each in amostras(autor)]
+        found[autor] = [(min(ate(each.features), chance(weights, each.features)), each) for each in amostras(autor)]
     return found
 
 

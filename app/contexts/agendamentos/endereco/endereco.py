@@ -56,11 +56,12 @@ _CEP_BARE = re.compile(
 # A CEP with a missing digit, at the start or the end of the text.
 _SHORT = r"(?:[0-9]{4}-[0-9]{3}|[0-9]{5}-[0-9]{1,2})"
 _CEP_BROKEN = re.compile(rf"\A{_SHORT}(?=\s*[-,])|(?<=[\s,]){_SHORT}\Z")
-# Texts that are not a part of the address: "reside na", a phone number, "não informado".
+# Texts that are not a part of the address: "reside na", a phone number, "não informado", "entre as ruas A e B".
 _NO_PART = re.compile(
     r"\A(?:reside(?:nte)?|mora(?:dora?)?|domiciliad[oa])\s+(?:[àa]|n[ao]|em)\s+"
     r"|\b(?:telefone|fone|tel|cel|celular|whats|whatsapp|zap|contato)s?\b[\s.:]*\+?[0-9() .\-]{8,20}"
-    r"|(?<![\w/])n/[iad](?![\w/])|\bn[aã]o\s+(?:informad[oa]|consta|tem)\b",
+    r"|(?<![\w/])n/[iad](?![\w/])|\bn[aã]o\s+(?:informad[oa]|consta|tem)\b"
+    r"|\bentre\s+(?:as\s+)?(?:ruas?|avenidas?|avs?|travessas?)\b\.?\s[^,;\n-]{1,40}\se\s[^,;\n-]{1,40}(?=[,;\n-]|$)",
     re.IGNORECASE,
 )
 _SIGN_BEHIND = re.compile(  # R-das Flores, Av: Brasil, Jd/ Modelo
@@ -73,7 +74,7 @@ _C_E_P = re.compile(r"[cC]\.?\s?[eE]\.?\s?[pP]")
 _CEP_START = re.compile(r"[0-9][0-9]\.?[0-9]{3}[-.\s]?[0-9]{3}")
 _CEP_END = re.compile(r"[0-9]{4}-[0-9]")
 _NO_PARTS: Final = (
-    "reside", "mora", "domicil", "fone", "tel", "cel", "whats", "zap", "contato", "n/", "nao", "não", "na\u0303o",
+    "reside", "mora", "domicil", "fone", "tel", "cel", "whats", "zap", "contato", "entre", "n/", "nao", "não", "na\u0303o",
 )  # fmt: skip
 _SIGN = re.compile(r"[-:;/]\s?[^\W\d_]")
 _S_AND_N = re.compile(r"[sS](?:\s?[/.]?\s?[nN]|[eE][mM]\s)")

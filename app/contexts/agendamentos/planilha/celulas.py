@@ -73,6 +73,7 @@ _AREA_APART = re.compile(
     re.IGNORECASE,
 )
 _HHMM = re.compile(r"([01][0-9]|2[0-3])([0-5][0-9])\s?(?:h|hs|hrs|horas)?\.?")  # 0730
+_HOUR_ALONE = re.compile(r"([01]?[0-9]|2[0-3])()")
 
 
 def texto_da(valor: Celula) -> str:
@@ -235,8 +236,8 @@ def _check_range(day: date) -> date | None:
 
 
 def _parse_time(texto: str) -> str | None:
-    if (written := _HHMM.fullmatch(texto)) is not None:
-        return f"{written[1]}:{written[2]}"
+    if (written := _HHMM.fullmatch(texto) or _HOUR_ALONE.fullmatch(texto)) is not None:
+        return f"{int(written[1]):02d}:{written[2] or '00'}"
     found = _CLOCK.search(texto) or _DOTTED.search(texto) or _BARE.search(texto)
     if found is None:
         return None

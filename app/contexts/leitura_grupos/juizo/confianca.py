@@ -10,12 +10,22 @@ from functools import cache
 from math import exp
 from operator import mul
 
+from app.contexts.leitura_grupos.juizo.evidencia import COMUNS, PROPRIAS
 from app.contexts.leitura_grupos.texto.vocabulario import DADOS
 from app.contexts.leitura_grupos.tipos import VagaLida
 
+# The highest confidence of a vacancy with a doubt that the labelled messages hardly contain.
+DUVIDOSA = 0.9
+_DUVIDA = (*COMUNS, *PROPRIAS).index("duvida")
+
 
 def com_confianca(vaga: VagaLida, features: Sequence[float], at_most: float) -> VagaLida:
-    return vaga.com_certeza(min(at_most, probabilidade(features)))
+    return vaga.com_certeza(min(at_most, ate(features), probabilidade(features)))
+
+
+def ate(features: Sequence[float]) -> float:
+    """Return the highest confidence of a vacancy. A person decides about a doubt that the weights cannot express."""
+    return DUVIDOSA if features[_DUVIDA] else 1.0
 
 
 def probabilidade(features: Sequence[float]) -> float:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from math import log1p
 
+from app.contexts.leitura_grupos.juizo.duvidas import mensagem_incerta, nomes_incertos, sem_maiusculas
 from app.contexts.leitura_grupos.juizo.sinais import Sinal
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.horas import periodo_do_inicio
@@ -39,7 +40,8 @@ PROPRIAS = (
     "periodo_padrao", "so_inicio", "so_inicios", "inexplicadas_na_linha", "numeros_na_linha", "letras_na_linha",
     "lugares_na_linha", "dias_na_linha", "turnos_do_dia", "areas_do_dia", "precos_do_dia", "medico_na_linha",
     "fechado_na_linha", "nao_na_linha", "excecao_na_linha", "pergunta_na_linha", "separadores", "outro_lugar",
-    "outro_turno", "outra_area", "outro_preco", "hospital", "hospital_conhecido",
+    "outro_turno", "outra_area", "outro_preco", "ou_na_linha", "inexplicada_ao_lado", "nome_minusculo", "duvida",
+    "hospital", "hospital_conhecido",
 )  # fmt: skip
 # These features may only raise the confidence, all others may only lower it.
 AJUDAM = frozenset(("chance_de_oferta", "palavra_de_oferta", "hospital", "hospital_conhecido"))
@@ -49,6 +51,7 @@ _CORRECTED = re.compile(r"\b(?:corrig|correcao|errata|retific|ops|digo|errad[oa]
 _CORRECTS = ("corr", "err", "retific", "ops", "digo", "atualiza", "edit", "mudou", "nao")
 _DOCTOR = re.compile(r"\bdra?\b|\bdoutora?\b")
 _EXCEPT = re.compile(r"\b(?:exceto|menos|tirando|fora|so|somente|apenas|salvo)\b")
+_OR = re.compile(r"\bou\b")
 _NOT = re.compile(r"\bnao\b")
 _LETTER = re.compile(r"\b[dnmt]\b")
 # Every match of ``_CELLS`` contains one of these.
@@ -99,6 +102,8 @@ class Evidencia:
         if not vagas:
             return []
         shared = tuple(self._comuns(vagas))
+        small, is_unsure = sem_maiusculas(self.folha), mensagem_incerta(self.folha)
+        doubtful = nomes_incertos(self.folha, self.inexplicadas)
         strong = [each for each in self.folha.areas if not each.fraca]
         lines: dict[int, _Linha] = {}
         found = []
@@ -109,7 +114,9 @@ class Evidencia:
                 line = lines[each.derivacao.do_bloco[0]] = _Linha(
                     self.folha, self.inexplicadas, each.derivacao.do_bloco
                 )
-            found.append((*shared, *self._proprias(each, line, bool(strong))))
+            name = each.hospital.valor
+            named = (float(name in small), float(is_unsure or name in doubtful))
+            found.append((*shared, *self._proprias(each, line, bool(strong), named)))
         return found
 
     @property
@@ -156,7 +163,9 @@ class Evidencia:
         lines = self.folha.texto.plano[:8000].split("\n")
         return [each for place, each in enumerate(lines) if place not in self.folha.texto.tabelas]
 
-    def _proprias(self, vaga: VagaLida, line: "_Linha", has_areas: bool) -> tuple[float, ...]:
+    def _proprias(
+        self, vaga: VagaLida, line: "_Linha", has_areas: bool, named: tuple[float, float]
+    ) -> tuple[float, ...]:
         derived = vaga.derivacao
         assert derived is not None
         form, size, price = derived.forma, derived.produto, derived.preco
@@ -186,6 +195,8 @@ class Evidencia:
             *line.comuns,
             float(form is not Forma.TABELA and line.separada),
             *line.segunda_leitura(vaga, derived.dia),
+            *line.estranhas,
+            *named,
             sure,
             float(sure == 1.0),
         )
@@ -194,7 +205,7 @@ class Evidencia:
 class _Linha:
     """The line of a vacancy. Its marks are compared with the vacancy."""
 
-    __slots__ = ("_areas", "_dias", "_folha", "_lugares", "_precos", "_turnos", "comuns", "separada")
+    __slots__ = ("_areas", "_dias", "_folha", "_lugares", "_precos", "_turnos", "comuns", "estranhas", "separada")
 
     def __init__(self, folha: Folha, unexplained: Sequence[Palavra], line: tuple[int, int]) -> None:
         self._folha = folha
@@ -205,6 +216,7 @@ class _Linha:
         self._areas = [each for each in entre(folha.areas, *line) if not each.fraca]
         self._precos = entre(folha.precos, *line)
         first, last = (bisect_left(unexplained, at, key=_palavra) for at in line)
+        self.estranhas = (float(_OR.search(text) is not None), float(self._tem_vizinha(unexplained[first:last])))
         self.separada = contem(text, _CELL_SIGNS) and _CELLS.search(text) is not None
         self.comuns = (
             log1p(last - first),
@@ -221,6 +233,12 @@ class _Linha:
             float(_EXCEPT.search(text) is not None),
             float("?" in text),
         )
+
+    def _tem_vizinha(self, unexplained: Sequence[Palavra]) -> bool:
+        """Return whether a word that no rule explained stands right beside a day or price of the line."""
+        starts = {each.inicio for each in (*self._dias, *self._precos)}
+        ends = {each.fim for each in (*self._dias, *self._precos)}
+        return any(word.fim + 1 in starts or word.inicio - 1 in ends for word in unexplained)
 
     def _outro_medico(self, text: str, start: int) -> bool:
         """Return whether the line names a doctor who is not the contact."""

@@ -33,6 +33,7 @@ _RECEIPT = re.compile(
 )
 _RECEIPT_FIRST = re.compile(r"[\W_]{0,8}(?:comprovante|recibo|nfs-?e|nota fiscal|pix (?:enviado|recebido|realizado))\b")
 _LINK = re.compile(r"https?://|www\.|\.com\b|@[a-z]")
+_LOW_PRICE = re.compile(r"\b\d{1,3}(?:,\d\d)? reais\b|\b\d{1,3},[59][09]\b|r\$ ?\d{1,2}(?:,\d\d)?\b(?![.\d])")
 _PER_SHIFT = re.compile(r"(?:\bpor |/ ?|\bcada |\bp/ ?|\bo )plantao\b")
 # "preciso do dia 18": the author wants a day, not a doctor.
 _OF_A_DAY = re.compile(r" (?:d[oae]|n[oa]|pelo|pela|pro|pra) (?:dia|noite|manha|tarde|seg|ter|qua|qui|sex|sab|dom|\d)")
@@ -151,7 +152,7 @@ def _resto(texto: Texto, folha: Folha, count: Counter[str], score: float) -> Jui
     """Return the category with the most signals, for a text that is not an offer. If categories are equal, the graver
     category is returned.
     """
-    sold = folha.contatos or folha.precos or _LINK.search(texto.plano)
+    sold = folha.contatos or folha.precos or _LINK.search(texto.plano) or _LOW_PRICE.search(texto.plano)
     sells = count["venda"] + 0.5 if count["venda"] and sold else count["venda"] - 0.6
     kinds = (
         (1.5 * count["golpe"], Categoria.SPAM, "golpe"),

@@ -46,7 +46,18 @@ _FOR_SHIFTS = re.compile(
 )
 _NEEDS_SHIFTS = re.compile(r"\bprecis(?:o|ando) (?:de )?(?:\d{1,2}|um|uns|dois|duas|tres|mais) plant(?:ao|oes)\b")
 _GETS_ME = re.compile(r"\bquem me (?:consegue|arruma|arranja|descola|passa)\b")
-_MINE = re.compile(r"\A[\W_]{0,4}(?:eu )?(?:quero|pego|assumo|fico com) (?:ess[ea]|est[ea]|o d[oae] |o s[dn]\b|a vaga)")
+_MINE = re.compile(
+    r"\A[\W_]{0,4}(?:eu )?(?:quero|pego|assumo|fico com) (?:ess[ea]|est[ea]|o d[oae] |o s[dn]\b|a vaga|o dia|a noite)"
+)
+_CLAIMED = re.compile(
+    r"\A(?:[ \t]*>[^\n]*\n)+[\W_]{0,4}(?:eu )?(?:quero|pego|assumo|fico|topo|aceito|posso|tenho interesse|me interess[ae])\b"
+    r"[^\n]{0,40}\Z"
+)
+_ACCEPTS = re.compile(
+    r"\A[\W_]{0,4}(?:eu )?(?:aceito|topo|pego|faco) (?:plantao |plantoes )?(?:de )?"
+    r"(?:24h|12h|sd|sn|noturnos?|diurnos?|fds|qualquer)\b"
+)
+_FREE_DAYS = re.compile(r"\A[\W_]{0,4}(?:dias? )[^.!?\n]{1,40}\blivres?\b *(?:[.,;!\n]|$)(?![^\n]*\d\.?\d{2})")
 _STILL = re.compile(
     r"\bainda (?:esta |ta |tem )?(?:de pe|disponive(?:l|is)|em aberto|abert[ao]s?|valendo|livres?)\b[^.!?\n]{0,20}\?"
 )
@@ -80,6 +91,16 @@ _MONTHLY = re.compile(
     r"/ ?mes\b|\bpor mes\b|\bao mes\b|\b(?:10|12|16|20|24|30|32|36|40|44) ?h(?:oras|s)? ?(?:semana|/ ?sem|por sem)"
     r"|(?<![:\dh])\b(?:30|40|44) ?h(?:oras|s)?\b"
 )
+_SALARY = re.compile(
+    r"\bmensal(?: de)?[ :]{1,2}(?:r\$ ?)?\d{1,2}(?:[.,]\d{1,3})? ?(?:mil|k)?\b"
+    r"|\b(?:contrata(?:-se| se|mos)?|vaga (?:de|para|pra)) coordenador[a]?\b"
+)
+_DOUBLES = re.compile(
+    r"\b(?:manda|mande|deposit[ae]|envi[ae]|transfir?[ae]|transfere|invist[ae]|investe|coloc[ae]|bota) "
+    r"(?:so |apenas )?(?:r\$ ?)?\d[\d.]*"
+    r"[^.!?\n]{0,30}\b(?:receb[ae]|saca|saque|ganh[ae]|vira|volta)\b"
+)
+_RULES = re.compile(r"\A[\W_]{0,6}regras?(?: d[oe] grupo)?\b ?[:!-]")
 _PAID = re.compile(
     r"\bpagamentos?\b[^.\n]{0,40}\b(?:liberad|realizad|creditad|efetuad|sera|serao|program|em conta|ja caiu)"
 )
@@ -119,6 +140,9 @@ _PATTERNS = (
     ("procura", _NEEDS_SHIFTS, ("precis",)),
     ("procura", _GETS_ME, ("quem me",)),
     ("procura", _MINE, ("quero", "pego", "assumo", "fico")),
+    ("procura", _CLAIMED, (">",)),
+    ("procura", _ACCEPTS, ("aceito", "topo", "pego", "faco")),
+    ("procura", _FREE_DAYS, ("livre",)),
     ("procura", _IF_ANY, ("se ",)),
     ("procura", _WANTS, ("quer", "precis", "interess", "fim de")),
     ("procura", _ANYONE_WITH, ("alguem",)),
@@ -128,6 +152,9 @@ _PATTERNS = (
     ("procura", _IF_WANTED, ("precisando",)),
     ("procura", _PASSING, ("passando",)),
     ("emprego", _MONTHLY, ("mes", "sem", "30", "40", "44")),
+    ("emprego", _SALARY, ("mensal", "coordenador")),
+    ("golpe", _DOUBLES, ("rec", "sac", "saq", "ganh", "vira", "volta")),
+    ("aviso", _RULES, ("regra",)),
     ("venda", _INSTALMENTS, ("x",)),
     ("venda", _COURSE, ("ls", "fccs")),
     ("venda", _SELLS, ("vend", "alug", "ponto", "minha")),
@@ -211,12 +238,14 @@ def pedidos(texto: Texto, found: list[Sinal]) -> tuple[Marca, ...]:
     """Return the sentences in which the author asks for a shift. In a mixed message they yield no vacancy."""
     stops = [0, *(each.end() for each in _SENTENCE.finditer(texto.plano)), len(texto.plano)]
     asked: dict[int, int] = {}
+    ends: dict[int, int] = {}
     for each in sorted((each for each in found if each.tipo == "procura"), key=lambda each: -each.inicio):
-        asked[bisect_right(stops, each.inicio)] = each.inicio
+        place = bisect_right(stops, each.inicio)
+        asked[place], ends[place] = each.inicio, max(each.fim, ends.get(place, 0))
     given = {bisect_right(stops, each.inicio): each.inicio for each in found if each.tipo in ("oferta", "cede")}
     return tuple(
         # An offer in the same sentence comes first: "passo meu SN de sábado e procuro um diurno".
-        Marca(first if given.get(place, first) < first else stops[place - 1], stops[place])
+        Marca(first if given.get(place, first) < first else stops[place - 1], max(stops[place], ends.get(place, 0)))
         for place, first in sorted(asked.items())
         if place < len(stops)
     )

@@ -77,6 +77,11 @@ _HOURS = re.compile(r" {0,2}h(?:s|rs|oras)?\b")
 _NEXT_WEEK = re.compile(r"\bsemana (?:q(?:ue)? vem|proxima)\b|\bproxima semana\b")
 _MONTH_ALONE = re.compile(rf"(?<!\d)(?<!\d )(?<!\d de )(?<!rio de )(?<!/)\b(?P<mes>{_MES})")
 _UNTIL = re.compile(r"\bate (?:as )?\d{1,2}(?::\d\d)? ?(?:h\d{0,2}|horas)? de $")
+_ORD = r"(?:[1-5]o|primeir[oa]|segund[oa]|terceir[oa]|quart[oa]|quint[oa]|ultim[oa])"
+# "1º domingo", "segundo e terceiro sábado". The month follows the weekday.
+_ORDINALS = re.compile(rf"\b(?P<lista>{_ORD}(?:(?:, | e | ?/ ?|, e ){_ORD}){{0,3}}) $")
+_ORDINAL = re.compile(rf"[1-5]o(?:(?:, | e | ?/ ?){_ORD}){{0,3}} {_WD} de {_MES}")
+_FIRST = {"1": 1, "pri": 1, "2": 2, "seg": 2, "3": 3, "ter": 3, "4": 4, "qua": 4, "5": 5, "qui": 5, "ult": -1}
 _EVERY = re.compile(r"\btod[ao]s?(?: [ao]s)? $")
 _SHIFT_SOON = re.compile(r"[ :>✔✅☑-]{0,4}(?:sd|sn|diurno|noturno|cinderela|manha|tarde|noite|dia)\b(?! \d)")
 _AFTER_PLACE = re.compile(rf"{TOMADO}[*_]{{0,2}}: {{0,2}}$")
@@ -216,9 +221,9 @@ class Calendario:
         year = self._ano(1, _month(month), None)
         if year is not None:
             last = monthrange(year.year, year.month)[1]
-            for day in (year.replace(day=number) for number in range(1, last + 1)):
-                if day >= first and day.weekday() in weekdays:
-                    yield day
+            days = [year.replace(day=number) for number in range(1, last + 1)]
+            chosen = _escolhidos([day for day in days if day.weekday() in weekdays], livre, said.start())
+            yield from (day for day in chosen if day >= first)
 
     def _mes_de_todas(self, said: re.Match[str], livre: str) -> str | None:
         """Return the month of "todas as sextas SN de agosto", where other words separate the month from the weekday."""
@@ -382,6 +387,8 @@ def _elemento(found: re.Match[str], link: str) -> _Elemento | None:
 
 
 def _is_day(livre: str, found: re.Match[str], each: _Elemento, count: int) -> bool:
+    if _ORDINAL.match(livre, found.start("d")):
+        return False
     if each.mes is not None:
         return found["m"] is None or _HOURS.match(livre, found.end("m")) is None
     if found["dia"] or found["depois"]:
@@ -416,6 +423,15 @@ def _is_weekday(livre: str, said: re.Match[str]) -> bool:
     if _LETTER_NEXT.match(livre, said.end()):
         return True
     return _CLOSED.match(livre, said.end()) is not None or bool(_START.match(livre, said.end() + 1))
+
+
+def _escolhidos(days: list[date], livre: str, at: int) -> list[date]:
+    """Return the days that ordinal numbers before a weekday choose: "2º domingo de maio"."""
+    said = _ORDINALS.search(livre, max(0, at - 60), at)
+    if said is None:
+        return days
+    places = [_FIRST[each] for each in re.findall(r"[1-5]|pri|seg|ter|qua|qui|ult", said["lista"])]
+    return [days[each - 1] if each > 0 else days[-1] for each in places if each <= len(days)]
 
 
 def _month(word: str) -> int:

@@ -13,15 +13,8 @@ from app.contexts.leitura_grupos.marcas.areas import areas, sem_iniciais_da_cida
 from app.contexts.leitura_grupos.marcas.contatos import Contato, contatos, fones, ruido
 from app.contexts.leitura_grupos.marcas.datas import Calendario, com_barras, feriados_com_nome
 from app.contexts.leitura_grupos.marcas.horas import espelhadas, turnos
-from app.contexts.leitura_grupos.marcas.lugares import (
-    Cidade,
-    cidades,
-    com_a_unica_cidade,
-    conhecidos,
-    novos,
-    referencias,
-    sem_dito_duas_vezes,
-)
+from app.contexts.leitura_grupos.marcas.lugares import Cidade, cidades, conhecidos, novos
+from app.contexts.leitura_grupos.marcas.lugares_ditos import com_a_unica_cidade, referencias, sem_dito_duas_vezes
 from app.contexts.leitura_grupos.marcas.marca import (
     DATADO,
     Area,

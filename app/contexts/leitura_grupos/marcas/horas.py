@@ -240,11 +240,22 @@ def _periodos(texto: Texto, livre: str) -> Iterator[Turno]:
         if _BREAK.search(texto.plano, start, end):
             for place in range(found.inicio, found.fim):
                 yield from _palavra(texto, livre, place)
-        elif livre[start:end] == texto.plano[start:end] and _is_period(texto, found.inicio, found.fim):
+        elif (
+            livre[start:end] == texto.plano[start:end]
+            and _is_period(texto, found.inicio, found.fim)
+            and ("+" not in found.valor or not _has_hours(texto.plano, end))
+        ):
             yield from (Turno(start, end, Periodo(name)) for name in found.valor.split("+"))
     for each in achados(_SKY, livre, *_SIGNS):
         if DATADO in livre[livre.rfind("\n", 0, each.start()) + 1 : each.start()]:
             yield Turno(each.start(), each.end(), Periodo.DIURNO if each[0] in "☀🌞" else Periodo.NOTURNO)
+
+
+def _has_hours(plano: str, end: int) -> bool:
+    """Return whether the hours of one long shift follow, as in "MT 7h-19h"."""
+    said = _RANGE.match(plano, end + len(plano[end : end + 3]) - len(plano[end : end + 3].lstrip(" (:")))
+    first, last = (None, None) if said is None else (_time(said, "a"), _time(said, "b"))
+    return first is not None and last is not None and horas_entre(first, last) >= 8
 
 
 def _palavra(texto: Texto, livre: str, place: int) -> Iterator[Turno]:
@@ -263,7 +274,7 @@ def _is_period(texto: Texto, start: int, end: int) -> bool:
         return True
     after = texto.plano[words[start].fim : words[start].fim + 4].lstrip(" *_")
     if word == "dia":
-        if re.search(r"\d ?/ ?$", texto.plano[max(0, words[start].inicio - 4) : words[start].inicio]):
+        if re.search(r"[\dh] ?/ ?$", texto.plano[max(0, words[start].inicio - 4) : words[start].inicio]):
             return False
         is_date = after[:1].isdigit() and not _AMOUNT.match(texto.plano, words[start].fim)
         is_date = is_date or after.startswith((":", "a ", "da ", "do "))

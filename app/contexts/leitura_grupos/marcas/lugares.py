@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import islice, zip_longest
+from itertools import islice
 from unicodedata import normalize
 
-from app.contexts.leitura_grupos.marcas.marca import TOMADO, Lugar, Marca, apagar, entre, linha_de
+from app.contexts.leitura_grupos.marcas.marca import TOMADO, Lugar, Marca, apagar, linha_de
 from app.contexts.leitura_grupos.texto.texto import Palavra, Texto, chave
 from app.contexts.leitura_grupos.texto.vocabulario import (
     Hospital,
@@ -24,8 +24,8 @@ from app.contexts.leitura_grupos.texto.vocabulario import (
 UFS = frozenset(each.lower() for each in re.findall("..", "ACALAMAPBACEDFESGOMAMGMSMTPAPBPEPIPRRJRNRORRRSSCSESPTO"))
 _UF_AFTER = re.compile(r" ?[/,(-]{1,2} ?(?P<uf>[a-z]{2})\b\)?")
 _INITIALS = re.compile(r"\b[A-ZÀ-Ý]{1,3}\b")  # SN, R$, MG
+_PERSON = re.compile(r"\bDra?\.? [A-ZÀ-Ý]\w+")
 _ACRONYM = re.compile(r"h(?<!\wh)[a-z]{2,5}\b")
-_PRICED = re.compile(r"[ *_]{0,2}(?:[:=-] {0,2})?(?:r\$|\d)|[ *_]{0,2}:")
 _LABEL = re.compile(
     r"^[\W_]{0,8}(?:(?:local|unidade|hospital|instituicao|onde|lugar|empresa|servico) {0,2}[*_]{0,2} ?:[ *_]{0,3}"
     r"|[🏥🏨🏢📍📌🚑][ *_]{0,3})",
@@ -37,9 +37,6 @@ _COMPANIES = frozenset(("remocoes", "ambulancias", "resgate", "resgates", "remoc
 _SERVICES = frozenset((("servicos", "medicos"), ("emergencias", "medicas"), ("servicos", "hospitalares")))
 _LABEL_END = re.compile(r" [-|] |[(|,;:\x01\x02💰]|\. | / ")
 _MAX_WORDS = 9
-_SAME_AS = re.compile(
-    r" {0,2}= {0,2}|[ .,*_]{1,5}(?:digo|alias|quer dizer|corrigindo)[ :,.*_]{1,3}(?:(?:n?[oa]|e n[oa]) )?"
-)
 _PROPER = r"[A-ZÀ-Ý][\wÀ-ÿ'.]+(?:[ -](?:d[aeo]s?|e|[A-ZÀ-Ý0-9][\wÀ-ÿ'.]*)){0,5}"
 _BEFORE_TOWN = re.compile(
     rf"(?:^|[.!:] )[^\w\n]{{0,6}}(?P<nome>{_PROPER})[*_ ]{{0,3}}(?:\([^)\n]{{0,30}}\)[*_ ]{{0,3}})?[-–—,|/(]",
@@ -86,9 +83,31 @@ def _is_name(texto: Texto, words: Sequence[Palavra], start: int, end: int) -> bo
     first, last = words[start].inicio, words[end - 1].fim
     if before in ("rua", "av", "avenida", "bairro", "jardim", "cidade") and end - start <= 2:
         return False
+    if _is_inside_a_name(texto, words, start):
+        return False
     uf = _UF_AFTER.match(texto.plano, last)
     is_state = uf is not None and uf["uf"] in UFS
     return not (end - start == 1 and is_state and texto.plano[max(0, first - 1) : first] == "(")
+
+
+def _is_inside_a_name(texto: Texto, words: Sequence[Palavra], start: int) -> bool:
+    """Return whether the words before an alias begin another name: "Araucária" in "PS Parque Araucária"."""
+    heads = frases("lugares.cabecas")
+    generic, ends, _ = listas()
+    if heads.em(words, start) is not None:
+        return False
+    for first in range(start - 1, max(-1, start - 5), -1):
+        if texto.plano[words[first].fim : words[first + 1].inicio] != " ":
+            return False
+        head = heads.em(words, first)
+        if head is not None and head.fim <= start:
+            own = [
+                word.texto for word in words[head.fim : start] if word.texto not in generic and word.texto not in LINKS
+            ]
+            return bool(own)
+        if words[first].texto in ends and words[first].texto not in generic:
+            return False
+    return False
 
 
 def _escolhido(candidates: Sequence[Hospital], towns: Iterable[Cidade], at: int, regiao: str | None) -> Hospital | None:
@@ -133,44 +152,6 @@ def novos(
     return sorted(found, key=lambda each: each.inicio)
 
 
-def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]) -> list[Lugar]:
-    """Return all places in text order, each once: "Hospital Geral do Estado (HGE)" is one place, "H. Modelo = Hospital
-    Modelo" and "Hosp. A... digo, Hospital B" name the second.
-    """
-    again = {each.inicio for each in known}
-    kept = (each for each in new if not (plano[each.fim : each.fim + 2] == " (" and each.fim + 2 in again))
-    found = sorted((*known, *kept), key=lambda each: each.inicio)
-    return [
-        each
-        for each, after in zip_longest(found, found[1:])
-        if after is None or _SAME_AS.fullmatch(plano, each.fim, after.inicio) is None
-    ]
-
-
-def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar]:
-    """Return short references to a place that the message names in full elsewhere. "na UPA" contains the first word of
-    the name; "Norte 1.800" contains any word of the name, before a price.
-    """
-    named = {each.nome: each for each in reversed(places)}
-    if len(named) < 2:
-        return []
-    heads: dict[str, list[Lugar]] = {}
-    for each in named.values():
-        for word in set(chave(each.nome).split(" ")) - _LINKS:
-            heads.setdefault(word, []).append(each)
-    return [
-        replace(heads[word.texto][0], inicio=word.inicio, fim=word.fim, confianca=0.8)
-        for word in texto.palavras
-        if len(heads.get(word.texto, ())) == 1
-        and word.inicio > heads[word.texto][0].fim
-        and livre[word.inicio : word.fim] == word.texto
-        and (
-            heads[word.texto][0].nome.lower().startswith(word.texto)
-            or (word.texto not in _listas()[0] and _PRICED.match(livre, word.fim))
-        )
-    ]
-
-
 def estado_dito(texto: Texto, livre: str, end: int) -> str | None:
     """Return the state that is written right after a town: "/sp", "- SP", or "SP" in capitals."""
     uf = _UF_AFTER.match(livre, end)
@@ -183,32 +164,13 @@ def estado_dito(texto: Texto, livre: str, end: int) -> str | None:
     return word.upper() if texto.fonte[first:last].isupper() else None
 
 
-def com_a_unica_cidade(texto: Texto, places: Sequence[Lugar], towns: Sequence[Cidade]) -> list[Lugar]:
-    """Assign the only town of a message to the places without a town."""
-    outside = [town for town in towns if not _is_inside(town.inicio, places)]
-    if len({(town.nome, town.uf) for town in outside}) != 1:
-        return list(places)
-    town = outside[0]
-    where = (town.inicio, town.fim)
-    state = next((said for each in outside if (said := estado_dito(texto, texto.plano, each.fim)) is not None), None)
-    return [
-        each if each.cidade is not None else replace(each, cidade=town.nome, uf=state, cidade_em=where)
-        for each in places
-    ]
-
-
-def _is_inside(at: int, places: Sequence[Lugar]) -> bool:
-    before = entre(places, at - 200, at + 1)
-    return bool(before) and at < before[-1].fim
-
-
 class _Nomes:
     """Reads names of places. ``estado`` is the state of the group, in which a town without a state is looked for."""
 
     def __init__(self, texto: Texto, livre: str, vocabulario: Vocabulario, estado: str = "") -> None:
         self._texto, self._livre, self._vocabulario, self._estado = texto, livre, vocabulario, estado
         self._heads = frases("lugares.cabecas")
-        self._generic, self._ends, self.comuns = _listas()
+        self._generic, self._ends, self.comuns = listas()
         self.gritado = texto.maiusculas > 0.8
 
     def dali(self, bearers: Sequence[Hospital], start: int, end: int, regiao: str | None) -> Sequence[Hospital]:
@@ -226,6 +188,8 @@ class _Nomes:
         for each in self._heads.todas(words):
             if each.inicio < free or not self._is_free(words[each.inicio]) or self._is_unit(words[each.inicio]):
                 continue
+            if self._is_sector(each.inicio, each.fim):
+                continue
             speciality = self._vocabulario.especialidades.em(words, each.inicio)
             if speciality is not None and speciality.fim > each.fim:
                 continue
@@ -234,6 +198,14 @@ class _Nomes:
             if place is not None:
                 free = end
                 yield place
+
+    def _is_sector(self, head: int, end: int) -> bool:
+        """Return whether a word such as "PS" names a part of the place behind it: "PS do Hospital Vida"."""
+        words = self._texto.palavras
+        if words[head].texto not in _SECTORS or end + 1 >= len(words) or words[end].texto not in ("do", "da"):
+            return False
+        behind = self._heads.em(words, end + 1)
+        return behind is not None and words[end + 1].texto not in _SECTORS and self._is_free(words[end + 1])
 
     def _is_unit(self, word: Palavra) -> bool:
         """Return whether an "h" means hour, as in "145/h. Fulano"."""
@@ -245,15 +217,27 @@ class _Nomes:
         for place in range(end, min(head + 1 + _MAX_WORDS, len(words))):
             if not self._continues(words[place - 1], words[place], cased):
                 break
-            if (
-                words[place].texto == "e"
-                and words[place + 1 : place + 2]
-                and words[place + 1].texto not in self._generic
-                and not (cased and self._is_second_half(head, place))
-            ):
+            if words[place].texto == "e" and words[place + 1 : place + 2] and self._joins_two(head, place, cased):
                 break
             end = place + 1
         return end
+
+    def _joins_two(self, head: int, link: int, cased: bool) -> bool:
+        """Return whether "e" stands between two places: "Hospital Vida e UPA Norte", but not "Hospital e Maternidade Vida"."""
+        words = self._texto.palavras
+        if words[link + 1].texto not in self._generic:
+            return not (cased and self._is_second_half(head, link))
+        second = self._heads.em(words, link + 1)
+        if (
+            second is None
+            or second.fim >= len(words)
+            or not self._continues(words[second.fim - 1], words[second.fim], cased)
+        ):
+            return False
+        return all(
+            self._has_own_name(words[start:end], end - start)
+            for start, end in ((head, link), (link + 1, second.fim + 1))
+        )
 
     def _is_second_half(self, head: int, link: int) -> bool:
         """Return whether "e" is part of one name: "Hospital Vida e Luz" is one place, "UPA Norte e Sul" are two."""
@@ -266,13 +250,13 @@ class _Nomes:
     def _has_capitals(self, head: int, end: int) -> bool:
         """Return whether the author capitalises names, judged by the first word of this name."""
         words = self._texto.palavras
-        own = next((word for word in words[end : end + 3] if word.texto not in _LINKS), None)
+        own = next((word for word in words[end : end + 3] if word.texto not in LINKS), None)
         if self.gritado or own is None or (own.texto in _SANTOS and not self._is_upper(own)):
             return False
         if self._is_upper(own):
             return True
         line = self._texto.trecho(*linha_de(self._texto.plano, words[head].inicio, 200))
-        written = _INITIALS.sub("", self._texto.fonte[slice(*line)])
+        written = _INITIALS.sub("", _PERSON.sub("", self._texto.fonte[slice(*line)]))
         return written != written.lower()
 
     def _is_upper(self, word: Palavra) -> bool:
@@ -298,7 +282,7 @@ class _Nomes:
             return False
         if between == ". " and before.texto not in _SHORTENED:
             return False
-        if word.texto in _LINKS:
+        if word.texto in LINKS:
             return True
         if word.texto.isdigit():
             return False
@@ -308,13 +292,25 @@ class _Nomes:
 
     def _lugar(self, words: list[Palavra]) -> Lugar | None:
         words, state = self._ate_o_estado(words)
-        while words and words[-1].texto in _LINKS:
+        if len(words) > 2 and self._is_short_town(words):
+            town = self._vocabulario.cidades.em(words, len(words) - 1)
+            assert town is not None
+            name, where = self._sem_cidade(words[:-1]), (words[-1].inicio, words[-1].fim)
+            return name if name.cidade is not None else replace(name, cidade=town.valor[0], cidade_em=where)
+        while words and words[-1].texto in LINKS:
             words.pop()
-        named = [word for word in words if word.texto not in _LINKS]
+        named = [word for word in words if word.texto not in LINKS]
         own = [word for word in named if word.texto not in self._generic]
         if len(words) < 2 or not (own or len(named) > 2):
             return None
         return self.com_cidade(self._sem_cidade(words, state))
+
+    def _is_short_town(self, words: Sequence[Palavra]) -> bool:
+        """Return whether a name ends with the initials of a town: "Hospital Vida SBC"."""
+        last, town = words[-1], self._vocabulario.cidades.em(words, len(words) - 1)
+        first, end = self._texto.trecho(last.inicio, last.fim)
+        is_short = len(last.texto) in (2, 3) and self._texto.fonte[first:end].isupper() and not self.gritado
+        return town is not None and is_short and self._has_own_name(words, len(words) - 1)
 
     def _ate_o_estado(self, words: list[Palavra]) -> tuple[list[Palavra], str | None]:
         """Cut a name at the state of its town, if only a blank precedes the state: "hospital X de Lages SC está sem"."""
@@ -332,8 +328,8 @@ class _Nomes:
         cut = self._onde_a_cidade(words, state)
         if cut is None:
             return Lugar(start, end, self._escrito(start, end), confianca=0.8)
-        town = words[cut + (words[cut].texto in _LINKS) :]
-        rest = [word for word in words[:cut] if word.texto not in self._generic and word.texto not in _LINKS]
+        town = words[cut + (words[cut].texto in LINKS) :]
+        rest = [word for word in words[:cut] if word.texto not in self._generic and word.texto not in LINKS]
         stop = words[cut - 1].fim if rest else end
         city = self._title(*self._texto.trecho(town[0].inicio, town[-1].fim))
         return Lugar(start, stop, self._escrito(start, stop), city, state, (town[0].inicio, end), 0.8)
@@ -343,12 +339,12 @@ class _Nomes:
 
         Without a state, the town must be a municipality, and words of a name must precede it.
         """
-        links = [at for at in range(1, len(words) - 1) if words[at].texto in _LINKS and words[at].texto != "e"]
+        links = [at for at in range(1, len(words) - 1) if words[at].texto in LINKS and words[at].texto != "e"]
         for at in links:
             where = municipios().get(" ".join(word.texto for word in words[at + 1 :]))
             if where is None or (state is not None and state not in where):
                 continue
-            named = [word for word in words[1:at] if word.texto not in self._generic and word.texto not in _LINKS]
+            named = [word for word in words[1:at] if word.texto not in self._generic and word.texto not in LINKS]
             is_town = words[at].texto == "de" and bool(named) and words[-1].texto not in _EPITHETS
             if state is not None or (is_town and self.com_cidade(Lugar(0, words[-1].fim, "")).cidade is None):
                 return at
@@ -357,11 +353,13 @@ class _Nomes:
         if town is not None and is_named and (state is not None or self._is_only_a_town(words, town)):
             return town
         last = links[-1] if links else None
-        return last if state is not None and last is not None and last >= len(words) - 2 else None
+        if state is None or last is None or last < len(words) - 2 or words[last].texto != "de":
+            return None
+        return last
 
     def _has_own_name(self, words: Sequence[Palavra], town: int) -> bool:
         """Return whether a name is complete before its town: "Hospital Vida Lages", but not "UPA Vila Lages"."""
-        own = [word for word in words[1:town] if word.texto not in self._generic and word.texto not in _LINKS]
+        own = [word for word in words[1:town] if word.texto not in self._generic and word.texto not in LINKS]
         is_open = words[town - 1].texto in _OPEN and not (len(own) > 1 and words[town - 1].texto in ("novo", "nova"))
         return bool(own) and not is_open and words[-1].texto not in _EPITHETS
 
@@ -370,7 +368,7 @@ class _Nomes:
         such as "Evangélico", and without another town behind them.
         """
         name = " ".join(word.texto for word in words[town:])
-        own = {word.texto for word in words[1:town]} - self._generic - _LINKS - palavras_soltas("descrevem_hospital")
+        own = {word.texto for word in words[1:town]} - self._generic - LINKS - palavras_soltas("descrevem_hospital")
         is_common = len(name) < 7 or name in palavras_soltas("cidades_em_nomes")
         return bool(own) and not is_common and self.com_cidade(Lugar(0, words[-1].fim, "")).cidade is None
 
@@ -383,7 +381,10 @@ class _Nomes:
             first = place
             while first and place - first < 3 and self._is_before(words[first - 1], words[first], rest):
                 first -= 1
-            own = [each for each in words[first:place] if each.texto not in self._ends and each.texto != "empresa"]
+            while first < place and not self._is_upper(words[first]):
+                first += 1
+            own = [each for each in words[first:place] if each.texto not in self._ends or each.texto == "em"]
+            own = [each for each in own if each.texto != "empresa"]
             if own:
                 yield Lugar(own[0].inicio, word.fim, self._escrito(own[0].inicio, word.fim), confianca=0.7)
             elif (
@@ -412,7 +413,8 @@ class _Nomes:
         return is_plain and self._is_upper(after) and after.texto not in self._ends
 
     def _is_before(self, word: Palavra, after: Palavra, rest: str) -> bool:
-        return rest[word.inicio : after.inicio] == f"{word.texto} " and self._is_upper(word)
+        is_link = word.texto in LINKS or word.texto == "em"
+        return rest[word.inicio : after.inicio] == f"{word.texto} " and (self._is_upper(word) or is_link)
 
     def sem_cabeca(self, rest: str) -> Iterator[Lugar]:
         """Yield the name of a place without a word such as "hospital", in a message without any other place: before a
@@ -422,13 +424,13 @@ class _Nomes:
         for pattern in (_BEFORE_TOWN, _AFTER_IN):
             for each in islice(pattern.finditer(self._texto.fonte), 8):
                 words = [word for word in self._palavras_da_fonte(*each.span("nome")) if self._is_free(word)]
-                while words and (words[-1].texto in _LINKS or words[-1].texto in self._ends):
+                while words and (words[-1].texto in LINKS or words[-1].texto in self._ends):
                     words.pop()
                 if not words or words[0].inicio in seen or not self._is_proper(words):
                     continue
                 place = self.com_cidade(replace(self._sem_cidade(words), confianca=0.5))
                 town = self._vocabulario.cidades.em(words, 0)
-                proper = [word for word in words if word.texto not in _LINKS]
+                proper = [word for word in words if word.texto not in LINKS]
                 is_long = pattern is _AFTER_IN and len(proper) > 1
                 if town is None and (is_long or place.cidade is not None):
                     seen.add(words[0].inicio)
@@ -442,7 +444,7 @@ class _Nomes:
     def _is_proper(self, words: Sequence[Palavra]) -> bool:
         """Return whether words may be the name of a place. Specialities, words of offers and common words are not names."""
         common = palavras_soltas("nao_sao_nomes")
-        said = [word.texto for word in words if word.texto not in _LINKS]
+        said = [word.texto for word in words if word.texto not in LINKS]
         if not said or any(word in self._ends for word in said) or said[0] in common or said[0] in UFS:
             return False
         return self._vocabulario.especialidades.em(words, 0) is None
@@ -463,7 +465,7 @@ class _Nomes:
             return None
         if self._vocabulario.especialidades.valor(text) is not None:
             return None
-        if all(word.texto in self._generic or word.texto in _LINKS or word.texto in self.comuns for word in words):
+        if all(word.texto in self._generic or word.texto in LINKS or word.texto in self.comuns for word in words):
             return None
         return self.com_cidade(replace(self._sem_cidade(words), confianca=0.7))
 
@@ -511,7 +513,7 @@ class _Nomes:
         written = normalize("NFKC", self._texto.fonte[first:last])
         if not (written.islower() or written.isupper()):
             return written
-        words = (word if word.lower() in _LINKS else _capital(word) for word in written.lower().split(" "))
+        words = (word if word.lower() in LINKS else _capital(word) for word in written.lower().split(" "))
         return " ".join(words)
 
     def _is_free(self, word: Palavra) -> bool:
@@ -520,7 +522,7 @@ class _Nomes:
 
 # Short forms inside a name. A point after any other word ends the name.
 _SHORTENED = frozenset(
-    (
+    [
         "h",
         "hosp",
         "mat",
@@ -548,7 +550,7 @@ _SHORTENED = frozenset(
         "cap",
         "ten",
         "d",
-    )
+    ]
 )
 # Words that end a name, unless they have a capital: "UPA Pôr do Sol", "UPA Setor Noroeste".
 _PARTS = frozenset(("por", "setor", "dom"))
@@ -557,12 +559,14 @@ _SANTOS = frozenset(("santa", "santo", "sao", "nossa", "dom", "dona", "padre"))
 _EPITHETS = frozenset(
     ("fatima", "lourdes", "nazare", "assis", "padua", "paula", "jesus", "deus", "maria", "guadalupe", "belem")
 )
-_LINKS = frozenset(("de", "da", "do", "das", "dos", "e"))
+LINKS = frozenset(("de", "da", "do", "das", "dos", "e"))
 # Words that need another word after them in a name.
-_OPEN = _LINKS | {
+_OPEN = LINKS | {
     "vila", "jardim", "parque", "bairro", "alto", "nova", "novo", "nossa", "senhora", "senhor", "santa", "santo", "sao", "dom",
     "dona", "padre", "doutor", "dr",
 }  # fmt: skip
+# First words of a name that may also be a part of a place.
+_SECTORS = frozenset(("ps", "pa", "pronto"))
 _WITH_TWO_WORDS = frozenset(("hospital", "clinica", "maternidade", "instituto", "casa"))
 
 
@@ -575,7 +579,7 @@ def _cidade_no_fim(words: Sequence[Palavra], state: str) -> int | None:
 
 
 @cache
-def _listas() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+def listas() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     lists = palavras()["lugares"]
     return frozenset(lists["genericos"]), frozenset(lists["terminam"]), frozenset(lists["siglas_comuns"])
 

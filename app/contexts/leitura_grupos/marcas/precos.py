@@ -17,13 +17,18 @@ _PRICE = re.compile(
     + _NUMBER
     + r"(?P<fim>[.,]00(?!\d))?(?: {0,2}(?P<mil>mil\b(?: e (?P<resto>\d{2,3})\b)?|k(?P<k>\d{1,3})?\b)"
     r"| {0,2}(?P<reais>reais|conto|contos|pila|pilas)\b)?"
-    r"(?P<hora> {0,2}(?:/ {0,2}h(?:r|rs|s|ora)?\b|(?:por|a|p/|cada|/) {0,2}hora\b|\bh/?hora\b| reais {0,2}/ {0,2}h\b))?"
+    r"(?P<hora> {0,2}(?:/ {0,2}h(?:r|rs|s|ora)?\b|(?:(?:por|a|p/|cada|/) {0,2})?hora\b(?! extra)|\bh/?hora\b"
+    r"| reais {0,2}/ {0,2}h\b))?"
 )
 _WORDS = re.compile(
     r"\b(?:(?P<m>dois|duas|tres|quatro|cinco) )?mil(?: (?:e )?(?P<c>cem|duzentos|trezentos|quatrocentos|quinhentos|seiscentos"
     r"|setecentos|oitocentos|novecentos)"
     r"(?: e (?P<d>vinte|trinta|quarenta|cinquenta|sessenta|setenta|oitenta|noventa))?)?\b"
     r"(?! {0,2}(?:habitantes|vezes|desculpas|anos))"
+)
+_HUNDREDS = re.compile(
+    r"(?<!mil )(?<!mil e )\b(?P<c>duzentos|trezentos|quatrocentos|quinhentos|seiscentos|setecentos|oitocentos|novecentos)"
+    r"(?: e (?P<d>vinte|trinta|quarenta|cinquenta|sessenta|setenta|oitenta|noventa))? reais\b"
 )
 _TENS = {"cem": 100, "duzentos": 200, "trezentos": 300, "quatrocentos": 400, "quinhentos": 500, "seiscentos": 600}
 _TENS |= {"setecentos": 700, "oitocentos": 800, "novecentos": 900}
@@ -99,7 +104,7 @@ def combinar(texto: Texto) -> list[Combinar]:
 
 
 _INBOX = re.compile(
-    r"\bvalor(?:es)?\b[a-z ,]{0,20}\b(?:no|via|por|in|pelo) ?(?:pv|privado|inbox|box|direct)\b|"
+    r"\bvalor(?:es)?\b[a-z ,:]{0,20}\b(?:no|via|por|in|pelo|consultar|ver) ?(?:no |por )?(?:pv|privado|inbox|box|direct)\b|"
     r"\${1,3}[ :=-]{0,3}(?:inbox|pv|privado|a combinar|no pv)\b"
 )
 
@@ -169,9 +174,16 @@ def _por_extenso(livre: str) -> Iterator[Preco]:
         if livre[max(0, each.start() - 2) : each.start()].strip()[-1:].isdigit():
             continue
         amount = 1000 * _UNITS.get(each["m"] or "um", 1) + _TENS.get(each["c"] or "", 0)
-        amount += 10 * (_DECADES.index(each["d"]) + 2) if each["d"] else 0
+        amount += _dezena(each["d"])
         if each["m"] or each["c"] or livre.startswith(" reais", each.end()):
             yield Preco(each.start(), each.end(), Decimal(amount))
+
+    for each in achados(_HUNDREDS, livre, "reais"):
+        yield Preco(each.start(), each.end(), Decimal(_TENS[each["c"]] + _dezena(each["d"])))
+
+
+def _dezena(word: str | None) -> int:
+    return 10 * (_DECADES.index(word) + 2) if word else 0
 
 
 def _is_upper_end(livre: str, lower: Preco, upper: Preco) -> bool:

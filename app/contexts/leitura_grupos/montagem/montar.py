@@ -213,7 +213,7 @@ class _Montador:
         own = _fortes(self._blocos[place])
         alone = weak and not own and not self._onde_areas.soltos
         found = weak[:1] if alone else self._setor(place) or self._areas_perto(place) or weak[:1]
-        return _alternativas(_uma_vez(found), self._folha)
+        return _uma_vez(_alternativas(found, self._folha))
 
     def _areas_perto(self, place: int) -> Sequence[Area]:
         """Return the specialities that apply to a block, except those of a shift at another place. A line such as "PS" ends
@@ -390,7 +390,7 @@ class _Montador:
     def _sem_dia(self) -> Iterator[VagaDita]:
         places: Sequence[Lugar | None] = _uma_vez(self._folha.lugares) or (None,)
         strong = [each for each in self._folha.areas if not each.fraca] or self._folha.areas[:1]
-        areas: Sequence[Area | None] = _alternativas(_uma_vez(strong), self._folha) or (None,)
+        areas: Sequence[Area | None] = _uma_vez(_alternativas(strong, self._folha)) or (None,)
         for where, area, shift in product(places, areas, self._distintos(self._folha.turnos)):
             yield self._incompleta(where, area, None, shift, self._unico_valor(shift, self._regras))
 
@@ -405,7 +405,7 @@ class _Montador:
             if block.dias is not None or block.fechados or at in headings or not _oferece(block):
                 continue
             places = [each for each in _uma_vez(block.lugares) if each.nome not in named]
-            areas: Sequence[Area | None] = _alternativas(_uma_vez(_fortes(block) or block.areas[:1]), self._folha)
+            areas: Sequence[Area | None] = _uma_vez(_alternativas(_fortes(block) or block.areas[:1], self._folha))
             shifts = self._distintos(entre(self._folha.turnos, block.inicio, block.fim))
             for where, area, shift in product(places, areas or (None,), shifts):
                 yield self._incompleta(where, area, None, shift, self._unico_valor(shift, block.regras))
@@ -541,14 +541,13 @@ def _rivais(fitting: Sequence[Regra]) -> int:
     return len({each.preco.reais for each in fitting if each.peso == best} - {fitting[0].preco.reais})
 
 
-def _alternativas(found: list[Area], folha: Folha) -> list[Area]:
+def _alternativas(found: Sequence[Area], folha: Folha) -> list[Area]:
     """Keep the first of several alternatives: "clínico ou cirurgião" is one vacancy for either."""
-    kept: list[Area] = []
-    for each in found:
-        if kept and folha.texto.plano[kept[-1].fim : each.inicio].strip() == "ou":
-            continue
-        kept.append(each)
-    return kept
+    return [
+        each
+        for before, each in zip([None, *found], found, strict=False)
+        if before is None or folha.texto.plano[before.fim : each.inicio].strip() != "ou"
+    ]
 
 
 def _servem(scope: Sequence[Regra], target: Alvo) -> list[Regra]:

@@ -1,0 +1,108 @@
+"""Find reasons to doubt a reading that no weight can express, because the labelled messages hardly contain them: names that
+may be cut, joined or part of a longer name, quoted messages, and exceptions in prices. A person decides about such a vacancy.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from app.contexts.leitura_grupos.marcas.folha import Folha
+from app.contexts.leitura_grupos.marcas.marca import Lugar
+from app.contexts.leitura_grupos.texto.texto import Palavra, Texto
+from app.contexts.leitura_grupos.texto.vocabulario import frases, municipios, palavras, palavras_soltas
+
+LONGO = 7
+_JOIN = frozenset(("e", "ou", "do", "da"))
+# A town after one of these is a part of the name.
+_OPEN = frozenset(
+    ("de", "da", "do", "das", "dos", "e", "vila", "jardim", "parque", "santa", "santo", "sao", "nossa", "dom", "padre")
+)
+_LINK = re.compile(r" (?:d[aeo]s? |e )?")
+_LINK_BEFORE = re.compile(r" (?:d[aeo]s? )?$")
+_QUOTED = re.compile(r"\A\s*>[^\n]*\n(?:[^\n]*\n)*?\s*[^>\s]")
+# "réveillon (31 SN e 01 SD) 2.500", "todos 1.500, menos domingo".
+_LISTED = re.compile(
+    r"\([^)\n]*\b\d{1,2} (?:sn|sd|n|d|noite|dia)\b[^)\n]*\)[ :=-]{0,3}(?:r\$ ?)?\d\.?\d{2}", re.IGNORECASE
+)
+_EXCEPT = re.compile(
+    r"\b(?:exceto|menos|salvo|tirando|fora) (?:[ao]s? )?(?=[\x02a-z])(?:\x02|dia|noite|fds|feriado|fim de)"
+)
+
+
+def mensagem_incerta(folha: Folha) -> bool:
+    """Return whether a message quotes another one, or has an exception beside its prices."""
+    written = folha.texto.fonte
+    if ">" in written and _QUOTED.match(written):
+        return True
+    is_listed = "(" in written and _LISTED.search(written) is not None
+    return bool(folha.precos) and (is_listed or _EXCEPT.search(folha.livre) is not None)
+
+
+def sem_maiusculas(folha: Folha) -> frozenset[str]:
+    """Return the names that were found by their shape and written without capitals, whose end is a guess."""
+    return frozenset(
+        each.nome
+        for each in folha.lugares[:200]
+        if each.confianca < 1.0 and folha.texto.fonte[slice(*folha.texto.trecho(each.inicio, each.fim))].islower()
+    )
+
+
+def nomes_incertos(folha: Folha, unexplained: Sequence[Palavra]) -> frozenset[str]:
+    """Return the names of places that may be cut, joined, or part of a longer name."""
+    left = {each.inicio: each for each in unexplained}
+    ends = {each.fim: each for each in unexplained}
+    return frozenset(
+        each.nome
+        for each in folha.lugares[:200]
+        if any(_is_capital(folha.texto, word) for word in _vizinhas(folha, each, left, ends)) or _is_joined(folha, each)
+    )
+
+
+def _vizinhas(folha: Folha, place: Lugar, starts: dict[int, Palavra], ends: dict[int, Palavra]) -> Iterator[Palavra]:
+    """Yield the words right before and after a name that no rule explained."""
+    plano = folha.texto.plano
+    link = _LINK.match(plano, place.fim)
+    if link is not None and (after := starts.get(link.end())) is not None:
+        yield after
+    before = _LINK_BEFORE.search(plano, max(0, place.inicio - 5), place.inicio)
+    if before is not None and (word := ends.get(before.start())) is not None:
+        line = plano.rfind("\n", 0, word.inicio) + 1
+        if plano[line : word.inicio].strip(" *_"):
+            yield word
+
+
+def _is_capital(texto: Texto, word: Palavra) -> bool:
+    return texto.fonte[texto.trecho(word.inicio, word.fim)[0]].isupper()
+
+
+def _is_joined(folha: Folha, place: Lugar) -> bool:
+    """Return whether a name that was found by its shape has a second head, initials at its end, or many words."""
+    if place.confianca == 1.0:
+        return False
+    words = folha.texto.palavras_entre(place.inicio, place.fim)
+    if len(words) > LONGO or (len(words) > 2 and _is_initials(folha.texto, words)) or _ends_with_a_town(words):
+        return True
+    heads, generic = frases("lugares.cabecas"), frozenset(palavras()["lugares"]["genericos"])
+    return any(
+        words[at - 1].texto in _JOIN
+        and heads.em(words, at) is not None
+        and (words[at - 1].texto in ("do", "da") or any(word.texto not in generic for word in words[: at - 1]))
+        for at in range(2, len(words))
+    )
+
+
+def _ends_with_a_town(words: Sequence[Palavra]) -> bool:
+    """Return whether a name ends with the long name of a town after words of its own: "UPA Vida Nova Londrina"."""
+    for at in range(3, len(words)):
+        name = " ".join(word.texto for word in words[at:])
+        if len(name) > 6 and words[at - 1].texto not in _OPEN and name in municipios():
+            return name not in palavras_soltas("cidades_em_nomes")
+    return False
+
+
+def _is_initials(texto: Texto, words: Sequence[Palavra]) -> bool:
+    """Return whether only the last of several words is in capitals: "Hospital Vida Nova RPS", but not "UPA Vida II"."""
+    if words[-2].texto in _JOIN or not set(words[-1].texto) - set("iv"):
+        return False
+    first, end = texto.trecho(words[-1].inicio, words[-1].fim)
+    start = texto.trecho(words[1].inicio, words[1].fim)
+    return len(words[-1].texto) <= 4 and texto.fonte[first:end].isupper() and not texto.fonte[slice(*start)].isupper()

@@ -1,0 +1,72 @@
+"""Combine the places of a message: each place once, short references to it, and its only town."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import zip_longest
+
+from app.contexts.leitura_grupos.marcas.lugares import LINKS, Cidade, estado_dito, listas
+from app.contexts.leitura_grupos.marcas.marca import Lugar, entre
+from app.contexts.leitura_grupos.texto.texto import Texto, chave
+
+_PRICED = re.compile(r"[ *_]{0,2}(?:[:=-] {0,2})?(?:r\$|\d)|[ *_]{0,2}:")
+_SAME_AS = re.compile(
+    r" {0,2}= {0,2}|[ .,*_]{1,5}(?:digo|alias|quer dizer|corrigindo)[ :,.*_]{1,3}(?:(?:n?[oa]|e n[oa]) )?"
+)
+
+
+def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]) -> list[Lugar]:
+    """Return all places in text order, each once: "Hospital Geral do Estado (HGE)" is one place, "H. Modelo = Hospital
+    Modelo" and "Hosp. A... digo, Hospital B" name the second.
+    """
+    again = {each.inicio for each in known}
+    kept = (each for each in new if not (plano[each.fim : each.fim + 2] == " (" and each.fim + 2 in again))
+    found = sorted((*known, *kept), key=lambda each: each.inicio)
+    return [
+        each
+        for each, after in zip_longest(found, found[1:])
+        if after is None or _SAME_AS.fullmatch(plano, each.fim, after.inicio) is None
+    ]
+
+
+def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar]:
+    """Return short references to a place that the message names in full elsewhere. "na UPA" contains the first word of
+    the name; "Norte 1.800" contains any word of the name, before a price.
+    """
+    named = {each.nome: each for each in reversed(places)}
+    if len(named) < 2:
+        return []
+    heads: dict[str, list[Lugar]] = {}
+    for each in named.values():
+        for word in set(chave(each.nome).split(" ")) - LINKS:
+            heads.setdefault(word, []).append(each)
+    return [
+        replace(heads[word.texto][0], inicio=word.inicio, fim=word.fim, confianca=0.8)
+        for word in texto.palavras
+        if len(heads.get(word.texto, ())) == 1
+        and word.inicio > heads[word.texto][0].fim
+        and livre[word.inicio : word.fim] == word.texto
+        and (
+            heads[word.texto][0].nome.lower().startswith(word.texto)
+            or (word.texto not in listas()[0] and _PRICED.match(livre, word.fim))
+        )
+    ]
+
+
+def com_a_unica_cidade(texto: Texto, places: Sequence[Lugar], towns: Sequence[Cidade]) -> list[Lugar]:
+    """Assign the only town of a message to the places without a town."""
+    outside = [town for town in towns if not _is_inside(town.inicio, places)]
+    if len({(town.nome, town.uf) for town in outside}) != 1:
+        return list(places)
+    town = outside[0]
+    where = (town.inicio, town.fim)
+    state = next((said for each in outside if (said := estado_dito(texto, texto.plano, each.fim)) is not None), None)
+    return [
+        each if each.cidade is not None else replace(each, cidade=town.nome, uf=state, cidade_em=where)
+        for each in places
+    ]
+
+
+def _is_inside(at: int, places: Sequence[Lugar]) -> bool:
+    before = entre(places, at - 200, at + 1)
+    return bool(before) and at < before[-1].fim
