@@ -106,6 +106,7 @@ class LinhaSimulada:
         self._eu = 0
         self._pts = 0
         self._may_lack = False  # an answer with updates may have been lost
+        self._flooded_until = 0.0  # the server refuses the difference before this time of the monotonic clock
         self._waiting: deque[tuple[int, Atualizacao]] = deque()
         self._random_ids: dict[tuple[str, int], int] = {}
 
@@ -237,9 +238,9 @@ class LinhaSimulada:
 
     async def _wait_for_updates(self, prazo: Prazo) -> Falha | None:
         """Wait for pushed updates. The server pushes an update once: if the answer is lost, the next call fetches the
-        difference.
+        difference. During a flood it only waits.
         """
-        if self._may_lack:
+        if self._may_lack and self._clock.monotonic() >= self._flooded_until:
             failed = await self._fetch_missing(prazo)
             self._may_lack = failed is not None
             if failed is not None or self._waiting:
@@ -256,7 +257,11 @@ class LinhaSimulada:
 
     async def _fetch_missing(self, prazo: Prazo) -> Falha | None:
         for _ in range(MOST_PAGES):
+            if (left := self._flooded_until - self._clock.monotonic()) > 0:
+                return FloodWait(Metodo.PROBE, timedelta(seconds=left))
             found = await self._call(Metodo.PROBE, {"pts": self._pts}, prazo, path="/difference")
+            if isinstance(found, FloodWait):
+                self._flooded_until = self._clock.monotonic() + found.wait.total_seconds()
             if not isinstance(found, Ok):
                 return found
             await self._keep(found.value, prazo)

@@ -224,7 +224,7 @@ async def test_a_dead_item_is_retried_with_changed_arguments(plant: Plant) -> No
     client = await plant.browser(Scope.OPERATE)
     given = {"fila": "default", "id": plant.ids[0]}
     assert "Fulana" not in (await client.get("/painel/acoes/item.edit", params=given)).text
-    for wrong, why in (("nome=x", "name"), ("name=7", "does not fit"), ("name", "uma linha")):
+    for wrong, why in (("nome=x", "name"), ("name=7", "does not fit"), ("name", "por linha")):
         refused = await act(client, "item.edit", **given, mudancas=wrong)
         assert refused.status_code == 422
         assert why in refused.text

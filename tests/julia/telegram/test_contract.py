@@ -388,6 +388,18 @@ async def test_updates_whose_answer_came_too_late_come_with_the_next(ambiente: A
     assert [each.texto for each in found] == ["atrasada"]
 
 
+async def test_missing_updates_are_not_requested_during_a_flood(ambiente: Ambiente) -> None:
+    line, _ = await ambiente.connected()
+    if not isinstance(line, LinhaSimulada):
+        return  # Telethon requests the difference itself
+    line._may_lack = True
+    ambiente.mundo.change({"flood_wait": 60})
+    assert isinstance(await line.receive(limit=LONG), FloodWait)
+    for _ in range(3):
+        assert isinstance(await line.receive(limit=SHORT), Novidades)
+    assert ambiente.mundo.calls_during_flood == 0
+
+
 async def test_a_message_whose_answer_was_lost_comes_back_as_an_update(ambiente: Ambiente) -> None:
     line, conta = await ambiente.connected()
     _, marca = await received_nothing(line)
