@@ -353,6 +353,13 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         """Add a loop object to the processes of a role. The decorator ``loop`` creates one from a function or a class."""
         self._loops.append((role, loop, policy))
 
+    def replace_loop(self, loop: Loop, policy: LoopPolicy, *, role: str) -> None:
+        """Add a loop object in place of the one with its name. A server that loads its application twice builds its API
+        twice.
+        """
+        self._loops = [each for each in self._loops if (each[0], each[1].name) != (role, loop.name)]
+        self.add_loop(loop, policy, role=role)
+
     def supervisor(
         self,
         role: str = "worker",

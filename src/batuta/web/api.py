@@ -62,8 +62,8 @@ def create_api(
     open_routes = OPEN | panel.open_routes(prefix) | frozenset(own_proof)
     state = _state(work, settings, registry, looks, service, open_routes)
     state.actions = actions
-    work.add_loop(state.clients, POLICY, role="api")
-    work.add_loop(state.live, LIVE_POLICY, role="api")
+    work.replace_loop(state.clients, POLICY, role="api")
+    work.replace_loop(state.live, LIVE_POLICY, role="api")
     own = (batches, health, incidents, jobs, logs, metrics, openapi, schedules, tasks)
     pages, last_pages = panel.build_routers(prefix, work.extension, actions)
     every = (*(each.router for each in own), pages, health.details, *routers, health.pages, last_pages)

@@ -105,6 +105,15 @@ async def test_process_of_a_role_runs_every_loop_that_was_added_to_the_role(work
     assert added <= {loop.name for loop, _ in work._loops_of(role)}
 
 
+async def test_loops_of_an_api_that_is_built_twice_run_once(work: Batuta) -> None:
+    """uvicorn loads ``module:app`` twice, so a module that builds the API on access builds it twice."""
+    for _ in range(2):
+        create_api(work, load_settings(EngineSettings, {"API_TOKEN": "t" * 40}))
+    names = [loop.name for loop, _ in work._loops_of("api")]
+    assert len(names) == len(set(names))
+    assert work.supervisor("api") is not None
+
+
 async def test_no_redirect_names_the_host_of_the_client(work: Batuta) -> None:
     api = create_api(work, load_settings(EngineSettings, {"API_TOKEN": "t" * 40}))
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=api), base_url="http://evil.example") as client:
