@@ -1,4 +1,4 @@
-"""Builds the application: its engine with the settings, all services, roles and pages of Julia."""
+"""Build Julia from the settings: the engine, all services, the roles and the web pages."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = None, port: Port | None = None) -> Julia:
-    """Build the application of this process. ``port`` replaces the Telegram port that the settings select."""
+    """Build Julia for this process. ``port`` replaces the Telegram client that the settings select."""
     julia: Julia
     work = build_engine(
         settings,
@@ -65,7 +65,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
 
 
 def create_api(julia: Julia) -> "FastAPI":
-    # Imported only by the api, because FastAPI would cost every other role memory.
+    # Only the api imports FastAPI, because the import would cost every other role memory.
     from app.web.api import create_app
 
     return create_app(julia)

@@ -1,6 +1,7 @@
-"""The engine of the application, its jobs and its roles, without the services of the contexts.
+"""Build the engine with Julia's jobs and roles, but without the services of the contexts.
 
-Commands such as ``batuta jobs`` and the parent of ``batuta up`` need no more. This module therefore imports no service.
+Commands such as ``batuta jobs`` and the parent process of ``batuta up`` use this engine. This module imports no
+service, so these commands start fast.
 """
 
 import asyncio
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 APP: Final = Path(__file__).parent
 # One sender feeds several ARQ workers, so it may send this many times the tasks that one worker runs concurrently.
 ARQ_SENT_AT_A_TIME = 4
-# Names that operators and their scripts read: sections of the score, fields and phrases of the log, and the database
-# mark.
+# Names that operators and their scripts rely on: the sections of the health score, the fields and phrases of the log,
+# and the mark of the database.
 SECTIONS = (
     Section("connectivity", 20),
     Section("queues", 20, shown="fila"),
@@ -48,8 +49,8 @@ MARK = Mark(key="supabase_project_ref", setting="SUPABASE_PROJECT_REF")
 
 
 def build_catalogue(settings: Settings) -> Batuta:
-    """Build the engine with the jobs of the catalogue and the names of the roles. It cannot run a role, because it
-    has no services.
+    """Build an engine that knows the jobs and the names of the roles. The engine cannot run a role, because it has no
+    services.
     """
 
     def no_services() -> "Julia":
@@ -74,7 +75,9 @@ def build_engine(settings: Settings, extension: Extension, clock: Clock | None =
 
 
 def extension_of(settings: Settings, julia: "Callable[[], Julia]") -> Extension:
-    """Return the part of the extension that needs no service: schema, texts, roles, timetables, switches and names."""
+    """Return the part of the extension that needs no service: schema, texts, roles, timetables, switches, and the names
+    that operators see.
+    """
     return Extension(
         service="julia",
         migrations=migrations(),
@@ -98,7 +101,7 @@ def roles(settings: Settings, julia: "Callable[[], Julia]") -> Sequence[Role]:
     """
 
     async def run_tasks(stop: asyncio.Event) -> None:
-        # Imported only by this role, because the ARQ and Redis clients would cost every other role memory.
+        # Only this role imports the ARQ and Redis clients, because the import would cost every other role memory.
         from app.composition.arq import run_role
 
         await run_role(julia(), stop)

@@ -1,4 +1,4 @@
-"""Julia's commands for ``batuta``. Each is imported when an operator calls it."""
+"""Julia's commands for ``batuta``. The module of a command is imported when an operator calls that command."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -169,7 +169,7 @@ def importacoes(
 
 
 async def _list(julia: Julia, asked: Filtro, importacao: str | None, limite: int) -> Sequence[Row]:
-    """List appointments. ``importacao`` is the id of an import, or the beginning of it."""
+    """List appointments. ``importacao`` is the id of an import, or the first characters of that id."""
     if importacao is not None:
         file = await id_of(julia, ["importacoes"], importacao, ImportacaoInexistente(id=importacao))
         asked = replace(asked, importacao=file)
@@ -200,7 +200,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 
 class _progress:  # noqa: N801 - a context manager, used as a word
-    """Return a progress bar for a terminal. Pipes and JSON output get none."""
+    """Show a progress bar on a terminal. Pipes and JSON output get no progress bar."""
 
     def __init__(self, ctx: CliContext, as_json: bool) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -272,7 +272,7 @@ def _print_all(ctx: CliContext, shown: list[dict[str, Any]], documentos: bool) -
 
 
 def _format_field(ctx: CliContext, column: str, value: object) -> str:
-    """Format a field of an appointment for people. The ``status`` keeps the wording of the spreadsheet."""
+    """Format a field of an appointment for people. The field ``status`` keeps the wording of the spreadsheet."""
     match column, value:
         case "normalization_status", str():
             return word(ctx, "leitura", value)
@@ -310,7 +310,7 @@ def _visao(documentos: bool) -> Visao:
 
 
 async def _seen(julia: Julia, command: str, reading: Awaitable[T], documentos: bool) -> T:
-    """Return the result of ``reading``, and record that it is shown with personal data."""
+    """Return the result of ``reading``. If ``documentos`` is set, record in the audit log that personal data was shown."""
     if not documentos:
         return await reading
     return await read_personal(julia, f"agendamentos {command}", reading, action="unmask")

@@ -1,4 +1,6 @@
-"""``batuta conversas``: who leads a conversation, answers of people, the pending list, probable opt-outs, the reader."""
+"""``batuta conversas``: choose whether Julia or a person leads a conversation, send answers of people, decide about
+pending messages and probable opt-outs, and test the reader.
+"""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -159,7 +161,7 @@ def ler_texto(
         raise typer.Exit(REFUSED)
     for each in [texto] if texto is not None else _lines(arquivo):
         document = _in_words(ler(each or ""))
-        # One object per line, so that another program can read the output line by line.
+        # Print one JSON object per line, so that another program can read the output line by line.
         ctx.say(json.dumps(document, ensure_ascii=False) if as_json else ctx.texts()("cli.conversas.read", **document))
 
 

@@ -19,7 +19,7 @@ from batuta.reasons import decode
 from batuta.sql import Row
 
 COLUMNS = ("medico", "permissao", "ciclo", "temperatura", "tendencia", "contatos_7d", "ultima_entrada")
-# Columns whose values have words in the operator's language.
+# Columns whose values are shown in the operator's language.
 WORDS = {"permissao": "permissao", "ciclo": "ciclo", "tendencia": "tendencia", "faixa": "faixa", "objecao": "gravidade"}
 
 

@@ -18,7 +18,7 @@ from batuta.sql import Row
 
 
 class Decision(StrEnum):
-    """An operator's decision about a message in doubt."""
+    """An operator's decision about a message of which it is unknown whether it was sent."""
 
     ENVIADA = "enviada"
     NAO_ENVIADA = "nao-enviada"
@@ -26,7 +26,7 @@ class Decision(StrEnum):
 
 def configurar_webhook(context: typer.Context, instancia: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    # A running `batuta up` passes the address of its gateway (in development, the simulator) to commands in other
+    # A running `batuta up` passes the address of its gateway (in development: of the simulator) to commands in other
     # terminals.
     julia = julia_of(as_it_runs(ctx, ctx.settings(), ctx.work()))
     if julia.line is None:
@@ -89,7 +89,7 @@ def _doubt(ctx: CliContext, row: Row) -> dict[str, str | int | None]:
 
 
 async def _set_webhook(line: EvolutionClient, settings: Settings, instance: str) -> Unavailable | None:
-    """Set the webhook of an instance. Return None on success, otherwise the reason of the failure."""
+    """Set the webhook of a gateway instance. Return None on success, otherwise the failure."""
     secret = None if settings.webhook_secret is None else settings.webhook_secret.get_secret_value()
     try:
         return await line.set_webhook(instance, settings.webhook_address, secret)

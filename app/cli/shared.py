@@ -21,7 +21,7 @@ NO_FOLDER = define("saida_sem_pasta", "folder {folder} does not exist")
 FOLDER_READ_ONLY = define("saida_sem_permissao", "folder {folder} is not writable")
 OTHER_FILE = define("saida_outra", "create it, or choose another file")
 
-# Formats in which an operator may write a day or an instant: ISO 8601, or as the Portuguese lists show them.
+# Formats in which an operator may write a day or an instant: ISO 8601, or the format of the Portuguese lists.
 DAY: Final = ["%Y-%m-%d", "%d/%m/%Y"]
 MOMENT: Final = ["%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M", "%d/%m/%Y %H:%M"]
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def ask(ctx: CliContext, act: Callable[[Julia], Awaitable[T]]) -> T:
-    """Open the application, run ``act`` to its end and close the application."""
+    """Open the application, await ``act``, close the application and return the result of ``act``."""
     return ctx.ask(lambda work: act(julia_of(work)))
 
 
@@ -45,7 +45,7 @@ async def read_personal(julia: Julia, command: str, reading: Awaitable[T], *, ac
 
 
 def write_private(file: Path, text: str, *, encoding: str = "utf-8") -> None:
-    """Write a file that only its owner can read, even if it existed before with other permissions."""
+    """Write a file that only its owner can read. An existing file loses its other permissions."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding=encoding, newline="") as out:
         os.fchmod(descriptor, 0o600)
@@ -110,7 +110,7 @@ def print_rows(
     shown: Sequence[Mapping[str, Any]],
     formatted: Callable[[CliContext, str, Any], str],
 ) -> None:
-    """Print rows as the table of a command group, or the group's sentence for an empty list."""
+    """Print rows as the table of a command group. If there are no rows, print the group's sentence for an empty list."""
     if not shown:
         ctx.say(ctx.texts()(f"cli.{group}.none"))
         return

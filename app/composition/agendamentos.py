@@ -1,5 +1,5 @@
-"""Builds the services of the appointments: the import of files, the task that reads each row, and the loops that
-recover the work of dead processes.
+"""Build the services of the appointments: the import of files, the task that reads each row, and the loops that recover
+the work of dead processes.
 """
 
 from collections.abc import Sequence
@@ -25,19 +25,20 @@ RECOVERING = LoopPolicy(every=timedelta(seconds=15), stuck_after=timedelta(minut
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appointments:
-    leitura: LeitorDeArquivos  # one per process: it limits how many files are read concurrently
+    leitura: LeitorDeArquivos  # one per process, because it limits how many files are read concurrently
     agendamentos: Agendamentos
     importacao: Importacao
     normalizador: Normalizador
     health: SaudeDosAgendamentos
-    # Resume interrupted imports, and find appointments without a task. Several processes may run these loops.
+    # Loops that resume interrupted imports and find appointments without a task. Several processes may run these loops.
     recovery: Sequence[tuple[Loop, LoopPolicy]]
 
 
 def add_appointments(work: Batuta, settings: Settings, llm: Consulta | None) -> Appointments:
     """Register the task that reads an appointment, and build the services that use its queue.
 
-    ``llm`` reads cells that the rules cannot read, if the settings allow it. With None, only the rules read cells.
+    If the settings allow it, ``llm`` reads the cells that the rules cannot read. If ``llm`` is None, only the rules
+    read cells.
     """
     wake, leitura = partial(work.wakeups.wake, QUEUE), LeitorDeArquivos(work.clock)
     agendamentos = Agendamentos(

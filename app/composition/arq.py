@@ -1,11 +1,11 @@
 """An ARQ worker that runs Julia's tasks, for ``arq app.workers.config.WorkerSettings`` and for the role ``arq``.
 
-In addition to ARQ's loop, it claims tasks and sends them to Redis, releases the leases of dead processes, resumes
-interrupted imports and prunes results. One such process is enough next to the api; several processes share the work.
+In addition to ARQ's loop, the worker claims tasks and sends them to Redis, releases the leases of dead processes,
+resumes interrupted imports and deletes old results. One worker is enough; several workers share the work.
 
 A shutdown has one deadline, BATUTA_DRAIN_SECONDS. Calls in progress may finish within the first part of that time
-(CALLS_END). The remaining calls are cancelled, which leaves them in ARQ's queue for another worker, and their tasks are
-released.
+(CALLS_END). Then the worker cancels the remaining calls and releases their tasks. A cancelled call stays in ARQ's queue
+for another worker.
 """
 
 import asyncio
@@ -25,7 +25,8 @@ from batuta.errors import ConfigError
 from batuta.extension import begin_logging
 
 NAME = "arq"
-# Share of the grace period in which calls in progress may finish. In the rest of it the tasks are released.
+# Share of the shutdown time in which calls in progress may finish. The worker releases its tasks in the rest of that
+# time.
 CALLS_END = 0.8
 
 
@@ -58,7 +59,7 @@ async def run_role(julia: Julia, stop: asyncio.Event) -> None:
 
 
 def worker_settings(julia: Julia, *, speaks: bool = True) -> type:
-    """Build the settings for ARQ. ``speaks`` means that this worker configures the log of the process."""
+    """Build the settings class for ARQ. ``speaks`` means that this worker configures the log of the process."""
     settings, work = julia.settings, julia.work
     if settings.tasks_backend != "arq":
         raise ConfigError(
@@ -89,7 +90,7 @@ def worker_settings(julia: Julia, *, speaks: bool = True) -> type:
 
 
 class Serving:
-    """Runs other loops next to ARQ's own loop: the engine's loops, and the loop that resumes interrupted imports."""
+    """Run the engine's loops and the import loop next to ARQ's own loop."""
 
     def __init__(self, julia: Julia, worker: ArqWorker, *, speaks: bool) -> None:
         self._speaks = speaks
@@ -113,8 +114,8 @@ class Serving:
             )
         await self._work.open()
         await self._resources.enter_async_context(self._work.resources.started())
-        # ARQ calls this after the calls of this process have ended or were cancelled; the rest of the grace period
-        # remains.
+        # ARQ calls this method after all calls of this process have ended or were cancelled. The rest of the shutdown
+        # time remains.
         grace = timedelta(seconds=self._settings.batuta_drain_seconds) * (1 - CALLS_END)
         supervisor = self._worker.supervisor(ctx["redis"])
         for loop, policy in self._recovery:

@@ -1,4 +1,4 @@
-"""Builds the services of the campaigns: the actions of operators, and the start of each campaign by its job or by the
+"""Build the services of the campaigns: the actions of operators, and the start of due campaigns by a job or by the
 worker.
 """
 
@@ -35,7 +35,7 @@ class Campaigns:
 
 
 def build_campaigns(work: Batuta, settings: Settings, messages: Messages) -> Campaigns:
-    """Build the services of the campaigns. ``work`` must have the queue FILA_MENSAGENS."""
+    """Build the services of the campaigns. The queue FILA_MENSAGENS must already be registered with ``work``."""
     queue, wake = work.queues[FILA_MENSAGENS.name], partial(work.wakeups.wake, FILA_MENSAGENS.name)
     inicio = Inicio(work.database, queue, rules_now(work, settings), messages.eventos, work.clock)
     held = partial(_find_held_types, work)
@@ -48,12 +48,12 @@ def build_campaigns(work: Batuta, settings: Settings, messages: Messages) -> Cam
 
 
 def add_campaigns(work: Batuta, campaigns: Campaigns) -> None:
-    """Register the loop that starts campaigns between two fires of the job."""
+    """Register the loop of the worker that starts due campaigns between two fires of the job."""
     work.add_loop(campaigns.loop, STARTING)
 
 
 async def _find_held_types(work: Batuta) -> dict[str, str]:
-    """Return the types of campaign whose job is held by a switch, with the reason. The loop must not start these
+    """Return the campaign types whose job a switch holds back, each with the reason. The loop must not start these
     campaigns either.
     """
     controls, switches = await work.controls.read(), await work.switches.all()

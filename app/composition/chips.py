@@ -1,4 +1,4 @@
-"""Builds the services of the chips: the pool, its health, and the jobs that synchronise it with the gateway."""
+"""Build the services of the chips: the pool of chips, its health, and the jobs that synchronise it with the gateway."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Builds the services that act on conversations: the register of doctors, their states, and the follow-ups."""
+"""Build the services that act on conversations: the register of doctors, the state of each doctor, and the follow-ups."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,8 +53,8 @@ class FollowUps:
 
 
 def add_followups(work: Batuta, messages: Messages, dicionario: Dicionario) -> FollowUps:
-    """Build the service of the follow-ups, and register its listener and health check. ``work`` must have the queue
-    FILA_MENSAGENS.
+    """Build the service of the follow-ups, and register its listener and its health check. The queue FILA_MENSAGENS
+    must already be registered with ``work``.
     """
     followups = Followups(
         PartesDosFollowups(

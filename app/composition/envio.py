@@ -1,4 +1,6 @@
-"""Builds the services that send messages: the sender, its limits, and the loop that resolves lost answers."""
+"""Build the services that send messages: the sender, its limits, and the loop that finds out whether a message was sent
+after its answer was lost.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,15 +35,15 @@ from batuta.kernel import Clock
 from batuta.loops import LoopPolicy
 from batuta.sql import AuditLog
 
-# Messages that one worker sends concurrently. The limits decide how many may be sent.
+# Number of messages that one worker sends concurrently. The limits decide how many messages may be sent.
 SENDS_AT_A_TIME = 10
 RECONCILING = LoopPolicy(every=LOOK_EVERY, stuck_after=timedelta(minutes=5), max_failures=20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The rate of sending. ``limites`` is None if the limits of the settings apply; a rehearsal with a fast clock sets
-    its own limits.
+    """The rate of sending. If ``limites`` is None, the limits of the settings apply. A rehearsal with a fast clock sets
+    other limits.
     """
 
     limites: Limites | None = None
@@ -65,8 +67,8 @@ class Sending:
 def build_sending(
     work: Batuta, settings: Settings, messages: Messages, chips: Chips, line: WhatsApp | None, pace: Pace | None = None
 ) -> Sending:
-    """Build the services that send messages. The queue FILA_MENSAGENS of ``work`` may be registered later. ``line`` is
-    None if no gateway is configured.
+    """Build the services that send messages. The queue FILA_MENSAGENS may be registered with ``work`` later. ``line``
+    is None if no gateway is configured.
     """
     pace, dialect = pace or Pace(), work.database.dialect
     limites = pace.limites or limits(settings)
@@ -112,7 +114,9 @@ def build_sending(
 
 
 def add_sending(work: Batuta, sending: Sending) -> None:
-    """Register the queue of messages, the loop that resolves lost answers, and the health checks of both."""
+    """Register the queue of messages, the loop that resolves messages with a lost answer, and the health checks of
+    both.
+    """
     handler = sending.remetente.handler()
     work.add_queue(FILA_MENSAGENS, lambda lease: handler, concurrency=SENDS_AT_A_TIME, scope=Scope.SEND)
     work.add_loop(sending.reconciliador, RECONCILING)
@@ -132,7 +136,7 @@ def queue_health(work: Batuta) -> SaudeDaFila:
 
 
 def rules_now(work: Batuta, settings: Settings, *, has_line: bool = True, telegram: bool = False) -> RegrasAgora:
-    """Return the rules of sending on WhatsApp, or on Telegram."""
+    """Return the rules that currently apply to sending: those of Telegram if ``telegram``, otherwise those of WhatsApp."""
     return RegrasAgora(
         switches=work.switches,
         controls=work.controls,
@@ -172,7 +176,7 @@ def is_demonstration(settings: Settings) -> bool:
 def is_simulated(settings: Settings) -> bool:
     """Return whether messages can reach only the simulator, never a person.
 
-    A local gateway is the simulator only if it has the simulator's key.
+    A gateway on loopback counts as the simulator only if it uses the simulator's key.
     """
     key = settings.evolution_api_key
     is_here = urlsplit(settings.evolution_api_url or "").hostname in ("127.0.0.1", "localhost", "::1")
@@ -180,14 +184,14 @@ def is_simulated(settings: Settings) -> bool:
 
 
 def is_simulated_telegram(settings: Settings) -> bool:
-    """Return whether Telegram is the simulator."""
+    """Return whether Telegram is the simulated Telegram."""
     return (
         not settings.in_production and settings.telegram_api_id is None and settings.telegram_simulador_url is not None
     )
 
 
 def whatsapp(settings: Settings, clock: Clock) -> EvolutionClient | None:
-    """Return the client of the gateway, or None if no gateway is configured."""
+    """Return the client of the WhatsApp gateway, or None if no gateway is configured."""
     if settings.evolution_api_url is None or settings.evolution_api_key is None:
         return None
     gateway = Gateway(settings.evolution_api_url, settings.evolution_api_key.get_secret_value(), clock)

@@ -1,4 +1,4 @@
-"""Builds the services of the groups: the pipeline that reads vacancies from messages, the review by operators, the jobs
+"""Build the services of the groups: the pipeline that reads vacancies from messages, the review by operators, the jobs
 and the health checks.
 """
 
@@ -40,8 +40,8 @@ from batuta.jobs import JobHandler
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
     limiares: Limiares
-    dicionario: Dicionario  # one per process: it caches names
-    rules: LeitorPorRegras  # reads with the rules only, at no cost
+    dicionario: Dicionario  # one per process, because it caches names
+    rules: LeitorPorRegras  # reads with the rules only, without the language model
     grupos: Grupos
     recebidas: Recebidas
     autores: Autores
@@ -77,8 +77,8 @@ class Groups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupContacts:
-    """Services that request facts about groups: the names of groups from the gateway, and the missing fields of an
-    offer from its author.
+    """Services that request missing data: the names of groups from the gateway, and the missing fields of an offer from
+    its author.
     """
 
     nomes_dos_grupos: NomesDosGrupos
@@ -97,7 +97,8 @@ def add_groups(
 ) -> Groups:
     """Register the pipeline and build the services that use its queues.
 
-    ``llm`` is queried if the rules are uncertain; with None, only the rules read messages. ``leitor`` replaces both.
+    ``llm`` is queried if the rules are uncertain. If ``llm`` is None, only the rules read messages. ``leitor`` replaces
+    the rules and ``llm``.
     """
     database, ids, zone, clock = work.database, work.ids, work.zone, work.clock
     dicionario, limits, pace = Dicionario(database, clock), limiares(settings), ritmo(settings)
@@ -141,8 +142,8 @@ def add_groups(
 
 
 def build_group_contacts(work: Batuta, dicionario: Dicionario, line: Line | None) -> GroupContacts:
-    """Build the services that request facts about groups. ``work`` must have the queue FILA_MENSAGENS. ``line`` is None
-    if no gateway is configured.
+    """Build the services that request missing data about groups. The queue FILA_MENSAGENS must already be registered
+    with ``work``. ``line`` is None if no gateway is configured.
     """
     queue = work.queues[FILA_MENSAGENS.name]
     return GroupContacts(

@@ -1,7 +1,7 @@
 """The catalogue of jobs, with the handler, the guards and the schedule of each.
 
-A new job is one line in ``CATALOGUE`` and one handler in a context. There are two timetables: ``continuo`` runs the
-campaigns all day; ``janelas`` runs them in three windows, and the other jobs less often.
+To add a job, add one line to ``CATALOGUE`` and one handler to a context. There are two timetables: ``continuo`` runs
+the campaigns all day; ``janelas`` runs them in three windows, and the other jobs less often.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from batuta.sql import Retention, keep_for, retentions_in
 
 CONTEXTS: Final = Path(__file__).parents[1] / "contexts"
 HISTORY: Final = sorted(CONTEXTS.glob("*/history.sql"))
-# The setting of each context whose personal data has a retention.
+# For each context with personal data: the setting that says how many days the data is kept.
 KEPT: Final = {
     "conversas": "keep_conversations_days",
     "grupos": "keep_group_messages_days",
@@ -30,35 +30,37 @@ KEPT: Final = {
 }
 Profile: TypeAlias = Literal["continuo", "janelas"]
 PROFILES: Final[tuple[Profile, ...]] = ("continuo", "janelas")
-# Live work: operators wait for the results of these jobs. This many run concurrently, and none waits for other jobs.
+# Concurrent runs reserved for a job category. Jobs of these categories never wait for other jobs, because operators
+# wait for their results.
 RESERVED: Final = {"critico": 8}
 WINDOWS: Final = {
-    "manha": Window(opens=time(10), lasts=timedelta(hours=2)),  # discovery, reativação
-    "tarde": Window(opens=time(14), lasts=timedelta(hours=2)),  # ofertas
-    "fim": Window(opens=time(17), lasts=timedelta(hours=2)),  # follow-ups, feedback
+    "manha": Window(opens=time(10), lasts=timedelta(hours=2)),  # campaigns of the types discovery and reativação
+    "tarde": Window(opens=time(14), lasts=timedelta(hours=2)),  # campaigns of the type oferta
+    "fim": Window(opens=time(17), lasts=timedelta(hours=2)),  # campaigns of the types follow-up and feedback
 }
 SAME: Final = "same"
-# The SLA that was agreed with operators for every daily job. It also applies to a job that runs twice a day.
+# The SLA agreed with operators for every daily job. It also applies to a job that runs twice a day.
 DAILY_SLA: Final = timedelta(hours=25)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A job of the catalogue. ``continuo`` and ``janelas`` are its schedules in the two timetables; None leaves the job
-    out of that timetable.
+    """A job of the catalogue. ``continuo`` and ``janelas`` are its schedules in the two timetables. None means that the
+    timetable does not contain the job.
     """
 
     name: str
     categoria: str
     continuo: str | None
     janelas: str | None = SAME
-    endpoint: str | None = None  # None means the name with hyphens
+    endpoint: str | None = None  # path under ``/jobs/``; None means the name with hyphens
     critical: bool = False
-    flag: str | None = None  # set for a job that acts without an operator: it needs pilot mode off and this flag on
+    # for a job that acts without an operator: it runs only if pilot mode is off and this flag is on
+    flag: str | None = None
     window: str | None = None
     replaces: str | None = None  # the job of the other timetable that this job replaces
     catch_up: CatchUp = CatchUp.LATEST
-    sla: timedelta | None = None  # None means that the distance between two fires decides
+    sla: timedelta | None = None  # None means that the SLA follows from the time between two fires
 
     @property
     def path(self) -> str:
@@ -84,7 +86,7 @@ def followup(part: str, janelas: str) -> Entry:
 
 def gatilho(name: str, continuo: str, flag: str, endpoint: str | None = None, sla: timedelta | None = None) -> Entry:
     """Return a catalogue entry for a job that acts without an operator. A missed fire is skipped, because a late run
-    would act at an unintended hour.
+    would contact people at an unintended hour.
     """
     endpoint = endpoint or f"executar-{name.replace('_', '-')}"
     return Entry(name, "gatilho", continuo, endpoint=endpoint, flag=flag, catch_up=CatchUp.SKIP, sla=sla)
@@ -92,10 +94,10 @@ def gatilho(name: str, continuo: str, flag: str, endpoint: str | None = None, sl
 
 # fmt: off
 CATALOGUE: Final = (
-    # Live work
+    # Jobs whose results operators wait for
     Entry("heartbeat", "critico", "* * * * *"),
     Entry("processar_mensagens_agendadas", "critico", "* * * * *", critical=True),
-    # Campaigns: all day, or in windows
+    # Campaigns: every minute, or in windows
     Entry("processar_campanhas_agendadas", "campanha", "* * * * *", None, critical=True),
     campanha("manha", "0 10 * * 1-5"),
     campanha("tarde", "0 14 * * 1-5"),
@@ -130,10 +132,10 @@ CATALOGUE: Final = (
     gatilho(
         "recovery_vagas_incompletas", "0,30 9-19 * * 1-5", "recuperacao_automatica_enabled", "recovery-vagas-incompletas",
     ),
-    # Sync
+    # Synchronisation with documents and other services
     Entry("sincronizar_briefing", "sync", "0 * * * *"),
     Entry("sincronizar_templates", "sync", "0 6 * * *", endpoint="sync-templates"),
-    # Upkeep
+    # Cleaning and consolidation
     Entry("consolidar_metricas_grupos", "manutencao", "0 1 * * *"),
     Entry("avaliar_conversas_pendentes", "manutencao", "0 2 * * *"),
     Entry("atualizar_prompt_feedback", "manutencao", "0 2 * * 0"),
@@ -171,7 +173,7 @@ def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
 
 
 def add_endpoints(work: Batuta, settings: Settings, handlers: Mapping[str, JobHandler]) -> None:
-    """Register the ``handlers`` of the contexts under ``/jobs/``, each by its name. Every job needs one."""
+    """Register each of the ``handlers`` under ``/jobs/`` and its name. Every job of the catalogue needs a handler."""
     for endpoint, entry in _endpoints().items():
         guards = [] if entry.flag is None else pilot_rules(settings, entry.flag)
         work.endpoints.add(
@@ -182,13 +184,13 @@ def add_endpoints(work: Batuta, settings: Settings, handlers: Mapping[str, JobHa
 
 
 def upkeep_handlers(work: Batuta, settings: Settings, requested: Retention) -> Mapping[str, JobHandler]:
-    """Return the handlers of upkeep. ``requested`` erases the rows of people who asked for it."""
+    """Return the handlers of the cleaning jobs. ``requested`` erases the data of people who requested erasure."""
     upkeep = Upkeep(work.beats, [requested, *history(work, settings)], work.clock)
     return {"heartbeat": upkeep.heartbeat, "limpar-historico": upkeep.limpar_historico}
 
 
 def history(work: Batuta, settings: Settings) -> list[Retention]:
-    """Return the rows that `limpar_historico` deletes by age: runs, circuit transitions, the `history.sql` of each
+    """Return the retentions that `limpar_historico` applies: runs, circuit transitions, the `history.sql` of each
     context, and personal data (`retencao.sql`) unless its setting is off.
     """
     age, database, clock = timedelta(days=settings.batuta_keep_executions_days), work.database, work.clock
@@ -207,7 +209,7 @@ def history(work: Batuta, settings: Settings) -> list[Retention]:
 
 
 def add_jobs(work: Batuta, settings: Settings) -> None:
-    """Schedule every job of the catalogue in its timetables. Each job calls its endpoint of the api."""
+    """Schedule every job of the catalogue in its timetables. A fire of a job calls the job's endpoint of the api."""
     token = None if settings.api_token is None else settings.api_token.get_secret_value()
     for entry in CATALOGUE:
         for profile in PROFILES:
@@ -229,7 +231,9 @@ def add_jobs(work: Batuta, settings: Settings) -> None:
 
 
 def trigger_rules(settings: Settings) -> Mapping[str, Sequence[SwitchRule]]:
-    """Return, for each automatic trigger, the switches that can hold its messages. The key is the trigger's own switch."""
+    """Return, for each automatic trigger, the switches that can hold back its messages. The key is the name of the
+    trigger's own switch.
+    """
     flags = sorted({entry.flag for entry in CATALOGUE if entry.flag is not None})
     return {flag: pilot_rules(settings, flag) for flag in flags} | {HANDOFFS.key: (HANDOFFS,)}
 
@@ -247,7 +251,7 @@ def _holds(entry: Entry, settings: Settings) -> tuple[SwitchRule, ...]:
 
 
 def _endpoints() -> dict[str, Entry]:
-    """Return entries by their endpoint under ``/jobs/``. Several jobs may share an endpoint."""
+    """Return the catalogue entries by their path under ``/jobs/``. Several jobs may share a path."""
     return {entry.path.removeprefix("/jobs/").partition("?")[0]: entry for entry in CATALOGUE}
 
 

@@ -1,4 +1,4 @@
-"""Builds the object graph of one process: all of Julia's services from the settings and a Batuta."""
+"""Build the object graph of one process: all of Julia's services from the settings and a Batuta."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -40,10 +40,11 @@ from batuta.sql import Retention
 if TYPE_CHECKING:
     from batuta.arq import ArqRelay
 
-# Deliveries that one worker processes concurrently. With only two, deliveries of one busy group delayed all others.
+# Number of deliveries that one worker processes concurrently. With only two, the deliveries of one busy group delayed
+# all others.
 INBOX_AT_A_TIME = 10
-# Largest number of stored deliveries that a job processes first. An installation without a worker has no other process
-# for them.
+# Jobs that first process up to INBOX_PER_JOB stored deliveries. In an installation without a worker no other process
+# does that.
 READ_INBOX_FIRST = ("processar-mensagens-agendadas", "processar-grupos")
 INBOX_PER_JOB = 500
 
@@ -82,7 +83,7 @@ class Julia:
 
 def compose(work: Batuta, settings: Settings, pace: Pace | None = None, port: Port | None = None) -> Julia:
     """Build the graph, and register its queues, pipelines, loops, health checks and jobs with ``work``. ``port``
-    replaces the Telegram port that the settings select.
+    replaces the Telegram client that the settings select.
     """
     add_guards(work, settings)
     messages, llm = build_messages(work, settings), build_llm(work, settings)
@@ -154,8 +155,8 @@ def add_guards(work: Batuta, settings: Settings) -> None:
 
 
 def add_inbox(work: Batuta, messages: Messages, groups: Groups, chips: ChipServices, team: Team) -> Inbox:
-    """Register the queue of webhook deliveries. The api stores each delivery of the gateway or the help desk, and the
-    worker processes it.
+    """Register the queue of webhook deliveries. The api stores each delivery of the gateway or the help desk. The
+    worker processes the stored deliveries.
     """
 
     def read(evento: str, payload: Json) -> Sequence[Fato]:
@@ -179,7 +180,7 @@ def add_inbox(work: Batuta, messages: Messages, groups: Groups, chips: ChipServi
 def add_relay(work: Batuta, settings: Settings) -> "ArqRelay | None":
     if settings.tasks_backend != "arq":
         return None
-    # Imported only here, because the ARQ and Redis clients would cost every other configuration memory.
+    # Only this configuration imports the ARQ and Redis clients, because the import would cost every other one memory.
     from app.integrations.redis.arq import add_arq
 
     return add_arq(work, settings)
@@ -188,7 +189,8 @@ def add_relay(work: Batuta, settings: Settings) -> "ArqRelay | None":
 def _add_listeners(julia: Julia) -> None:
     """Register the listeners of the contexts for sent, ended and inbound messages.
 
-    Listeners for inbound messages are called in the order of registration. Each one sees what the earlier ones did.
+    Listeners for inbound messages are called in the order of registration. A listener sees the effects of the listeners
+    before it.
     """
     sent, conversas = julia.messages.ouvintes, julia.messages.conversas
     sent.registrar([Tipo.MANUAL], conversas.pendencias)
@@ -196,7 +198,7 @@ def _add_listeners(julia: Julia) -> None:
     conversas.ao_receber(julia.doctors.estado)
     conversas.ao_receber(julia.handoffs.externos)
     conversas.ao_receber(julia.triggers.contatos)
-    # Last: it answers the messages that no other listener handled.
+    # Registered last, because it answers the messages that no other listener handled.
     conversas.ao_receber(julia.answers.respostas)
 
 
@@ -224,7 +226,7 @@ def _add_jobs(julia: Julia) -> None:
 
 
 def _read_inbox_first(work: Batuta, handler: JobHandler) -> JobHandler:
-    """Process stored deliveries, including those of a dead process, before the job runs."""
+    """Return a handler that processes stored deliveries, including those of a dead process, and then runs ``handler``."""
 
     async def run(call: JobCall) -> Outcome:
         await work.rescue(WEBHOOK_INBOX.name)

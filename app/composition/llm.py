@@ -1,4 +1,6 @@
-"""Builds the client of the language model. All contexts share the client, its circuit breaker, rate limit and budget."""
+"""Build the client of the language model. All contexts share the client, its circuit breaker, its rate limit and its
+budget.
+"""
 
 from datetime import timedelta
 
@@ -15,7 +17,7 @@ LIMIT = "modelo/minuto"
 
 
 def build_llm(work: Batuta, settings: Settings) -> Consulta | None:
-    """Build the service of the language model. Returns None if no key is set; then only the rules read texts."""
+    """Build the service of the language model. Return None if no key is set; then only rules read texts."""
     if settings.openai_api_key is None:
         return None
     key = settings.openai_api_key.get_secret_value()

@@ -1,4 +1,4 @@
-"""Builds the queue of messages and the record of conversations, which all other parts of Julia use."""
+"""Build the queue of messages and the record of conversations, which all other parts of Julia use."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ class Messages:
     mensagens: Mensagens
     conversas: Conversas
     resumos: Resumos
-    diario: Diario | None  # None if the database is a server and OPTOUT_JOURNAL is not set
+    diario: Diario | None  # None if the database is not SQLite and OPTOUT_JOURNAL is not set
     optout: OptoutManual
     duvidas: DuvidasDeOptout
     pendencias: PendenciasAbertas
@@ -57,7 +57,7 @@ def build_messages(work: Batuta, settings: Settings) -> Messages:
 
 def journal(work: Batuta, settings: Settings, resumos: Resumos) -> Diario | None:
     """Return the journal of opt-outs: the file OPTOUT_JOURNAL, otherwise a file next to the SQLite database. Return
-    None if there is neither.
+    None if OPTOUT_JOURNAL is not set and the database is not SQLite.
     """
     named = settings.optout_journal
     if named is None and work.database.dialect != "sqlite":

@@ -1,4 +1,4 @@
-"""Builds the services of vacancies, external hand-offs and answers to doctors, with their jobs and health checks."""
+"""Build the services of vacancies, external hand-offs and answers to doctors, with their jobs and health checks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Shifts:
 
 
 def add_shifts(work: Batuta, dicionario: Dicionario) -> Shifts:
-    """Register the services of vacancies. ``work`` must have the queue FILA_MENSAGENS."""
+    """Register the services of the vacancies. The queue FILA_MENSAGENS must already be registered with ``work``."""
     database, ids, zone, clock = work.database, work.ids, work.zone, work.clock
     queue, wake = work.queues[FILA_MENSAGENS.name], partial(work.wakeups.wake, FILA_MENSAGENS.name)
     candidatos = Candidatos(database, dicionario, clock)
@@ -68,7 +68,7 @@ class ExternalHandoffs:
 
 
 def add_handoffs(work: Batuta, settings: Settings, messages: Messages, saidas: Saidas) -> ExternalHandoffs:
-    """Build the services of the external hand-offs. ``saidas`` chooses the channel of their messages."""
+    """Build the services of the hand-offs to posters. ``saidas`` chooses WhatsApp or Telegram for each message."""
     handoffs = Handoffs(
         PartesDoHandoff(
             database=work.database,
@@ -92,7 +92,7 @@ def add_handoffs(work: Batuta, settings: Settings, messages: Messages, saidas: S
 
 
 def _links(settings: Settings) -> Links | None:
-    """Return the confirmation links, or None if the api has no public address or no secret key."""
+    """Return the service that makes confirmation links, or None if the api has no public address or no secret key."""
     if settings.public_url is None or settings.secret_key is None:
         return None
     return Links(settings.public_url, settings.secret_key.get_secret_value())
@@ -111,7 +111,7 @@ class Answers:
 def add_answers(
     work: Batuta, settings: Settings, messages: Messages, shifts: Shifts, handoffs: Handoffs, saidas: Saidas
 ) -> Answers:
-    """Build the services that answer doctors. ``saidas`` chooses the channel of an answer."""
+    """Build the services that answer doctors. ``saidas`` chooses WhatsApp or Telegram for each answer."""
     respostas = Respostas(
         PartesDaResposta(
             dialect=work.database.dialect,

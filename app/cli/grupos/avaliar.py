@@ -82,7 +82,9 @@ def _row(ctx: CliContext, number: int, line: str) -> Mapping[str, Any]:
 
 
 def _lida(ctx: CliContext, numbered: tuple[int, Mapping[str, Any]], known: Nomes, limits: Limiares) -> dict[str, Any]:
-    """Return the reading of a message, and the decision of the pipeline about each vacancy on the day of the message."""
+    """Return the fields that the rules read from a message, and what the pipeline would have decided about each vacancy
+    on the day of the message.
+    """
     number, row = numbered
     try:
         sent = datetime.fromisoformat(row["enviado_em"])

@@ -1,4 +1,4 @@
-"""``batuta grupos fechamentos | fechar | manter``: notices that a vacancy is taken, about which an operator decides."""
+"""``batuta grupos fechamentos | fechar | manter``: decide about notices that a vacancy is taken."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any

@@ -1,4 +1,6 @@
-"""``batuta grupos ler``: show how the pipeline reads a text, and the words from which it read each field."""
+"""``batuta grupos ler``: show the fields that the pipeline reads from a text, and the words from which it read each
+field.
+"""
 
 import sys
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""``batuta grupos mensagens | vagas``: messages of groups with their results, and open vacancies."""
+"""``batuta grupos mensagens | vagas``: list group messages with their results, and open vacancies."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime

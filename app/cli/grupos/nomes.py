@@ -49,7 +49,9 @@ def esquecer(
 
 
 async def _forget(julia: Julia, nome: str, id: str | None) -> Ensinado:
-    """Remove a name. ``id`` is the id of the hospital or speciality, or the first characters of that id."""
+    """Remove an alias of a hospital or speciality. ``id`` is the id of that hospital or speciality, or the first
+    characters of the id.
+    """
     whole = None if id is None else await id_of(julia, ("hospitais", "especialidades"), id, NomeDesconhecido())
     return await julia.groups.ensino.esquecer(nome, por=current_user(), id=whole)
 

@@ -1,4 +1,4 @@
-"""``batuta grupos revisao | ver | aprovar | rejeitar``: vacancies that await an operator's decision."""
+"""``batuta grupos revisao | ver | aprovar | rejeitar``: decide about vacancies that await review."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime

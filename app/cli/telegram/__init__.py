@@ -1,4 +1,4 @@
-"""``batuta telegram``: the worker, and its subcommands."""
+"""``batuta telegram``: run the Telegram worker, or one of the subcommands."""
 
 from collections.abc import Callable, Mapping
 from typing import Final

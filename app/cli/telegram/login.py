@@ -1,7 +1,7 @@
-"""``batuta telegram login``: a person adds an account by code and password, or imports a session.
+"""``batuta telegram login``: add an account with its code and password, or import a session.
 
 Codes, passwords and sessions are typed without echo or read from the standard input. They are never arguments, because
-the shell history and the list of processes contain arguments.
+arguments appear in the shell history and in the process list.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ LIMIT: Final = timedelta(seconds=60)
 ATTEMPTS: Final = 3
 NAME: Final = re.compile(r"\w[\w .-]{0,39}")
 TEXT: Final = "cli.telegram_login"
-# A person may type these again.
+# If Telegram refuses one of these, the command asks for it again.
 AGAIN: Final = frozenset({MotivoDaRecusa.CODIGO, MotivoDaRecusa.SENHA})
 
 
@@ -46,7 +46,7 @@ def login(
 ) -> None:
     ctx = cli_context(context)
     if NAME.fullmatch(nome) is None:
-        _refuse(ctx, "nome")  # without the value, which may be a session pasted by mistake
+        _refuse(ctx, "nome")  # the message omits the name, which may be a session pasted by mistake
 
     async def act(julia: Julia) -> Entrou:
         made = build_login(julia.settings, julia.work.clock)
@@ -101,7 +101,7 @@ async def _repeat(
 
 
 async def _type(ctx: CliContext, what: str, *, hidden: bool = True) -> str:
-    """Read a line from the terminal, without echo if ``hidden``, or from the standard input of a script."""
+    """Read a line: from a terminal (without echo if ``hidden``), or from the standard input of a script."""
     prompt = f"{ctx.texts()(f'{TEXT}.ask_{what}')} "
     if not sys.stdin.isatty():
         typed = await asyncio.to_thread(sys.stdin.readline)

@@ -67,7 +67,7 @@ def _act(
 
 
 def _read(path: Path, texto: str) -> Arquivo:
-    """Read a file to send, at most one byte beyond the limit."""
+    """Read a file to send. Read at most one byte more than the size limit, which is enough to refuse a larger file."""
     with path.open("rb") as file:
         content = file.read(LARGEST_FILE + 1)
     return arquivo_de(path.name, mimetypes.guess_type(path.name)[0] or "", content, texto)

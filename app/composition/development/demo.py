@@ -1,4 +1,6 @@
-"""Fictitious numbers, addresses and documents of a demonstration, and the database that it may use."""
+"""Fictitious phone numbers, addresses and documents for the demonstration, and the check whether a database may be used
+for it.
+"""
 
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -7,13 +9,14 @@ from pathlib import Path
 from batuta.sql import Database, Query, load_queries
 
 SENDER, LISTENER = "julia-sim", "escuta-sim"
-# More senders for `make run`: each waits between two messages, so one alone would send a message per minute.
+# More sending chips for `make run`: each chip waits between two messages, so one chip alone would send one message per
+# minute.
 MORE_SENDERS = tuple(f"julia-sim-{n}" for n in range(2, 9))
-# Numbers from 55 11 90000-1000 on, which are not assigned.
+# Phone numbers from 55 11 90000-1000 on, which are not assigned.
 FIRST_NUMBER = 5511900001000
 CIDADES = (("São Paulo", "SP"), ("Santo André", "SP"), ("Campinas", "SP"), ("Rio de Janeiro", "RJ"))
 
-# Addresses as people type them, and documents. The CPFs have valid check digits and belong to no person.
+# Addresses with documents, as people type them. The CPFs have valid check digits and belong to no person.
 ENDERECOS = (
     "R. das Demonstrações, {n} ap 4 - Jd. Modelo, São Paulo/SP 01310-200",
     "AV EXEMPLO {n} CASA 2 CENTRO CAMPINAS SP CEP 13010-001",
@@ -41,8 +44,8 @@ class DemoQueries:
 
 
 async def is_free(database: Database) -> bool:
-    """Return whether a demonstration may use the database: it has no doctors or campaigns, or only those of a
-    demonstration.
+    """Return whether the demonstration may use the database. It may if the database has no doctors and no campaigns, or
+    only those of a demonstration.
     """
     queries = load_queries(DemoQueries, Path(__file__).parent / "demo.sql", database.dialect)
     return await database.one(queries.owned, first=str(FIRST_NUMBER)) is None

@@ -1,8 +1,8 @@
-"""The operators and the outside world of `make run`: doctors are registered, vacancies are created and announced, people
-write, a person takes over a conversation.
+"""Play the operators and the doctors of `make run`: register doctors, create and announce vacancies, write messages,
+take over a conversation.
 
-The demonstration acts only through the API, the commands and the simulated WhatsApp and Telegram, as people do. It inserts no rows.
-All people are fictitious.
+The demonstration acts only through the API, the commands and the simulated WhatsApp and Telegram, as people do, and
+inserts no rows itself. All people are fictitious.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ REASON: Final = "demonstração"
 HOSPITAL: Final = "Hospital Fictício"
 AREAS: Final = ("Pediatria", "Clínica médica", "Ortopedia")
 DOCTORS: Final = 30
-# Age of the simulated numbers, enough for the trust that first contacts need.
+# Age of the simulated chips. It gives them enough trust to write to doctors first.
 IN_USE: Final = timedelta(days=60)
-# The trigger of first contacts asks the last doctors for their speciality.
+# Number of doctors registered without a speciality. The trigger of first contacts asks them for it.
 WITHOUT_AREA: Final = 2
 SWITCHES: Final = (
     ("on", "external_handoff.enabled"),
@@ -62,7 +62,7 @@ Act = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An action, and the time until the next one."""
+    """An action of the demonstration, and the time until the next action."""
 
     act: Act
     rest: timedelta
@@ -105,7 +105,7 @@ class Demonstration:
         self._zone = zone
         self._command = command
         self._doctors: list[str] = []
-        self._new: list[str] = []  # the doctors whom this start registered; empty at a later start
+        self._new: list[str] = []  # doctors registered by this start; empty if an earlier start registered them
         self._served: str | None = None  # the conversation that a person leads
         self._shift: str | None = None  # the reserved vacancy whose shift ends soon
         self._account: int | None = None  # the user id of Julia's account on Telegram
@@ -134,7 +134,7 @@ class Demonstration:
         await self._telegram.aclose()
 
     def script(self) -> Iterator[Step]:
-        """Return the actions: an opening of about two minutes, then a routine that repeats."""
+        """Yield the actions: an opening of about two minutes, then a routine that repeats."""
         opening: Sequence[tuple[Act, float]] = (
             (self.switch, 0),
             (self.register_doctors, 0),
@@ -191,7 +191,7 @@ class Demonstration:
         self._doctors = self._new or await self._known_doctors()
 
     async def register_chips(self) -> None:
-        """Read the instances of the simulated gateway, and register each as a number that has been in use for months."""
+        """Register each instance of the simulated gateway as a chip that has been in use for months."""
         await self.run_job("sincronizar-chips")
         since = f"{self._now() - IN_USE:%Y-%m-%d}"
         for instance in (SENDER, *MORE_SENDERS, LISTENER):
@@ -202,13 +202,13 @@ class Demonstration:
         await self.run_job("atualizar-trust-scores")
 
     async def switch(self) -> None:
-        """Set the switches by command. The next actions do not wait for the command, because it starts a process."""
+        """Set the switches by command. The next action does not wait for the command, which starts a process."""
         self._commands = [
             asyncio.ensure_future(self._command("switch", word, key, "--reason", REASON)) for word, key in SWITCHES
         ]
 
     async def announce_new(self) -> None:
-        """Create a vacancy for one of the next days, and offer it to the best doctors."""
+        """Create a vacancy for one of the next days, and offer it to the best-matching doctors."""
         self._count += 1
         day = self._now() + timedelta(days=2 + self._count % 5)
         vaga = await self._create(AREAS[self._count % len(AREAS)], day, periodo="noturno", valor=1500)
@@ -226,11 +226,13 @@ class Demonstration:
         await self._create(AREAS[1], starts, valor=800, **hours)
 
     async def remind(self) -> None:
-        """Run the job that reminds the authors of group vacancies. In a demonstration they are reminded after two minutes."""
+        """Run the job that reminds the posters of group vacancies. In a demonstration the job reminds them after two
+        minutes.
+        """
         await self.run_job("processar-handoffs")
 
     async def end_shifts(self) -> None:
-        """Run the hourly job for shifts that have ended, without its buffer of two hours."""
+        """Run the hourly job that ends past shifts. In a demonstration the job does not wait two hours after the end."""
         await self.run_job("processar-confirmacao-plantao?buffer_horas=0")
 
     async def confirm_shift(self) -> None:
@@ -245,7 +247,7 @@ class Demonstration:
         await self._say("grupos", instance=LISTENER, text=text)
 
     async def announce_from_group(self) -> None:
-        """Offer a vacancy of a group. If a doctor accepts it, a hand-off to its poster begins."""
+        """Offer a vacancy of a group to doctors. If a doctor accepts the offer, a hand-off to the poster begins."""
         found = await self._get("/api/v1/vagas?origem=grupo_whatsapp&status=aberta&limite=100")
         tomorrow = f"{self._now() + timedelta(days=1):%Y-%m-%d}"
         wanted = [each for each in found["vagas"] if each["data"] > tomorrow and each["especialidade"] in AREAS]
@@ -290,7 +292,7 @@ class Demonstration:
         await self._control("mensagens", de=person, conta=self._account, texto=text)
 
     async def send_on_telegram(self) -> None:
-        """Send a message from Julia's account. Wait first until the command that adds the account has ended."""
+        """Wait until the command that adds the account has ended, then send a message from that account."""
         if self._commands:
             await asyncio.wait(self._commands)
         self._count += 1
@@ -299,7 +301,7 @@ class Demonstration:
         await self._post("/api/v1/telegram/mensagens", quem=doctor, texto=text)
 
     async def take_over(self) -> None:
-        """Take over a conversation that waits for a person. If there is none, take over the most recent one."""
+        """Take over a conversation that waits for a person. If no conversation waits, take over the most recent one."""
         found = (await self._get("/api/v1/conversas?limite=50"))["conversas"]
         free = [each for each in found if each["responsavel"] is None]
         waiting = [each for each in free if each["com"] == "human"]
@@ -318,7 +320,7 @@ class Demonstration:
             await self._post(f"/api/v1/pendencias/{each['id']}/resolver", motivo=REASON)
 
     async def report(self) -> None:
-        """Make the report of the part of the day that ended last."""
+        """Create the report of the part of the day that ended last."""
         last = last_period(self._now())
         await self.run_job(f"report-periodo?tipo={last.tipo}&data={last.inicio:%Y-%m-%d}")
 
@@ -326,7 +328,7 @@ class Demonstration:
         await self._post(f"/jobs/{endpoint}")
 
     async def _known_doctors(self) -> list[str]:
-        """Return the doctors to whom Julia wrote during an earlier start."""
+        """Return the ids of doctors to whom Julia wrote during an earlier start of the demonstration."""
         found = await self._get(f"/api/v1/medicos?limite={DOCTORS}")
         return [str(each["medico"]) for each in found["medicos"]]
 
@@ -352,7 +354,7 @@ class Demonstration:
         (await self._simulator.post(f"/controle/evolution/{where}", json=body)).raise_for_status()
 
     async def _meet(self, n: int) -> int:
-        """Let a doctor join the simulated Telegram, and return the user id."""
+        """Register a doctor at the simulated Telegram, and return the user id."""
         return int(
             (await self._control("pessoas", nome=f"Pessoa Fictícia {n:02d}", telefone=str(FIRST_NUMBER + n)))["id"]
         )

@@ -1,5 +1,5 @@
-"""The simulators of external services as roles of `batuta up` in development, and their addresses. Telegram has a process of
-its own.
+"""Run the simulators of external services as roles of `batuta up` in development. The simulated Telegram has its own
+process.
 """
 
 import asyncio
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from app.composition.development.demonstration import Demonstration
 
 SIMULATED = "simulador"
-# The demonstration sends the messages of a whole day within minutes. The limits of each type of message still apply.
+# Limits of all messages together, raised because the demonstration sends the messages of a day within minutes. The
+# limits of each type of message still apply.
 DEMO_LIMITS = {"RATE_LIMIT_PER_HOUR": "60", "RATE_LIMIT_PER_DAY": "500"}
 LOOP = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=2), max_failures=1000)
 
@@ -37,7 +38,7 @@ def telegram_simulator(settings: Settings) -> Role:
 
 
 def simulator_settings(settings: Settings) -> Mapping[str, str]:
-    """Return the settings that point to the simulated services. A setting of the operator takes precedence."""
+    """Return the settings that point to the simulated services. Settings of the operator take precedence."""
     outside = f"http://127.0.0.1:{settings.simulador_port}"
     return {
         "EVOLUTION_API_URL": f"{outside}/evolution",
@@ -52,14 +53,15 @@ def simulator_settings(settings: Settings) -> Mapping[str, str]:
 
 
 def with_environment(settings: Settings, added: Mapping[str, str]) -> Settings:
-    """Return the settings of a process that has ``added`` in its environment."""
+    """Return ``settings`` as a process with the environment variables ``added`` would load them."""
     return Settings.model_validate(settings.model_dump() | {name.lower(): value for name, value in added.items()})
 
 
 async def _simulate(
     settings: Settings, may_play: Callable[[], Awaitable[bool]], where: tuple[str, int, str], stop: asyncio.Event
 ) -> None:
-    # Imported only by this role, because FastAPI, the simulator and the HTTP client would cost other processes memory.
+    # Only this role imports FastAPI, the simulator and the HTTP client, because the import would cost other processes
+    # memory.
     from app.integrations.evolution.client import EVENTS, SECRET_HEADER
     from batuta.web import serve
     from simulador.comportamento import Comportamento
@@ -92,7 +94,7 @@ async def _simulate_telegram(settings: Settings, where: tuple[str, int, str], st
 
 
 def _telegram_journal(settings: Settings) -> Path | None:
-    """Return a file next to the SQLite database, so that stored sessions still work after a restart. Return None for
+    """Return a journal file next to the SQLite database, so that simulated sessions survive a restart. Return None for
     any other database.
     """
     kind, _, file = settings.database_url.get_secret_value().partition(":///")

@@ -1,4 +1,6 @@
-"""Builds the services of the directives: the source of the documents, their application, the jobs and the health check."""
+"""Build the services of the directives: the document source, the service that applies the documents, the jobs and the
+health check.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,8 +33,8 @@ class Directives:
 
 
 def add_directives(work: Batuta, settings: Settings, urgencias: Urgencias, avisos: AoAplicar) -> Directives:
-    """Register the directives. ``urgencias`` marks the vacancies of the briefing as urgent; ``avisos`` is called for
-    new versions.
+    """Register the directives. ``urgencias`` marks the vacancies that the briefing calls urgent. ``avisos`` is called
+    for each new version.
     """
     diretrizes = Diretrizes(work.database, work.ids, work.clock)
     diretrizes.ao_aplicar(avisos)

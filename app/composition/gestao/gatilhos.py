@@ -29,7 +29,7 @@ class Triggers:
 
 
 def add_triggers(work: Batuta, settings: Settings, messages: Messages, shifts: Shifts, saidas: Saidas) -> Triggers:
-    """Build the services of the triggers. ``work`` must have the queue FILA_MENSAGENS."""
+    """Build the services of the triggers. The queue FILA_MENSAGENS must already be registered with ``work``."""
     queue = work.queues[FILA_MENSAGENS.name]
     gatilhos = Gatilhos(
         PartesDosGatilhos(

@@ -32,7 +32,9 @@ class Quality:
 
 
 def add_quality(work: Batuta, settings: Settings, llm: Consulta | None) -> Quality:
-    """Register the alerts and the evaluations of conversations. Without ``llm`` the rules evaluate the conversations."""
+    """Register the quality alerts and the evaluations of conversations. If ``llm`` is None, rules evaluate the
+    conversations.
+    """
     database, ids, clock = work.database, work.ids, work.clock
     guidance, quiet = Orientacoes(database, ids, clock), timedelta(hours=settings.qualidade_quieta_horas)
     asked = llm if settings.qualidade_model_enabled else None

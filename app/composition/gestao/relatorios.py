@@ -27,8 +27,8 @@ class Reports:
 
 
 def add_reports(work: Batuta, settings: Settings) -> Reports:
-    """Register the services of the reports. Reports are sent to SLACK_WEBHOOK_URL and ALERT_WEBHOOK_URL; if neither is
-    set, they are only stored.
+    """Register the services of the reports. SLACK_WEBHOOK_URL and ALERT_WEBHOOK_URL receive the reports. If neither is
+    set, reports are only stored.
     """
     relatorios = Relatorios(work.database, destinations(work, settings), work.ids, work.clock)
     work.health.add(relatorios.check)

@@ -1,1 +1,1 @@
-"""Builds Telegram."""
+"""Build the services of Telegram."""

@@ -1,4 +1,4 @@
-"""Builds the port to Telegram. Telethon and cryptography are loaded when an account connects or logs in."""
+"""Build the client of Telegram. Telethon and cryptography are imported when an account connects or logs in."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,13 +27,13 @@ CONFIGURE = define(
 
 
 def build_sessions(settings: Settings, database: Database, clock: Clock) -> Sessoes:
-    """Return the store of all sessions. This process owns sessions under a name that no other process has."""
+    """Return the store of all sessions. Each process claims sessions under its own unique name."""
     return Sessoes(database, LateRing(settings.session_keys), clock, make_owner(Ids(clock)))
 
 
 def build_port(settings: Settings, sessoes: Sessoes, entidades: Entidades, clock: Clock) -> Telegram:
-    """Return Telethon if TELEGRAM_API_ID is set, otherwise the simulated Telegram if it has an address, otherwise a port
-    that refuses every connection.
+    """Return a Telethon client if TELEGRAM_API_ID is set, otherwise a client of the simulated Telegram if its address
+    is set. If neither is set, return a client that refuses every connection.
     """
     if settings.telegram_api_id is not None and settings.telegram_api_hash is not None:
         return LateTelethon(settings, sessoes, entidades, clock)
@@ -45,8 +45,8 @@ def build_port(settings: Settings, sessoes: Sessoes, entidades: Entidades, clock
 
 
 def build_login(settings: Settings, clock: Clock) -> Login:
-    """Return a login for the same Telegram, real or simulated, that ``build_port`` uses. Raises ConfigError if Telegram
-    is not configured, and SemChave if the session could not be stored.
+    """Return a login at the Telegram, real or simulated, that ``build_port`` uses. Raises ConfigError if Telegram is
+    not configured, and SemChave if no key exists to encrypt the session.
     """
     if not settings.session_keys:
         raise SemChave
@@ -64,7 +64,7 @@ def build_login(settings: Settings, clock: Clock) -> Login:
 
 
 class NoTelegram:
-    """Port used when Telegram is not configured."""
+    """Client used when Telegram is not configured. It refuses every connection."""
 
     async def connect(self, conta: str, *, marca: str | None, limit: timedelta) -> Linha | Falha:
         return Refused(NO_TELEGRAM(), permanent=True)
@@ -72,7 +72,7 @@ class NoTelegram:
 
 @dataclass
 class LateTelethon:
-    """Telethon, loaded with the first connection, because loading it takes seconds and memory."""
+    """Telethon client that imports Telethon with the first connection, because the import takes seconds and memory."""
 
     settings: Settings
     sessoes: Sessoes
@@ -99,8 +99,8 @@ class LateTelethon:
 
 @dataclass
 class LateRing:
-    """The key ring, loaded when a session is read or stored. Without a key, both raise an error that names the next
-    step.
+    """Key ring that is built when a session is first read or stored. If no key is set, both operations raise an error
+    that names the next step.
     """
 
     keys: tuple[str, ...]
@@ -115,7 +115,9 @@ class LateRing:
         return self._ring.encrypt(clear, conta)
 
     def decrypt(self, conta: str, cifrada: str) -> str:
-        """Return the session. The id of the account is authenticated too: another account cannot use the session."""
+        """Decrypt a session. The account id is authenticated with the session, so a session copied to another account
+        is rejected.
+        """
         if self._ring is None:
             raise ChaveErrada
         try:

@@ -1,5 +1,5 @@
-"""Builds Telegram: the accounts and their connections, the channel of the send protocol, the inbox, and the queues of the
-worker ``telegram``.
+"""Build the services of Telegram: the accounts and their connections, the channel for sending, the inbox, and the
+queues of the worker ``telegram``.
 """
 
 from dataclasses import dataclass
@@ -34,11 +34,12 @@ from batuta.loops import LoopPolicy
 from batuta.queues import after_seconds
 from batuta.sql import AuditLog
 
-# The first retries come soon: they are harmless, because every attempt has the same random_id.
+# The first retries come soon. Retries are harmless, because every attempt has the same random_id.
 RETRY = after_seconds([2, 5, 15, 60, 300, 900, 1800])
 TASKS_AT_A_TIME = 8
 INBOX_AT_A_TIME = 10
-# The supervisor restarts the loop ``sync`` after this time without progress. Its tick waits only for the database.
+# After this time without progress the supervisor restarts the loop ``sync``. A tick of that loop waits only for the
+# database.
 STUCK_AFTER = timedelta(seconds=60)
 
 
@@ -64,8 +65,8 @@ def add_telegram(
     sending: Sending,
     port: Port | None = None,
 ) -> Telegram:
-    """Build Telegram and register its queues, loops, circuit breakers and health checks. ``port`` replaces the Telegram
-    port that the settings select.
+    """Build the services of Telegram, and register its queues, loops, circuit breakers and health checks. ``port``
+    replaces the Telegram client that the settings select.
     """
     database, clock = work.database, work.clock
     work.circuit("telegram:*", failures=5, reset=60, longest_reset=3600, probe_within=120)
@@ -119,7 +120,9 @@ def add_telegram(
 
 
 def _send_again(work: Batuta, reconciliador: Reconciliador) -> None:
-    """Send waiting messages and resolve doubts, because an account is connected again."""
+    """Wake the sender of waiting messages and the reconciliation of doubtful ones, because an account is connected
+    again.
+    """
     work.wakeups.wake(TELEGRAM_SAIDA)
     reconciliador.wakeup.set()
 
@@ -184,7 +187,9 @@ def _add_outbound(work: Batuta, remetente: Remetente, *, at_a_time: int) -> Fila
 
 
 def _add_queues(work: Batuta, messages: Messages, groups: Groups, tarefas: Tarefas) -> tuple[Fila, Fila]:
-    """Register the queues beside the outbound one, and return those of the back-fills and of the actions."""
+    """Register the Telegram queues except the one for outbound messages. Return the queues of the back-fills and of the
+    actions.
+    """
     read, act = tarefas.historico(), tarefas.acoes()
     receive = EntradaWork(messages.conversas, groups.grupos, work.clock).handler()
     historico = work.add_queue(

@@ -1,4 +1,4 @@
-"""The parts of the appointments that other contexts use."""
+"""Names of the appointments context that other contexts may import."""
 
 from app.contexts.agendamentos.documento.cifra import ENCRYPTED, decifrado
 

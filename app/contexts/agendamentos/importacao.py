@@ -1,5 +1,5 @@
-"""Import a spreadsheet. The file is checked and stored. Then a child process reads its rows, and each portion of rows
-becomes appointments.
+"""Import a spreadsheet. The import checks and stores the file. Then a child process reads the rows, and the import
+turns each batch of rows into appointments.
 
 em_andamento ─▶ concluida     one transaction per portion: appointments, tasks and the last line
       └─▶ falhou              the attempts are exhausted
@@ -31,13 +31,13 @@ from batuta.loops import Pace, Wakeup
 from batuta.sql import AsJson, Database, Row, Transaction
 
 LOOK_EVERY: Final = timedelta(seconds=15)
-# After this long without progress, the process of an import counts as dead.
+# After this time without progress, the process of an import counts as dead.
 INTERRUPTED_AFTER: Final = timedelta(seconds=30)
 KEPT: Final = timedelta(days=180)  # retention of the import record; its appointments are kept
 MOST_RETRIES: Final = 5
-# Attempts to resume an import.
+# Largest number of attempts to resume an import.
 MOST_RESUMED: Final = 10
-SHOWN_ID: Final = 6  # last characters of an import's id, which the name of its batch contains
+SHOWN_ID: Final = 6  # number of last characters of an import's id in the name of its batch
 
 Progress = Callable[[int, int], None]
 
@@ -73,8 +73,8 @@ class Importacao:
     ) -> Row:
         """Import a file and return its record. With status ``em_andamento``, the remaining rows are imported later.
 
-        ``colunas`` has choices such as "DIA DA CONSULTA=data"; they are remembered for files with the same titles.
-        ``progress`` receives the number of rows done and the largest possible number of rows.
+        ``colunas`` has the person's choices, such as "DIA DA CONSULTA=data". They are stored and apply to later files
+        with the same titles. ``progress`` receives the number of rows done and the largest possible number of rows.
         """
         name, chosen = nome_mostravel(name), colunas_ditas(colunas)
         try:
@@ -94,7 +94,7 @@ class Importacao:
     async def _opened(
         self, content: bytes, name: str, chosen: Mapping[str, str]
     ) -> AsyncIterator[tuple[ArquivoAberto, Mapping[str, str]]]:
-        """Open a file with the chosen columns, or with those remembered for its titles."""
+        """Open a file with the chosen columns or, without a choice, with the choice stored for its titles."""
         used = chosen
         async with AsyncExitStack() as stack:
             try:
@@ -118,15 +118,19 @@ class Importacao:
         return {} if row is None else dict(row["colunas"])
 
     async def continuar(self, id: str) -> None:
-        """Resume an interrupted import unless another process works on it. Mark it as failed after too many attempts."""
+        """Resume an interrupted import unless another process works on it. After too many attempts, mark the import as
+        failed.
+        """
         now = self._clock.now()
         asked = {"id": id, "now": now, "before": now - INTERRUPTED_AFTER, "most": MOST_RESUMED}
         if await self._database.run(self._queries.resume, **asked):
             try:
-                with suppress(StatementRefused, StoreConflict):  # retried later; the other imports must not wait for it
+                # this import is retried later, and the other imports continue
+                with suppress(StatementRefused, StoreConflict):
                     await self._resume(id, lambda done, at_most: None)
             except EncryptionError:
-                await self._database.run(self._queries.wait, id=id)  # until the key is set again; no attempt is counted
+                # wait until the key is set again, without counting an attempt
+                await self._database.run(self._queries.wait, id=id)
             return
         async with self._database.transaction() as transaction:
             errors = await self._errors(transaction, id, [Reparo(None, None, Problema.INTERROMPIDA)])
@@ -141,7 +145,7 @@ class Importacao:
 
     async def proposta(self, content: bytes, name: str, colunas: Sequence[str] = ()) -> Sequence[str]:
         """Return the proposed choices for columns with uncertain titles, such as "DIA DA CONSULTA=data". The result is
-        empty if the file can be imported without them, or is refused for another reason. Nothing is imported.
+        empty if the file needs no choices, or is refused for another reason. Nothing is imported.
         """
         try:
             async with self._opened(content, nome_mostravel(name), colunas_ditas(colunas)):
@@ -153,7 +157,9 @@ class Importacao:
         return await self._database.one(self._queries.show, id=id)
 
     async def leitura(self, id: str) -> BatchProgress | None:
-        """Return how many of the import's readings have ended, or None if its batch was deleted after its retention."""
+        """Return how many readings of the import's rows have ended, or None if the batch of readings was deleted after
+        its retention.
+        """
         try:
             return await self._lotes.handle(id).progress()
         except UnknownWord:
@@ -172,8 +178,8 @@ class Importacao:
     async def _receive(
         self, folha: ArquivoAberto, content: bytes, name: str, by: str, escolhidas: Mapping[str, str]
     ) -> str:
-        """Store the file. The number of rows is unknown until the file has been read to its end; until then the height
-        of its sheets is used, empty rows included.
+        """Store the file and return the id of the import. Until the file is read to its end, the height of its sheets
+        stands for the number of rows.
         """
         id, arquivo, sha256 = self._ids.new(), name, hashlib.sha256(content).hexdigest()
         asked = {"arquivo": arquivo, "sha256": sha256, "total_rows": folha.altura, "by": by, "now": self._clock.now()}
@@ -193,7 +199,7 @@ class Importacao:
             async with self._leitura.aberta(row["conteudo"], row["arquivo"], row["linha"], chosen) as folha:
                 await self._import_rows(id, folha, row["linha"], progress)
         except (Recusa, Interrompida):
-            return  # the file passed its checks, so a later attempt continues
+            return  # the file passed its checks, so a later attempt resumes the import
 
     async def _import_rows(self, id: str, folha: ArquivoAberto, desde: int, progress: Progress) -> None:
         async for pedaco in folha.pedacos():
@@ -212,7 +218,7 @@ class Importacao:
             try:
                 return await self._write(id, desde, pedaco)
             except AgendamentoRepetido:
-                continue  # another file inserted the same key concurrently; the next attempt finds it
+                continue  # another import inserted the same key at the same time; the next attempt finds that key
         raise AgendamentoRepetido
 
     async def _row_by_row(self, id: str, desde: int, pedaco: Pedaco) -> bool:

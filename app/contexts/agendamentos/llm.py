@@ -1,8 +1,8 @@
-"""Query a language model about texts that the rules could not read.
+"""Query a language model about cells that the rules could not read.
 
-The model receives a fixed instruction, each text between two random marks, and a form. Instructions inside a cell
-have no effect: the model can only fill in the form, and every field is checked against the cell (``verificacao``).
-The answer is stored only with the appointment.
+The model receives a fixed instruction, each cell between two random marks, and a form. Instructions inside a cell have
+no effect: the model can only fill in the form, and every field is checked against the cell (``verificacao``). The
+answer is stored only with the appointment.
 """
 
 from collections.abc import Awaitable, Callable
@@ -40,7 +40,7 @@ class PedidoAoLlm:
 
 @dataclass(frozen=True, slots=True)
 class LeituraDoLlm:
-    """The parts of the model's answer that occur in the text."""
+    """The fields of the model's answer that were found in the text."""
 
     endereco: Endereco
     documento: Documento
@@ -48,7 +48,7 @@ class LeituraDoLlm:
 
 @dataclass(frozen=True, slots=True)
 class Mudo:
-    """The model gave no usable answer; the task is retried."""
+    """The model gave no usable answer. The task is retried."""
 
 
 Lida: TypeAlias = LeituraDoLlm | Mudo | Hold | SemVerba

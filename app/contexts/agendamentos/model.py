@@ -14,7 +14,7 @@ TIMEOUT_SAID: Final = "Job timeout exceeded"
 
 
 class StatusDaLeitura(StrEnum):
-    """States of a reading: whether the address and the documents of an appointment were read."""
+    """States of reading the address and the documents of an appointment."""
 
     PENDING = "pending"
     PROCESSING = "processing"
@@ -23,7 +23,7 @@ class StatusDaLeitura(StrEnum):
     SKIPPED = "skipped"
 
 
-# Columns that a person can fill in; spreadsheet and API use the same names.
+# Columns that a person can fill in. Spreadsheet and API use the same names.
 CAMPOS: Final = (
     "nome_paciente", "nome_marca", "nome_unidade", "data_agendamento", "hora_agendamento", "status", "telefone", "observacoes",
     "exames", "carro", "canal_confirmacao", "data_confirmacao", "hora_confirmacao", "cep", "endereco_coleta", "endereco_completo",
@@ -32,7 +32,7 @@ CAMPOS: Final = (
 
 
 def fonte_de(endereco: str | None, documento: str | None, cep: str | None) -> str:
-    """Return a fingerprint of the text to read. A reading is stored only if the fingerprint is unchanged."""
+    """Return a hash of the texts to read. A result is stored only if this hash is unchanged."""
     return hashlib.sha256("\x00".join(each or "" for each in (endereco, documento, cep)).encode()).hexdigest()
 
 
@@ -71,7 +71,7 @@ class SemCabecalho(PlanilhaRecusada):
 class ColunasIncertas(PlanilhaRecusada):
     sentence = (
         "the titles of the spreadsheet are not all known. Proposed columns: {proposta}. Send it again with one --coluna "
-        '"TITLE=FIELD" (API: colunas) for each of them; later files with these titles need none'
+        '"TITLE=FIELD" (API: colunas) for each title; later files with these titles need no --coluna'
     )
 
 
@@ -84,7 +84,7 @@ class NaoEPlanilha(PlanilhaRecusada):
 
 
 class PlanilhaProtegida(PlanilhaRecusada):
-    sentence = "the file is protected by a password: save it without one and send it again"
+    sentence = "the file is protected by a password: save it without a password and send it again"
 
 
 class PlanilhaComMacros(PlanilhaRecusada):
@@ -132,12 +132,12 @@ RECUSAS: Final[Mapping[MotivoDaLinha, type[PlanilhaRecusada]]] = {
 
 
 def recusada(refused: Recusa) -> PlanilhaRecusada:
-    """Return the error for operators that corresponds to a refusal reported by the child process."""
+    """Return the error for operators that corresponds to a refusal of the child process."""
     return RECUSAS[refused.motivo](**{name: fact for name, fact in refused.facts.items() if name != "forma"})
 
 
 def colunas_ditas(ditas: Iterable[str]) -> dict[str, str]:
-    """Read choices such as "DIA DA CONSULTA=data". Returns the field of each title."""
+    """Parse choices such as "DIA DA CONSULTA=data". Return the field of each title."""
     chosen: dict[str, str] = {}
     for dita in ditas:
         titulo, _, campo = dita.rpartition("=")

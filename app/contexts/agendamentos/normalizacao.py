@@ -1,4 +1,4 @@
-"""Convert an appointment's address and documents to their stored form. Pure: the same text gives the same result."""
+"""Convert an appointment's address and documents to their stored form. The result depends only on the text."""
 
 from dataclasses import replace
 from typing import Final
@@ -14,8 +14,8 @@ LLM: Final = "modelo"
 
 
 def endereco_lido(texto: str, cep: str | None) -> Endereco:
-    """Read an address. ``cep`` comes from a separate column and takes precedence; a different CEP in the text adds a
-    warning.
+    """Read an address. ``cep`` comes from a separate column and takes precedence. If the text contains a different CEP,
+    a warning is added.
     """
     lido = endereco_de(texto)
     if cep is None or cep == lido.cep:

@@ -1,5 +1,5 @@
-"""Convert appointments to documents for the API, the command line and the export. Personal data is masked unless the
-client may see it.
+"""Convert appointments to documents for the API, the command line and the export. Personal data is masked for clients
+without the scope ``pii``.
 """
 
 import csv
@@ -29,7 +29,8 @@ class Visao(Enum):
     INTEIRA = "everything"
 
 
-# The fields without personal data. Every other field is masked for clients without the scope pii, free text included.
+# The fields without personal data. For clients without the scope ``pii``, every other field is masked, free text
+# included.
 IMPESSOAIS: Final = (
     "nome_marca", "nome_unidade", "data_agendamento", "hora_agendamento", "status", "canal_confirmacao", "data_confirmacao",
     "hora_confirmacao",
@@ -41,7 +42,7 @@ SEM_DOCUMENTO: Final = "documento_nao_encontrado"
 
 
 def avisos_da_leitura(row: Row | Mapping[str, Any]) -> list[str]:
-    """Return the warnings of a completed reading. A reading in any other state has none."""
+    """Return the warnings of a completed reading. In every other state, return an empty list."""
     if row["normalization_status"] != StatusDaLeitura.COMPLETED:
         return []
     return list(dict.fromkeys([*_do_endereco(row), *_do_documento(row)]))
@@ -123,19 +124,19 @@ def _coberto(value: object) -> str | None:
 
 
 def _coberto_exceto(read: Any, names: Iterable[str]) -> Any:
-    """Mask every value of a reading except ``names``."""
+    """Mask every value of a reading except those of the fields ``names``."""
     if not isinstance(read, dict):
         return _coberto(read)
     return {name: value if name in names else _coberto(value) for name, value in read.items()}
 
 
 def arquivo_coberto(nome: str) -> str:
-    """Mask the name of an imported file, which may name a patient. The extension stays."""
+    """Mask the name of an imported file, because it may contain a patient's name. The extension remains."""
     return f"{COVERED}{PurePath(nome).suffix[:6]}"
 
 
 def job_em_palavras(status: TaskStatus) -> dict[str, Any]:
-    """Describe a task for API clients. The API has four states: a cancelled task is reported as ``failed``, with its
+    """Describe a task for API clients. The API has four states. A cancelled task is reported as ``failed``, with its
     reason.
     """
     return {
@@ -150,7 +151,7 @@ def job_em_palavras(status: TaskStatus) -> dict[str, Any]:
 
 
 def job_do_agendamento(job_id: str, row: Row) -> dict[str, Any]:
-    """Describe a task from its appointment when the task's own row no longer exists."""
+    """Describe a task by the row of its appointment, for a task whose own row was deleted."""
     status = StatusDaLeitura(row["normalization_status"])
     fields = [name for name in ("endereco_normalizado", "documento_normalizado") if row[name] is not None]
     is_over = status not in (StatusDaLeitura.PENDING, StatusDaLeitura.PROCESSING)
@@ -167,7 +168,7 @@ def job_do_agendamento(job_id: str, row: Row) -> dict[str, Any]:
 
 
 def em_csv(rows: Iterable[Row | Mapping[str, Any]], visao: Visao, *, header: bool) -> str:
-    """Write appointments as CSV for spreadsheet programs. No cell begins like a formula."""
+    """Write appointments as CSV for spreadsheet programs. No cell begins with a formula sign."""
     out = io.StringIO()
     writer = csv.writer(out, delimiter=";", lineterminator="\r\n", quoting=csv.QUOTE_ALL)
     if header:

@@ -8,7 +8,7 @@ from app.contexts.agendamentos.model import CAMPOS
 from batuta.sql import Dialect, Query, in_dialect, load_queries, load_text, query_of
 
 HERE = Path(__file__).parent
-# Columns of a new row; the reading fills in the other columns later.
+# Columns of a new row. The reading task fills in the other columns later.
 COLUMNS = (
     "id",
     "chave",
@@ -31,7 +31,7 @@ FILTERS = {
     "unidade": "nome_unidade = :unidade",
     "importacao": "importacao_id = :importacao",
 }
-# Columns that are reset when the text changes.
+# Columns that are reset when the text to read changes.
 READ = ("normalization_error", "endereco_normalizado", "documento_normalizado", "cpf", "rg", "normalized_at")
 
 
@@ -114,7 +114,7 @@ def appointment_queries(dialect: Dialect) -> AppointmentQueries:
 def insert_query(dialect: Dialect, columns: tuple[str, ...]) -> Query:
     """Build the insert of new rows; rows with an existing key are skipped.
 
-    The statement names only the given columns, because a sheet fills half of them and naming all doubles the cost.
+    The statement names only the given columns. A sheet fills half of all columns, and naming all would double the cost.
     """
     rows = "json_each(:rows)" if dialect == "sqlite" else "jsonb_populate_recordset(NULL::appointments, :rows)"
     now = ":now" if dialect == "sqlite" else ":now::timestamptz"
@@ -128,7 +128,9 @@ def insert_query(dialect: Dialect, columns: tuple[str, ...]) -> Query:
 
 @cache
 def page_query(dialect: Dialect, filters: tuple[str, ...]) -> Query:
-    """Build the list query, newest first. It has only the conditions of the given filters, so that an index serves it."""
+    """Build the query of a list, newest first. The query has conditions only for the given filters, so that an index
+    serves it.
+    """
     where = " AND ".join(FILTERS[each] for each in filters) or "TRUE"
     text = f"SELECT * FROM appointments WHERE {where} ORDER BY id DESC LIMIT :limit"
     return in_dialect(query_of("page", text, writes=False), dialect)
@@ -143,7 +145,7 @@ def _row_expression(column: str, dialect: Dialect) -> str:
 
 
 def _list_expression(name: str, dialect: Dialect, kind: str = "text") -> str:
-    """Return the SQL for the values of a JSON array."""
+    """Return the SQL expression for the values of a JSON array."""
     if dialect == "sqlite":
         return f"SELECT value FROM json_each(:{name})"
     return f"SELECT jsonb_array_elements_text(:{name})::{kind}"

@@ -19,7 +19,7 @@ LATELY: Final = timedelta(minutes=5)
 HOUR: Final = timedelta(hours=1)
 WAITS_TOO_LONG: Final = timedelta(minutes=10)
 TOO_MANY_FAIL: Final = 0.05
-ENOUGH: Final = 20  # fewest readings for which the share of failures is meaningful
+ENOUGH: Final = 20  # below this number of readings, the share of failures is ignored
 IMPORT_STANDS: Final = timedelta(minutes=5)
 
 
@@ -42,8 +42,8 @@ class SaudeDosAgendamentos:
         *,
         is_handed_over: bool = False,
     ) -> None:
-        """Build the health check. ``consumer`` is the loop that serves the queue. ``is_handed_over`` means that claimed
-        items may still wait for that loop.
+        """Build the health check. ``consumer`` is the loop that runs the tasks. ``is_handed_over`` means that a claimed
+        item may still wait for that loop (tasks on ARQ).
         """
         self._database = database
         self._depth = depth
@@ -90,7 +90,9 @@ class SaudeDosAgendamentos:
         }
 
     def _unserved_time(self, depth: Depth, signs: Signs) -> timedelta:
-        """Return how long the oldest item has waited or, with ``is_handed_over``, how long no consumer has been alive."""
+        """Return how long the oldest due item has waited. With ``is_handed_over``, return how long no consumer has been
+        alive.
+        """
         if not self._is_handed_over or not depth.due + depth.later + depth.running:
             return depth.oldest_due
         seen = [(beat.beat_at, beat.loops[self._consumer]) for beat in signs.beats if self._consumer in beat.loops]
@@ -100,7 +102,7 @@ class SaudeDosAgendamentos:
 
 
 def alertas(metrics: dict[str, Any], waited: timedelta, unserved: timedelta, *, import_stands: bool) -> list[str]:
-    """Return the names of the alerts. ``unserved`` is how long items have waited without a live worker."""
+    """Return the names of the alerts to raise. ``unserved`` is how long items have waited without a live worker."""
     ended = metrics["completed_last_hour"] + metrics["failed_last_hour"]
     found = {
         "no_worker": not metrics["has_worker"] and unserved > timedelta(minutes=1),

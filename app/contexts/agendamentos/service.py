@@ -1,4 +1,4 @@
-"""Operations on appointments: import, create, change, list, read again."""
+"""Operations on appointments: create, change, list, and repeat a reading."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from batuta.errors import BatchEnded, StoreConflict
 from batuta.kernel import PLAIN, Clock, Encryption, Ids, Json, is_writable
 from batuta.sql import AsJson, AuditLog, Database, Row, Transaction, is_uuid
 
-# Progress of a visit as a number. Between states with the same number both directions are allowed.
+# Order of an appointment's states. A file may move an appointment to a state with the same or a higher number.
 _FAR: Final = {
     Situacao.PENDENTE: 0,
     Situacao.AUTORIZACAO: 1,
@@ -37,7 +37,7 @@ _FAR: Final = {
     Situacao.RECOLETA: 4,
     Situacao.CANCELADO: 4,
 }
-# Fields that depend on another field: an old CEP does not fit a new address.
+# A field and the field on which it depends: the old CEP does not fit a new address.
 _BELONGS: Final = {"cep": "endereco_completo", "hora_confirmacao": "data_confirmacao"}
 
 
@@ -58,13 +58,13 @@ def _advances(antes: Json, agora: Json) -> bool:
 
 TASK: Final = "normalize_appointment"
 QUEUE: Final = "agendamentos"
-FONTE: Final = ("endereco_completo", "documento_completo", "cep")  # the texts that are read
+FONTE: Final = ("endereco_completo", "documento_completo", "cep")  # the texts that the reading task reads
 ORIGEM: Final = ("importacao_id", "aba", "linha")  # import, sheet and line of the row
 CEP: Final = r"^(?:[1-9][0-9]{4}|0[1-9][0-9]{3})-[0-9]{3}$"
 
 
 class Tarefas(Protocol):
-    """The part of the engine's task service that appointments use. It works on every backend."""
+    """The operations of the engine's task service that appointments use. Every task backend provides them."""
 
     async def enqueue_many(
         self,
@@ -87,7 +87,7 @@ class Lotes(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ligado:
-    """The parts of an appointment that the settings allow to be read."""
+    """The parts of an appointment (address, documents) that the settings allow to read."""
 
     endereco: bool = True
     documento: bool = True
@@ -115,7 +115,7 @@ _EMPTY: Final[Mapping[str, Json]] = dict.fromkeys(COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class Gravadas:
-    """Counts of written rows."""
+    """Counts of one call of ``gravar``."""
 
     novas: int
     repetidas: int
@@ -135,7 +135,7 @@ class Agendamentos:
         wake: Callable[[], None],
         cifra: Encryption = PLAIN,
     ) -> None:
-        """Build the service. It calls ``wake`` when it enqueues readings. ``cifra`` encrypts the documents."""
+        """Build the service. ``wake`` is called when readings are enqueued. ``cifra`` encrypts the documents."""
         self._cifra = cifra
         self._database = database
         self._tarefas = tarefas
@@ -150,10 +150,12 @@ class Agendamentos:
     async def gravar(
         self, transaction: Transaction, linhas: Sequence[Mapping[str, Json]], importacao: str | None = None
     ) -> Gravadas:
-        """Insert new appointments and update existing ones, each with its task. The caller owns the transaction."""
+        """Insert new appointments and update existing ones, and enqueue the reading of each. The caller owns the
+        transaction.
+        """
         rows = {
             str(row.get("chave") or chave_de(row)): row for row in linhas
-        }  # of two rows with the same key, the last one counts
+        }  # if two rows have the same key, the last one counts
         there = await self._find_known(transaction, rows)
         fresh = iter(self._ids.many(len(rows)))
         made = [self._row(chave, row, there.get(chave), importacao, next(fresh)) for chave, row in rows.items()]
@@ -211,7 +213,7 @@ class Agendamentos:
         return await self.um(row["id"])
 
     async def alterar(self, id: str, campos: Mapping[str, Json], *, by: str) -> Mapping[str, Any]:
-        """Change the given fields of an appointment. A changed address or document is read again."""
+        """Change the given fields of an appointment. If the address or the documents change, they are read again."""
         checked = conferidos(campos)
         try:
             await self._change(id, checked, by)
@@ -249,7 +251,7 @@ class Agendamentos:
         return decifrado(row, self._cifra)
 
     async def da_tarefa(self, job: str) -> Row | None:
-        """Return the appointment of a task. It is found even after the row of the task was deleted."""
+        """Return the appointment of a task, even if the row of the task was deleted."""
         return await self._database.one(self._queries.of_job, job=job)
 
     async def lista(self, filtro: Filtro, limit: int) -> Sequence[Mapping[str, Any]]:
@@ -263,8 +265,8 @@ class Agendamentos:
         return {status.value: found.get(status.value, 0) for status in StatusDaLeitura}
 
     async def reprocessar(self, ids: Sequence[str] | None = None, *, limit: int, by: str) -> list[str]:
-        """Enqueue again the readings that failed, that were skipped while the reading was switched off, or that wait
-        without a task. Return the ids of their appointments. With ``ids``, completed appointments are enqueued too.
+        """Enqueue again the readings that failed, that were skipped while reading was switched off, or that have no
+        task. With ``ids``, completed readings are enqueued too. Return the ids of their appointments.
         """
         on = {"endereco": self._ligado.endereco, "documento": self._ligado.documento}
         async with self._database.transaction() as transaction:
@@ -289,7 +291,7 @@ class Agendamentos:
             await transaction.run(self._queries.requeue, rows=AsJson(rows), now=self._clock.now())
 
     async def _insert(self, transaction: Transaction, rows: Sequence[Mapping[str, Json]]) -> int:
-        """Insert in key order, so that two files with the same rows do not deadlock."""
+        """Insert rows in the order of their keys, so that two imports of the same rows do not deadlock."""
         in_order = sorted(self._cifradas(rows), key=lambda row: str(row["chave"]))
         filled = [{name: value for name, value in row.items() if value is not None} for row in in_order]
         used = set[str]().union(*filled)
@@ -301,14 +303,14 @@ class Agendamentos:
             await transaction.run(self._queries.supersede, ids=AsJson(list(ids)))
 
     async def _enqueue(self, transaction: Transaction, ids: Sequence[str], importacao: str | None = None) -> list[str]:
-        """Enqueue the readings of appointments, in the batch of their import."""
+        """Enqueue the readings of appointments, as members of the batch of their import."""
         if not ids:
             return []
         keys, calls = [f"agendamento:{id}" for id in ids], [(id,) for id in ids]
         batch = None if importacao is None else self._lotes.handle(importacao)
         try:
             return await self._tarefas.enqueue_many(TASK, calls, keys=keys, batch=batch, within=transaction)
-        except BatchEnded:  # an operator cancelled the batch; later rows are read without a batch
+        except BatchEnded:  # an operator cancelled the batch; the readings of later rows belong to no batch
             return await self._tarefas.enqueue_many(TASK, calls, keys=keys, within=transaction)
 
     def _cifradas(self, rows: Sequence[Mapping[str, Json]]) -> list[dict[str, Json]]:
@@ -320,8 +322,8 @@ class Agendamentos:
     def _row(
         self, chave: str, dito: Mapping[str, Json], known: Mapping[str, Any] | None, importacao: str | None, fresh: str
     ) -> dict[str, Json]:
-        """Build the appointment that a row of a file describes, merged into the existing appointment. ``fresh`` is the id of
-        a new one.
+        """Build the appointment that a row of a file describes, merged into the known appointment if there is one.
+        ``fresh`` is the id for a new appointment.
         """
         origem: dict[str, Json] = {"importacao_id": importacao, "aba": dito.get("aba"), "linha": dito.get("linha")}
         if known is None:
@@ -353,18 +355,19 @@ class Agendamentos:
         }
 
     def _fonte(self, campos: Mapping[str, Json], known: Mapping[str, Any] | None) -> str:
-        """Return the fingerprint of the text to read. With encryption it is a random id that changes with the text,
-        because a person could find the document of a digest by trying every number.
+        """Return the fingerprint of the text to read. Without encryption it is a hash. With encryption it is a random
+        id that changes with the text, because a document could be found from its hash by trying every number.
         """
         if not self._cifra.is_on:
             return fonte_de(*(None if (said := campos.get(name)) is None else str(said) for name in FONTE))
-        if known is None or not is_uuid(known["fonte"]):  # a new row, or a digest stored before encryption was on
+        # a new row, or a hash stored before encryption was switched on
+        if known is None or not is_uuid(known["fonte"]):
             return self._ids.new()
         is_same = all((known[name] or None) == (campos.get(name) or None) for name in FONTE)
         return str(known["fonte"]) if is_same else self._ids.new()
 
     async def _note(self, transaction: Transaction, by: str, action: str, subject: str, fields: list[str]) -> None:
-        """Write the names of changed fields to the audit log, never their values."""
+        """Write the names of changed fields to the audit log, without their values."""
         await self._audit.note(
             transaction,
             actor=by,
@@ -377,7 +380,7 @@ class Agendamentos:
 
 
 def _is_due(row: Mapping[str, Json], known: Mapping[str, Any] | None) -> bool:
-    """Return whether a reading is needed: the row is new, its text changed, or it was skipped while the reading was
+    """Return whether the row needs a reading: it is new, its text changed, or its reading was skipped while reading was
     switched off.
     """
     if row["normalization_status"] != StatusDaLeitura.PENDING:
@@ -390,7 +393,7 @@ def _natural(campos: Mapping[str, Json]) -> str | None:
 
 
 def conferidos(campos: Mapping[str, Json]) -> dict[str, Json]:
-    """Validate fields from a person or a program. An invalid field raises an error with its name."""
+    """Validate fields from a person or a program. Raises an error with the name of the first invalid field."""
     checked: dict[str, Json] = {}
     for name, value in campos.items():
         if name not in CAMPOS or not (value is None or isinstance(value, str)):

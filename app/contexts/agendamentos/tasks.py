@@ -1,8 +1,8 @@
 """Task ``normalize_appointment``: read the address and the documents of one appointment, with rules first.
 
-A model is queried only about texts that the rules cannot read, if a model is configured and allowed. Results of the
-rules are stored even if the model fails. A reading is never stored for an appointment whose text has changed
-meanwhile.
+If a language model is configured and allowed, the task queries it about texts that the rules cannot read. Results of
+the rules are stored even if the model fails. If the text of the appointment changes during the reading, the result is
+not stored.
 """
 
 import logging
@@ -36,9 +36,9 @@ KEPT_CHANGING = define("agendamento_mudou", "the appointment changed several tim
 
 log = logging.getLogger("julia.agendamentos")
 FIRST_WAIT: Final = 60
-# A reading waits this long for the key of its document; no attempt is counted.
+# Wait before the next attempt if the key of the document is not set. No attempt is counted.
 KEY_WAIT: Final = timedelta(minutes=1)
-# Immediate retries after the text changed during the reading.
+# Largest number of readings in one attempt; the task reads again at once if the text changed meanwhile.
 MOST_READS: Final = 3
 # The task stops itself this long before its time limit, so that it can store the reason with the appointment.
 SOONER: Final = timedelta(seconds=5)
@@ -54,14 +54,14 @@ _ENDS: Final = {
 
 
 class LeitorLlm(Protocol):
-    """Reads texts that the rules cannot read. Every value that it returns occurs in the text."""
+    """Client of the language model. Every value that it returns occurs in the text."""
 
     async def ler(self, pedido: PedidoAoLlm, began: Callable[[], Awaitable[None]]) -> Lida: ...
 
 
 @dataclass(slots=True)
 class _Lido:
-    """The reading so far. ``pedido`` has the texts that the rules could not read.
+    """The result so far. ``pedido`` has the texts that the rules could not read.
 
     ``espera`` means that the model may not be queried yet. ``faltou`` means that the model was queried and did not
     answer.
@@ -116,7 +116,7 @@ class Normalizador:
     async def normalize_appointment(self, ctx: TaskContext, appointment_id: str) -> dict[str, Json] | Failed | Snooze:
         log.info("Starting normalization for appointment %s", appointment_id)
         reading = self._read(appointment_id, ctx.attempt)
-        if self._llm is None:  # reading with the rules alone needs no time limit
+        if self._llm is None:  # the rules alone need no time limit
             return await reading
         try:
             return await with_timeout(self._timeout, reading, self._clock, "a normalization")
@@ -173,7 +173,9 @@ class Normalizador:
     def _with_rules(
         self, part: str, read: Callable[[Mapping[str, Any], _Lido], None], row: Mapping[str, Any], lido: _Lido
     ) -> None:
-        """Read one part with the rules and log its start. Log its end too, unless the model must still read it."""
+        """Read one part of an appointment with the rules, and log the start. Log the end too, unless the language model
+        must still read the part.
+        """
         log.info(_STARTS[part], row["id"])
         read(row, lido)
         if part not in lido.pedido.partes:
@@ -229,8 +231,8 @@ class Normalizador:
         return await self._database.one(self._queries.source, id=id)
 
     async def _write_together(self, lidas: Sequence[Mapping[str, Json]]) -> list[bool | None]:
-        """Store readings in one statement. The result is None for an appointment whose text has changed or whose row is
-        locked.
+        """Store several readings in one statement. An entry of the result is None if the text of the appointment has
+        changed or its row is locked.
         """
         now = self._clock.now()
         written = await self._database.all(self._queries.read_together, rows=AsJson(list(lidas)), now=now)
@@ -251,8 +253,8 @@ def _status(row: Mapping[str, Any], lido: _Lido, ligado: Ligado, *, is_last: boo
 
 
 def _is_known(row: Mapping[str, Any], lido: _Lido, status: StatusDaLeitura) -> bool:
-    """Return whether the stored row already has this incomplete reading, so that it is written only once during a long
-    wait for the model.
+    """Return whether the row already has this incomplete reading. During a long wait for the model it is then stored
+    only once.
     """
     kept = (row["normalization_status"], row["endereco_normalizado"], row["documento_normalizado"])
     return lido.espera is not None and kept == (status.value, lido.endereco, lido.documento)
@@ -263,8 +265,8 @@ def _is_by_model(kept: Any) -> bool:
 
 
 def _add(said: LeituraDoLlm, lido: _Lido) -> None:
-    """Merge the model's answer into the reading. Keep the values that the rules found if the model's address has no
-    street or its document is empty.
+    """Merge the model's answer into the result. If the model's address has no street, or its document is empty, the
+    values of the rules stay.
     """
     if said.endereco.logradouro is not None:
         lido.endereco = endereco_em_json(_junto(said.endereco, lido.regra), fonte=LLM)
@@ -273,8 +275,8 @@ def _add(said: LeituraDoLlm, lido: _Lido) -> None:
 
 
 def _junto(dito: Endereco, regra: Endereco) -> Endereco:
-    """Merge the readings of rules and model. The rules take precedence for CEP, state and number, which have fixed
-    formats.
+    """Merge two readings of an address: by the model (``dito``) and by the rules (``regra``). For CEP, state and number
+    the rules take precedence, because these have fixed formats.
     """
     cep, uf = regra.cep or dito.cep, regra.uf or dito.uf
     avisos = [each for each in regra.avisos if each != CEP_DE_OUTRA_UF]
@@ -285,7 +287,7 @@ def _junto(dito: Endereco, regra: Endereco) -> Endereco:
 
 
 LOOK_EVERY: Final = timedelta(seconds=15)
-# A task writes its result before it ends. After this time without a result, the reading has failed.
+# A task stores its result before it ends. If it ended this long ago and has stored no result, the reading has failed.
 SETTLED_FOR: Final = timedelta(seconds=10)
 LOST_FOR: Final = timedelta(minutes=5)
 BATCH: Final = 200

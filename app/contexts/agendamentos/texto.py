@@ -5,7 +5,7 @@ import unicodedata
 from functools import lru_cache
 from typing import Final
 
-# Longer than any address or document; the rest of a text is ignored.
+# Largest number of characters that are read. It is longer than any address or document.
 LONGEST_READ: Final = 1000
 NOTHING: Final = frozenset(
     """
@@ -17,19 +17,19 @@ NOTHING: Final = frozenset(
     .replace("    ", "")
     .split("|")
 )
-# First words of texts without information: "mesmo endereço da mãe", "a confirmar com o paciente".
+# First words of texts that mean "unknown": "mesmo endereço da mãe", "a confirmar com o paciente".
 _BEGINS_NOTHING: Final = (
     "mesmo endereco", "o mesmo endereco", "mesma residencia", "a confirmar", "a verificar", "confirmar com",
     "nao informad", "nao soube",
     "em situacao de rua", "situacao de rua", "paciente em situacao de rua", "morador de rua", "moradora de rua", "sem endereco",
 )  # fmt: skip
-# Includes private-use characters, which the readers use as placeholders.
+# Characters to remove. Private-use characters are among them, because the readers use these as placeholders.
 _INVISIBLE: Final = dict.fromkeys([*range(0x200B, 0x2010), 0x2060, 0xFEFF, 0xAD, *range(0xE000, 0xF900)])
 _SIGNS: Final = (
     {ord(sign): "-" for sign in "‐‑‒–—―−"} | {ord(sign): "'" for sign in "’‘´`"} | {0x00A0: " ", 0x202F: " "}
 )
 _TABLE: Final = {**_INVISIBLE, **_SIGNS, ord("\t"): " ", ord("\r"): "\n", ord("\v"): "\n", ord("\f"): "\n"}
-# Characters that need no change, and small letters that lose nothing but an accent.
+# Texts with only these characters need no Unicode normalisation.
 _USUAL = re.compile(r"[\n -_a-~ªº°À-ÿ]*")
 _ACCENTED = re.compile(r"[\n -~àáâãäçèéêëìíîïñòóôõöùúûüý]*")
 _DIGIT = re.compile(r"[0-9]")

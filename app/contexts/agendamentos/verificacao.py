@@ -1,8 +1,8 @@
-"""Check a model's address or document against the text. Only values that occur in the text are accepted.
+"""Check a language model's address or document against the text. Only values that occur in the text are accepted.
 
-Words match without accents and capitals, and the result has the spelling of the text. Digits must be whole numbers
-of the text, in order. A CPF and a SUS card also need valid check digits. A number that the text labels as something
-else is dropped.
+Words are compared without accents and capitals, and the result has the spelling of the text. The digits of a value must
+be whole numbers of the text, in order. A CPF and a SUS card also need valid check digits. A number that the text labels
+as another kind is dropped.
 """
 
 import re
@@ -25,7 +25,7 @@ from app.contexts.agendamentos.texto import limpo, plano, titulo
 from batuta.kernel import Json
 
 LONGEST: Final = 160
-FEWEST: Final = 5  # digits of a document
+FEWEST: Final = 5  # smallest number of digits of a document
 _WORD = re.compile(r"[^\W_]+")
 _DIGITS = re.compile(r"[0-9]+")
 _BETWEEN = re.compile(r"[ .,/-]{1,3}")
@@ -63,7 +63,7 @@ def documento_provado(dito: Json, texto: str) -> Documento:
 
 
 def so_de(texto: str, tipo: Tipo) -> str:
-    """Blank out numbers whose label or format belongs to another kind of document."""
+    """Blank out numbers whose label or format belongs to another kind of document than ``tipo``."""
     page = limpo(texto)
     for papel in papeis(page):
         if tipo not in papel.pode:
@@ -72,12 +72,12 @@ def so_de(texto: str, tipo: Tipo) -> str:
 
 
 def pode_ter_documento(texto: str) -> bool:
-    """Return whether a number of the text could be the CPF or RG of the patient, so that asking the model is worthwhile."""
+    """Return whether a number in the text may be the patient's CPF or RG. Otherwise it is useless to query the model."""
     return any(sum(each.isdigit() for each in so_de(texto, tipo)) >= FEWEST for tipo in DOS_NOSSOS)
 
 
 class _Pagina:
-    """Index of a text that finds words and digits in it."""
+    """Index of a text, to find words and digits in it."""
 
     def __init__(self, texto: str) -> None:
         self._texto = limpo(texto)
@@ -85,7 +85,9 @@ class _Pagina:
         self._numbers = list(_DIGITS.finditer(self._texto))
 
     def palavras(self, dito: Any) -> str | None:
-        """Return the words in the spelling of the text, without accents that the model added."""
+        """Return the words that the model returned in the spelling of the text, or None if the text does not contain
+        them.
+        """
         wanted = [plano(found) for found in _WORD.findall(limpo(_text(dito)))]
         for first in range(len(self._words) - len(wanted) + 1 if wanted else 0):
             found = self._words[first : first + len(wanted)]
@@ -114,7 +116,7 @@ class _Pagina:
         return name if name in ORGAOS and self.palavras(name) else None
 
     def tem_digitos(self, valor: str) -> bool:
-        """Return whether the digits are exactly one number of the text, or several adjacent numbers together."""
+        """Return whether the digits are exactly one number of the text, or several adjacent numbers joined."""
         digits, has_x = _digits(valor), valor.endswith("X")
         return any(found == digits and (not has_x or self._x_after(end)) for found, end in self._runs(len(digits)))
 

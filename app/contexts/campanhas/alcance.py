@@ -1,6 +1,6 @@
 """Count the reach of a campaign: messages sent, delivered and answered.
 
-A message, a delivery and an answer count once per doctor, even if events repeat or arrive out of order.
+Of each doctor, one message, one delivery and one answer count, even if events repeat or arrive out of order.
 
 The caller owns the transaction of every write.
 """
@@ -12,9 +12,9 @@ from typing import Final
 
 from batuta.sql import Dialect, Query, Transaction, load_queries
 
-# How long after a campaign an inbound message counts as its answer.
+# An inbound message counts as an answer if it arrives at most this long after the campaign's message.
 ANSWER_COUNTS: Final = timedelta(days=7)
-# The gateway's clock has whole seconds and may differ from ours.
+# Tolerance between our clock and the gateway's clock, which has whole seconds.
 CLOCKS_DIFFER: Final = timedelta(minutes=2)
 
 
@@ -57,7 +57,9 @@ class Alcance:
             await transaction.run(self._queries.count_delivered, message_id=message_id, now=now)
 
     async def respondeu(self, transaction: Transaction, cliente_id: str, *, em: datetime, now: datetime) -> int | None:
-        """Count an inbound message as an answer to a campaign, and return the campaign if there is one."""
+        """Count an inbound message as the answer to a campaign. Return the id of that campaign, or None if the message
+        answers no campaign.
+        """
         last = await transaction.one(
             self._queries.last, cliente_id=cliente_id, since=em - ANSWER_COUNTS, until=em + CLOCKS_DIFFER
         )

@@ -3,8 +3,8 @@
     due, and may it start? ─▶ ativa ─▶ choose recipients, 500 at a time ─▶ queue messages, 500 at a time ─▶ concluida
                                        (excluded ones with a reason)                              when all have ended
 
-Several processes may run this at the same time: each step locks the campaign's row, and the second process finds the
-step done.
+Several processes may start the same campaign at once: each step locks the campaign's row, and the second process finds
+the step already done.
 """
 
 from collections import Counter
@@ -43,7 +43,9 @@ Rules: TypeAlias = Callable[[Any, str | None], Awaitable[RegrasDeEnvio]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resultado:
-    """Counts of one pass over the campaigns. ``recusadas`` and ``esperam`` map the id of a campaign to its reason."""
+    """Counts of one pass over the campaigns. ``recusadas`` and ``esperam`` map the id of a refused or waiting campaign
+    to the reason.
+    """
 
     iniciadas: int = 0
     enfileiradas: int = 0
@@ -76,8 +78,8 @@ class Inicio:
         self._queries = start_queries(database.dialect)
 
     async def passar(self, held: Held | None = None) -> Resultado:
-        """Start the due campaigns that the rules permit to start, and conclude finished ones. ``held`` returns the types of
-        campaign that wait, each with the reason.
+        """Start the due campaigns that the rules permit, and conclude the finished ones. ``held`` returns the campaign
+        types that must wait, each with the reason.
         """
         done = Resultado(recusadas={}, esperam={})
         now = self._clock.now()
@@ -94,7 +96,7 @@ class Inicio:
         return done if going is None else replace(done, concluidas=await self._conclude())
 
     async def por_que_espera(self, tipo: str, held_types: Mapping[str, str]) -> str | None:
-        """Return why a campaign of this type waits now, or None if it may start or continue."""
+        """Return why a campaign of this type must wait now, or None if it may start or continue."""
         if tipo in held_types:
             return held_types[tipo]
         return espera(await self._rules(self._database, tipo), self._clock.now())
@@ -104,14 +106,14 @@ class Inicio:
         return 0 if row is None else int(row["quantos"])
 
     async def previsto(self, row: Row, then: datetime) -> Mapping[MotivoDaExclusao | None, int]:
-        """Predict the audience at an instant. Return the number of doctors by reason of exclusion; the key None counts
-        the recipients.
+        """Predict the audience at the instant ``then``. Return the number of doctors by reason of exclusion. The key
+        None counts the recipients.
         """
         _, choices = await self._choices(_due(row), then)
         return Counter(choice.motivo for choice in choices)
 
     async def de_ninguem(self, filtros: Filtros) -> tuple[str, ...]:
-        """Return the specialities and regions of the filter that no doctor has."""
+        """Return the specialities and regions of the filter that match no doctor."""
         return de_ninguem(filtros, _places(await self._database.all(self._queries.words)))
 
     async def _start_due(self, row: Row, done: Resultado) -> Resultado:
@@ -162,7 +164,7 @@ class Inicio:
         return True
 
     async def _choices(self, campanha: Devida, then: datetime | None = None) -> tuple[int, list[Escolha]]:
-        """Return how many doctors have a row, and the choice about each other doctor of the audience at ``then``."""
+        """Return how many doctors already have a row, and the choice about each other doctor of the audience."""
         now, filtros = self._clock.now(), campanha.filtros
         then = now if then is None else then
         async with self._database.snapshot() as reading:

@@ -1,8 +1,8 @@
-"""The job of the campaigns, and the loop that does the same work between two fires of the job.
+"""The job that starts and concludes campaigns, and the loop that does the same between two fires of the job.
 
-With the timetable ``janelas`` the job fires only when a window opens. The loop starts campaigns that become due
-while their window is open, and concludes campaigns whose messages have all ended. While the job is paused, the loop
-does not start its campaigns either.
+With the timetable ``janelas`` the job fires only when a window opens. The loop starts campaigns that become due while
+their window is open, and concludes campaigns whose messages have all ended. While the job is paused, the loop starts no
+campaigns of that job.
 """
 
 from datetime import timedelta
@@ -31,7 +31,7 @@ class CampaignJobs:
 
 class CampaignLoop:
     def __init__(self, inicio: Inicio, held: Held) -> None:
-        """Build the loop. ``held`` returns the types of campaign whose job is paused."""
+        """Build the loop. ``held`` returns the campaign types whose job is paused."""
         self.name = "campanhas"
         self.wakeup = Wakeup()
         self._inicio = inicio

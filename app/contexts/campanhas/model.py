@@ -1,6 +1,6 @@
 """States and audience filters of a campaign.
 
-rascunho ─▶ agendada ─▶ ativa ─▶ concluida      when every message of it has ended
+rascunho ─▶ agendada ─▶ ativa ─▶ concluida      when all messages of the campaign have ended
                │  ▲       │  ▲
                ▼  │       ▼  │
               pausada ◀───────┘      any state that is not final ─▶ cancelada
@@ -135,7 +135,9 @@ def ninguem_recebeu(status: str, destinatarios: int) -> bool:
 
 
 def depois(acao: Acao, status: StatusDaCampanha, *, began: bool) -> StatusDaCampanha | None:
-    """Return the status after an action, or None if the action is not allowed in this status."""
+    """Return the status after an action, or None if the action is not allowed in this status. ``began`` means that the
+    campaign has started before.
+    """
     if status not in FROM[acao]:
         return None
     match acao:
@@ -150,8 +152,8 @@ def depois(acao: Acao, status: StatusDaCampanha, *, began: bool) -> StatusDaCamp
 
 
 def espera(regras: RegrasDeEnvio, now: datetime) -> str | None:
-    """Return why no campaign of this type may start now, or None if it may. Each message is checked again before it is
-    sent.
+    """Return why no campaign with these sending rules may start now, or None if one may start. The rules are checked
+    again before each message is sent.
     """
     held = next((hold for hold in (regras.paused, regras.campaigns, regras.safe_mode) if hold is not None), None)
     if held is not None:
@@ -163,8 +165,8 @@ def espera(regras: RegrasDeEnvio, now: datetime) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filtros:
-    """Audience filters of a campaign: named doctors, or all doctors with any of these specialities in any of these
-    regions.
+    """Audience filters of a campaign: either named doctors, or all doctors with one of these specialities in one of
+    these regions.
     """
 
     especialidades: tuple[str, ...] = ()
@@ -185,7 +187,7 @@ class Lugar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorte:
-    """The filters of a campaign, translated to values in the doctors' rows. None means no restriction."""
+    """The audience filters as values of the doctors' rows. None means no restriction."""
 
     especialidades: tuple[str, ...] | None
     cidades: tuple[str, ...] | None
@@ -216,7 +218,7 @@ def filtros_de(valor: Json) -> Filtros:
 
 
 def recorte(filtros: Filtros, presentes: Iterable[Lugar]) -> Recorte:
-    """Match filter words against the doctors' rows, ignoring accents and case."""
+    """Return the values of the doctors' rows that match the filter words. The comparison ignores accents and case."""
     lugares = list(presentes)
     return Recorte(
         especialidades=_matching(filtros.especialidades, [each.especialidade for each in lugares]),
@@ -226,7 +228,7 @@ def recorte(filtros: Filtros, presentes: Iterable[Lugar]) -> Recorte:
 
 
 def de_ninguem(filtros: Filtros, presentes: Iterable[Lugar]) -> tuple[str, ...]:
-    """Return the filter words that no doctor has; they are probably misspelt."""
+    """Return the filter words that match no doctor. They are probably misspelt."""
     lugares = list(presentes)
     specialties = {plain(each.especialidade) for each in lugares if each.especialidade}
     places = {plain(word) for each in lugares for word in (each.cidade, each.estado) if word}

@@ -10,7 +10,7 @@ from typing import Final
 from app.contexts.campanhas.model import Filtros
 from app.contexts.mensagens.api import BETWEEN_CAMPAIGNS, CONTACTS_IN_A_WEEK
 
-# A doctor whose last inbound message is younger than this is in a conversation.
+# A doctor who wrote within this time is in a conversation.
 TALKING: Final = timedelta(minutes=30)
 ANSWERED_LATELY: Final = timedelta(days=7)
 WRITTEN_TO_LATELY: Final = timedelta(days=7)
@@ -18,7 +18,7 @@ CAMPAIGNS_WITHOUT_ANSWER: Final = 2
 
 
 class MotivoDaExclusao(StrEnum):
-    """Reasons for exclusion, in order of precedence. The first that applies is stored."""
+    """Reasons for exclusion, in order of precedence. The first reason that applies is stored."""
 
     CADASTRO_REMOVIDO = "cadastro_removido"
     OPTOUT = "optout"
@@ -41,7 +41,7 @@ class MotivoDaExclusao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidato:
-    """Facts about a doctor at the time of the decision."""
+    """Facts about a doctor at the time of the choice."""
 
     id: str
     nome: str | None = None
@@ -72,8 +72,8 @@ class Escolha:
 
 
 def ate(quem: Candidato, now: datetime, then: datetime) -> Candidato:
-    """Return the facts as they will be at ``then``: a message of another campaign that is queued now counts as sent by
-    then.
+    """Return the facts about a doctor as they will be at ``then``. A message of another campaign that is queued now
+    counts as sent by then.
     """
     return replace(quem, na_fila_de_outra=quem.na_fila_de_outra and then - now <= BETWEEN_CAMPAIGNS)
 
@@ -116,7 +116,7 @@ def escolher(
     now: datetime,
 ) -> list[Escolha]:
     """Choose the recipients among the candidates, in a reproducible order. ``ja_escolhidos`` is the number of
-    recipients that an earlier, unfinished run has chosen.
+    recipients that an earlier, interrupted run chose.
     """
     places, chosen = filtros.quantidade_alvo - ja_escolhidos, []
     for quem in sorted(candidatos, key=lambda each: _place(each, campanha_id if filtros.aleatorio else None)):
@@ -129,8 +129,8 @@ def escolher(
 
 
 def _place(quem: Candidato, drawn_for: int | None) -> tuple[object, ...]:
-    """Return the sort key of a doctor: never contacted first, then contacted longest ago. With ``drawn_for`` the
-    order is random but reproducible.
+    """Return the sort key of a doctor: first doctors who were never contacted, then those contacted longest ago. With
+    ``drawn_for`` (a campaign id) the order is random but reproducible.
     """
     if drawn_for is not None:
         return (hashlib.sha256(f"{drawn_for}:{quem.id}".encode()).hexdigest(),)

@@ -55,7 +55,7 @@ def progresso_em_palavras(progresso: Progresso, zone: ZoneInfo) -> dict[str, Any
 
 
 def situacao_em_palavras(row: Row) -> dict[str, Any]:
-    """Return the code of the situation of a doctor in a campaign, and the code of the reason, if any."""
+    """Return the code of a doctor's situation in a campaign and, if it has one, the code of the reason."""
     if row["situacao"] is None:
         return {"medico": str(row["cliente_id"]), "situacao": "fora_do_publico", "motivo": None}
     if row["situacao"] == "excluido":
@@ -70,7 +70,7 @@ def situacao_em_palavras(row: Row) -> dict[str, Any]:
 
 
 def situacao_em_texto(texts: Texts, document: Mapping[str, Any]) -> str:
-    """Return why a doctor received the message of a campaign or not."""
+    """Return a sentence that says whether and why a doctor received the message of a campaign."""
     motivo = document["motivo"]
     kind = "exclusao" if document["situacao"] == "excluido" else "desfecho"
     why = "–" if motivo is None else texts.get(f"estado.{kind}.{motivo}", motivo)

@@ -46,7 +46,7 @@ class StartQueries:
 
 
 class Fila(Protocol):
-    """The part of the send queue that campaigns use."""
+    """The operations of the send queue that campaigns use."""
 
     async def put(
         self, items: list[NewItem], within: Transaction | None = None, shared: dict[str, object] | None = None
@@ -100,7 +100,7 @@ def candidato(row: Row) -> Candidato:
 
 
 def lists(**named: Any) -> dict[str, Any]:
-    """Return the lists for a statement. None becomes an empty list; separate parameters tell the statement which
-    lists restrict the result.
+    """Return list parameters for a statement. None becomes an empty list; a second parameter tells the statement
+    whether the list restricts the result.
     """
     return {name: list(values or ()) for name, values in named.items()}

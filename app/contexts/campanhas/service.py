@@ -1,4 +1,4 @@
-"""Operators' actions and queries about campaigns. Each action is written to the audit log with its operator."""
+"""Actions and queries of operators about campaigns. The audit log records each action with its operator."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,10 +58,10 @@ class Agendada:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progresso:
-    """Progress of a campaign. ``enviados`` counts only messages that were sent."""
+    """Progress of a campaign. ``enviados`` counts only messages that were really sent."""
 
     campanha: Mapping[str, Any]
-    enfileiradas: int  # ever queued
+    enfileiradas: int  # all messages that were ever queued
     na_fila: int  # queued or being sent
     em_duvida: int
     bloqueadas: Mapping[str, int]
@@ -82,8 +82,8 @@ class Campanhas:
         clock: Clock,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        """Build the service. ``held`` returns the types of campaign whose job is held. ``wake`` is called when held messages
-        may be sent again.
+        """Build the service. ``held`` returns the campaign types whose job is paused. ``wake`` is called when held
+        messages may be sent again.
         """
         self._database = database
         self._mensagens = mensagens
@@ -115,11 +115,12 @@ class Campanhas:
         return id
 
     async def avisos(self, audience_filters: Mapping[str, Json]) -> tuple[str, ...]:
-        """Return the specialities and regions of the filter that no doctor has."""
+        """Return the specialities and regions of the filter that match no doctor."""
         return await self._inicio.de_ninguem(filtros_de(audience_filters))
 
     async def agendar(self, id: int, para: datetime | None, *, by: str) -> Agendada:
-        """Schedule a campaign. ``para`` may be at most ten years ahead; None or a past time means as soon as possible.
+        """Schedule a campaign. ``para`` may be at most ten years ahead. None or a past instant means as soon as
+        possible.
 
         A campaign without recipients is refused, because it would end immediately and could not be scheduled again.
         """
@@ -136,7 +137,7 @@ class Campanhas:
         return Agendada(status=status, destinatarios=counts.get(None, 0), excluidos=excluidos)
 
     async def pausar(self, id: int, *, by: str) -> StatusDaCampanha:
-        """Hold every message of the campaign; queued messages stay in the queue."""
+        """Hold back every message of the campaign. Queued messages stay in the queue."""
         return await self._do(Acao.PAUSAR, id, by)
 
     async def retomar(self, id: int, *, by: str) -> StatusDaCampanha:
@@ -148,7 +149,9 @@ class Campanhas:
         return after
 
     async def cancelar(self, id: int, *, by: str) -> StatusDaCampanha:
-        """Cancel the campaign for good: queued messages are cancelled, and messages being sent get a stop request."""
+        """Cancel the campaign permanently. Queued messages are cancelled, and messages that are being sent get a stop
+        request.
+        """
         return await self._do(Acao.CANCELAR, id, by)
 
     async def todas(
@@ -189,15 +192,15 @@ class Campanhas:
     async def destinatarios(
         self, id: int, *, situacao: str | None, motivo: str | None, after: int, limit: int
     ) -> Sequence[Row]:
-        """List recipients and excluded doctors, with the reason of each exclusion."""
+        """List recipients and excluded doctors. Each excluded doctor has the reason."""
         await self._row(self._database, id)
         return await self._database.all(
             self._queries.people, id=id, situacao=situacao, motivo=motivo, after=after, limit=limit
         )
 
     async def situacao_de(self, id: int, quem: str) -> Row:
-        """Return the situation of a doctor, named by number or id, in a campaign. ``situacao`` is None for a doctor
-        outside the audience.
+        """Return the situation of a doctor in a campaign. ``quem`` is the doctor's number or id. ``situacao`` is None
+        for a doctor outside the audience.
         """
         await self._row(self._database, id)
         telefone = telefone_de(quem)
@@ -239,8 +242,8 @@ class Campanhas:
         return after
 
     async def _messages(self, transaction: Transaction, acao: Acao, id: int, now: datetime) -> int:
-        """Cancel or release the campaign's queued messages and return their number. Messages being sent stop later and
-        are not counted.
+        """Cancel or release the campaign's queued messages, and return their number. Messages that are being sent are
+        not counted.
         """
         match acao:
             case Acao.CANCELAR:

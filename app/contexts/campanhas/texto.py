@@ -1,6 +1,6 @@
 """Placeholders of a campaign's text: ``{nome}`` and ``{especialidade}``, in single or double braces.
 
-Any other text in braces is refused, because it would reach the doctor's phone.
+Any other text in braces is refused, because the doctor would receive it as it is.
 """
 
 import re

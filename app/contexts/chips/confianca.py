@@ -1,7 +1,7 @@
 """Compute the trust of a chip from its messages, and the permissions that follow from the trust.
 
-A score from 0 to 100 gives a level; level and phase give the permissions and limits. Rates are fractions of one. A
-chip that only reads groups gets no permission, regardless of its score.
+A score from 0 to 100 determines the level. Level and phase determine the permissions and limits. Rates are fractions
+between 0 and 1. A chip that only reads groups gets no permission, whatever its score.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ PERCENT: Final[Mapping[Nivel, int]] = {
     Nivel.AMARELO: 80,
     Nivel.LARANJA: 50,
     Nivel.VERMELHO: 20,
-    Nivel.CRITICO: 100,  # of the limits of the phase, capped at CRITICAL_LIMITS
+    Nivel.CRITICO: 100,  # percent of the limits of the phase, capped at CRITICAL_LIMITS
 }
 CRITICAL_LIMITS: Final = (3, 10)
 SECONDS_BETWEEN: Final[Mapping[Nivel, int]] = {
@@ -70,7 +70,7 @@ FOLLOWS_UP: Final = frozenset({Nivel.VERDE, Nivel.AMARELO, Nivel.LARANJA})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MedidasDoChip:
-    """Measures of a chip's messages over the last weeks. ``seguidas`` counts the consecutive errors since the last
+    """Measures of a chip's messages over the last weeks. ``seguidas`` counts the errors in a row since the last
     successful send.
     """
 
@@ -99,7 +99,7 @@ NOTHING: Final = Permissoes()
 
 
 def factors(medidas: MedidasDoChip, fase: str) -> dict[str, float]:
-    """Return the parts of the score by name; the score is their sum."""
+    """Return the summands of the score by name."""
     return {
         "base": 30.0,
         "idade": 15 * _share(medidas.idade_dias, 30),
@@ -140,7 +140,7 @@ def permissions(tipo: str, fase: str, nivel: Nivel) -> Permissoes:
 
 
 def demotion(trust: int, medidas: MedidasDoChip) -> str | None:
-    """Return why a chip must stop sending, or None if it may continue."""
+    """Return why a chip must stop sending, or None if it may go on sending."""
     if medidas.seguidas >= TOO_MANY_IN_A_ROW:
         return f"{medidas.seguidas} failures in a row"
     return f"trust {trust} is below {TOO_LOW}" if trust < TOO_LOW else None

@@ -43,7 +43,7 @@ CHECK_AGAIN = define(
 NO_ANSWER_ABOUT = define("sem_resposta_de", "no answer about {instances}")
 
 SHOWN: Final = 10
-# A snapshot taken before noon belongs to the previous day.
+# A snapshot that is taken before noon counts for the previous day.
 LATE_UNTIL: Final = timedelta(hours=12)
 DEMOTED_FROM: Final = frozenset({"warming", "ready", "active"})
 SYNC, LOOK, TRUST = "sincronizar_chips", "verificar_whatsapp", "atualizar_trust_scores"
@@ -61,7 +61,7 @@ class ChipJobs:
         zone: ZoneInfo,
         clock: Clock,
     ) -> None:
-        """Build the jobs. ``line`` is the WhatsApp port, or None if no gateway is configured."""
+        """Build the jobs. ``line`` is the WhatsApp client, or None if no gateway is configured."""
         self._database = database
         self._line = line
         self._gateway = gateway
@@ -98,7 +98,7 @@ class ChipJobs:
         return Done(items=len(instances), result=details)
 
     async def _change(self, transaction: Transaction, made: Plano, change: Mudanca, asked_at: datetime) -> str:
-        """Apply one change to the chips, and return the name under which the job's result counts it."""
+        """Apply one change to a chip, and return the name under which the result of the job counts the change."""
         now = self._clock.now()
         match change:
             case Nova(instance=instance):
@@ -132,7 +132,7 @@ class ChipJobs:
     async def verificar_whatsapp(self, call: JobCall) -> Outcome:
         """Check the connection of every chip that sends.
 
-        After two checks in a row that find its connection closed, a chip counts as disconnected.
+        If two checks in a row find a chip's connection closed, the chip counts as disconnected.
         """
         if self._line is None:
             return Skipped(NO_LINE())
@@ -202,8 +202,8 @@ class ChipJobs:
         return moved
 
     async def snapshot_chips_diario(self, call: JobCall) -> Outcome:
-        """Store one row per chip and day, regardless of the chip's status. The day is a day of the operation's time
-        zone.
+        """Store one row per chip and day, whatever the chip's status. A day begins at midnight in the time zone of the
+        operation.
         """
         now = self._clock.now()
         data = (now.astimezone(self._zone) - LATE_UNTIL).date()

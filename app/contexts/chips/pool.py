@@ -1,4 +1,4 @@
-"""Read and write the rows of the chips, and compute figures about each chip's messages."""
+"""Read and write the rows of the chips, and compute figures about the messages of each chip."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -12,12 +12,12 @@ from app.contexts.comum.whatsapp import Conexao, Instancia
 from batuta.kernel import Ids
 from batuta.sql import AsJson, Dialect, Query, Reading, Row, Transaction, load_queries
 
-# The rates cover this period.
+# The rates of a chip cover its messages in this period.
 WINDOW: Final = timedelta(days=30)
 DAY: Final = timedelta(days=1)
 # A message younger than this may still be delivered.
 SETTLES_WITHIN: Final = timedelta(minutes=10)
-# After this many checks in a row that find its connection closed, a chip counts as disconnected.
+# After this many checks in a row with a closed connection, a chip counts as disconnected.
 COUNTS_FROM: Final = 2
 TEXT: Final = "texto"
 
@@ -44,7 +44,7 @@ class PoolQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numeros:
-    """Figures about one chip's messages. Each person counts once; rates are fractions of one."""
+    """Figures about one chip's messages. Each person counts once. Rates are fractions between 0 and 1."""
 
     enviadas: int = 0
     recebidas: int = 0
@@ -87,7 +87,9 @@ class Emissor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Avaliado:
-    """A chip with the inputs of its trust. ``has_history`` means that the trust history has a row of this chip."""
+    """A chip with the figures from which its trust is computed. ``has_history`` means that the trust history has a row
+    of this chip.
+    """
 
     id: str
     telefone: str | None
@@ -118,7 +120,7 @@ class Pool:
         ]
 
     async def add(self, transaction: Transaction, instance: Instancia, *, now: datetime) -> bool:
-        """Add a chip. Returns False if another chip has its number or its name."""
+        """Add a chip. Returns False if another chip has the same number or name."""
         is_open = instance.state is Conexao.OPEN
         return bool(
             await transaction.run(
@@ -143,8 +145,8 @@ class Pool:
         now: datetime,
         telefone: str | None = None,
     ) -> None:
-        """Store the connection state that the gateway returned, unless a webhook event has arrived since the request
-        was made.
+        """Store the connection state that the gateway returned. If a webhook event has arrived since ``asked_at``,
+        store nothing.
         """
         await transaction.run(
             self._queries.seen, id=id, connected=connected, telefone=telefone, asked_at=asked_at, now=now
@@ -173,7 +175,7 @@ class Pool:
             await transaction.run(self._queries.shut, id=id, counts_from=COUNTS_FROM, asked_at=asked_at, now=now)
 
     async def figures(self, reading: Reading, *, since: datetime, until: datetime, now: datetime) -> dict[str, Numeros]:
-        """Return the figures of every chip by id, including chips without messages."""
+        """Return the figures of every chip by chip id. Chips without messages are included."""
         rows = await reading.all(
             self._queries.figures, since=since, until=until, settled=min(until, now - SETTLES_WITHIN)
         )
@@ -223,7 +225,7 @@ class Pool:
             )
 
     async def lock(self, transaction: Transaction) -> list[Row]:
-        """Read and lock every chip, so that its counts stay unchanged until the transaction ends."""
+        """Lock and return every chip, so that no other transaction changes the counts of the chips until this one ends."""
         return await transaction.all(self._queries.lock)
 
     async def snapshot(

@@ -1,4 +1,4 @@
-"""Convert a chip to a document for commands and HTTP routes. It shows only the last digits of the number."""
+"""Convert a chip to a document for commands and HTTP routes. The document shows only the last digits of the number."""
 
 from typing import Any
 from zoneinfo import ZoneInfo

@@ -31,7 +31,7 @@ AVAILABLE = define("chips_disponiveis", "{able} of {total} chips are available")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saude:
-    """Health facts of a chip that sends."""
+    """Health facts of one chip that sends."""
 
     telefone: str | None
     status: str
@@ -118,7 +118,7 @@ def judge(chips: Sequence[Saude], *, is_configured: bool, banned: int = 0) -> Re
 
 
 class Vistos(NamedTuple):
-    chips: list[Saude]  # chips that send or that an operator may activate to send
+    chips: list[Saude]  # chips that send, and chips that an operator may activate for sending
     is_configured: bool
     banned: int
 

@@ -11,7 +11,8 @@ from batuta.guards import Limit, gap
 from batuta.kernel import Ids
 from batuta.sql import Dialect, Query, Reading, Transaction, load_queries
 
-# Trust that a chip needs for a type of message: the preferred value, and the minimum if no chip reaches it.
+# Trust that a chip needs for a type of message: the preferred trust, and the minimum that counts if no chip has the
+# preferred trust.
 TRUST: Final = {
     TipoDeMensagem.PROSPECCAO: (80, 60),
     TipoDeMensagem.CAMPANHA: (80, 60),
@@ -57,8 +58,8 @@ def rank(
 ) -> list[Emissor]:
     """Return the chips that may send this type of message, best first.
 
-    The order prefers the conversation's chip (for answers), then chips that wrote to the doctor before, then the
-    least busy, then the most trusted.
+    For an answer, the chip of the conversation comes first. Then come chips that wrote to the doctor before. The
+    remaining chips are ordered by load, then by trust.
     """
     able = [chip for chip in chips if chip.id not in excluded and _is_able(chip, tipo, now)]
     wanted, at_least = TRUST[tipo]
@@ -121,9 +122,7 @@ class Emissores:
         return await transaction.one(self._queries.sender, id=id, now=now) is not None
 
     async def rest(self, transaction: Transaction, id: str, why: str, *, until: datetime, now: datetime) -> None:
-        """Hold a chip that caused an error until the instant ``until``, and store the error, which lowers the chip's
-        trust.
-        """
+        """Let a chip that caused an error send nothing until ``until``. Store the error, which lowers the chip's trust."""
         await transaction.run(self._queries.rest, id=id, until=until, now=now)
         await transaction.run(self._queries.error, id=self._ids.new(), chip_id=id, motivo=why, now=now)
 

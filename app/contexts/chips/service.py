@@ -1,6 +1,6 @@
 """Change a chip after connection events and operators' decisions.
 
-A lost connection leaves the status unchanged, otherwise one outage would take every chip out of service. A ban
+A lost connection does not change the status, because one outage would otherwise take every chip out of service. A ban
 changes the status immediately and permanently. A log-out of the phone changes the status too, because only a person
 with the phone can pair it again.
 """
@@ -41,7 +41,7 @@ class InicioNoFuturo(BatutaError):
 
 
 class StatusDoChip(StrEnum):
-    """Statuses that an operator may set. Julia sets pending, degraded and banned."""
+    """Statuses that an operator may set. Only Julia sets the statuses pending, degraded and banned."""
 
     WARMING = "warming"
     READY = "ready"
@@ -70,8 +70,8 @@ class Fase(StrEnum):
 class DecisaoDoChip:
     """An operator's changes to a chip. None leaves a value unchanged.
 
-    ``em_uso_desde`` is the beginning of the day on which the number came into use, perhaps with another system. Trust
-    grows with this age.
+    ``em_uso_desde`` is the start of the day on which the number was first used, perhaps by another system. Trust grows
+    with the age of the number.
     """
 
     status: StatusDoChip | None = None
@@ -108,8 +108,8 @@ class Chips:
     async def cortar(
         self, transaction: Transaction, chip_id: str, status: str, code: int, *, by: str, now: datetime
     ) -> bool:
-        """Apply the consequence of the code with which WhatsApp closed the connection. Return whether the status
-        changed.
+        """Change the chip's status according to the code with which WhatsApp closed the connection. Return whether the
+        status changed.
         """
         if code in BANS:
             return await self.banir(transaction, chip_id, status, code, by=by, now=now)

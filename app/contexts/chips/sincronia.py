@@ -1,8 +1,8 @@
 """Compute the changes to our chips that follow from the gateway's list of instances.
 
-An instance that is missing from the list is queried separately before its chip changes. A chip whose instance is not
-open is only marked as disconnected, so that an outage takes no chip out of service. A number keeps its chip when its
-instance is renamed: a banned number stays banned under another name.
+The job queries the gateway about each instance that the list lacks before it changes the chip. A chip whose instance is
+not open is only marked as disconnected, so that an outage takes no chip out of service. If an instance is renamed, its
+number keeps its chip, so that a banned number stays banned.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ class Conhecido:
 
     @property
     def returns_to(self) -> str:
-        """Status of a pending chip after its phone is paired: its earlier status, or warming."""
+        """Status of a pending chip after its phone is paired again: the earlier status, or warming."""
         return self.left if self.left in IN_USE else "warming"
 
 
@@ -87,15 +87,15 @@ Mudanca: TypeAlias = Nova | Vista | Renomeada | Volta | Cortada | Sumida
 
 @dataclass(slots=True)
 class Plano:
-    """Changes to apply. ``doubts`` lists contradictions that an operator must resolve; no chip changes because of them."""
+    """Changes to apply. ``doubts`` lists contradictions that an operator must resolve. They change no chip."""
 
     changes: list[Mudanca] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
 
 
 def find_unlisted(chips: Iterable[Conhecido], instances: Sequence[Instancia]) -> list[Conhecido]:
-    """Return the chips in service that the list contains neither by name nor by number. The caller queries each of
-    them.
+    """Return the chips in service that the gateway's list contains neither by name nor by number. The caller queries
+    the gateway about each of them.
     """
     names = {each.name for each in instances}
     numbers = {chave(each.telefone) for each in instances if each.telefone}
@@ -109,7 +109,9 @@ def find_unlisted(chips: Iterable[Conhecido], instances: Sequence[Instancia]) ->
 def plan(
     chips: Sequence[Conhecido], instances: Sequence[Instancia], asked: Mapping[str, Conexao | Unavailable]
 ) -> Plano:
-    """Compare chips and instances. ``asked`` has the gateway's answer about each chip that the list omits."""
+    """Compare chips with gateway instances, and return the changes. ``asked`` has the gateway's answer about each chip
+    that the list lacks.
+    """
     made = Plano()
     by_name = {chip.instance: chip for chip in chips}
     by_number = {number: chip for chip in chips if (number := _number(chip)) is not None}

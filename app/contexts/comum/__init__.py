@@ -1,1 +1,1 @@
-"""Values that several contexts share: phone numbers, stable ids, the WhatsApp port."""
+"""Types that several contexts share: phone numbers, stable ids, the WhatsApp client."""

@@ -5,6 +5,6 @@ import unicodedata
 
 
 def hash_do_texto(texto: str) -> str:
-    """Hash the text. White space and Unicode composition, which differ between gateways, do not change the hash."""
+    """Hash the text. White space and Unicode composition do not change the hash, because gateways change them."""
     plain = " ".join(unicodedata.normalize("NFC", texto).split())
     return hashlib.sha256(plain.encode(errors="replace")).hexdigest()

@@ -1,4 +1,4 @@
-"""The result of one request that delivers a notice or a report to another service."""
+"""The result of a request that delivers a notice or a report to another service."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -11,7 +11,7 @@ class Entregue:
 
 @dataclass(frozen=True, slots=True)
 class Recusado:
-    """The delivery did not arrive: the destination refused it, or the request was never sent."""
+    """The delivery did not arrive: the destination refused it, or the request was not sent."""
 
     why: str
 

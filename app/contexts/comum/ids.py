@@ -3,10 +3,10 @@
 from typing import Final
 from uuid import UUID, uuid5
 
-# Namespace of the derived ids: the same message gives the same vacancy ids at every reading.
+# Namespace of the derived ids. A message gives the same vacancy ids each time it is read.
 _NAMESPACE: Final = UUID("7c1f6b0e-53b5-5d5c-8f43-ba70ba70ba70")
 
 
 def id_de(*partes: object) -> str:
-    """Return an id derived from the parts, the same in every process, so that a repeated insert adds no second row."""
+    """Return an id derived from the parts. Every process derives the same id, so a repeated insert adds no second row."""
     return str(uuid5(_NAMESPACE, "\x1f".join(str(parte) for parte in partes)))

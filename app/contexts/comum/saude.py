@@ -1,4 +1,4 @@
-"""Build the health finding for rows that should not exist."""
+"""Build the health finding for rows that indicate a problem."""
 
 from datetime import datetime
 

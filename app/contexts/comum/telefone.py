@@ -28,7 +28,7 @@ class Address:
 
     @property
     def sem_aparelho(self) -> str:
-        """The address without its device number, equal for all devices of a person."""
+        """The address without its device number. All devices of a person have the same."""
         user, _, server = self.jid.partition("@")
         return f"{user.partition(':')[0]}@{server}"
 
@@ -46,7 +46,7 @@ def address(jid: str, alternative: str | None = None) -> Address | None:
 
 
 def telefone_de(text: str) -> str | None:
-    """Return the digits of a phone number in any notation, or None if the text cannot be a number."""
+    """Return the digits of a phone number in any notation, or None if the text cannot be a phone number."""
     digits = re.sub(r"[^0-9]", "", text)
     return digits if _NUMBER.fullmatch(digits) else None
 

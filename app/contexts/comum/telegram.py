@@ -1,4 +1,4 @@
-"""Reads the Telegram account from the id of an inbound message."""
+"""Read the Telegram account from the id of an inbound message."""
 
 import re
 from typing import Final

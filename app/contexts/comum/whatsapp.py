@@ -1,6 +1,6 @@
-"""The port to WhatsApp: requests to the gateway and every possible answer.
+"""The interface to WhatsApp: requests to the gateway and every possible answer.
 
-An implementation never repeats a send. The send protocol decides whether to repeat it, only from these answers:
+An implementation never repeats a send. The send protocol decides from these answers whether to repeat it:
 
     Sent            the message was sent
     Refused         the message was not sent. permanent: a retry fails too. needs_person: every send fails until an
@@ -25,12 +25,12 @@ from batuta.reasons import define
 @dataclass(frozen=True, slots=True)
 class Sent:
     id: str
-    jid: str  # the recipient's address at WhatsApp, which may differ from the requested number
+    jid: str  # the recipient's address at WhatsApp; its number may differ from the requested number
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    why: str  # shown to operators: contains no number and no text
+    why: str  # shown to operators, so it contains no phone number and no message text
     permanent: bool = False
     needs_person: bool = False
 
@@ -76,7 +76,7 @@ class Unavailable:
 
 
 class Entrega(StrEnum):
-    """Delivery state of a message. It never moves backwards, and can become failed only before the message is
+    """Delivery state of a message. The state never moves backwards. It can become failed only before the message is
     delivered.
     """
 
@@ -99,7 +99,7 @@ class Conexao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instancia:
-    """An instance of the gateway, which is one chip. ``code`` is the reason of its last disconnection, if any."""
+    """An instance of the gateway, which is one chip. ``code`` is the reason of its last disconnection, or None."""
 
     name: str
     state: Conexao
@@ -109,7 +109,7 @@ class Instancia:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numero:
-    """Result of looking up a number. ``telefone`` is the number in the request."""
+    """Result of looking up a number at WhatsApp. ``telefone`` is the requested number."""
 
     telefone: str
     exists: bool
@@ -119,7 +119,7 @@ class Numero:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encontrada:
-    """A message sent by Julia that the gateway's store contains."""
+    """A message that Julia sent and the gateway's store contains."""
 
     id: str
     jid: str
@@ -143,26 +143,28 @@ class WhatsApp(Protocol):
     async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult: ...
 
     async def connection(self, instance: str) -> Conexao | Unavailable:
-        """Return the connection state according to the gateway. The gateway may report open while every send fails;
-        outcomes of sends are more reliable.
+        """Return the connection state that the gateway reports. The gateway may report an open connection while every
+        send fails, so the results of sends are more reliable.
         """
         ...
 
     async def instances(self) -> Sequence[Instancia] | Unavailable: ...
 
     async def numbers(self, instance: str, telefones: Sequence[str]) -> Sequence[Numero] | Unavailable:
-        """Look up numbers. Results follow the order of the request, without the numbers that the gateway omitted."""
+        """Look up numbers at WhatsApp. The results have the order of the request. A number that the gateway omitted has
+        no result.
+        """
         ...
 
     async def list_sent(self, instance: str, telefone: str, *, since: datetime) -> Sequence[Encontrada] | Unavailable:
-        """List the messages sent to this number since an instant, newest first. Used to find out whether a send without
+        """List the messages sent to this number since an instant, newest first. The list shows whether a send without
         an answer succeeded.
         """
         ...
 
 
 class NoLine:
-    """Port used when no gateway is configured. It refuses every request with that reason."""
+    """Client used when no gateway is configured. It refuses every request with that reason."""
 
     async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult:
         return Refused(NO_LINE(), needs_person=True)

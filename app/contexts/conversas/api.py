@@ -43,7 +43,7 @@ __all__ = [
 class MensagemRecebida:
     """A recorded inbound message. ``texto``, ``telefone`` and ``leitura.trechos`` are personal data and never logged.
 
-    ``feitos`` has the actions of Julia and of the earlier listeners on this message, in order.
+    ``feitos`` has the names of the actions that Julia and earlier listeners took because of this message, in order.
     """
 
     message_id: str
@@ -55,14 +55,15 @@ class MensagemRecebida:
     texto: str  # empty if the message has only media
     midia: str | None
     leitura: Leitura
-    com_pessoa: bool  # a person of the team handles the conversation, so no listener answers
+    com_pessoa: bool  # True if a person of the team leads the conversation, so that no listener answers
     em: datetime
     feitos: tuple[str, ...] = ()
 
 
 class AoReceber(Protocol):
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Act on an inbound message, in the transaction that records it. Called once per message.
+        """Act on an inbound message, in the transaction that records the message. This method is called once per
+        message.
 
         Return a short name of the action (``reserva_pedida``, ``resposta``). Return None if the sender of the message
         would not notice the action. If every listener returns None, the message waits for a person of the team.

@@ -1,11 +1,11 @@
-"""Who leads a conversation: Julia, or a person of the team.
+"""State machine of a conversation: Julia or a person of the team leads it.
 
     Julia leads ──escalar──▶ a person is needed ──assumir──▶ a person leads ──devolver──▶ Julia leads
          └──────────────────────assumir──────────────────────▲
     each of these states ──encerrar──▶ completed; the next message of the doctor opens another conversation
 
-While a person leads or is needed, the messages that Julia queued are held. Every change writes the conversation, a line of
-``conversas_historico`` and the audit log in one transaction.
+While a person leads or is needed, the messages that Julia queued are held. Every change writes the conversation, a line
+of ``conversas_historico`` and the audit log in one transaction.
 """
 
 from collections.abc import Sequence
@@ -25,11 +25,11 @@ from batuta.kernel import Clock, Ids
 from batuta.sql import AuditLog, Database, Dialect, Query, Row, Transaction, load_queries
 
 LONGEST_MOTIVO: Final = 500
-# Messages of the conversation, and queued messages, that ``ver`` returns.
+# Number of messages and of queued messages that ``ver`` returns.
 SHOWN: Final = 20
 PERSON: Final = "human"
 OPEN: Final = ("active", "paused", "escalated")
-# Positions before and after every row: a time and an id.
+# Sort positions before and after every row. A position is a time and an id.
 BEFORE_ALL: Final = (datetime(1970, 1, 1, tzinfo=UTC), "00000000-0000-0000-0000-000000000000")
 AFTER_ALL: Final = (datetime(9999, 1, 1, tzinfo=UTC), "ffffffff-ffff-ffff-ffff-ffffffffffff")
 
@@ -92,7 +92,9 @@ class Mudada:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VistaDaConversa:
-    """One conversation. The texts in ``mensagens`` are personal data: for operators, never for a log."""
+    """One conversation with its messages. The texts in ``mensagens`` are personal data: operators see them, and no log
+    contains them.
+    """
 
     conversa: Row
     mensagens: Sequence[Row]
@@ -127,7 +129,7 @@ class CareQueries:
 
 
 class Estagios:
-    """Changes of a conversation that other contexts make, each in the caller's transaction."""
+    """Changes of a conversation for other contexts. Each change runs in the caller's transaction."""
 
     def __init__(self, dialect: Dialect, chamados: Chamados | None = None) -> None:
         self._chamados = chamados or Chamados()
@@ -148,13 +150,13 @@ class Estagios:
         return locked
 
     async def mover(self, transaction: Transaction, conversa_id: str, para: Estagio, *, now: datetime) -> bool:
-        """Set the stage. Return False if the conversation has ended, already has this stage, or is at the stage optout."""
+        """Set the stage. Return False if the conversation has ended, already has this stage, or has the stage optout."""
         return bool(await transaction.run(self._queries.move, id=conversa_id, para=para.value, now=now))
 
     async def escalar(
         self, transaction: Transaction, conversa_id: str, *, por: str, motivo: str, now: datetime
     ) -> bool:
-        """Record that the conversation needs a person. Julia's messages to the doctor are held from now on.
+        """Record that the conversation needs a person. From now on, Julia's messages to the doctor are held back.
 
         Return False if Julia does not lead the conversation.
         """
@@ -184,7 +186,7 @@ class Estagios:
     async def retomar(
         self, transaction: Transaction, conversa_id: str, *, por: str, motivo: str, now: datetime
     ) -> bool:
-        """End the pause of an open conversation; the stage nao_respondeu becomes recontato.
+        """End the pause of an open conversation. The stage nao_respondeu becomes recontato.
 
         Return False if the conversation has ended.
         """
@@ -212,8 +214,8 @@ class Estagios:
         await transaction.run(self._queries.note, id=conversa_id, **line, now=now)
 
     async def _call(self, transaction: Transaction, conversa_id: str, motivo: str, now: datetime) -> None:
-        """Ask the team for a person, because the conversation was escalated. Do nothing if the doctor's open entry in
-        the pending list already has an urgent reason, because the team was asked then.
+        """Ask the team to assign a person, because the conversation was escalated. Do nothing if the doctor's open
+        entry in the pending list is already urgent, because the team was asked then.
         """
         row = await transaction.one(self._queries.need, id=conversa_id)
         assert row is not None
@@ -267,7 +269,7 @@ class Atendimento:
     ) -> Sequence[Row]:
         """List conversations, the most recently changed first. With ``encerradas``, the list includes ended ones.
 
-        ``antes`` is the last change and the id of the conversation after which the list begins.
+        The list begins after the conversation that ``antes`` identifies by the time of its last change and its id.
         """
         return await self._database.all(
             self._queries.listed,
@@ -286,8 +288,8 @@ class Atendimento:
         return await self._database.all(query, limite=limite, antes_em=antes[0], antes_de=antes[1])
 
     async def esperam(self, *, limite: int, depois: tuple[datetime, str] = BEFORE_ALL) -> Sequence[Row]:
-        """List what waits for a person, the longest wait first: entries of the pending list, and escalated conversations
-        without a responsible person.
+        """List entries of the pending list and escalated conversations without a responsible person. The longest wait
+        comes first.
         """
         query = self._queries.waiting
         return await self._database.all(query, limite=limite, depois_em=depois[0], depois_de=depois[1])
@@ -308,8 +310,8 @@ class Atendimento:
             )
 
     async def assumir(self, id: str, *, por: str, motivo: str) -> Mudada:
-        """Let the person ``por`` take over the conversation. After the commit, messages that Julia queued are held.
-        Raises ConversaComPessoa if another person leads it.
+        """Let the person ``por`` take over the conversation. From the commit on, messages that Julia queued are held
+        back. Raises ConversaComPessoa if another person leads the conversation.
         """
         async with self._database.transaction() as transaction:
             return await self.assumir_em(transaction, id, por=por, motivo=motivo)
@@ -327,9 +329,9 @@ class Atendimento:
         return done
 
     async def liberar_em(self, transaction: Transaction, id: str, *, por: str, motivo: str) -> Mudada:
-        """Record that the person ``por`` no longer leads the conversation, which still needs a person.
+        """Record that the person ``por`` no longer leads the conversation. The conversation then needs another person.
 
-        Nothing changes if another person leads it.
+        If another person leads the conversation, nothing changes.
         """
         now, conversa = self._clock.now(), await self._estagios.travar(transaction, self._mensagens, id)
         is_changed = await transaction.run(self._queries.let_go, id=id, por=por, now=now)
@@ -339,9 +341,9 @@ class Atendimento:
         return done
 
     async def devolver(self, id: str, decisao: NaDevolucao, *, por: str, motivo: str) -> Mudada:
-        """Return the conversation to Julia. ``decisao`` states whether the messages that were held continue.
+        """Return the conversation to Julia. ``decisao`` says whether the messages that were held back continue.
 
-        Raises ConversaSemPessoa if Julia already leads it.
+        Raises ConversaSemPessoa if Julia already leads the conversation.
         """
         async with self._database.transaction() as transaction:
             return await self.devolver_em(transaction, id, decisao, por=por, motivo=motivo)
@@ -359,8 +361,8 @@ class Atendimento:
         return done
 
     async def encerrar(self, id: str, *, por: str, motivo: str) -> Mudada:
-        """End the conversation. Julia's waiting messages to the doctor are cancelled, and the doctor's entry in the
-        pending list is resolved.
+        """End the conversation. Cancel Julia's waiting messages to the doctor, and resolve the doctor's entry in the
+        pending list.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
@@ -374,8 +376,8 @@ class Atendimento:
         return done
 
     async def contagem(self) -> Row:
-        """Count the open conversations that a person leads (``com_pessoa``), and those that need a person and have none
-        (``sem_responsavel``).
+        """Count the open conversations that a person leads (``com_pessoa``), and those that need a person but have no
+        responsible person (``sem_responsavel``).
         """
         row = await self._database.one(self._queries.led)
         assert row is not None

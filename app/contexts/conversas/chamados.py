@@ -1,4 +1,4 @@
-"""Requests for a person of the team to take care of a message, and changes of who leads a conversation.
+"""Listeners for requests that a person of the team reads a message, and for changes of who leads a conversation.
 
 The listeners run in the transaction that opens the entry of the pending list, or that changes the conversation.
 """
@@ -12,7 +12,7 @@ from batuta.sql import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chamado:
-    """A request for a person of the team. Repeated requests about the same need have the same ``chave``."""
+    """A request for a person of the team. Repeated requests for the same reason have the same ``chave``."""
 
     chave: str
     motivo: str  # a value of MotivoDaPendencia, or the reason of an escalation
@@ -27,12 +27,12 @@ class AoChamar(Protocol):
 
 class AoMudar(Protocol):
     async def mudada(self, transaction: Transaction, conversa_id: str, *, now: datetime) -> None:
-        """Handle a change of who leads the conversation, or its end."""
+        """Handle a change of who leads the conversation, or the end of the conversation."""
 
 
 class Chamados:
-    """The listeners of one process for calls for a person, and for changes of who leads a conversation. The composition
-    registers all of them before the process starts.
+    """The listeners of one process for requests for a person, and for changes of who leads a conversation. All of them
+    are registered before the process starts.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
 """The journal of opt-outs and removals, a file outside the database.
 
-After a restore the journal supplies the requests made since the backup.
+After a restore, ``batuta restore`` applies the journal entries that are newer than the backup.
 
-Each line names a person by a digest of the number, keyed with the database's id, never by the number itself. The
-journal is append-only; ``batuta restore`` applies its entries again.
+Each line identifies a person by a digest of the phone number, keyed with the database's id. The number itself is not
+written. The journal is append-only.
 """
 
 import asyncio
@@ -31,19 +31,21 @@ class JournalEntry:
 
 
 class Resumos:
-    """Computes the keyed digest of a number. The key is the database's id, which the journal and backups share."""
+    """Computes the keyed digest of a phone number. The key is the database's id, which every backup of the database
+    contains.
+    """
 
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
         self._id = DatabaseId(dialect, ids)
         self._key: str | None = None
 
     async def settle(self, transaction: Transaction, telefone: str, *, now: datetime) -> str:
-        """Return the keyed digest of a number. If the database has no id yet, create the id first."""
+        """Return the keyed digest of a phone number. If the database has no id yet, create the id first."""
         return digest(await self._id.settle(transaction, now=now), telefone)
 
     async def read(self, reading: Reading, telefone: str) -> str:
-        """Return the digest of a number, or an empty text if the database has no id. Without an id no digest was ever
-        stored.
+        """Return the digest of a phone number. Return an empty text if the database has no id, because then no digest
+        was ever stored.
         """
         self._key = self._key or await self._id.read(reading)
         return "" if self._key is None else digest(self._key, telefone)
@@ -55,7 +57,7 @@ class Diario:
         self._resumos = resumos
 
     async def note(self, transaction: Transaction, kind: Kind, telefone: str, *, now: datetime) -> bool:
-        """Append one line and sync it to disk before the transaction commits. Returns False if the file cannot be
+        """Append one line and sync the file before the transaction commits. Returns False if the file cannot be
         written.
         """
         who = await self._resumos.settle(transaction, telefone, now=now)
@@ -89,7 +91,7 @@ class Diario:
 
 
 def digest(key: str, telefone: str) -> str:
-    """Return the digest that stands for a number in the journal. It is equal with and without the ninth digit."""
+    """Return the digest that identifies a phone number in the journal. It is the same with and without the ninth digit."""
     return hmac.new(key.encode(), chave(telefone).encode(), hashlib.sha256).hexdigest()
 
 

@@ -3,7 +3,7 @@
     a text is read as provavel ──▶ open: Julia sends nothing on its own initiative ──▶ parar: recorded as an opt-out
                                                                                   └──▶ seguir: messages are allowed again
 
-A certain opt-out of the same person closes an open question too.
+If the person later opts out clearly, the open question is closed too.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class Decisao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duvida:
-    """A probable opt-out. ``texto`` and ``telefone`` are personal data, which operators see and no log contains."""
+    """A probable opt-out. ``texto`` and ``telefone`` are personal data: operators see them, and no log contains them."""
 
     id: str
     telefone: str

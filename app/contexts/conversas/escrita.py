@@ -27,11 +27,11 @@ class Fila(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Respondida:
-    """A queued message. ``mensagem_id`` is None if a message with the same key is queued already."""
+    """A queued message. ``mensagem_id`` is None if a message with the same key was queued before."""
 
     id: str
     mensagem_id: str | None
-    assumida: bool  # the person leads the conversation because of this message
+    assumida: bool  # True if the person took over the conversation with this message
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class EscritaDaEquipe:
         self._queries = load_queries(WritingQueries, Path(__file__).parent / "escrita.sql", database.dialect)
 
     async def responder(self, id: str, texto: str, *, por: str, chave: str | None = None) -> Respondida:
-        """Queue a text of the person ``por``, who leads the conversation from now on. The sending rules apply.
+        """Queue a text of the person ``por``, who from now on leads the conversation. The sending rules apply.
 
         Raises ConversaComPessoa if another person leads the conversation.
         """

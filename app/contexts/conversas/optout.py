@@ -9,12 +9,12 @@ from batuta import BatutaError
 from batuta.kernel import Clock, Ids
 from batuta.sql import AuditLog, Database
 
-SHORTEST: Final = 12  # digits with the country code; without it, the number could belong to another person
+SHORTEST: Final = 12  # digits with the country code; a number without it could belong to another person
 SHOWN: Final = 4
 
 
 class TelefoneRecusado(BatutaError):
-    """Raised for an invalid number. The text does not repeat the number, which may be a person's."""
+    """Raised for an invalid phone number. The message omits the number, because it may be a person's."""
 
     sentence = "the telephone number is invalid: write it with country code and area code, as in 5511900000001"
 
@@ -22,7 +22,7 @@ class TelefoneRecusado(BatutaError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parado:
     final: str  # the last digits, enough for the operator to recognise the number
-    medico: bool  # False if no doctor has the number, which is recorded anyway
+    medico: bool  # False if no doctor has this number; the opt-out is recorded anyway
     canceladas: int
 
 
@@ -35,7 +35,7 @@ class OptoutManual:
         self._clock = clock
 
     async def remover(self, escrito: str, *, by: str, reason: str) -> Parado:
-        """Delete the personal data of a person at that person's request."""
+        """Delete the personal data of a person who requested it."""
         telefone = telefone_de(escrito)
         if telefone is None or len(telefone) < SHORTEST:
             raise TelefoneRecusado

@@ -27,18 +27,18 @@ ANSWERED: Final = "respondida"
 
 
 class PendenciaDesconhecida(BatutaError):
-    sentence = "message {id} is not on the pending list: `batuta conversas pendencias` shows it"
+    sentence = "message {id} is not on the pending list: `batuta conversas pendencias` shows the list"
 
 
 class MotivoDaPendencia(StrEnum):
-    SEM_RESPOSTA = "sem_resposta"  # no rule answers this message
-    COM_PESSOA = "com_pessoa"  # a person of the team has the conversation
+    SEM_RESPOSTA = "sem_resposta"  # no rule answers the message
+    COM_PESSOA = "com_pessoa"  # a person of the team leads the conversation
     PEDE_PESSOA = "pede_pessoa"  # the sender asks for a person of the team
     RESPOSTA_NAO_SAIU = "resposta_nao_saiu"  # Julia's answer was blocked, cancelled or failed
-    OBJECAO_GRAVE = "objecao_grave"  # the person accuses or threatens
-    ACEITE_INCERTO = "aceite_incerto"  # probably an acceptance; a person reads it before a vacancy is reserved
+    OBJECAO_GRAVE = "objecao_grave"  # the sender accuses or threatens
+    ACEITE_INCERTO = "aceite_incerto"  # probably an acceptance; a person must read it before a vacancy is reserved
     AVALIACAO_NEGATIVA = "avaliacao_negativa"  # a doctor describes a bad shift
-    CONFIRMAR_VAGA = "confirmar_vaga"  # a doctor took a vacancy of a group: its author has to confirm it
+    CONFIRMAR_VAGA = "confirmar_vaga"  # a doctor accepted a vacancy of a group, and its author must confirm the doctor
 
 
 # Reasons that need a person soon. If an open entry gets such a reason, the team is notified again.
@@ -46,15 +46,17 @@ URGENTES: Final = (MotivoDaPendencia.PEDE_PESSOA, MotivoDaPendencia.OBJECAO_GRAV
 
 
 def chave_do_chamado(pendencia_id: str, *, urgente: bool) -> str:
-    """Return the key of the call for a person about an entry of the pending list. An entry that becomes urgent gets a
-    second key, so that the team is called again.
+    """Return the key of the request for a person because of an entry of the pending list. An entry that becomes urgent
+    gets a second key, so that the team is notified again.
     """
     return f"pendencia:{pendencia_id}:urgente" if urgente else f"pendencia:{pendencia_id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pendencia:
-    """An entry of the pending list. ``texto`` and ``telefone`` are personal data, shown to operators and never logged."""
+    """An entry of the pending list. ``texto`` and ``telefone`` are personal data: operators see them, and no log
+    contains them.
+    """
 
     id: str
     telefone: str | None  # None for a hidden address
@@ -99,7 +101,8 @@ class Pendencias:
         em: datetime,
         now: datetime,
     ) -> None:
-        """Add an inbound message to the pending list, and call a person unless one leads the conversation.
+        """Add an inbound message to the pending list. Request a person of the team, unless a person leads the
+        conversation.
 
         ``endereco`` identifies the sender while the number is unknown.
         """
@@ -138,7 +141,7 @@ class Pendencias:
     async def resolver_do_medico(
         self, transaction: Transaction, cliente_id: str, *, por: str, motivo: str, now: datetime
     ) -> bool:
-        """Resolve the open entry of this doctor. Returns False if there is none."""
+        """Resolve the open entry of this doctor. Returns False if the doctor has no open entry."""
         values = {"cliente_id": cliente_id, "por": por, "resolucao": motivo}
         return bool(await transaction.run(self._queries.resolve_of_doctor, **values, now=now))
 
@@ -146,13 +149,13 @@ class Pendencias:
         return [_pending(row) for row in await reading.all(self._queries.listed, limite=limite)]
 
     async def contar(self, reading: Reading) -> tuple[int, datetime | None]:
-        """Return the number of open entries, and the time of the oldest."""
+        """Return the number of open entries, and the time of the oldest entry."""
         row = await reading.one(self._queries.waiting)
         assert row is not None
         return int(row["items"]), row["desde"]
 
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Resolve the entry of the doctor after a person's answer was sent."""
+        """Resolve the doctor's entry, because a person's answer was sent."""
         await self.resolver_do_medico(transaction, mensagem.cliente_id, por=SISTEMA, motivo=ANSWERED, now=mensagem.em)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
@@ -160,7 +163,7 @@ class Pendencias:
 
 
 class PendenciasAbertas:
-    """The pending list for operators."""
+    """The operations of operators on the pending list."""
 
     def __init__(self, database: Database, pendencias: Pendencias, ids: Ids, clock: Clock) -> None:
         self._database = database
@@ -172,7 +175,7 @@ class PendenciasAbertas:
         return await self._pendencias.listar(self._database, limite=limite)
 
     async def resolver(self, id: str, *, por: str, motivo: str) -> None:
-        """Resolve an entry for an operator. Raises PendenciaDesconhecida if it is not open."""
+        """Resolve an entry on behalf of an operator. Raises PendenciaDesconhecida if the entry is not open."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             if not await self._pendencias.resolver(transaction, id, por=por, motivo=motivo, now=now):

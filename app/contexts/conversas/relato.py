@@ -1,4 +1,6 @@
-"""Conversations and pending messages as documents for commands and routes. Texts and numbers are personal data."""
+"""Convert conversations and pending messages to documents for commands and HTTP routes. Texts and numbers are personal
+data.
+"""
 
 from datetime import datetime
 from typing import Any, Final
@@ -9,7 +11,7 @@ from app.contexts.conversas.escrita import Respondida
 from app.contexts.conversas.pendencias import Pendencia
 from batuta.sql import Row
 
-# Last digits of a telephone number that an operator sees.
+# Number of last digits of a phone number that an operator sees.
 DIGITS: Final = 4
 _INSTANTS: Final = ("ultima_mensagem_em", "pausado_ate", "created_at", "updated_at", "encerrada_em")
 

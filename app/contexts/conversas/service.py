@@ -33,7 +33,7 @@ LONGEST_MOTIVO = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EcoVisto:
-    """A sent message as the gateway reported it. ``fila_id`` is the queue row recorded with it, if any."""
+    """A sent message that the gateway reported. ``fila_id`` is the id of its queue row, or None."""
 
     provider_message_id: str
     instance: str
@@ -63,9 +63,7 @@ class Conversas:
     def __init__(
         self, dialect: Dialect, ids: Ids, mensagens: Mensagens, eventos: Eventos, diario: Diario | None = None
     ) -> None:
-        """Build the service. ``diario`` is the journal that also records opt-outs and removals outside the database, or
-        None without a journal.
-        """
+        """Build the service. ``diario`` also records opt-outs and removals outside the database. None means no journal."""
         self.chamados = Chamados()
         self.pendencias = Pendencias(dialect, ids, self.chamados)
         self._listeners: list[AoReceber] = []
@@ -82,7 +80,7 @@ class Conversas:
 
     async def recebida(self, transaction: Transaction, fato: Recebida, *, now: datetime) -> None:
         """Record an inbound message once, apply an opt-out, and call the listeners. If no listener acts, the message
-        joins the pending list.
+        enters the pending list.
         """
         mensagem = await self._identify(transaction, fato, now)
         if not await self._record_inbound(transaction, fato, mensagem):
@@ -99,8 +97,8 @@ class Conversas:
             await self._leave_to_person(transaction, fato, mensagem, now)
 
     async def historica(self, transaction: Transaction, fato: Recebida, *, now: datetime) -> None:
-        """Apply an opt-out of an old message, and link its author to the telephone number. Only an opt-out is recorded.
-        No listener is called, because an old message needs no answer.
+        """Apply an opt-out in an old message, and link its author to the phone number. Any other old message is not
+        recorded. No listener is called, because an old message needs no answer.
         """
         await self.telefone_de(transaction, fato.de, now=now)
         if not fato.texto or ler(fato.texto).opt_out is OptOut.NAO:
@@ -112,8 +110,8 @@ class Conversas:
     async def _identify(
         self, transaction: Transaction, fato: Recebida, now: datetime, *, opens: bool = True
     ) -> MensagemRecebida:
-        """Find the person, the conversation and the meaning of an inbound message. With ``opens``, a known
-        person without an open conversation gets one.
+        """Find the person, the conversation and the meaning of an inbound message. With ``opens``, a conversation is
+        opened for a known person who has none.
         """
         telefone = await self.telefone_de(transaction, fato.de, now=now)
         person = None if telefone is None else await self._person(transaction, telefone)
@@ -161,7 +159,7 @@ class Conversas:
     async def _obey(
         self, transaction: Transaction, fato: Recebida, mensagem: MensagemRecebida, now: datetime
     ) -> str | None:
-        """Apply an opt-out, or record a probable one for an operator. Return None if the text is neither."""
+        """Apply an opt-out, or record a probable opt-out for an operator to decide. Return None if the text is neither."""
         leitura, cliente_id, telefone = mensagem.leitura, mensagem.cliente_id, mensagem.telefone
         if telefone is None or leitura.opt_out is OptOut.NAO:
             return None
@@ -239,8 +237,8 @@ class Conversas:
         )
 
     async def ecos(self, reading: Reading, telefone: str, conteudo_hash: str, *, since: datetime) -> Sequence[EcoVisto]:
-        """Return the gateway's reports that this text was sent to this number. They resolve a send whose answer was
-        lost.
+        """Return the gateway's reports that this text was sent to this number. They show whether a send without an
+        answer succeeded.
         """
         rows = await reading.all(self._queries.echoes, chave=chave(telefone), hash=conteudo_hash, since=since)
         return [
@@ -256,12 +254,12 @@ class Conversas:
         ]
 
     async def conversa(self, transaction: Transaction, cliente_id: str, chip_id: str | None, *, now: datetime) -> str:
-        """Return the open conversation with this doctor. If there is none, open one."""
+        """Return the open conversation with this doctor. If the doctor has none, open one."""
         return str((await self._open_conversation(transaction, cliente_id, chip_id, now))["id"])
 
     async def telefone_de(self, transaction: Transaction, quem: Address, *, now: datetime) -> str | None:
-        """Return the phone number of an address, if it is known. If an event contains both a hidden address and its
-        number, the number is stored for later.
+        """Return the phone number of an address, or None if it is unknown. If an event contains a hidden address and
+        its number, the number is stored for later.
         """
         if quem.lid is None:
             return quem.telefone
@@ -273,7 +271,7 @@ class Conversas:
         return quem.telefone
 
     async def parar(self, transaction: Transaction, cliente_id: str, *, origem: str, now: datetime) -> int:
-        """Record that this doctor gets no messages on Julia's initiative, and return the number of queued messages that
+        """Record that this doctor gets no messages on Julia's initiative. Return the number of queued messages that
         were cancelled.
         """
         await transaction.run(self._queries.opt_out_doctor, cliente_id=cliente_id, now=now)
@@ -293,8 +291,8 @@ class Conversas:
     async def parar_numero(
         self, transaction: Transaction, telefone: str, *, origem: str, now: datetime
     ) -> tuple[str | None, int]:
-        """Record the opt-out of a phone number. Return its doctor, if there is one, and how many queued messages were
-        cancelled.
+        """Record the opt-out of a phone number. Return the id of its doctor, or None, and the number of queued messages
+        that were cancelled.
         """
         cliente_id = await self._doctor(transaction, telefone)
         return cliente_id, await self._stop(transaction, cliente_id, telefone, origem=origem, nome=None, now=now)
@@ -314,7 +312,7 @@ class Conversas:
     async def remover_numero(
         self, transaction: Transaction, telefone: str, *, origem: str, now: datetime
     ) -> tuple[str | None, int]:
-        """Delete the personal data of the doctor with this number, and never contact the number again."""
+        """Delete the personal data of the doctor with this number, and block the number permanently."""
         await self._note(transaction, "removal", telefone, now)
         cliente_id = await self._doctor(transaction, telefone)
         cancelled = await self._stop_here(transaction, cliente_id, telefone, origem=origem, nome=None, now=now)
@@ -324,7 +322,7 @@ class Conversas:
         return cliente_id, cancelled
 
     async def remover(self, transaction: Transaction, cliente_id: str, *, now: datetime) -> bool:
-        """Delete name, documents and texts. The number is kept, so that it is never contacted again."""
+        """Delete name, documents and texts. The number is kept, so that it stays blocked."""
         if not await transaction.run(self._queries.remove_doctor, cliente_id=cliente_id, now=now):
             return False
         await self._mensagens.cancelar(transaction, cliente_id, outcome=REMOVED, reason="removal", now=now)
@@ -334,7 +332,7 @@ class Conversas:
         return True
 
     async def _note(self, transaction: Transaction, kind: Kind, telefone: str, now: datetime) -> None:
-        """Write the journal entry before the commit. An entry without a commit is harmless; a commit without an entry
+        """Write the journal entry before the commit. An entry without a commit is harmless. A commit without an entry
         would be lost by a restore.
         """
         if self._diario is None or await self._diario.note(transaction, kind, telefone, now=now):
@@ -369,9 +367,7 @@ class Conversas:
         nome: str | None,
         now: datetime,
     ) -> int:
-        """Record an opt-out in the journal and the database, and return the number of queued messages that were
-        cancelled.
-        """
+        """Record an opt-out in the journal and the database. Return the number of queued messages that were cancelled."""
         await self._note(transaction, "optout", telefone, now)
         return await self._stop_here(transaction, cliente_id, telefone, origem=origem, nome=nome, now=now)
 
@@ -384,8 +380,8 @@ class Conversas:
         regra: str,
         now: datetime,
     ) -> None:
-        """Record a probable opt-out for an operator to decide. Until then, messages to the person on Julia's initiative
-        are held.
+        """Record a probable opt-out for an operator to decide. Until the decision, messages to the person on Julia's
+        initiative are held back.
         """
         stopped = await transaction.one(
             self._queries.has_stopped, cliente_id=cliente_id, telefone=telefone, other_form=other_form(telefone)

@@ -19,7 +19,7 @@ REJECTED = define("documento_invalido", "{documento} was ignored: {motivo}; corr
 
 
 class Urgentes(Protocol):
-    """The urgent vacancies after a run."""
+    """Counts of the urgent vacancies after a run."""
 
     @property
     def total(self) -> int: ...
@@ -37,8 +37,8 @@ class Urgencias(Protocol):
 
 class DirectiveJobs:
     def __init__(self, diretrizes: Diretrizes, fonte: Fonte, onde: str, urgencias: Urgencias | None = None) -> None:
-        """Create the jobs. ``onde`` names the source of the documents for operators: a folder, or the service. Without
-        ``urgencias``, no vacancy becomes urgent.
+        """Create the jobs. ``onde`` names the source of the documents for operators: a folder, or the service. If
+        ``urgencias`` is None, no vacancy becomes urgent.
         """
         self._diretrizes = diretrizes
         self._urgencias = urgencias
@@ -50,7 +50,7 @@ class DirectiveJobs:
         return {"sincronizar-briefing": self.sincronizar_briefing, "sync-templates": self.sincronizar_templates}
 
     async def sincronizar_briefing(self, call: JobCall) -> Outcome:
-        """Apply the newest briefing if it has changed. Then mark as urgent the vacancies that the briefing in force
+        """Apply the newest briefing if it has changed. Then mark as urgent the vacancies that the active briefing
         names.
         """
         try:
@@ -83,7 +83,7 @@ class DirectiveJobs:
         return _outcome(results)
 
     async def _urgent(self) -> dict[str, Json]:
-        """Mark as urgent the vacancies that the briefing in force names, and return the counts."""
+        """Mark as urgent the vacancies that the active briefing names, and return the counts."""
         if self._urgencias is None:
             return {}
         named = [row["conteudo"] for row in await self._diretrizes.ativas() if row["tipo"] == PRIORITIES]

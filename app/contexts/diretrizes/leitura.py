@@ -130,7 +130,7 @@ def _sections(texto: str, names: Mapping[str, str]) -> tuple[dict[str, list[str]
             continue
         title, lines = heading[1].rstrip().rstrip("#").rstrip(), []
         if (name := names.get(_plain(title))) is None:
-            if not line.startswith("# "):  # the title of the document
+            if not line.startswith("# "):  # a line that begins with # is the title of the document
                 warnings.append(UNKNOWN_SECTION(secao=title))
             continue
         if name in found:
@@ -145,7 +145,7 @@ def _sections(texto: str, names: Mapping[str, str]) -> tuple[dict[str, list[str]
 
 
 def _plain(title: str) -> str:
-    """Return a heading without accents, case, emphasis and final colon."""
+    """Return a heading in lower case without accents, emphasis and final colon."""
     letters = unicodedata.normalize("NFKD", title.strip().strip("*_: ").lower())
     return " ".join("".join(each for each in letters if not unicodedata.combining(each)).split())
 

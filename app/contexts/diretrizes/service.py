@@ -1,7 +1,7 @@
 """Apply documents of operators as directives, in one transaction for each document.
 
-A document with an unchanged hash changes nothing. An invalid document is recorded and changes no directive. If a
-new version omits a section, the directive of this section ends. Every version remains stored.
+A document with an unchanged hash changes nothing. An invalid document is recorded and changes no directive. If a new
+version omits a section, the directive of that section ends. Every version stays stored.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ class Documento:
 
 
 class Fonte(Protocol):
-    """Where operators write documents. Both methods raise FonteIndisponivel if the source cannot be read."""
+    """The place where operators write documents. Both methods raise FonteIndisponivel if the documents cannot be read."""
 
     @property
     def origem(self) -> str: ...
@@ -52,18 +52,18 @@ class Fonte(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Aplicado:
-    """A new version is in force. ``mudou`` lists the directives that were added, changed or ended."""
+    """A new version was applied. ``mudou`` lists the directives that were added, changed or ended."""
 
     documento: str
     hash: str
     mudou: Sequence[str]
     avisos: Sequence[str]
-    id: str  # of the version
+    id: str  # id of the version
 
 
 @dataclass(frozen=True, slots=True)
 class Igual:
-    """The document has not changed since the version in force."""
+    """The document has not changed since the active version."""
 
     documento: str
     hash: str
@@ -71,7 +71,7 @@ class Igual:
 
 @dataclass(frozen=True, slots=True)
 class Rejeitado:
-    """The document is invalid; the directives in force are unchanged."""
+    """The document is invalid. The active directives are unchanged."""
 
     documento: str
     hash: str
@@ -96,7 +96,7 @@ class DirectiveQueries:
 
 class AoAplicar(Protocol):
     async def aplicado(self, transaction: Transaction, aplicado: Aplicado) -> None:
-        """React to a new version of a document, in the transaction that puts it in force."""
+        """React to a new version of a document, in the transaction that applies it."""
 
 
 class Diretrizes:
@@ -108,14 +108,14 @@ class Diretrizes:
         self._queries = load_queries(DirectiveQueries, Path(__file__).parent / "diretrizes.sql", database.dialect)
 
     def ao_aplicar(self, ouvinte: AoAplicar) -> None:
-        """Register a listener for new versions."""
+        """Register a listener for new versions of documents."""
         self._listeners.append(ouvinte)
 
     async def aplicar(
         self, nome: str, documento: Documento, origem: str, ler: Callable[[str], Lido | Invalido], invalido: Invalido
     ) -> Resultado:
-        """Apply one document. ``nome`` identifies the document across its versions; ``invalido`` is the result if its
-        bytes are not text.
+        """Apply one document. ``nome`` identifies the document across its versions. ``invalido`` is returned if its
+        bytes are not UTF-8 text.
         """
         text = documento.texto or ""
         read = invalido if documento.texto is None else ler(text)
@@ -137,7 +137,7 @@ class Diretrizes:
         return done
 
     async def ativas(self) -> Sequence[Row]:
-        """Return the directives in force, most important first."""
+        """Return the active directives, most important first."""
         return await self._database.all(self._queries.active)
 
     async def versoes(self, tipo: str) -> Sequence[Row]:

@@ -1,4 +1,4 @@
-"""Interface of the send protocol for the channels: the answers of a channel, and the messages that it sends."""
+"""Interface of the send protocol for the channels: the possible answers of a channel, and the messages that it sends."""
 
 from app.contexts.envio.canal import (
     BEFORE,

@@ -16,13 +16,13 @@ from batuta.guards import Limit
 from batuta.reasons import define
 from batuta.sql import Database, Restored, Transaction, blind_restores
 
-# A message that has waited this long, or is older than this process, may have been sent before the database was
-# restored from a backup. The sender searches for it first.
+# If a message has waited this long, or is older than this process, a worker may have sent it before the database was
+# restored from a backup. The sender then searches for the message before it sends it.
 OLDER_THAN_A_COPY: Final = timedelta(minutes=5)
-# After a restore that lost the record of sent messages, the sender searches for new messages too during this time,
-# because the same text may have been sent by a row that is lost.
+# After a restore that lost the record of sent messages, the sender searches for new messages too during this time. The
+# same text may already have been sent from a row that the restore lost.
 LOOKED_FOR_AFTER_RESTORE: Final = timedelta(days=7)
-# The clocks of the channel and of this machine may differ, and the channel's times may have whole seconds.
+# Tolerance between the clock of the channel and the clock of this machine. The channel's times may have whole seconds.
 BEFORE: Final = timedelta(seconds=90)
 ECHO_PENDING = define("eco_pendente", "the confirmation of the send may still arrive")
 
@@ -37,7 +37,7 @@ class Enviada:
 
 @dataclass(frozen=True, slots=True)
 class NaoEnviada:
-    """The message provably was not sent. It is retried, and fails after the last attempt."""
+    """The message was certainly not sent. It is retried, and fails after the last attempt."""
 
     desfecho: Desfecho
     why: str
@@ -45,7 +45,7 @@ class NaoEnviada:
 
 @dataclass(frozen=True, slots=True)
 class Suspensa:
-    """The message provably was not sent, for a reason outside the message. It waits, and the attempt is not counted."""
+    """The message was certainly not sent, for a reason outside the message. It waits, and no attempt is counted."""
 
     until: datetime | timedelta
     why: str
@@ -71,7 +71,7 @@ Resposta: TypeAlias = Enviada | NaoEnviada | Suspensa | Recusada | Duvidosa
 
 @dataclass(frozen=True, slots=True)
 class Lembrada:
-    """The message was sent before; ``mensagem`` names the sender that sent it."""
+    """The message was sent before the restore. ``mensagem`` names the sender that sent it."""
 
     mensagem: Mensagem
     achada: Achada
@@ -79,7 +79,7 @@ class Lembrada:
 
 @dataclass(frozen=True, slots=True)
 class SemProva:
-    """After a restore, nothing proves whether the message was sent before."""
+    """After a restore, it cannot be proved whether the message was sent before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,9 @@ class Incerta:
 
 
 class Remessa(Protocol):
-    """One attempt by a chosen sender, admitted by its circuit breakers. Either ``send`` or ``give_back`` is called."""
+    """One attempt by a chosen sender that its circuit breakers admitted. The caller calls either ``send`` or
+    ``give_back``.
+    """
 
     @property
     def limits(self) -> Sequence[Limit]:
@@ -103,7 +105,7 @@ class Remessa(Protocol):
         ...
 
     async def still_may(self, transaction: Transaction, *, now: datetime) -> bool:
-        """Return whether the sender may still send, read in the transaction that stores the intent."""
+        """Return whether the sender may still send. The answer is read in the transaction that stores the intent."""
         ...
 
     def assign(self, mensagem: Mensagem) -> Mensagem:
@@ -113,24 +115,24 @@ class Remessa(Protocol):
     async def send(self, mensagem: Mensagem) -> Resposta: ...
 
     async def give_back(self) -> None:
-        """Release the admission, because no call is made."""
+        """Give the admission back to the circuit breakers, because no call is made."""
 
 
 class Canal(Protocol):
     async def prepare(
         self, fatos: Fatos, tipo: TipoDeMensagem, hash: str
     ) -> Remessa | Lembrada | SemProva | Recusada | Snooze:
-        """Choose the sender of a message. A message that may have been sent before a restore is searched for first."""
+        """Choose the sender of a message. If the message may have been sent before a restore, search for it first."""
         ...
 
     async def look_up(self, doubt: Duvida) -> Achada | Ausente | Incerta:
-        """Search for a message in doubt. Called only if no echo proves that it was sent."""
+        """Search for a message in doubt. The caller has already checked that no echo proves the send."""
         ...
 
 
 async def blind_since(database: Database, created_at: datetime, now: datetime) -> Restored | None:
-    """Return the earliest restore because of which a message created at ``created_at`` must be searched for, or None.
-    Such a restore has lost the record of sent messages.
+    """Return the earliest restore that lost sent messages and may therefore have lost the send of a message created at
+    ``created_at``. Return None if there is no such restore.
     """
     for restored in await blind_restores(database):
         if created_at < restored.restored_at or now < restored.restored_at + LOOKED_FOR_AFTER_RESTORE:

@@ -1,4 +1,4 @@
-"""Resolve messages in doubt. The answer of the channel was lost, so these messages may or may not have been sent.
+"""Resolve messages in doubt: the channel's answer was lost, so it is unknown whether they were sent.
 
 in doubt ─▶ an echo or the channel's search finds it ──▶ enviada
          ─▶ the channel proves that it was not sent ────▶ pendente: it may be sent again
@@ -24,7 +24,8 @@ from batuta.sql import AuditLog, Database, Transaction, is_uuid
 
 GIVE_UP_AFTER: Final = timedelta(minutes=30)
 LOOK_EVERY: Final = timedelta(seconds=10)
-# A search that takes longer is stopped and repeated at the next tick, because other doubts wait behind it.
+# Time limit of a search. A search that takes longer is stopped and repeated at the next tick, so that other messages in
+# doubt do not wait.
 ONE_WITHIN: Final = timedelta(minutes=1)
 BATCH: Final = 50
 SAID_BY_PERSON = define("dito_por_pessoa", "decided by an operator")
@@ -40,7 +41,7 @@ class NotInDoubt(BatutaError):
 class Reconciliador:
     """Loop that resolves messages in doubt.
 
-    Several processes may run it at the same time: the first to settle a doubt wins, and the others change nothing.
+    Several processes may run this loop at the same time: the first one settles a doubt, and the others change nothing.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Reconciliador:
         on_return: Callable[[], None] = lambda: None,
         name: str = "reconciliador",
     ) -> None:
-        """Build the loop. It calls ``on_return`` when a message may be sent again."""
+        """Build the loop. ``on_return`` is called when a message may be sent again."""
         self.name = name
         self.wakeup = Wakeup()
         self._database = database
@@ -76,7 +77,8 @@ class Reconciliador:
         by_sender: dict[str | None, list[Duvida]] = {}
         for doubt in await self._registro.in_doubt(self._database, self._fila, limit=BATCH):
             by_sender.setdefault(doubt.instance, []).append(doubt)
-        # At the same time, so that a chip or account that does not answer delays only its own messages.
+        # The searches of different senders run concurrently, so that a chip or account that does not answer delays only
+        # its own messages.
         searches = await asyncio.gather(*map(self._reconcile_all, by_sender.values()), return_exceptions=True)
         if failed := [each for each in searches if isinstance(each, BaseException)]:
             raise failed[0]
@@ -86,7 +88,7 @@ class Reconciliador:
         return sum([await self._reconcile_one(doubt) for doubt in doubts])
 
     async def decide(self, id: str, *, sent: bool, by: str) -> None:
-        """Settle a parked message as the operator ``by`` decides. The decision is written to the audit log."""
+        """Settle a parked message as the operator ``by`` decided. The audit log records the decision."""
         found = await self._registro.message(self._database, id) if is_uuid(id) else None
         if found is None or found[1] != EnvioEstado.PARKED:
             raise NotInDoubt(id=id)
@@ -123,7 +125,7 @@ class Reconciliador:
             case Returned(value=ended):
                 return bool(ended)
             case Raised(error=StoreUnavailable() as away):
-                raise away  # every other doubt would fail too
+                raise away  # the database is unreachable, so every other doubt would fail too
             case Raised(error=error):
                 self._events.emit(ItemCrashed(self._fila, doubt.mensagem.id, error))
                 why = CRASHED(error=name_of(error))

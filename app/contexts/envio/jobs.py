@@ -1,4 +1,6 @@
-"""Jobs of the send queue. The worker does the same work continuously; the claim prevents double work."""
+"""Jobs of the send queue. The worker does the same work continuously. Job and worker cannot process the same message,
+because each claims it first.
+"""
 
 from collections.abc import Awaitable, Callable, Sized
 from typing import Final
@@ -20,7 +22,9 @@ BATCH: Final = 500
 
 
 class Contagem:
-    """Listener for every type of message. It counts the messages that this process sends or ends."""
+    """Listener for every type of message. It counts the messages that this process sent (``enviadas``) or ended without
+    sending (``encerradas``).
+    """
 
     def __init__(self) -> None:
         self.enviadas = 0
@@ -45,7 +49,7 @@ class MessageJobs:
         zone: ZoneInfo,
         clock: Clock,
     ) -> None:
-        """Build the jobs. ``send`` processes due messages and returns their number; ``rescue`` releases the messages of
+        """Build the jobs. ``send`` processes due messages and returns their number. ``rescue`` releases the messages of
         a dead worker.
         """
         self._database = database
@@ -58,7 +62,8 @@ class MessageJobs:
         self._clock = clock
 
     async def processar_mensagens_agendadas(self, call: JobCall) -> Outcome:
-        """Rescue stuck messages, expire old ones, store dead letters, resolve doubts, and send due messages.
+        """Release the messages of dead workers, expire old messages, store dead letters, resolve doubts, and send due
+        messages.
 
         The items of the run are the sent messages. ``vistas`` also counts messages that have to wait or are blocked.
         """
@@ -85,7 +90,7 @@ class MessageJobs:
 
     async def _expire(self) -> int:
         now, expired = self._clock.now(), 0
-        # A younger message cannot have expired, regardless of the sending hours.
+        # A message created after this instant cannot have expired, whatever the sending hours.
         before = now - TIMELY
         for row in await self._registro.waiting_long(self._database, before=before, now=now, limit=BATCH):
             if open_time(row["devida_em"], now, HORARIO, self._zone) > TIMELY:

@@ -1,4 +1,4 @@
-"""Reads and writes of the send protocol. The caller owns the transaction of each."""
+"""SQL statements of the send protocol. The caller owns the transaction of each statement."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from batuta.sql import Dialect, Query, Reading, Row, Transaction, load_queries
 FOUND_AGAIN = define("achada", "the message was found later")
 
 WEEK = timedelta(days=7)
-# On Telegram a message waits for an earlier one in the same chat that is due within this time.
+# On Telegram, a message waits for an earlier message in the same chat if that one is due within this time.
 IN_ORDER = timedelta(minutes=15)
 
 
@@ -65,7 +65,7 @@ class SendQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mensagem:
-    """A queued message in the send protocol. A write with an older ``fence`` changes nothing."""
+    """A queued message in the send protocol. A write with an outdated ``fence`` changes nothing."""
 
     id: str
     fence: int
@@ -86,15 +86,15 @@ class Fatos:
     mensagem: Mensagem
     pedido: PedidoDeEnvio
     medico: Medico
-    janela: str | None  # the kind of campaign or trigger whose window applies to the message
-    gatilho: str | None  # the switch of the trigger that queued the message
+    janela: str | None  # the type of campaign or trigger whose sending window applies to the message
+    gatilho: str | None  # name of the switch of the trigger that queued the message
     last_try: bool
-    tried_by: str | None  # the instance that may have sent it before, or None if it was never tried
+    tried_by: str | None  # the gateway instance that may have sent the message before, or None if no attempt was made
 
 
 @dataclass(frozen=True, slots=True)
 class Achada:
-    """Proof that the message was sent, with the id that the gateway gave it."""
+    """Proof that the message was sent, with its id at the gateway."""
 
     message_id: str
     jid: str
@@ -115,7 +115,7 @@ class Duvida:
 
 
 class Testemunha(NamedTuple):
-    """A message that was provably sent. It shows whether the gateway still keeps messages of that time."""
+    """A message that was certainly sent. If the gateway still has it, the gateway also has later messages."""
 
     telefone: str
     message_id: str
@@ -133,7 +133,7 @@ class Registro:
         rates: Rates,
         resumos: Resumos,
     ) -> None:
-        """Build the statements. ``resumos`` computes the digest by which an opt-out without a stored number is found."""
+        """Build the statements. ``resumos`` computes the digests by which an opt-out without a stored number is found."""
         self._resumos = resumos
         self._queries = load_queries(SendQueries, Path(__file__).parent / "envio.sql", dialect)
         self._alcance = Alcance(dialect)
@@ -144,13 +144,13 @@ class Registro:
         self._rates = rates
 
     async def alone(self, transaction: Transaction, cliente_id: str) -> None:
-        """Lock one doctor until the transaction ends, so that decisions about two messages to the same doctor run one
-        after the other.
+        """Lock one doctor until the transaction ends, so that two messages to the same doctor are decided one after the
+        other.
         """
         await self._mensagens.travar(transaction, cliente_id)
 
     async def facts(self, reading: Reading, lease: Lease, hash: str, *, now: datetime) -> Fatos | None:
-        """Return the facts from which the decision about a message is made, or None if the lease is lost."""
+        """Return the facts for the decision about a message, or None if the lease is lost."""
         inbound, telefone = lease.row["metadata"].get("inbound_message_id"), lease.row["telefone_destino"]
         row = await reading.one(
             self._queries.facts,
@@ -210,10 +210,10 @@ class Registro:
         reason: str | None = None,
         is_proof: bool = False,
     ) -> bool:
-        """Record a sent message with all its consequences, once. Returns False if it is already recorded.
+        """Record a sent message and its consequences once. Returns False if the message is already recorded.
 
-        ``is_proof`` means that the message was found at the gateway. It is then recorded even if a worker has leased
-        it without storing an intent.
+        ``is_proof`` means that the message was found at the gateway. The message is then recorded even if a worker
+        holds its lease and has stored no intent.
         """
         outcome = Desfecho.SENT if bypass is None else Desfecho.BYPASS
         written = await transaction.run(
@@ -250,7 +250,7 @@ class Registro:
     ) -> bool:
         """Record that the message will not be sent. A failed message becomes a dead letter.
 
-        Returns False if another process decided first.
+        Returns False if another process recorded an end first.
         """
         why = encode(mask_text(reason, LONGEST_ERROR), LONGEST_ERROR)
         key = {"id": mensagem.id, "fence": mensagem.fence}
@@ -298,9 +298,7 @@ class Registro:
     async def park_unproven(
         self, transaction: Transaction, lease: Lease, mensagem: Mensagem, hash: str, reason: str, *, now: datetime
     ) -> None:
-        """Park a message if it is unproven whether the message was sent before the restore. An operator decides about
-        it.
-        """
+        """Park a message if it cannot be proved whether it was sent before the restore. An operator decides about it."""
         parked = await transaction.run(
             self._queries.park_unproven,
             id=lease.id,
@@ -336,7 +334,7 @@ class Registro:
     async def witness(self, reading: Reading, instance: str, *, before: datetime, since: datetime) -> Testemunha | None:
         """Return the last message that this chip sent.
 
-        A gateway that no longer has this message cannot prove that another one was not sent.
+        If the gateway no longer has this message, it cannot prove that another message was not sent.
         """
         row = await reading.one(self._queries.witness, instance=instance, before=before, since=since)
         return (
@@ -361,7 +359,7 @@ class Registro:
         return bool(expired)
 
     async def store_dead_letters(self, transaction: Transaction, *, now: datetime, limit: int) -> int:
-        """Store missing dead letters of messages whose workers died, and mark the dead letters of retried messages as
+        """Store the missing dead letters of messages whose workers died. Mark the dead letters of retried messages as
         done.
         """
         await transaction.run(self._queries.remove_dead_letters, now=now)
@@ -485,7 +483,7 @@ def _facts(lease: Lease, row: Row) -> Fatos:
             opt_out_in_doubt=row["optout_em_duvida"],
             is_cooling_off=row["permission_state"] == "cooling_off",
             cooling_off_until=row["cooling_off_until"],
-            # The pause after the last follow-up holds the automatic triggers too; people may still write.
+            # The pause after the last follow-up holds back messages of automatic triggers too. People may still write.
             next_allowed_at=_later(row["next_allowed_at"], None if gatilho is None else row["pausado_ate"]),
             last_inbound_at=row["last_inbound_at"],
             contacts_7d=row["contatos_7d"],

@@ -52,9 +52,10 @@ from batuta.queues import ItemHandler, Lease, RetryPolicy, after_seconds
 from batuta.reasons import RATE_LIMIT, Reason, define
 from batuta.sql import Database, Transaction
 
-# How long a decision is valid. A call that has not begun after this time is not made, and its intent is deleted.
+# How long a decision is valid. If the call has not begun after this time, the sender does not make it and deletes the
+# intent.
 CALL_WITHIN: Final = LEAVES_WITHIN
-# Longer than a send may take. A reservation counts against the limits until then.
+# How long a reservation counts against the limits. It is longer than a send may take.
 USE_WITHIN: Final = timedelta(seconds=60)
 TIMEOUT: Final = timedelta(seconds=120)
 RETRY: Final = after_seconds([120, 240, 480, 900, 1800])
@@ -85,13 +86,13 @@ class Intencao:
 
 @dataclass(frozen=True, slots=True)
 class Perdida:
-    """The lease is lost, or the sender may no longer send, so the message is not sent now."""
+    """The lease is lost, or the sender may no longer send. The message is not sent now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SenderParts:
-    """The services that a sender uses. ``call_within`` is how long a decision is valid; a call that has not begun after
-    that time is not made.
+    """The services that a sender uses. ``call_within`` is how long a decision is valid. A call that has not begun by
+    then is not made.
     """
 
     database: Database
@@ -120,7 +121,7 @@ class Remetente:
         self._call_within = parts.call_within
         self._retry = parts.retry
         self._timeout = parts.timeout
-        # A limit that holds every message of a type: the next messages of that type wait without querying the store.
+        # The full limit of each type of message. The next messages of that type wait without a query of the store.
         self._full: dict[TipoDeMensagem, Hold] = {}
 
     def handler(self) -> ItemHandler:
@@ -153,7 +154,7 @@ class Remetente:
         if fatos is None:
             return None, None
         if fatos.tried_by is not None:
-            # After the earlier attempt the message seemed not to have been sent. A late echo shows that it was.
+            # The earlier attempt was recorded as not sent. A late echo shows that the message was sent.
             since = fatos.pedido.created_at - BEFORE
             if echo := await self._registro.echo(reading, fatos.mensagem, hash, fatos.tried_by, since=since):
                 return fatos, echo
@@ -199,8 +200,8 @@ class Remetente:
         """Check every condition again in the transaction that stores the intent, so that the decision is still valid
         when the message is sent.
 
-        The limits are reserved first: a reservation may have to wait, and a decision made before it would be out of
-        date.
+        The limits are reserved before the other checks, because a reservation may take time, and earlier checks would
+        then be outdated.
         """
         wanted = self._limites.de(tipo, medico=seen.cliente_id, telefone=seen.telefone)
         async with self._database.transaction() as transaction:
@@ -235,8 +236,8 @@ class Remetente:
         )
 
     def _remember_full_limit(self, tipo: TipoDeMensagem, hold: Hold) -> None:
-        """Remember that a shared limit is full, because it holds the next message too. All messages, or all messages of
-        this type, share the limit.
+        """Remember that a shared limit is full, because the same limit holds back the next message too. All messages,
+        or all messages of this type, share the limit.
         """
         reason = hold.reason
         shared = {limit.name for limit in self._limites.de_todos(tipo)}

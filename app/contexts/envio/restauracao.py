@@ -1,7 +1,7 @@
 """Keep sent messages, opt-outs and removals when an older backup replaces the database.
 
 If the replaced database can be read, its facts take precedence. Otherwise opt-outs and removals come from the journal,
-and each queued message is searched for at the gateway before it is sent (``envio``).
+and the sender searches for each queued message at the gateway before it sends the message (``envio``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -87,7 +87,7 @@ class Restauracao:
         return await self._replay(new, restored, counts)
 
     async def _carry_over(self, new: Transaction, old: LaterFacts) -> int:
-        """Copy the outcome of each message.
+        """Copy the outcome of each message from the replaced database.
 
         A message that is not in the backup is copied only if it was sent, or may have been sent.
         """

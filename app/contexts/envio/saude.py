@@ -39,8 +39,8 @@ THRESHOLDS: Final = {
     "erros_hora_warning": 10,
     "idade_warning_min": 60,
 }
-# Limits of the engine's check. It warns of the age earlier than THRESHOLDS, because a due message that waits ten
-# minutes is a problem.
+# Limits of the engine's check of this queue. Its limit for the age of a message is lower than that of THRESHOLDS,
+# because a due message that waits ten minutes is a problem.
 LIMITS: Final = QueueLimits(
     backlog_warning=THRESHOLDS["backlog_warning"],
     backlog_critical=THRESHOLDS["backlog_critical"],
@@ -60,7 +60,7 @@ class FilaQueries:
 class MedidasDaFila:
     """Figures of the send queue.
 
-    Only due messages are backlog. A message that waits for its hour or its retry is not late.
+    Only due messages count as backlog. A message that waits for the sending hours or for its retry is not late.
     """
 
     now: datetime
@@ -71,13 +71,13 @@ class MedidasDaFila:
     travadas: int = 0
     enviadas_ultima_hora: int = 0
     erros_ultima_hora: int = 0
-    sem_gateway: int = 0  # postponed by a process that has no gateway configured
+    sem_gateway: int = 0  # messages postponed by a process without a configured gateway
     em_duvida: int = 0
     para_decisao: int = 0
     para_decisao_desde: datetime | None = None
     dlq: int = 0
     tem_consumidor: bool = True
-    pausada: bool = False  # an operator holds the queue, so no progress is expected
+    pausada: bool = False  # True if an operator paused the queue, so that no progress is expected
 
     @property
     def idade(self) -> timedelta:
@@ -116,7 +116,7 @@ def _backlog_alerts(medidas: MedidasDaFila) -> Iterator[tuple[Severity, str]]:
 def documento(medidas: MedidasDaFila) -> dict[str, Any]:
     found = list(alertas(medidas))
     severities = {severity for severity, _ in found}
-    # The worst severity decides, regardless of order.
+    # The worst severity decides the status.
     status = "critical" if Severity.CRITICAL in severities else "degraded" if severities else "healthy"
     return {
         "status": status,

@@ -1,7 +1,7 @@
 """WhatsApp as a channel of the send protocol: chips send through the gateway.
 
-A message in doubt counts as not sent if two minutes have passed, the instance is online, and the gateway has the
-previous message of the chip but not this one (decision 0016).
+A message in doubt counts as not sent under three conditions (decision 0016): two minutes have passed, the instance is
+online, and the gateway has the chip's previous message but not this one.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,7 +50,8 @@ from batuta.reasons import define
 from batuta.sql import Database, Transaction
 
 NO_CHIP: Final = timedelta(seconds=60)
-# The echo and the gateway's message store may lag behind the send.
+# Wait before a missing message counts as proof, because the echo and the gateway's message store may lag behind the
+# send.
 PROOF_AFTER: Final = timedelta(minutes=2)
 # A gateway may delete messages older than this.
 REMEMBERED: Final = timedelta(days=3)
@@ -116,8 +117,8 @@ class CanalWhatsApp:
     ) -> Lembrada | SemProva | Snooze | None:
         """Search for the message at the gateway, because any chip may have sent it before the database was restored.
 
-        A message older than this process waits until the gateway answers. After a restore without the facts since
-        the backup, a message is sent only if the gateway proves that it was not sent; otherwise an operator decides.
+        A message older than this process waits until the gateway answers. After a restore that lost sent messages, a
+        message is sent only if the gateway proves that it was not sent. Otherwise an operator decides.
         """
         created_at, now = fatos.pedido.created_at, self.clock.now()
         blind = await blind_since(self.database, created_at, now)
@@ -176,12 +177,12 @@ class CanalWhatsApp:
         return Ausente() if await self._remembers(instance, doubt.since) else Incerta(FORGETS())
 
     async def _remembers(self, instance: str, before: datetime) -> bool:
-        """Return whether the gateway still has the last message that this instance sent before an instant. The absence
-        of a message proves nothing if the gateway deletes messages.
+        """Return whether the gateway still has the last message that this instance sent before an instant. If the
+        gateway deletes messages, a missing message proves nothing.
         """
         witness = await self.registro.witness(self.database, instance, before=before, since=before - REMEMBERED)
         if witness is None:
-            return True  # no earlier message was sent, so the gateway cannot have lost one
+            return True  # this chip sent no earlier message that the gateway could have deleted
         sent = await self.line.list_sent(instance, witness.telefone, since=witness.em - BEFORE)
         return not isinstance(sent, Unavailable) and witness.message_id in {each.id for each in sent}
 
@@ -238,12 +239,13 @@ class PorChip:
                 await canal.ban_chip(self.chip.id, code)
                 return NaoEnviada(Desfecho.FAILED_BANNED, CHIP_BANNED(status=code))
             case Refused(why=why, permanent=True):
-                # If other sends succeed, a refusal without a reason means that WhatsApp restricts the number.
+                # If other sends succeed, a refusal without a reason means that WhatsApp restricts this number.
                 await canal.circuits.breaker(circuit_of(self.chip.instance)).trip(CHIP_REFUSED(why=why))
                 await canal.rest_chip(self.chip.id, now + REST[400], "refused")
                 return NaoEnviada(Desfecho.FAILED_PROVIDER, why)
             case Refused(why=why, needs_person=True):
-                # A configuration problem: wait, without counting an attempt, until an operator fixes it.
+                # The configuration is wrong. The message waits until an operator corrects it, and no attempt is
+                # counted.
                 return Suspensa(NO_CHIP, why)
             case Refused(why=why):
                 return NaoEnviada(Desfecho.FAILED_PROVIDER, why)

@@ -4,8 +4,8 @@
                                                                            ├──▶ cancelado: a person has taken it
                                                                            └──▶ erro: refused too often, or uncertain
 
-The transaction that records the need also queues the notice. A destination that cannot recognise a repetition gets no
-second request after a request without an answer; an operator repeats it with ``batuta queue retry``.
+The transaction that records the need also queues the notice. After a request without an answer, the notice is repeated
+only if the destination recognises repetitions. Otherwise an operator repeats it with ``batuta queue retry``.
 """
 
 from collections.abc import Sequence
@@ -39,13 +39,14 @@ AVISOS: Final = QueueTable(
     result="resultado",
 )
 TIMEOUT: Final = timedelta(seconds=60)
-# About ten hours in total; later the notice is of no use. Health reports a notice that waits longer than LATE.
+# Waits between attempts, about ten hours in total. Later the notice is useless. The health check reports a notice that
+# waits longer than LATE.
 RETRY: Final = after_seconds([30, 120, 600, 1800, 3600, 7200, 10_800, 10_800])
 LATE: Final = timedelta(minutes=10)
 RECENT: Final = timedelta(hours=24)
 LONGEST_MOTIVO: Final = 100
 LONGEST_DETAIL: Final = 500
-# Reason of the notice that the briefing changed.
+# ``motivo`` of the notice that the briefing changed.
 BRIEFING: Final = "briefing"
 
 NOT_NEEDED = define("aviso_desnecessario", "a person has taken over the conversation, or the message was answered")
@@ -66,7 +67,7 @@ class Aviso:
     motivo: str
     conversa_id: str | None
     desde: datetime
-    detalhe: str | None = None  # the directives that the briefing changed
+    detalhe: str | None = None  # names of the directives that the briefing changed
 
 
 class Canal(Protocol):
@@ -95,7 +96,9 @@ class NoticeQueries:
 
 
 class Avisos:
-    """Queues notices as a listener for calls (``AoChamar``), and sends them as the handler of the queue."""
+    """Queues notices, as a listener for requests for a person (``AoChamar``). Sends queued notices, as the handler of
+    the queue.
+    """
 
     def __init__(self, database: Database, canais: Sequence[Canal], clock: Clock) -> None:
         self.canais = {each.nome: each for each in canais}
@@ -105,7 +108,7 @@ class Avisos:
         self.fila: Fila | None = None  # set when the queue is registered
 
     async def chamada(self, transaction: Transaction, chamado: Chamado, *, now: datetime) -> None:
-        """Queue one notice for each destination, unless the team was already notified of the same need."""
+        """Queue one notice for each destination, unless the team was already notified with the same key."""
         if not self.canais or self.fila is None:
             return
         values = {
@@ -131,7 +134,7 @@ class Avisos:
         return ItemHandler(handle=self.handle, timeout=TIMEOUT, retry=RETRY, retry_timeout=True)
 
     async def handle(self, lease: Lease) -> Outcome:
-        """Send one notice, unless it is no longer needed. The intent is stored before the request."""
+        """Send one notice, unless it is no longer needed. The intent is stored before the request is made."""
         destino = str(lease.row["destino"])
         if (canal := self.canais.get(destino)) is None:
             return Cancelled(NO_DESTINATION(destino=destino))
@@ -149,8 +152,8 @@ class Avisos:
         return await self._give_up(lease.id, destino, entrega.why)
 
     async def nao_entregues(self) -> Row:
-        """Return the number of notices (``items``) that failed in the last day or wait too long, and the time of the
-        first (``desde``).
+        """Return the number of notices (``items``) that failed in the last day or have waited too long, and the time of
+        the first one (``desde``).
         """
         now = self._clock.now()
         row = await self._database.one(self._queries.unsent, depois=now - RECENT, atrasado=now - LATE)

@@ -7,9 +7,9 @@ from typing import Final, Protocol
 from batuta.guards import EffectReport
 
 CIRCUIT: Final = "chatwoot"
-# Label with which a person asks for a conversation that Julia leads.
+# Label by which a person of the team requests a conversation that Julia leads.
 HUMANO: Final = "humano"
-# Label with which a person lets Julia's held messages continue when the conversation is resolved.
+# Label by which a person says that Julia's held messages continue after the conversation is resolved.
 CONTINUAR: Final = "continuar"
 # Label of every conversation that Julia opens.
 JULIA: Final = "julia"
@@ -24,7 +24,7 @@ class Falha:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ficha:
-    """A conversation to open in the help desk. The doctor's telephone number is not sent."""
+    """A conversation to open in the help desk. The help desk does not receive the doctor's phone number."""
 
     conversa_id: str
     cliente_id: str
@@ -33,8 +33,8 @@ class Ficha:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publicacao:
-    """A message to publish in the help desk, which identifies it by ``chave``. A private message is a note that only
-    the team sees.
+    """A message to publish in the help desk. ``chave`` identifies it there. A private message is a note that only the
+    team sees.
     """
 
     chave: str
@@ -44,12 +44,14 @@ class Publicacao:
 
 
 class Central(Protocol):
-    """Interface of the help desk. Every request may be repeated: a contact, conversation or message that exists already
-    is found and not created again.
+    """Interface of the help desk. Every request may be repeated: the help desk creates each contact, conversation and
+    message only once.
     """
 
     async def abrir(self, ficha: Ficha) -> int | Falha:
-        """Return the id of the conversation in the help desk, and create contact and conversation if they are missing."""
+        """Return the id of the conversation in the help desk. Create the contact and the conversation if they are
+        missing.
+        """
         ...
 
     async def publicadas(self, central_id: int) -> frozenset[str] | Falha:

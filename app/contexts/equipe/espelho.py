@@ -4,8 +4,8 @@
     messages of doctor, Julia and team ──▶ published in order
     Julia leads again, or the conversation ends ──▶ resolved in the help desk
 
-Each event adds a row to ``central_fila``; one row of a conversation runs at a time. The handler compares the conversation
-with the help desk and writes the difference, so a repeated row does nothing.
+Each event adds a row to ``central_fila``. The rows of one conversation run one after the other. The handler compares
+the conversation with the help desk and writes the difference, so a repeated row changes nothing.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -43,12 +43,13 @@ TIMEOUT: Final = timedelta(seconds=120)
 RETRY: Final = after_seconds([5, 30, 120, 600, 1800, 3600, 7200, 14_400])
 LATE: Final = timedelta(minutes=10)
 RECENT: Final = timedelta(hours=24)
-# Messages before the hand-off that the help desk shows.
+# Number of messages before the hand-off that the help desk shows.
 CONTEXT: Final = 10
 BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
-# Messages that one run publishes. The help desk lists its latest 20, among which a repeated message is found.
+# Largest number of messages that one run publishes. The help desk lists its latest 20 messages, so that a run
+# recognises those already published.
 AT_A_TIME: Final = 15
-# Metadata key of a message that a person wrote in the help desk: the id of the message there.
+# Metadata key of a message that a person wrote in the help desk. Its value is the id of the message there.
 FROM_CENTRAL: Final = "central_message_id"
 
 FAILED = define(
@@ -81,7 +82,9 @@ class MirrorQueries:
 
 
 class Espelho:
-    """Queues changes of conversations as a listener, and writes them to the help desk as the handler of the queue."""
+    """Queues changes of conversations, as a listener. Writes queued changes to the help desk, as the handler of the
+    queue.
+    """
 
     def __init__(self, database: Database, central: Central, circuits: Circuits, clock: Clock) -> None:
         self.fila: Fila | None = None  # set when the queue is registered
@@ -101,8 +104,8 @@ class Espelho:
         await self._queue(transaction, conversa_id)
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Queue an inbound message of a conversation that a person leads. Returns None, because the mirror answers no
-        message.
+        """Queue an inbound message of a conversation that a person leads. Always returns None, because the mirror
+        answers no message.
         """
         if mensagem.com_pessoa and mensagem.conversa_id is not None:
             await self._queue(transaction, mensagem.conversa_id)
@@ -175,7 +178,7 @@ class Espelho:
         return len(rows)
 
     async def _set_state(self, talk: Row, central_id: int) -> None:
-        """Label the conversation, and open or resolve it."""
+        """Set the labels of the conversation, and open or resolve it."""
         is_led = talk["controlled_by"] == "human" and talk["precisa"]
         labels = [JULIA, *([talk["motivo"]] if talk["motivo"] else []), *([HUMANO] if is_led else [])]
         if talk["precisa"]:

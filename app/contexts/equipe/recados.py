@@ -1,12 +1,12 @@
 """Apply the actions of people in the help desk to the conversations of Julia.
 
     a person writes to the doctor   ──▶ the person leads the conversation, and the message is queued as ``manual``
-    assigned to a person            ──▶ the person leads it
-    unassigned                      ──▶ it needs a person
+    assigned to a person            ──▶ the person leads the conversation
+    unassigned                      ──▶ the conversation needs a person
     resolved                        ──▶ Julia leads again; held messages are cancelled, or continue with a label
-    label humano                    ──▶ it needs a person
+    label humano                    ──▶ the conversation needs a person
 
-Changes that Julia made in the help desk come back as events too; they change nothing.
+The help desk also sends events about Julia's own changes. These events change nothing.
 """
 
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ class Recados:
         self._queries = load_queries(DeskQueries, Path(__file__).parent / "recados.sql", dialect)
 
     async def escrita(self, transaction: Transaction, fato: EscritaNaCentral, *, now: datetime) -> None:
-        """Queue a message that a person wrote, and give the conversation to this person unless another one leads it."""
+        """Queue a message that a person wrote. The person then leads the conversation, unless another person leads it."""
         talk = await transaction.one(self._queries.of_central, central_id=fato.central_id)
         if talk is None or not fato.texto.strip():
             return
@@ -76,7 +76,7 @@ class Recados:
         await self._fila.put([item], within=transaction)
 
     async def mudanca(self, transaction: Transaction, fato: MudancaNaCentral, *, now: datetime) -> None:
-        """Apply a change of a conversation, unless a later change was applied before."""
+        """Apply a change of a conversation, unless a later change was already applied."""
         talk = await transaction.one(self._queries.of_central, central_id=fato.central_id)
         if talk is None or talk["status"] not in OPEN:
             return
@@ -97,7 +97,7 @@ class Recados:
         try:
             await self._atendimento.assumir_em(transaction, id, por=_name(autor), motivo=motivo)
         except ConversaComPessoa:
-            return  # another person leads it and stays responsible
+            return  # another person leads the conversation and stays responsible
 
     async def _let_go(self, transaction: Transaction, talk: Row) -> None:
         leader = talk["responsavel"]
@@ -118,7 +118,7 @@ class Recados:
         )
 
     async def _open_again(self, transaction: Transaction, talk: Row, central_id: int, now: datetime) -> str:
-        """Return the doctor's open conversation. It replaces the conversation in the help desk, which has ended."""
+        """Return the doctor's open conversation. It takes the place of the ended conversation in the help desk."""
         id = await self._conversas.conversa(transaction, str(talk["cliente_id"]), None, now=now)
         await transaction.run(self._queries.unlink, id=talk["id"])
         await transaction.run(self._queries.relink, id=id, central_id=central_id, desde=now)

@@ -1,1 +1,1 @@
-"""The state of each doctor: temperature, lifecycle, permission, objections. The rules of sending read parts of it."""
+"""The state of each doctor: temperature, lifecycle, permission, objections. Some rules of sending depend on it."""

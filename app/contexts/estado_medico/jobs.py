@@ -1,10 +1,10 @@
-"""Daily and weekly upkeep of the states of doctors. All rows are processed, in pages with one transaction each.
+"""Daily and weekly updates of the states of doctors. The jobs process all rows in pages, each page in one transaction.
 
     daily    lower temperatures, end rests whose time has passed, mark doctors who have not written for 90 days as churned
     weekly   the same, and compare the last messages of every doctor with the record of messages
 
-A second run changes nothing that the first has changed. The number of contacts in seven days is counted from the sent
-messages whenever a rule needs it, so no job resets it.
+A repeated run changes nothing. No job resets the number of contacts in seven days, because the rules count the sent
+messages.
 """
 
 from collections.abc import Awaitable, Callable
@@ -87,7 +87,9 @@ class Manutencao:
     async def _change(
         self, query: Query, event: str, now: datetime, values: dict[str, object]
     ) -> tuple[int, str | None]:
-        """Change one page of doctors with one statement, and record an event for each."""
+        """Change one page of doctors with one statement, and record an event for each doctor. Return the number of
+        changed doctors and the position for the next page.
+        """
         async with self._database.transaction() as transaction:
             rows = await transaction.all(query, **values, limite=PAGE, now=now)
             for row in rows:
@@ -112,7 +114,7 @@ Step = Callable[[str, datetime], Awaitable[tuple[int, str | None]]]
 
 
 def _position(rows: list[Row]) -> str | None:
-    """Return the id of the last row of a full page; None after the last page."""
+    """Return the id of the last row of a full page. Return None if the page is the last one."""
     return str(rows[-1]["cliente_id"]) if len(rows) == PAGE else None
 
 

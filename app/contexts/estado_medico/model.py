@@ -1,4 +1,4 @@
-"""Decisions about the state of a doctor, without the database."""
+"""Rules for the state of a doctor, without database access."""
 
 import re
 import unicodedata
@@ -11,7 +11,7 @@ from typing import Final, TypedDict
 from app.contexts.leitura_conversas.api import Classe, Leitura, OptOut
 from batuta import BatutaError
 
-# Rise of the temperature for each inbound message, and the further rise for an acceptance or a confirmation.
+# Rise of the temperature for each inbound message, and the additional rise for an acceptance or a confirmation.
 WROTE: Final = 0.1
 POSITIVE: Final = 0.15
 # Fall of the temperature for each whole day without an inbound message.
@@ -19,10 +19,10 @@ PER_DAY: Final = 0.05
 DAY: Final = timedelta(days=1)
 COOLING_OFF: Final = timedelta(days=7)
 LOST_AFTER: Final = timedelta(days=90)
-# Below WARM_FROM the band is cold, from HOT_FROM on it is hot.
+# A temperature below WARM_FROM is cold; from HOT_FROM on it is hot.
 WARM_FROM: Final = 0.33
 HOT_FROM: Final = 0.66
-# Words of distrust, of a threat or of a legal dispute.
+# Words that express distrust, a threat or a legal dispute.
 _GRAVE: Final = re.compile(
     r"\b(golpe|golpistas?|fraude|calote\w*|enganacao|vigarice|piramide|sacanagem|processar|processo|procon|advogad[oa]"
     r"|justica|policia|denunci\w+|ameaca\w*|assedio)\b"
@@ -72,8 +72,8 @@ class DataPassada(BatutaError):
 
 
 class Correcao(TypedDict, total=False):
-    """Fields that an operator corrects. An absent field is unchanged. None ends the rest (a period without messages
-    from Julia), or cancels the agreed next contact.
+    """Fields that an operator corrects. An absent field is unchanged. None in ``descanso_ate`` ends the rest (a period
+    without messages from Julia). None in ``proximo_contato`` cancels the agreed next contact.
     """
 
     temperatura: float
@@ -93,7 +93,7 @@ class Efeito:
 
 @dataclass(frozen=True, slots=True)
 class Queda:
-    """The fall of a temperature. ``ate`` is the instant up to which the fall has been counted."""
+    """The fall of a temperature. ``ate`` is the instant up to which the days are counted."""
 
     quanto: float
     ate: datetime
@@ -123,11 +123,11 @@ def eh_grave(leitura: Leitura, texto: str) -> bool:
 
 
 def queda_de(last_decay_at: datetime | None, last_inbound_at: datetime | None, now: datetime) -> Queda | None:
-    """Return how far a temperature has fallen, in whole days of 24 hours. The fall counts from the last fall or the
-    last inbound message, whichever is later.
+    """Return how far a temperature falls. Each whole day since the last fall or the last inbound message, whichever is
+    later, counts.
 
-    Returns None if less than a day has passed, or if neither instant is known. ``ate`` is the end of the
-    last whole day, so that the next run counts the remaining hours.
+    Returns None if less than a day has passed, or if neither instant is known. ``ate`` is the end of the last whole
+    day, so that the next run counts the remaining hours.
     """
     known = [each for each in (last_decay_at, last_inbound_at) if each is not None]
     if not known:
@@ -147,7 +147,9 @@ def tendencia(antes: float, depois: float) -> str:
 
 
 def exigir_correcao(id: str, permissao: Permissao, correcao: Correcao, now: datetime) -> None:
-    """Raise if the correction is empty, concerns an opted-out doctor's permission, or sets an instant in the past."""
+    """Raise if the correction is empty, changes the rest or next contact of an opted-out doctor, or sets an instant in
+    the past.
+    """
     if not correcao:
         raise CorrecaoVazia
     instants: Mapping[str, datetime | None] = {

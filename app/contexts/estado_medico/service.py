@@ -82,7 +82,7 @@ class EstadoDosMedicos:
         await transaction.run(self._queries.contacted, cliente_id=mensagem.cliente_id, now=mensagem.em)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Change nothing: a message that was not sent is not a contact."""
+        """Do nothing, because a message that was not sent is not a contact."""
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
         """Apply the effect of an inbound message on the doctor's state. Return None, because this listener does not
@@ -106,9 +106,9 @@ class EstadoDosMedicos:
     async def descansar(
         self, transaction: Transaction, cliente_id: str, *, ate: datetime, origem: str, now: datetime
     ) -> bool:
-        """Begin a rest for the doctor until ``ate``, or extend it. Return False if the doctor opted out or has no
-        state. During the rest Julia sends nothing on its own initiative. ``origem`` names the cause; each cause is recorded
-        as one event.
+        """Start or extend the doctor's rest until ``ate``. During the rest Julia sends nothing on its own initiative.
+        Return False if the doctor opted out or has no state. ``origem`` names the cause, which is recorded as one
+        event.
         """
         if not await transaction.run(self._queries.rest, cliente_id=cliente_id, ate=ate, now=now):
             return False
@@ -130,7 +130,7 @@ class Filtro:
 
 
 class Estados:
-    """The states of doctors for operators."""
+    """The states of doctors, for operators to see and correct."""
 
     def __init__(self, database: Database, ids: Ids, clock: Clock) -> None:
         self._database = database
@@ -157,8 +157,8 @@ class Estados:
         )
 
     async def corrigir(self, cliente_id: str, correcao: Correcao, *, por: str, motivo: str) -> Row:
-        """Store the correction of an operator with its reason, and return the new state. A corrected temperature falls
-        with time from now on. The end of a rest permits messages again.
+        """Store the correction of an operator with its reason, and return the new state. From now on a corrected
+        temperature falls with time. If the correction ends a rest, messages are allowed again.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:

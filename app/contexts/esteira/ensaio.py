@@ -1,6 +1,4 @@
-"""Dry run of the reading stages on one text. It returns the result of each stage and the final decision, and stores
-nothing.
-"""
+"""Try the reading stages on one text without storing anything. Return the result of each stage and the final decision."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,8 +15,8 @@ from batuta import Snooze
 
 @dataclass(frozen=True, slots=True)
 class Prova:
-    """The result of a dry run. ``motivo`` is the reason for which ``estagio`` would discard the text, or None if its
-    vacancies would continue.
+    """The result of a dry run. ``motivo`` is the reason why the stage ``estagio`` would discard the text, or None if no
+    stage would discard it.
 
     ``leitura`` is None while the language model has not answered.
     """
@@ -36,7 +34,7 @@ class Prova:
 async def provar(
     texto: str, *, em: datetime, regiao: str | None, nota: Nota, leitor: Leitor, limiares: Limiares
 ) -> Prova:
-    """Read a text as the pipeline does. The reading is returned even if the heuristic would discard the text."""
+    """Read a text as the pipeline does. The text is read even if the heuristic would discard it."""
     said = {"timestamp_msg": em, "grupo": None, "regiao": regiao, "score_heuristica": nota.score}
     read = await leitor(texto, {**said, "limiar_heuristica": limiares.heuristica})
     leitura = None if isinstance(read, Snooze) else read
@@ -48,7 +46,7 @@ def destino(
     vaga: VagaLida, leitura: Leitura, nota: Nota, *, nomes: Nomes, regiao: str | None, hoje: date, limiares: Limiares
 ) -> str:
     """Return what the pipeline does with a vacancy on the day of its message: ``importada``, ``revisao`` or
-    ``descartada``. Other messages, blocked authors and corrections by operators are not considered.
+    ``descartada``. The result ignores other messages, blocked authors and corrections by operators.
     """
     if _fim(nota, leitura, limiares)[1] is not None:
         return DecisaoDaImportacao.DESCARTAR.value
@@ -103,8 +101,8 @@ def _fim(nota: Nota, leitura: Leitura | None, limiares: Limiares) -> tuple[str, 
 
 
 def _vaga(vaga: VagaDita, texto: str) -> dict[str, Any]:
-    """Return each field with its position in the text and the words at that position. Both are None for a default
-    value.
+    """Return each field of a vacancy with its position in the text and the words there. A default value has None for
+    both.
     """
     spans: Mapping[str, tuple[int, int]] = trechos(vaga)
     return {

@@ -1,4 +1,4 @@
-"""The groups pipeline: six stages over one queue."""
+"""Build the groups pipeline, which has six stages over one queue table."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,10 +11,10 @@ from batuta.pipelines import Pipeline, Stage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ritmo:
-    """Batch sizes of the pipeline. ``lote`` is the number of rows of a stage that one worker processes at a time;
+    """Batch sizes of the pipeline. ``lote`` is the number of rows that one worker processes concurrently in a stage.
     ``fora`` is that number for stages that query a language model.
 
-    ``intervalo`` is the polling interval without wake-ups.
+    ``intervalo`` is the polling interval, which applies if no wake-up arrives.
     """
 
     lote: int = 50

@@ -1,4 +1,6 @@
-"""Jobs of the groups pipeline. Workers do the same work continuously; the claim of a row prevents double work."""
+"""Jobs of the groups pipeline. Workers do the same work continuously. A job and a worker never process the same row,
+because each claims a row first.
+"""
 
 from datetime import date, datetime, timedelta
 from typing import Final, Protocol
@@ -21,7 +23,7 @@ DAYS_WANTED = define("dias_esperados", "desde and ate: expected days such as 202
 CANARY_LOST = define("canario_perdido", "the last canary did not reach the end of the pipeline")
 STAGE_WANTED = define("estagio_esperado", "estagio: expected one of {stages}; limite: a number from 1 to {most}")
 
-# Start no further batch when less than this time remains before the deadline.
+# A job starts no further batch if less than this time remains before its deadline.
 MARGIN: Final = timedelta(seconds=10)
 MOST: Final = 10_000
 
@@ -35,7 +37,7 @@ class Ensaio(Protocol):
 
 
 class Custos(Protocol):
-    """Number and cost of the queries to a language model."""
+    """Returns the number and the cost of the queries to a language model."""
 
     async def no_dia(self, since: datetime, until: datetime) -> Gasto: ...
 
@@ -62,8 +64,8 @@ class GroupJobs:
         self._clock = clock
 
     async def processar_grupos(self, call: JobCall) -> Outcome:
-        """Run every stage of the groups pipeline once. ``batch_size`` limits the items per stage; ``max_workers``
-        limits the concurrent items in stages that query the model.
+        """Run every stage of the groups pipeline once. ``batch_size`` limits the items per stage. ``max_workers``
+        limits the concurrent items in stages that query the language model.
         """
         asked = {name: _number(call, name) for name in ("batch_size", "max_workers")}
         wrong = [name for name, value in asked.items() if value == 0]
@@ -88,7 +90,7 @@ class GroupJobs:
         return Done(items=removed, result={"removidos": removed, "vencidas": expired})
 
     async def verificar_alertas_grupos(self, call: JobCall) -> Outcome:
-        """Report the findings about the pipeline. The alert loop sends one alert per cause."""
+        """Return the findings about the pipeline. The alert loop sends one alert per cause."""
         found = await self._saude.achados()
         alerts = [
             {
@@ -102,7 +104,7 @@ class GroupJobs:
         return Done(items=len(found), result={"alertas": [{**each} for each in alerts]})
 
     async def consolidar_metricas_grupos(self, call: JobCall) -> Outcome:
-        """Compute the metrics of yesterday in the local time zone, or recompute those of the day in ``data``."""
+        """Compute yesterday's metrics in the local time zone. With ``data``, recompute the metrics of that day."""
         try:
             said = call.params.get("data")
             day = date.fromisoformat(said) if said else self._today() - timedelta(days=1)
@@ -113,7 +115,7 @@ class GroupJobs:
         return Done(items=int(str(counted["mensagens_total"])), result=counted)
 
     async def canario_grupos(self, call: JobCall) -> Outcome:
-        """Enqueue today's canary message, and report whether the previous one reached the end of the pipeline."""
+        """Enqueue today's canary message, and report whether the previous canary reached the end of the pipeline."""
         sinais = await self._saude.sinais()
         day, now = self._today(), self._clock.now()
         async with self._database.transaction() as transaction:
@@ -129,7 +131,9 @@ class GroupJobs:
         return Done(result={"fila": await self._operacao.fila()})
 
     async def reprocessar_grupos_erro(self, call: JobCall) -> Outcome:
-        """Retry dead rows, each at the stage where it failed. ``estagio`` and ``limite`` narrow the selection."""
+        """Retry dead rows, each at the stage where it failed. ``estagio`` and ``limite`` restrict which rows are
+        retried.
+        """
         stage, limit = call.params.get("estagio"), _number(call, "limite") if "limite" in call.params else 100
         if not limit or (stage is not None and stage not in tuple(Estagio)):
             return Failed(STAGE_WANTED(stages=", ".join(Estagio), most=MOST), permanent=True)
@@ -139,8 +143,8 @@ class GroupJobs:
         return Done(items=revived, result={"sucesso": True, "reprocessados": revived, "mensagem": message})
 
     async def backfill_fila_grupos(self, call: JobCall) -> Outcome:
-        """Enqueue pending messages that have no row in the queue. With ``desde`` and ``ate``, read the processed
-        messages of these days again; without ``enfileirar=true`` they are only counted.
+        """Enqueue pending messages that have no row in the queue. With ``desde`` and ``ate``, count the processed
+        messages of these days, and with ``enfileirar=true`` enqueue them to be read again.
         """
         limit = _number(call, "limite") if "limite" in call.params else 1000
         if not limit:
@@ -165,7 +169,7 @@ class GroupJobs:
 
 
 def _number(call: JobCall, name: str) -> int | None:
-    """Return a parameter as a number, None if it is absent, or 0 if it is invalid."""
+    """Return a parameter as a number. Return None if the parameter is absent, and 0 if it is invalid."""
     if (said := call.params.get(name)) is None:
         return None
     is_number = said.isascii() and said.isdigit() and len(said) <= len(str(MOST))

@@ -1,4 +1,6 @@
-"""The stages that process a message: heuristic, classification, extraction. Each stores its result and its threshold."""
+"""The stages that process a message: heuristic, classification, extraction. Each stage stores its result and the
+threshold that it applied.
+"""
 
 import asyncio
 from collections import OrderedDict
@@ -20,18 +22,19 @@ from batuta.pipelines import FanOut, Jump, Next, StageOutcome
 from batuta.queues import ItemEffect, Lease, NewItem, Writes
 from batuta.sql import AsJson, Database, Query, Row, load_queries
 
-# Reasons of the heuristic that discard a message regardless of its score.
+# Reasons for which the heuristic discards a message whatever its score.
 FINAIS: Final = frozenset({"texto_vazio", "muito_curta", "keyword_negativa"})
 DIAS: Final = ("segunda", "terça", "quarta", "quinta", "sexta", "sábado", "domingo")
-# A longer list of vacancies is implausible: the rest is dropped, and the message records it.
+# Largest number of vacancies of one message. A longer list is implausible: the rest is dropped, and the message records
+# that.
 MOST_VAGAS: Final = 200
 MOST_UNEXPLAINED: Final = 40
 REMEMBERED: Final = 2_000
-# Largest number of characters that are read; people write less. Reading up to SHORT characters takes some 30 ms.
+# Largest number of characters that are read; people write less. To read SHORT characters takes about 30 ms.
 LONGEST_READ: Final = 64 * 1024
 SHORT: Final = 2_000
 T = TypeVar("T")
-# Sign of the heuristic: the message says that a vacancy is taken. Such a message is read even with a low score.
+# Signal of the heuristic that a message says that a vacancy is taken. Such a message is read even if its score is low.
 FECHADO: Final = "fechado"
 
 
@@ -49,14 +52,14 @@ class GroupMessageQueries:
 
 
 class Leitor(Protocol):
-    """Reads a message with rules, and possibly with a language model. It returns a Snooze to postpone the message."""
+    """Reads a message with rules, and possibly with a language model. Returns a Snooze to postpone the message."""
 
     async def __call__(self, texto: str, mensagem: Row) -> Leitura | Snooze: ...
 
 
 def passa(nota: Nota, limiares: Limiares) -> tuple[bool, bool, str | None]:
-    """Apply the heuristic. Return whether it sees an offer, whether the next stage reads the text, and the reason if it
-    does not. The next stage also reads notices that a vacancy is taken.
+    """Apply the heuristic. Return whether the message looks like an offer, whether the next stage reads it, and the
+    reason if not. The next stage also reads notices that a vacancy is taken.
     """
     looks_so = nota.motivo not in FINAIS and alcanca(nota.score, limiares.heuristica)
     passed = looks_so or FECHADO in nota.sinais
@@ -64,22 +67,22 @@ def passa(nota: Nota, limiares: Limiares) -> tuple[bool, bool, str | None]:
 
 
 def ofertadas(leitura: Leitura) -> Sequence[VagaDita]:
-    """Return the vacancies of an offer that the next stages process: the complete ones, and the incomplete ones for
-    review.
+    """Return the vacancies of an offer that the next stages process. Complete vacancies may be imported; incomplete
+    ones are reviewed.
     """
     return (*leitura.vagas[:MOST_VAGAS], *leitura.incompletas) if leitura.eh_oferta else ()
 
 
 async def _beside(read: Callable[..., T], texto: str, **facts: Any) -> T:
-    """Read a text. A long one is read in a thread, so that the event loop continues."""
+    """Read a text. A long text is read in a thread, so that the event loop is not blocked."""
     if len(texto) <= SHORT:
         return read(texto, **facts)
     return await asyncio.to_thread(read, texto, **facts)
 
 
 class LeitorPorRegras:
-    """Reads messages with rules only. A cache serves copies of a text posted on the same day in groups of the same name
-    and region.
+    """Reads messages with rules only. If a text was already read on the same day for a group with the same name and
+    region, the cached result is returned.
     """
 
     def __init__(self, dicionario: Dicionario, zone: ZoneInfo) -> None:
@@ -214,7 +217,7 @@ class Leituras:
 
     async def _read_again(self, mensagem: Row, leitura: Leitura) -> StageOutcome:
         """Add the vacancies that an earlier reading of the message did not find. Closing notices and price changes in
-        the message are not applied again.
+        the message were already applied and are ignored.
         """
         known = await self._database.all(self._queries.known, id=mensagem["id"])
         there = {(row["hospital_raw"], row["especialidade_raw"], row["data"], row["periodo_raw"]) for row in known}
@@ -235,8 +238,8 @@ class Leituras:
     async def _com_fechamento(
         self, mensagem: Row, leitura: Leitura, kept: Writes, changed: Reajustado | None = None
     ) -> ItemEffect | Snooze:
-        """Return the effect that stores the reading and closes or changes the vacancies that the message names. Return
-        a Snooze if an earlier message must be read first.
+        """Return the effect that stores the result and closes or changes the vacancies that the message names. Return a
+        Snooze if an earlier message must be read first.
         """
         if changed is not None:
             return self._reajustes.feito(mensagem, changed, kept)
@@ -257,8 +260,8 @@ class Leituras:
     ) -> tuple[tuple[NewItem, ...], Writes]:
         """Return one new item per vacancy, and the statements that store the vacancies.
 
-        The statements lock author, message and group in this order. The intake uses the same order, which avoids
-        deadlocks.
+        The statements lock author, message and group in this order. ``Grupos.ingerir`` uses the same order, which
+        avoids deadlocks.
         """
         now, ids = self._clock.now(), [id_de("vaga", mensagem["id"], first + n) for n in range(len(vagas))]
         rows = [
@@ -305,8 +308,8 @@ def _identity(written: Mapping[str, object]) -> tuple[object, ...]:
 
 
 def _escrita(vaga: VagaDita, unexplained: Sequence[Trecho] = ()) -> dict[str, object]:
-    """Return the columns of a vacancy, with the position in the text of each field and of the words that no rule
-    explained.
+    """Return the columns of a vacancy. They include the position in the text of each field, and of the words that no
+    rule explained.
     """
     fields: dict[str, Campo[Any] | None] = {
         name: getattr(vaga, name)

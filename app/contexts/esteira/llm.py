@@ -1,9 +1,9 @@
 """Query a language model about messages that the rules read with low confidence. Only values found in the message are
 accepted.
 
-The model receives a fixed instruction, the message between two random marks, and a schema. It has no tools. Names, phone
-numbers, documents and addresses of people are replaced first (``pseudonimos``), unless a setting allows to send them.
-Instructions inside a message have no effect: the model can only fill in a form, and every field of the form is
+The model receives a fixed instruction, the message between two random marks, and a schema. It has no tools. Names,
+phone numbers, documents and addresses of people are replaced first (``pseudonimos``), unless a setting allows sending
+them. Instructions inside a message have no effect: the model can only fill in a form, and every field of the form is
 checked against the message (``verificacao``).
 """
 
@@ -23,7 +23,7 @@ from app.contexts.vagas.api import Limiares, alcanca
 from batuta import Snooze
 from batuta.sql import Row
 
-# The model is queried below this confidence, and for an offer without any vacancy.
+# The model is queried if the confidence of the rules is lower, or if an offer has no vacancy.
 CERTEZA: Final = 0.85
 LONGEST: Final = 12_000
 USO: Final = "grupos"
@@ -40,8 +40,8 @@ DIAS: Final = ("segunda-feira", "terça-feira", "quarta-feira", "quinta-feira", 
 
 
 class LeitorComLlm:
-    """Reads messages with rules, and queries the model about uncertain messages. A question that was asked before gets
-    the stored answer.
+    """Reads messages with rules, and queries the model about uncertain messages. If the same question was asked before,
+    the stored answer is used.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class LeitorComLlm:
 
     async def __call__(self, texto: str, mensagem: Row) -> Leitura | Snooze:
         rules = await self._regras(texto, mensagem)
-        # A message that only closes a vacancy, or that scores below the heuristic's threshold, is not worth the cost of
-        # a query.
+        # The model is not queried about a message that only closes a vacancy, or that scores below the heuristic's
+        # threshold, because the query would cost more than it brings.
         is_chatter = rules.fechamento is not None or _is_below(mensagem)
         if not incerta(rules, self._limiares) or len(texto) > LONGEST or (is_chatter and not rules.eh_oferta):
             return rules
@@ -87,15 +87,15 @@ class LeitorComLlm:
 
 
 def incerta(leitura: Leitura, limiares: Limiares) -> bool:
-    """Return whether the model is asked: the category or a vacancy is uncertain, or an offer has no vacancy."""
+    """Return whether to query the model: the category or a vacancy is uncertain, or an offer has no vacancy."""
     if leitura.confianca < CERTEZA or (leitura.eh_oferta and not leitura.vagas):
         return True
     return any(not alcanca(each.confianca, limiares.leitura) for each in leitura.vagas)
 
 
 def _lacking(rules: Leitura, checked: Leitura) -> tuple[VagaDita, ...]:
-    """Return the incomplete vacancies that the rules found, except those of hospitals for which the model found a
-    complete vacancy.
+    """Return the incomplete vacancies that the rules found. Vacancies of hospitals for which the model found a complete
+    vacancy are left out.
     """
     if not checked.eh_oferta or (checked.vagas and not rules.vagas):
         return ()

@@ -1,6 +1,4 @@
-"""Daily metrics of the groups, counted from the stored rows, so that a second count of the same day gives the same
-figures.
-"""
+"""Daily metrics of the groups, counted from the stored rows. Counting the same day twice gives the same figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

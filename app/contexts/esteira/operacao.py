@@ -17,7 +17,7 @@ from batuta.sql import AsJson, Database, Query, load_queries
 BATCH: Final = 500
 FICA: Final = timedelta(days=7)
 CHAVE_FICA: Final = timedelta(days=60)
-# A vacancy without a day stays in review for at most this time.
+# Largest time for which a vacancy without a day stays in review.
 SEM_DIA_FICA: Final = timedelta(days=30)
 
 
@@ -61,8 +61,8 @@ class Operacao:
         *,
         pergunta_fora: bool,
     ) -> None:
-        """Build the service. ``releituras`` is the queue of the extraction. ``work_once`` processes due rows of a
-        stage; it takes the stage, the limit, and the concurrency (None for the stage's own).
+        """Build the service. ``releituras`` is the queue of the extraction stage. ``work_once`` processes due rows of a
+        stage; its arguments are the stage, the limit of rows, and the concurrency (None for the stage's default).
         """
         self._database = database
         self._fila = fila
@@ -74,8 +74,8 @@ class Operacao:
         self._queries = load_queries(OperationQueries, Path(__file__).parent / "operacao.sql", database.dialect)
 
     async def ciclo(self, lote: int | None = None, fora: int | None = None) -> Ciclo:
-        """Run every stage once, in order, so that a row may pass all of them. Workers may run at the same time, because
-        each row is claimed once.
+        """Run every stage once, in order, so that one call can move a row through all stages. Workers may run at the
+        same time, because each row is claimed once.
         """
         began, ritmo = self._clock.now(), self._ritmo
         most, outside = lote or ritmo.lote_do_job, fora or ritmo.fora_do_job
@@ -87,7 +87,7 @@ class Operacao:
         return Ciclo(por_estagio=worked, erros=0 if failed is None else failed["items"])
 
     async def fila(self) -> dict[str, Json]:
-        """Return the number of rows per stage. The dead rows are also counted under ``erros_max_tentativas``."""
+        """Return the number of rows per stage. ``erros_max_tentativas`` repeats the number of dead rows."""
         rows = await self._database.all(self._queries.counts)
         counts: dict[str, Json] = {stage.value: 0 for stage in Estagio}
         counts |= {row["estagio"]: row["items"] for row in rows}
@@ -106,24 +106,26 @@ class Operacao:
         return [row["id"] for row in await self._database.all(self._queries.forgotten, limite=limite)]
 
     async def enfileirar(self, mensagens: list[str]) -> int:
-        """Enqueue messages and return how many were not yet in the queue."""
+        """Enqueue messages. Return how many of them were not yet in the queue."""
         return sum(id is not None for id in await self._fila.put([da_mensagem(id) for id in mensagens]))
 
     async def passadas(self, desde: datetime, ate: datetime, limite: int) -> list[str]:
-        """Return processed messages of a period, oldest first, without those that were read again in the last week."""
+        """Return the ids of processed messages of a period, oldest first. Messages that were read again in the last
+        week are left out.
+        """
         asked = {"desde": desde, "ate": ate, "releitura": f"{RELEITURA}%", "limite": limite}
         return [row["id"] for row in await self._database.all(self._queries.past, **asked)]
 
     async def reler(self, mensagens: list[str]) -> int:
-        """Enqueue processed messages for a further extraction, and return how many."""
+        """Enqueue processed messages to be read again by the extraction stage. Return the number of enqueued messages."""
         async with self._database.transaction() as transaction:
             await transaction.run(self._queries.drop_finished, ids=AsJson(mensagens))
             items = [da_releitura(id) for id in mensagens]
             return sum(id is not None for id in await self._releituras.put(items, within=transaction))
 
     async def vencer(self, hoje: date) -> int:
-        """Discard vacancies in review whose day is past, or that have had no day for too long. ``hoje`` is the day in
-        São Paulo.
+        """Discard vacancies in review whose day is past, or that have had no day for too long. ``hoje`` is today's date
+        in São Paulo.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
@@ -132,7 +134,7 @@ class Operacao:
         return expired
 
     async def limpar(self, hoje: date, until: datetime) -> int:
-        """Delete finished rows older than a week. Stops at the time limit."""
+        """Delete finished rows older than a week until the instant ``until``."""
         now, removed = self._clock.now(), 0
         for _ in range(1_000_000 // BATCH):
             gone = await self._database.run(self._queries.prune, before=now - FICA, limite=BATCH)

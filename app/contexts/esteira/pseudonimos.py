@@ -1,7 +1,8 @@
-"""Replace people in a group message before it is sent to a language model, and restore them in the answer.
+"""Replace names, numbers and addresses of people in a group message before it is sent to a language model, and restore
+them in the answer.
 
-The rules find phone numbers and names of contacts; each becomes a numbered mark. Names after a title, street addresses,
-and everything else that the masks of the log recognise (CPF, e-mail addresses, further numbers) are replaced too.
+The rules find phone numbers and names of contacts; each is replaced by a numbered mark. Names after a title, street
+addresses, and all data that the log masks (CPF, e-mail addresses, further numbers) are replaced too.
 """
 
 import re
@@ -26,7 +27,7 @@ _STREET = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Coberto:
-    """A text without people. ``originais`` maps each mark to the words that it replaces."""
+    """A text whose personal data is replaced by marks. ``originais`` maps each mark to the original words."""
 
     texto: str
     originais: Mapping[str, str]

@@ -1,8 +1,8 @@
 """Health of the groups pipeline, for ``/health/grupos`` and its alerts.
 
-The engine checks backlog, age, dead rows and workers of every stage. This module checks signs that are specific to
-the pipeline: no vacancies, the same price everywhere, a sudden change in the share of discarded messages, a lost
-canary message.
+The engine checks backlog, age, dead rows and workers of every stage. This module checks for problems that only the
+pipeline has: no vacancies, the same price everywhere, a sudden change in the share of discarded messages, a lost canary
+message.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -19,12 +19,13 @@ from batuta.sql import Database, Query, Row, load_queries
 HOUR: Final = timedelta(hours=1)
 DEGRADED, UNHEALTHY = 100, 500
 DEAD_ROWS, OLD_ROWS = 10, 5
-# Alert if at least this many messages passed the heuristic in this period and none became a usable vacancy.
+# Raise an alert if at least this many messages passed the heuristic in this period and none became a usable vacancy.
 SECO_APOS, SECO_MENSAGENS = timedelta(hours=6), 20
-# Alert on a probable misreading if at least this many vacancies, this share of all and this many places have one price.
+# Raise an alert about a probable misreading if one price occurs in at least this many vacancies, in this share of all
+# vacancies, and at this many places.
 REPETIDO_VEZES, REPETIDO_PARTE, REPETIDO_LUGARES = 30, 0.5, 3
-# Alert if today's share of discards differs by this much from the week's mean. The other two constants are the smallest
-# counts of today and of the week for which the shares are compared.
+# Raise an alert if today's share of discards differs by at least DESVIO from the week's mean. The shares are compared
+# only if today and the week have at least DESVIO_HOJE and DESVIO_SEMANA items.
 DESVIO, DESVIO_HOJE, DESVIO_SEMANA = 0.25, 40, 200
 CANARIO_APOS: Final = timedelta(minutes=30)
 CUSTO_DIA_USD: Final = 1.0
@@ -99,7 +100,7 @@ def status_de(medidas: MedidasDosGrupos) -> str:
 
 
 def documento(medidas: MedidasDosGrupos, fila: dict[str, Json], alertas: tuple[Finding, ...]) -> dict[str, Any]:
-    """Build the health document. It has the fields of both published formats."""
+    """Build the health document with the fields of the two published formats."""
     status = status_de(medidas)
     if status == "healthy" and any(each.severity is not Severity.INFO for each in alertas):
         status = "degraded"
@@ -186,8 +187,8 @@ class SaudeDosGrupos:
         local: Callable[[datetime], datetime],
         clock: Clock,
     ) -> None:
-        """Build the health check. ``custo`` returns the cost of the model since an instant, in dollars. ``local``
-        converts an instant to local time.
+        """Build the health check. ``custo`` returns the cost of the language model since an instant, in dollars.
+        ``local`` converts an instant to local time.
         """
         self._database = database
         self._fila = fila

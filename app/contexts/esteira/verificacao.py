@@ -1,8 +1,8 @@
-"""Check a model's answer against the message. Fields that the message does not support are dropped.
+"""Check the answer of the language model against the message. Fields that the message does not support are dropped.
 
-A name must occur in the message, and a day must follow from words of the message. The rules must also read a price,
-an hour or a phone number as such, so that digits of a date never count as a price. A vacancy without a valid place
-and day is dropped.
+A name must occur in the message, and a day must follow from words of the message. A price, an hour or a phone number
+counts only if the rules read it as such too, so that digits of a date never become a price. A vacancy without a valid
+place and day is dropped.
 """
 
 import re
@@ -26,7 +26,8 @@ from app.contexts.leitura_grupos.api import (
 from app.contexts.nomes.api import pode_ser_nome
 from batuta.kernel import Json
 
-# Confidence of a field that the model read. A rule has more, because it names the words that it read.
+# Confidence of a field that the model read. A field that a rule read has more confidence, because its words in the text
+# are known.
 SURE: Final = 0.8
 MOST: Final = 60
 AHEAD: Final = timedelta(days=14)
@@ -80,7 +81,7 @@ def verificada(documento: Json, texto: str, hoje: date, vocabulario: Vocabulario
 
 
 class _Pagina:
-    """A message with the values that the rules find in it."""
+    """A message with the values that the rules find in it, to check the model's answer."""
 
     def __init__(self, texto: str, hoje: date, vocabulario: Vocabulario) -> None:
         self._texto = texto
@@ -115,7 +116,7 @@ class _Pagina:
             valor_tipo=None if valor is None else Campo(ValorTipo.FIXO, valor.trecho, SURE),
             contato_nome=self._name(said.get("contato_nome")),
             contato_whatsapp=self._phone(said.get("contato_whatsapp")),
-            # Each field was checked against the message, so the score of the import decides.
+            # Each field was already checked against the message, so this value does not limit the import score.
             certeza=1.0,
         )
 
@@ -135,7 +136,7 @@ class _Pagina:
         return Campo(day, place, SURE)
 
     def _follows(self, day: date, words: str) -> bool:
-        """Return whether the words denote the day, either by its numbers or relative to the day of the message."""
+        """Return whether the words denote the day, by its numbers or relative to the day of the message ("amanhã")."""
         numbers = [int(each) for each in re.findall(r"\d{1,4}", words)]
         if numbers:
             months = [n for n, name in enumerate(_MONTHS, start=1) if re.search(rf"\b{name}", words)]

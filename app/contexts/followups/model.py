@@ -2,8 +2,8 @@
 
     msg_enviada ──48 h──▶ followup_1_enviado ──5 d──▶ followup_2_enviado ──15 d──▶ nao_respondeu ──60 d──▶ recontato
 
-The conversation moves to the next stage when the message was sent, never when it is queued. At every stage, an
-inbound message ends this sequence.
+The conversation moves to the next stage when the message is sent, not when it is queued. At every stage, an inbound
+message ends this sequence.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from batuta import BatutaError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Etapa:
-    """One follow-up. It is due if the last message of a conversation in stage ``de`` is older than ``espera``.
+    """One follow-up. It is due if the conversation has the stage ``de`` and its last message is older than ``espera``.
 
     ``para`` is the stage of the conversation after the follow-up was sent.
     """
@@ -43,12 +43,12 @@ ESTAGIOS: Final = (*POR_ESTAGIO, Estagio.NAO_RESPONDEU)
 PAUSA: Final = timedelta(days=60)
 # Largest number of follow-ups that one run queues for each stage.
 POR_RODADA: Final = 50
-# A conversation gets no further follow-up after this many failed attempts in one stage, until an operator resumes it.
+# After this many failed attempts in one stage, a conversation gets no follow-up until an operator resumes it.
 TENTATIVAS: Final = 3
 
 
 class Impedimento(StrEnum):
-    """Reasons that prevent a follow-up now, in order of precedence. The first that applies is used."""
+    """Reasons that prevent a follow-up now, in order of precedence. The first reason that applies is reported."""
 
     COM_PESSOA = "com_pessoa"
     PAUSADA = "pausada"

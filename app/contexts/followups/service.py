@@ -1,4 +1,4 @@
-"""Queues follow-ups, moves a conversation to its next stage when one was sent, and ends expired pauses.
+"""Queues follow-ups, moves a conversation to its next stage when a follow-up was sent, and ends expired pauses.
 
 The rules of sending are checked again before the send. They cancel a follow-up if its conversation has left the stage,
 has a newer message or is paused.
@@ -41,9 +41,9 @@ JULIA: Final = "julia"
 NO_ANSWER: Final = "nao_respondeu"
 EXPIRED: Final = "pausa_expirada"
 WEEK: Final = timedelta(days=7)
-# A follow-up that was due this long ago is reported.
+# A follow-up that has been due for this long is reported as a health finding.
 LATE: Final = timedelta(days=7)
-# Largest number of pauses that one transaction ends, and of transactions in one run.
+# Largest number of pauses that one transaction ends, and largest number of transactions in one run.
 PAGE, MOST_PAGES = 200, 1000
 
 
@@ -86,7 +86,7 @@ class Followups:
         """Queue the follow-ups that are due, at most 50 in each stage. Conversations with the oldest last message come
         first.
 
-        The result counts queued messages by type, and conversations that wait for the next run.
+        The result counts the queued messages by type, and the conversations that must wait for the next run.
         """
         queued: dict[str, Json] = {}
         waiting: dict[str, Json] = {}
@@ -106,8 +106,8 @@ class Followups:
         return Done(items=count, result={"reativadas": count})
 
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Move the conversation to the next stage, unless the doctor answered in the meantime. The third follow-up
-        starts the pause.
+        """Move the conversation to the next stage, unless the doctor has answered meanwhile. After the third follow-up,
+        start the pause.
         """
         etapa, id = POR_TIPO[mensagem.tipo], mensagem.conversa_id
         if id is None or not await self._estagios.avancar(
@@ -128,13 +128,13 @@ class Followups:
             await self._estagios.pausar(transaction, id, until, por=JULIA, motivo=NO_ANSWER, now=mensagem.em)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Change nothing. The conversation keeps its stage, and the next run of the job decides again."""
+        """Do nothing. The conversation keeps its stage, and the next run of the job decides again."""
 
     async def listar(
         self, *, estagio: Estagio | None = None, devidos: bool = False, limite: int, pular: int = 0
     ) -> Sequence[Row]:
-        """List conversations that wait for a follow-up or are paused after the last one, by stage and then by age. With
-        ``devidos``, list only those for which the next run queues a follow-up.
+        """List conversations that wait for a follow-up, or are paused after the last one. They are sorted by stage,
+        then by age. With ``devidos``, list only conversations for which the next run queues a follow-up.
         """
         found: list[Row] = []
         for each in ESTAGIOS if estagio is None else [estagio]:
@@ -160,7 +160,7 @@ class Followups:
         return FollowupsMudados(id=id, estagio=Estagio(before["stage"]), ate=ate)
 
     async def retomar(self, id: str, *, por: str, motivo: str) -> FollowupsMudados:
-        """End the pause of a conversation. Earlier failed attempts no longer count."""
+        """End the pause of a conversation, and reset the count of failed attempts."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             before = await self._estagios.travar(transaction, self._parts.mensagens, id)
@@ -170,7 +170,9 @@ class Followups:
         return FollowupsMudados(id=id, estagio=Estagio.RECONTATO if was is Estagio.NAO_RESPONDEU else was)
 
     async def ask(self) -> Report:
-        """Report follow-ups that were due a week ago: not queued yet, or failed three times."""
+        """Report follow-ups that have been due for more than a week because they were not queued, or failed three
+        times.
+        """
         reports = [
             report_count(Severity.WARNING, "followups", what, *await self._late(why), lost=2)
             for what, why in (("atrasados", None), ("com_falhas", Impedimento.FALHAS))
@@ -185,8 +187,8 @@ class Followups:
         return Check(name="followups", section=JOBS_AND_WORKERS, ask=self.ask)
 
     async def _late(self, why: Impedimento | None) -> tuple[int, datetime | None]:
-        """Count the follow-ups that were due a week ago and that this reason prevents, and return the earliest instant
-        at which one was due.
+        """Count the follow-ups that have been due for more than a week and that the reason ``why`` prevents. Also
+        return the earliest instant at which one of them was due.
         """
         now = self._clock.now()
         found = [
@@ -199,7 +201,7 @@ class Followups:
         return sum(row["total"] for row in found), min((row["desde"] for row in found), default=None)
 
     async def _queue(self, etapa: Etapa) -> tuple[int, int]:
-        """Queue the follow-ups of one stage in one transaction. Return how many were queued and how many have to wait."""
+        """Queue the follow-ups of one stage in one transaction. Return how many were queued and how many must wait."""
         now, abertas = self._clock.now(), None
         if etapa.tipo is Tipo.FOLLOWUP_2:
             abertas = await self._parts.sugestoes.abertas(self._database, now=now)

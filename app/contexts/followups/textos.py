@@ -1,7 +1,7 @@
 """The texts of the follow-ups. Julia introduces itself as a virtual assistant and states only stored facts.
 
-Each follow-up has three variants. A conversation always gets the same variant, so that a second attempt has the same
-text and the search for an earlier send finds it.
+Each follow-up has three variants. A conversation always gets the same variant, so that a second attempt has the text of
+the first. The search for an earlier send relies on this.
 """
 
 from typing import Final

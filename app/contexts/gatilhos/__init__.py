@@ -1,1 +1,3 @@
-"""Messages that Julia starts without an operator: first contacts, offers, reactivations, feedback after a shift."""
+"""Triggers: messages that Julia sends without an operator, namely first contacts, offers, reactivations and requests
+for feedback after a shift.
+"""

@@ -1,5 +1,5 @@
-"""Read a doctor's answer to a request for feedback: a mark from 1 to 5, or plain words. A person reads an answer that
-is not clear.
+"""Read a doctor's answer to a request for feedback: a mark from 1 to 5, or plain words. If the answer is unclear, a
+person reads it.
 """
 
 import re
@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 GREETING: Final = re.compile(r"\b(bom dia|boa tarde|boa noite|tudo bem\?)")
-# A mark stands alone at the beginning, or after the word "nota". "5 horas" and "nota 10" are not marks.
+# Matches a mark alone at the beginning, or after the word "nota". "5 horas" and "nota 10" are not marks.
 MARK: Final = re.compile(
     r"^\W*([1-5])(?![\w]|[.,:/h]\d)(?:\s*/\s*5\b|\s+de\s+5\b)?(?=\s*(?:$|[^\w\s]|estrelas?\b|pontos?\b))"
     r"|^\W*([1-5])\s*(?:/|de)\s*5\b"
@@ -35,14 +35,16 @@ class Avaliacao(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lida:
-    """An answer as it was read. ``nota`` is None if the text has no mark."""
+    """The content of an answer. ``nota`` is None if the text has no mark."""
 
     avaliacao: Avaliacao
     nota: int | None = None
 
 
 def avaliar(texto: str) -> Lida:
-    """Read the answer of a doctor. The class is INDEFINIDA if mark and words disagree, or if the words are negated."""
+    """Read the answer of a doctor. The class is INDEFINIDA if the mark contradicts the words, or if the words are
+    negated.
+    """
     plain = GREETING.sub(" ", _fold(texto))
     found = MARK.search(plain)
     nota = None if found is None else int(next(each for each in found.groups() if each))
@@ -55,8 +57,8 @@ def avaliar(texto: str) -> Lida:
 
 
 def _words(plain: str) -> Avaliacao | None:
-    """Return the class that plain words express. Return None if there are no such words, or if they are contradictory,
-    negated or part of a question.
+    """Return the class that plain words express. Return None if the text has no such words, or if they are
+    contradictory, negated or part of a question.
     """
     kinds = [
         kind

@@ -4,9 +4,9 @@
     speciality in the answer to a first contact ──▶ stored on the doctor; thanks
     answer to a feedback    ──▶ class and mark recorded; thanks; a person reads a bad or unclear answer
     interest after a reactivation ──▶ recorded; thanks
-    any other answer        ──▶ class recorded; the other listeners answer it
+    any other answer        ──▶ class recorded; another listener answers the doctor
 
-Only the last message of Julia to a doctor can be answered, within seven days.
+An inbound message counts as an answer only to Julia's last message to the doctor, and only within seven days.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from app.contexts.plantoes.api import chamado
 from batuta.sql import Row, Transaction
 
 ANSWER_WITHIN: Final = timedelta(days=7)
-# Julia's thanks count as an answer for this long after the inbound message.
+# Julia's thanks count as an answer if they are sent within this time after the inbound message.
 LIVE: Final = timedelta(minutes=30)
 
 
@@ -81,7 +81,7 @@ class Contatos:
         )
 
     async def _learn(self, transaction: Transaction, mensagem: MensagemRecebida, now: datetime) -> str | None:
-        """Store the speciality that the doctor names. Return None if the answer does not clearly name one."""
+        """Store the speciality that the doctor names. Return None if the answer does not clearly name a speciality."""
         said = especialidade_dita(mensagem.texto)
         if said is None or not await transaction.run(
             self.queries.learn, cliente_id=mensagem.cliente_id, especialidade=said

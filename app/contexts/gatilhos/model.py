@@ -1,4 +1,4 @@
-"""The triggers with their limits, and the result of a selection."""
+"""The triggers with their limits, and the result of selecting their recipients."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,22 +9,22 @@ from typing import Final
 from app.contexts.mensagens.api import Tipo
 from batuta.sql import Row
 
-# A vacancy is offered during this many days before its shift.
+# A vacancy is offered in this period before its shift.
 OFFER_AHEAD: Final = timedelta(days=20)
 DOCTORS_PER_VACANCY: Final = 5
-# A doctor without any message for this long is asked whether offers are still wanted.
+# A doctor with whom no message was exchanged for this long is asked whether offers are still wanted.
 SILENT_FOR: Final = timedelta(days=60)
-# A doctor is asked about a shift within this time after an operator confirmed the shift.
+# A doctor is asked about a shift at most this long after an operator confirmed the shift.
 ASK_WITHIN: Final = timedelta(days=2)
-# How often a message that was never sent is queued again, and the pause between two of these attempts.
+# Largest number of times that an unsent message is queued, and the pause between two attempts.
 ATTEMPTS: Final = 3
 RETRY_AFTER: Final = timedelta(days=7)
-# A doctor whose last inbound message is younger than this is in a conversation.
+# A doctor who wrote within this time is in a conversation.
 TALKING: Final = timedelta(minutes=30)
 
 
 class Gatilho(StrEnum):
-    """The triggers, by the names of their jobs."""
+    """The triggers. The values are the names of their jobs."""
 
     DISCOVERY = "discovery_autonomo"
     OFERTA = "oferta_autonoma"
@@ -34,8 +34,8 @@ class Gatilho(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regra:
-    """The limits of a trigger. ``chave`` is the switch that must be on. ``limite`` is the maximum number of doctors per
-    run or, for offers, of vacancies. ``cada`` is the number of messages for each of them.
+    """The limits of a trigger. ``chave`` is the switch that must be on. ``limite`` is the maximum number of doctors
+    (or, for offers, of vacancies) per run. ``cada`` is the number of messages for each doctor or vacancy.
     """
 
     tipo: Tipo
@@ -56,15 +56,15 @@ class SemSelecao(StrEnum):
     """Reasons why a run of a trigger selects no doctor."""
 
     SEM_CANDIDATOS = "sem_candidatos"  # no doctor or vacancy meets the criteria of the trigger
-    TODOS_IMPEDIDOS = "todos_impedidos"  # a reason prevents a message to each candidate
+    TODOS_IMPEDIDOS = "todos_impedidos"  # every candidate has a reason that prevents a message
     FILA_CHEIA = "fila_cheia"  # enough messages of this trigger are still queued
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selecao:
-    """The result of one selection. ``escolhidos`` has a row for each doctor, or for each vacancy of an offer. ``aptos``
-    counts the candidates who may receive a message. ``impedidos`` counts the others by reason, and ``exemplos`` has
-    some of their ids.
+    """The result of one selection. ``escolhidos`` has a row for each selected doctor or, for offers, for each vacancy.
+    ``aptos`` counts the candidates who may receive a message. ``impedidos`` counts the other candidates by reason, and
+    ``exemplos`` has some of their ids.
     """
 
     escolhidos: tuple[Row, ...] = ()
@@ -78,7 +78,7 @@ class Selecao:
 
     @property
     def restantes(self) -> int:
-        """Return how many suitable candidates have to wait for a later run."""
+        """Return how many suitable candidates must wait for a later run."""
         return self.aptos - len(self.escolhidos)
 
     @property
@@ -104,14 +104,16 @@ class Simulacao:
     """The selection that a run would make now. ``ofertas`` is filled for offers only."""
 
     gatilho: Gatilho
-    suspenso_por: str | None  # the switch that holds the trigger, or None
+    suspenso_por: str | None  # the switch that currently stops the trigger, or None
     selecao: Selecao
     ofertas: tuple[OfertaSimulada, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situacao:
-    """A trigger with the switch that currently stops it, if any, and the figures of its messages in the last seven days."""
+    """A trigger with the switch that currently stops it (or None), and the figures of its messages in the last seven
+    days.
+    """
 
     gatilho: Gatilho
     suspenso_por: str | None

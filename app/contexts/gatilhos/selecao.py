@@ -1,7 +1,7 @@
-"""Selects doctors or vacancies for a trigger with one statement, which also counts the candidates it leaves out.
+"""Select doctors or vacancies for a trigger with one statement, which also counts the excluded candidates.
 
-For each candidate the statement finds the first reason that prevents a message, if any. It returns the selected
-candidates, fewer while earlier messages of the trigger are still queued. For each reason it also returns the number
+For each candidate the statement finds the first reason that prevents a message. It returns the selected candidates; the
+more earlier messages of the trigger are still queued, the fewer it selects. For each reason it also returns the number
 of excluded candidates and some of their ids.
 """
 
@@ -26,7 +26,8 @@ from app.contexts.gatilhos.model import (
 from app.contexts.mensagens.api import CONTACTS_IN_A_WEEK, IMPEDIMENTOS
 from batuta.sql import Dialect, Query, Reading, load_text
 
-# After each attempt the trigger waits before the next. After several attempts that were never sent it gives up.
+# After each attempt the trigger waits before the next one. If several attempts were not sent, the trigger makes no
+# further attempt.
 TENTATIVAS: Final = """
 WHEN EXISTS (SELECT 1 FROM gatilhos_contatos AS failed WHERE failed.cliente_id = doctor.id AND failed.gatilho = :gatilho
              AND failed.created_at > :retry_since) THEN 'tentado_ha_pouco'

@@ -1,7 +1,7 @@
 """Runs the triggers: selects doctors, queues their messages, records the contacts.
 
-Selection, messages and records of one run are one transaction, and two runs of a trigger exclude each other. The
-switches are checked again before each send, so a message that was queued earlier waits while its trigger is off.
+One run selects, queues and records in one transaction. Two runs of a trigger never overlap. The switches are checked
+again before each send, so a queued message waits while its trigger is off.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -71,7 +71,7 @@ class TriggerQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartesDosGatilhos:
-    """Services that the triggers need. ``regras`` reads the switches; ``wake`` is called after messages are queued."""
+    """Services that the triggers need. ``regras`` reads the switches. ``wake`` is called after messages are queued."""
 
     database: Database
     fila: Fila
@@ -104,12 +104,12 @@ class Gatilhos:
 
     async def executar_reativacao_autonoma(self, call: JobCall) -> Outcome:
         """Ask at most 20 doctors with whom no message was exchanged for 60 days whether they want offers. A doctor is
-        asked once per such silence.
+        asked once in each such period.
         """
         return await self._write_to_doctors(Gatilho.REATIVACAO)
 
     async def executar_feedback_autonomo(self, call: JobCall) -> Outcome:
-        """Ask at most 20 doctors about a shift that was confirmed in the last two days, once for each shift."""
+        """Ask at most 20 doctors about a shift that was confirmed in the last two days. Each shift is asked about once."""
         return await self._write_to_doctors(Gatilho.FEEDBACK)
 
     async def executar_oferta_autonoma(self, call: JobCall) -> Outcome:
@@ -141,7 +141,9 @@ class Gatilhos:
         return Done(items=len(offered), result=result)
 
     async def listar(self) -> list[Situacao]:
-        """Return every trigger, with the switch that currently stops it, if any, and its figures of the last seven days."""
+        """Return every trigger with the switch that currently stops it (or None), and its figures of the last seven
+        days.
+        """
         database, since = self._parts.database, self._parts.clock.now() - WEEK
         messages = {row["chave"]: row for row in await database.all(self.queries.messages, since=since)}
         answers = await database.all(self.queries.answers, since=since)
@@ -211,7 +213,9 @@ class Gatilhos:
         return queued
 
     async def _offer(self, vaga_id: str) -> tuple[str, ...] | None:
-        """Offer one vacancy. Return the doctors, or None if the vacancy can no longer be offered."""
+        """Offer one vacancy. Return the ids of the doctors who get the offer, or None if the vacancy can no longer be
+        offered.
+        """
         chave = REGRAS[Gatilho.OFERTA].chave
         try:
             answer = await self._parts.anuncios.anunciar_aos_melhores(
@@ -222,7 +226,9 @@ class Gatilhos:
         return answer.oferecidas if isinstance(answer, Anuncio) else None
 
     async def _simulate_offers(self, selected: Selecao) -> tuple[OfertaSimulada, ...]:
-        """Choose doctors as a run does: a doctor who gets one offer gets no other, because the first is queued."""
+        """Choose doctors for each vacancy as a run does. A doctor gets at most one offer, because a queued offer
+        prevents another.
+        """
         busy: set[str] = set()
         found = []
         for row in selected.escolhidos:

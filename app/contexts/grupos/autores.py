@@ -52,8 +52,8 @@ class Autores:
         return await self._database.all(self._queries.blocked, limite=limite, pular=pular)
 
     async def bloquear(self, vaga: str, *, por: str) -> Autor:
-        """Block the author of a vacancy under all addresses. Imported vacancies, and vacancies of other authors, are
-        not changed.
+        """Block the author of a vacancy with all of the author's addresses. Imported vacancies and vacancies of other
+        authors stay unchanged.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
@@ -85,9 +85,7 @@ class Autores:
         return Autor(id=id, bloqueado=False)
 
     async def _person(self, transaction: Transaction, contato: Row) -> tuple[str, list[str]]:
-        """Return the contact's id and the ids of all contacts of the same person, because a block covers every address
-        of that person.
-        """
+        """Return the id of the contact, and the ids of all contacts of the same person. A block covers all of them."""
         same = await self._pessoas.mesma(transaction, contato["id"], contato["telefone"])
         return str(contato["id"]), [str(each["id"]) for each in same]
 

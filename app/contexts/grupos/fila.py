@@ -8,7 +8,7 @@ from batuta.queues import NewItem, QueueTable
 
 
 class Estagio(StrEnum):
-    """The stage that a row waits for. A row in ``PENDENTE`` waits for the heuristic."""
+    """The stage for which a row waits. A row in ``PENDENTE`` waits for the heuristic."""
 
     PENDENTE = "pendente"
     CLASSIFICACAO = "classificacao"
@@ -44,7 +44,7 @@ def da_mensagem(mensagem_id: str) -> NewItem:
     return NewItem(values={"mensagem_id": mensagem_id}, key=f"m:{mensagem_id}")
 
 
-# Prefix of the key of a row that reads a message of the past again.
+# Prefix of the key of a queue row that reads an old message again.
 RELEITURA = "r:"
 
 

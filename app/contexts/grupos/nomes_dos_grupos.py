@@ -15,7 +15,7 @@ from batuta.jobs import JobCall
 from batuta.kernel import Clock, Json
 from batuta.sql import Database, Query, load_queries
 
-# Names change rarely, and each request puts the chip at risk with WhatsApp.
+# How long the name of a group is valid. Names change rarely, and each query may draw WhatsApp's attention to the chip.
 AGAIN_AFTER: Final = timedelta(days=7)
 AT_MOST: Final = 50
 MARGIN: Final = timedelta(seconds=20)
@@ -35,8 +35,8 @@ class GroupNameQueries:
 
 
 def regiao_de(nome: str, vocabulario: Vocabulario) -> str | None:
-    """Return the region that a group's name implies: "Recife/PE" for "Plantões Recife", "PE" for an unambiguous state,
-    None for two towns.
+    """Return the region that a group's name implies: "Recife/PE" for "Plantões Recife", "PE" if only the state is
+    clear, None if the name has two towns.
     """
     towns = {(each.nome, each.uf) for each in cidades(Texto.de(nome), vocabulario)}
     if towns:
@@ -49,7 +49,7 @@ class NomesDosGrupos:
     def __init__(
         self, database: Database, line: Line | None, gateway: Disjuntor, dicionario: Dicionario, clock: Clock
     ) -> None:
-        """Build the job. ``line`` is the WhatsApp port, or None if no gateway is configured."""
+        """Build the job. ``line`` is the WhatsApp client, or None if no gateway is configured."""
         self._database = database
         self._line = line
         self._gateway = gateway
@@ -58,7 +58,9 @@ class NomesDosGrupos:
         self._queries = load_queries(GroupNameQueries, Path(__file__).parent / "nomes_dos_grupos.sql", database.dialect)
 
     async def sincronizar_grupos(self, call: JobCall) -> Outcome:
-        """Query the gateway for missing or old names of groups, a few per run. The result has counts, never names."""
+        """Query the gateway for missing or outdated names of groups, a few per run. The result contains counts but no
+        names.
+        """
         if self._line is None:
             return Skipped(NO_LINE())
         before = self._clock.now() - AGAIN_AFTER
@@ -80,7 +82,7 @@ class NomesDosGrupos:
 
     async def _keep(self, id: str, nome: str | None) -> str | None:
         """Store the name of a group and the time of the query. Return the region that the name implies, an empty text
-        if it implies none, or None if the group has no name.
+        if it implies no region, or None if the group has no name.
         """
         region = None if nome is None else regiao_de(nome, (await self._dicionario.nomes()).vocabulario)
         await self._database.run(

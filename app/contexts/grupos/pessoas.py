@@ -25,19 +25,23 @@ class Pessoas:
     async def mesma(
         self, transaction: Transaction, id: str, telefone: str | None, lid: str | None = None
     ) -> Sequence[Row]:
-        """Return every contact of the same person. The first one represents the person."""
+        """Return every contact of the same person. The first contact represents the person."""
         ways = forms(telefone) if telefone else ("",)
         return await transaction.all(self._queries.same, id=id, lid=lid or "", telefone=ways[0], sem_nono=ways[-1])
 
     async def pode_receber(self, transaction: Transaction, telefone: str) -> bool:
-        """Return whether Julia may write to a number: it has not opted out, is not blocked, and is not one of our chips."""
+        """Return whether Julia may write to a number: the number has not opted out, is not blocked, and is not one of
+        our chips.
+        """
         every = forms(telefone)
         return await transaction.one(self._queries.excluded, form=every[0], other_form=every[-1]) is None
 
     async def achar_ou_criar(
         self, transaction: Transaction, telefone: str, nome: str | None, ids: Ids, *, now: datetime
     ) -> str:
-        """Return the id in ``clientes`` of the author of an offer. A doctor with this number stays a doctor."""
+        """Return the id in ``clientes`` of the author of an offer, and create the row if it is missing. A doctor with
+        this number stays a doctor.
+        """
         await transaction.run(self._queries.add_person, id=ids.new(), telefone=telefone, nome=nome, now=now)
         row = await transaction.one(self._queries.person, chave=chave(telefone))
         assert row is not None

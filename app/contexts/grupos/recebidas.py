@@ -1,4 +1,4 @@
-"""Group messages with their result: the stage that discarded a message, its score and the reason."""
+"""Group messages with their results: the stage that discarded a message, the score and the reason."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from batuta.extension import Texts
 from batuta.kernel import Clock
 from batuta.sql import Database, Query, Row, load_queries
 
-# Equal to the retention of discarded rows in the queue.
+# Period of the list. Discarded rows stay in the queue equally long.
 LOOKS_BACK: Final = timedelta(days=7)
 DESCARTADAS: Final = frozenset(
     {"heuristica_rejeitou", "classificada_nao_oferta", "descartada", "ignorada_midia", "ignorada_curta"}
@@ -20,7 +20,7 @@ DESCARTADAS: Final = frozenset(
 
 
 class MotivoDoDescarte(StrEnum):
-    """Reasons for discarding a message. The last four are decided on arrival, before the pipeline reads the message."""
+    """Reasons for discarding a message. The last four apply on arrival, before the pipeline reads the message."""
 
     TEXTO_VAZIO = "texto_vazio"
     MUITO_CURTA = "muito_curta"
@@ -63,7 +63,7 @@ class Recebidas:
     async def lista(
         self, *, limite: int, pular: int = 0, descartadas: bool = False, motivo: MotivoDoDescarte | None = None
     ) -> Sequence[Row]:
-        """List messages, newest first. With ``motivo``, only messages discarded for this reason."""
+        """List messages, newest first. With ``motivo``, list only messages that were discarded for this reason."""
         return await self._database.all(
             self._queries.messages,
             so_descartadas=descartadas or motivo is not None,
@@ -111,12 +111,12 @@ def mensagem_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, *, com_te
 
 
 def estagio_de(row: Row | Mapping[str, Any]) -> str:
-    """Return the last stage that examined a message, or "entrada" if the message was discarded on arrival."""
+    """Return the last stage that processed a message, or "entrada" if the message was discarded on arrival."""
     looks = {"extracao": "extracao_ms", "classificacao": "classificacao_ms", "heuristica": "heuristica_ms"}
     return next((name for name, column in looks.items() if row[column] is not None), "entrada")
 
 
-# The names of the missing fields follow the code after a colon.
+# Reason code for missing fields. Their names follow the code after a colon.
 INCOMPLETO: Final = "match_incompleto"
 
 

@@ -1,4 +1,5 @@
-"""Ask the author of incomplete offers for the missing fields, with one message about all offers and at most one a day.
+"""Ask the author of incomplete offers for the missing fields. One message covers all offers of the author, and an
+author gets at most one message a day.
 
 The message and the marks on the offers are written in one transaction, so that a crash leaves both or neither. The
 sender checks every rule again before it sends the message.
@@ -37,7 +38,7 @@ TEXTO: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Falta:
-    """The missing fields of an offer, and the fields by which its author recognises the offer."""
+    """The missing fields of an offer, and other fields by which its author recognises the offer."""
 
     campos: tuple[str, ...]
     hospital: str | None = None
@@ -52,7 +53,9 @@ class Falta:
 
 
 def pergunta(nome: str | None, faltas: Sequence[Falta]) -> str:
-    """Write the question. It has one line per set of missing fields, with the offers that lack them."""
+    """Write the question to an author. It has one line per set of missing fields, with the offers that lack these
+    fields.
+    """
     asked: dict[tuple[str, ...], list[str]] = {}
     for each in faltas:
         missing = tuple(CAMPOS[name] for name in CAMPOS if name in each.campos)
@@ -74,13 +77,13 @@ def _quais(which: Sequence[str]) -> str:
 
 
 def _chamado(nome: str | None) -> str:
-    """Return the first name of a display name, if it looks like a name."""
+    """Return the first name in a display name, or an empty text if the display name does not look like a name."""
     first = next(iter((nome or "").split()), "")
     return f", {first[:LONGEST]}" if first.isalpha() else ""
 
 
 PESSOAS: Final = 20
-# One person may have two addresses in groups: a number and a hidden id.
+# Largest number of addresses to read. One person may have two addresses in groups: a number and a hidden id.
 ADDRESSES: Final = 3 * PESSOAS
 TIPO: Final = Tipo.RECUPERACAO
 
@@ -104,7 +107,7 @@ class RecoveryQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pessoa:
-    """An author with all addresses of that person in groups."""
+    """The author of incomplete offers, with all addresses of that person in groups."""
 
     telefone: str
     nome: str | None
@@ -122,7 +125,7 @@ class Recuperacao:
         self._queries = load_queries(RecoveryQueries, Path(__file__).parent / "recuperacao.sql", database.dialect)
 
     async def recovery_vagas_incompletas(self, call: JobCall) -> Outcome:
-        """Ask at most twenty authors for missing fields, fewer while earlier questions are still queued."""
+        """Ask at most twenty authors for missing fields. If earlier questions are still queued, ask fewer."""
         now = self._clock.now()
         unknown = await self._database.run(self._queries.no_phone, now=now)
         hoje = now.astimezone(self._zone).date()
@@ -158,7 +161,7 @@ class Recuperacao:
         ]
 
     async def _ask(self, pessoa: Pessoa, hoje: date) -> tuple[str, int]:
-        """Ask one author, and return the result and the number of vacancies asked about.
+        """Ask one author. Return the result and the number of vacancies in the question.
 
         That number is zero if another process asked in the meantime, or an operator decided about the vacancies.
         """
@@ -183,7 +186,7 @@ class Recuperacao:
         return "perguntada", len(vagas)
 
     async def _find_or_create(self, transaction: Transaction, pessoa: Pessoa, now: datetime) -> str:
-        """Return the id of the author, locked, so that two processes cannot ask at the same time."""
+        """Lock the author and return the id, so that two processes cannot ask the author at the same time."""
         id = await self._pessoas.achar_ou_criar(transaction, pessoa.telefone, pessoa.nome, self._ids, now=now)
         await transaction.run(self._queries.hold, id=id)
         return id

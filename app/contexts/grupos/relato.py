@@ -14,7 +14,7 @@ CAMPOS = (
 
 
 def vaga_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, fontes: Sequence[Row] = ()) -> dict[str, Any]:
-    """Return the fields of a vacancy, each with its position in the text, and the text."""
+    """Return the fields of a vacancy with their positions in the text, and the text itself."""
     raw = {"hospital": row["hospital_raw"], "especialidade": row["especialidade_raw"], "periodo": row["periodo_raw"]}
     said = {
         **{name: row[name] for name in CAMPOS if name not in (*raw, "forma_pagamento")},
@@ -59,7 +59,7 @@ def vaga_em_palavras(row: Row | Mapping[str, Any], zone: ZoneInfo, fontes: Seque
 
 
 def _pergunta(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None:
-    """Return the state of the question to the author about missing fields, or None if none was asked."""
+    """Return the state of the question to the author about missing fields, or None if the author was not asked."""
     if row["dm_recovery_status"] is None:
         return None
     at = row["dm_recovery_sent_at"].astimezone(zone).isoformat()
@@ -67,8 +67,8 @@ def _pergunta(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | 
 
 
 def _vaga(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None:
-    """Return the current state of the vacancy imported from this row, which may have been closed since. Returns None if
-    the row was not imported.
+    """Return the current state of the vacancy that was imported from this row; it may have changed since the import.
+    Returns None if the row was not imported.
     """
     if row["vaga_status"] is None:
         return None
@@ -81,7 +81,7 @@ def _vaga(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None
 
 
 def _anterior(row: Row | Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the current values of the earlier vacancy that this row repeats. Returns None if it repeats none."""
+    """Return the current values of the earlier vacancy that this row repeats, or None if it repeats none."""
     if row["anterior_id"] is None:
         return None
     names = ("id", "status", "valor", "hora_inicio", "hora_fim")
@@ -89,7 +89,7 @@ def _anterior(row: Row | Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def aviso_em_palavras(row: Row | Mapping[str, Any], vagas: Sequence[Row], zone: ZoneInfo) -> dict[str, Any]:
-    """Return a notice that a vacancy is taken, with the words that say so and the vacancies it may mean."""
+    """Return a notice that a vacancy is taken, with the words that say so and the vacancies that the notice may mean."""
     return {
         "id": row["id"],
         "status": row["status"],

@@ -17,7 +17,7 @@ from batuta.sql import Dialect, Query, Row, Transaction, load_queries
 
 SHORTEST = 5
 _APART = re.compile(r"(?<!\s)\s++[-–|]\s++")
-# Employees of these companies often append the company to their name without a separator.
+# Companies whose employees often append the company to their name without a separator.
 EMPRESAS: Final = ("Quero Plantão", "SMPV", "SERGES", "Medtrust", "Hapvida", "Medscalle", "Medopen", "MP Doctor")
 _NO_NAME = re.compile(r"\b(?:adm|jr)\b\.?", re.IGNORECASE)
 
@@ -71,7 +71,7 @@ class Fila(Protocol):
 
 
 class Grupos:
-    """Receives group messages. ``fila`` is the queue of the first stage."""
+    """Receives group messages. ``fila`` is the queue of the first pipeline stage."""
 
     def __init__(self, dialect: Dialect, ids: Ids, telefones: Telefones, fila: Fila) -> None:
         self._queries = load_queries(GroupQueries, Path(__file__).parent / "grupos.sql", dialect)
@@ -118,7 +118,7 @@ class Grupos:
             await self._fila.put([da_mensagem(id)], within=transaction)
 
     async def ensaiar(self, transaction: Transaction, texto: str, dia: date, *, now: datetime) -> None:
-        """Enqueue the canary message of a day, in a group without members."""
+        """Enqueue the canary message of a day, in a fictitious group without members."""
         await transaction.run(self._queries.add_canary_group, id=self._ids.new(), jid=CANARIO_JID, now=now)
         fato = DeGrupo(
             message_id=f"canario-{dia.isoformat()}", instance="canario", grupo=CANARIO_JID, autor=None, nome=None, texto=texto,
@@ -127,8 +127,8 @@ class Grupos:
         await self.ingerir(transaction, fato, now=now)
 
     async def _group(self, transaction: Transaction, jid: str, now: datetime) -> Row:
-        """Return the group, and insert it if it is unknown. The read comes first, because an insert of an existing
-        group would wait for the transaction that updates its counters.
+        """Return the group, and insert it if it is missing. The group is read first, because an insert would wait for a
+        transaction that updates the group's counters.
         """
         if (known := await transaction.one(self._queries.group, jid=jid)) is not None:
             return known
@@ -140,7 +140,7 @@ class Grupos:
     async def _contact(
         self, transaction: Transaction, autor: Address, push_name: str | None, now: datetime
     ) -> Sequence[Row]:
-        """Store the author and return the contacts of that person, one per address."""
+        """Store the author, and return the contacts of that person, one for each address."""
         nome, empresa = nome_e_empresa(push_name)
         await transaction.run(
             self._queries.upsert_contact,

@@ -21,14 +21,16 @@ class Externos:
         self._handoffs = parts
 
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Record the first message or a reminder as sent."""
+        """Record that the first message or a reminder was sent."""
         if mensagem.tipo == Tipo.HANDOFF.value:
             await self._handoffs.contatado(transaction, mensagem.id, em=mensagem.em)
         elif mensagem.tipo == Tipo.LEMBRETE_HANDOFF.value:
             await self._handoffs.lembrado(transaction, mensagem.id, em=mensagem.em)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Ask a person to act if the poster cannot be asked or reminded, or the doctor cannot be informed."""
+        """Request a person of the team, because the poster cannot be asked or reminded, or the doctor cannot be
+        informed.
+        """
         id = mensagem.metadata.get(HANDOFF)
         if not isinstance(id, str) or mensagem.desfecho is Desfecho.DEDUPED:
             return
@@ -43,9 +45,10 @@ class Externos:
             await self._handoffs.pedir_pessoa(transaction, doctor, motivo, message_id=mensagem.id, em=mensagem.em)
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Decide the hand-off about which a poster replies. A person reads a reply that is not clear.
+        """Decide the hand-off that a poster's reply concerns. If the reply is unclear, a person reads it.
 
-        The reply decides the hand-off only if the last message to the poster asked about one, and if only one is open.
+        The reply decides a hand-off only under two conditions: the last message to the poster asked about a hand-off,
+        and the poster has only one open hand-off.
         """
         if mensagem.feitos or mensagem.com_pessoa or mensagem.cliente_id is None or mensagem.telefone is None:
             return None

@@ -1,7 +1,7 @@
 """The job of hand-offs: remind posters inside the sending hours, and end hand-offs whose time limit has passed.
 
-Each hand-off is handled in its own transaction, which checks the state again, so that two concurrent runs never act
-on it twice.
+The job handles each hand-off in its own transaction, which checks the state again. Two concurrent runs therefore never
+act on the same hand-off twice.
 """
 
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ MARGIN: Final = timedelta(seconds=10)
 SISTEMA: Final = "sistema"
 EXPIRED_REASON: Final = "prazo_vencido"
 VACANCY_REASON: Final = "vaga_nao_espera"
-# The job runs every 10 or 15 minutes; this much delay means that it does not run.
+# Delay after which the job is considered not to run. It normally runs every 10 or 15 minutes.
 LATE: Final = timedelta(hours=1)
 FIGURES: Final = ("lembretes_enfileirados", "lembretes_pausados", "expirados", "encerrados")
 
@@ -32,7 +32,9 @@ class ProcessarHandoffs:
         self._handoffs = parts
 
     async def processar_handoffs(self, call: JobCall) -> Outcome:
-        """Remind and end open hand-offs, oldest first. The result counts them by action."""
+        """Remind the posters of open hand-offs, or end the hand-offs, oldest first. The result counts hand-offs by
+        action.
+        """
         parts, queries = self._handoffs.parts, self._handoffs.queries
         rows = await parts.database.all(queries.pending)
         is_on, counted = await self._handoffs.is_on(parts.database), dict.fromkeys(FIGURES, 0)
@@ -44,7 +46,7 @@ class ProcessarHandoffs:
         return Done(items=_items(counted), result=_figures(rows, counted))
 
     async def ask(self) -> Report:
-        """Report hand-offs whose time limit passed without a run of the job."""
+        """Report open hand-offs whose time limit passed, which means that the job did not run."""
         rows, now = (
             await self._handoffs.parts.database.all(self._handoffs.queries.pending),
             self._handoffs.parts.clock.now(),
@@ -57,7 +59,9 @@ class ProcessarHandoffs:
         return Check(name="handoffs", section=JOBS_AND_WORKERS, ask=self.ask)
 
     async def _process(self, row: Row, *, is_on: bool) -> str | None:
-        """Handle one hand-off. Return the name of the action, or None if nothing is due or another process acted."""
+        """Handle one hand-off. Return the name of the action, or None if no action is due or another process acted
+        first.
+        """
         now, id = self._handoffs.parts.clock.now(), str(row["id"])
         if not row["espera"]:
             return "encerrados" if await self._end(id, Status.NOT_CONFIRMED, Via.VAGA, VACANCY_REASON) else None

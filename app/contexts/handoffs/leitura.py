@@ -1,7 +1,7 @@
-"""Read the reply of the person who posted a vacancy. Doubtful replies are left to a person of the team.
+"""Read the reply of the person who posted a vacancy. If the reply is doubtful, a person of the team reads it.
 
-Negations are tested before confirmations. Each negation is removed with the words that it negates, so that a
-confirmation in the remaining text contradicts it and makes the reply doubtful.
+Negations are tested before confirmations. Each negation is removed with the words that it negates. If the remaining
+text confirms, the reply contradicts itself and is doubtful.
 """
 
 import re
@@ -28,7 +28,7 @@ _YES: Final = re.compile(
 
 
 def confirma(texto: str) -> bool | None:
-    """Return whether a reply confirms the doctor, or None if the reply is not clear."""
+    """Return whether a reply confirms the doctor, or None if the reply is unclear."""
     plain = _fold(texto)
     if _OPEN.search(plain):
         return None
@@ -40,7 +40,7 @@ def confirma(texto: str) -> bool | None:
 
 
 def _fold(texto: str) -> str:
-    """Return the words in lower case, without accents. Of the punctuation, commas and question marks remain."""
+    """Return the words in lower case without accents. Commas and question marks remain; other punctuation is removed."""
     apart = unicodedata.normalize("NFD", texto.lower())
     plain = "".join(each for each in apart if not unicodedata.combining(each))
     return " ".join(re.sub(r"[^a-z0-9?,]+", " ", plain).replace(",", " , ").split())

@@ -1,7 +1,8 @@
 """Signed confirmation links. A link belongs to one hand-off, can be used for one decision, and is valid until the time
 limit of the hand-off.
 
-The token has the id of the hand-off, its own id (jti) and its expiry, followed by an HMAC with the secret key.
+The token contains the id of the hand-off, the id of the token (jti) and the expiry, followed by an HMAC with the secret
+key.
 """
 
 import binascii
@@ -13,7 +14,7 @@ from typing import Final
 from uuid import UUID
 
 PATH: Final = "/handoffs/confirmar"
-# Separates these signatures from every other use of the key.
+# Prefix of the signed text, so that these signatures differ from every other use of the key.
 _PURPOSE: Final = b"batuta external hand-off\0"
 _IDS, _TIME, _MAC = 32, 8, 32
 
@@ -38,7 +39,7 @@ class Links:
         return f"{self._address}{PATH}?token={token}"
 
     def ler(self, token: str, *, now: datetime) -> Prova | None:
-        """Return the content of a token, or None if its signature is wrong or its time has passed."""
+        """Return the content of a token, or None if its signature is wrong or it has expired."""
         try:
             raw = urlsafe_b64decode(token + "=" * (-len(token) % 4))
         except (binascii.Error, ValueError):

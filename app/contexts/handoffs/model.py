@@ -16,26 +16,28 @@ from batuta.guards import SwitchRule
 from batuta.jobs import Window
 from batuta.reasons import define
 
-# While the switch is off, an acceptance opens no hand-off and reminders wait. Expiry does not depend on it.
+# While this switch is off, an acceptance opens no hand-off, and no reminders are sent. Hand-offs still expire.
 SWITCH: Final = SwitchRule(key="external_handoff.enabled", hold_when=False, default=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Prazos:
-    """How long after the first message each reminder is due, and the time limit of a hand-off."""
+    """The time limit of a hand-off, and how long after the first message each reminder is due."""
 
     lembretes: tuple[timedelta, ...]
     limite: timedelta
 
     @property
     def entre_lembretes(self) -> timedelta:
-        """The shortest time between two messages to the poster, so that a late reminder is not followed by the next one."""
+        """The shortest time between two messages to the poster. Without it, the next reminder could follow directly
+        after a late one.
+        """
         return self.lembretes[0]
 
 
 REMINDERS: Final = (timedelta(hours=2), timedelta(hours=24), timedelta(hours=36))
 PRAZOS: Final = Prazos(REMINDERS, timedelta(hours=48))
-# For a demonstration to fictitious people: a minute for each hour.
+# Time limits for demonstrations with fictitious people: a minute for each hour.
 PRAZOS_EM_MINUTOS: Final = Prazos(tuple(each / 60 for each in REMINDERS), PRAZOS.limite / 60)
 
 
@@ -67,13 +69,13 @@ ABERTOS: Final = (Status.PENDING, Status.CONTACTED)
 
 
 class Via(StrEnum):
-    """How a hand-off was decided."""
+    """The way in which a hand-off was decided."""
 
     LINK = "link"
     RESPOSTA = "resposta"  # a message of the poster
     PESSOA = "pessoa"  # an operator
     PRAZO = "prazo"  # the time limit
-    VAGA = "vaga"  # the vacancy left the state in which it waits for a confirmation
+    VAGA = "vaga"  # the vacancy no longer waits for a confirmation
 
 
 class Impedimento(StrEnum):
@@ -101,7 +103,7 @@ PORQUE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Aberto:
-    """The hand-off was opened. The vacancy waits until ``ate`` at the latest."""
+    """The hand-off was opened. The vacancy waits for the poster until ``ate``."""
 
     id: str
     ate: datetime
@@ -112,7 +114,7 @@ Abertura: TypeAlias = Aberto | Impedimento
 
 @dataclass(frozen=True, slots=True)
 class Decidido:
-    """The state of a hand-off after a decision. ``mudou`` is False if an earlier decision had ended it."""
+    """The state of a hand-off after a decision. ``mudou`` is False if the hand-off had already ended."""
 
     id: str
     status: Status
@@ -133,8 +135,8 @@ def prazo(
 def lembrete_devido(
     now: datetime, *, contatado_em: datetime, ultimo_em: datetime | None, pedido: int, prazos: Prazos = PRAZOS
 ) -> int | None:
-    """Return the number of the reminder that is due, or None. ``pedido`` is the highest number queued so far. A missed
-    reminder is skipped: only the latest one can be due.
+    """Return the number of the reminder that is due, or None if no reminder is due. ``pedido`` is the number of the
+    last queued reminder. Of several missed reminders only the latest is due.
     """
     number = sum(now - contatado_em >= age for age in prazos.lembretes)
     is_soon = now - (ultimo_em or contatado_em) < prazos.entre_lembretes

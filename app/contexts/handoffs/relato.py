@@ -1,4 +1,4 @@
-"""Hand-offs as documents for commands and routes. Only the last digits of the poster's number are shown."""
+"""Convert hand-offs to documents for commands and HTTP routes. Only the last digits of the poster's number are shown."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -8,7 +8,7 @@ from app.contexts.handoffs.model import Aberto, Decidido
 from app.contexts.handoffs.service import VistaDoHandoff
 from batuta.sql import Row
 
-# Last digits of a telephone number that an operator sees.
+# Number of last digits of a phone number that an operator sees.
 DIGITS: Final = 4
 
 

@@ -1,8 +1,8 @@
 """Open and decide external hand-offs.
 
 Each change writes the hand-off, its history, the vacancy, a business event and the messages in one transaction. A
-decision locks the poster, the vacancy and the hand-off in this order. After its commit no message to the poster is
-sent about the hand-off.
+decision locks the poster, the vacancy and the hand-off in this order. After the commit of a decision, Julia sends the
+poster no further message about the hand-off.
 """
 
 from collections.abc import Mapping, Sequence
@@ -128,8 +128,8 @@ class Handoffs:
         return not isinstance(judge_switch(SWITCH, switches.get(SWITCH.key), self.parts.clock.now()), Hold)
 
     async def abrir(self, vaga_id: str, cliente_id: str, *, por: str, motivo: str) -> Aberto:
-        """Open a hand-off for an operator, and send the doctor a message about it. Raises HandoffNaoAbre if it cannot
-        be opened.
+        """Open a hand-off on behalf of an operator, and inform the doctor with a message. Raises HandoffNaoAbre if the
+        hand-off cannot be opened.
         """
         async with self.parts.database.transaction() as transaction:
             opened = await self._open(transaction, vaga_id, cliente_id, None, por=por, motivo=motivo, gatilho=None)
@@ -141,9 +141,9 @@ class Handoffs:
     async def aceitar_em(
         self, transaction: Transaction, vaga_id: str, cliente_id: str, conversa_id: str, *, por: str, motivo: str
     ) -> Abertura:
-        """Open a hand-off because the doctor accepts the vacancy, in the transaction of the caller.
+        """Open a hand-off in the caller's transaction, because the doctor accepted the vacancy.
 
-        While the switch is off, no hand-off is opened. The caller answers the doctor.
+        While the switch is off, no hand-off is opened. The caller sends the answer to the doctor.
         """
         if not await self.is_on(transaction):
             return Impedimento.DESLIGADO
@@ -170,9 +170,7 @@ class Handoffs:
         return await self.ver(proof.handoff_id)
 
     async def decidir_por_link(self, token: str, *, confirma: bool) -> Decidido:
-        """Decide a hand-off with a confirmation link. A link can be used once. Raises LinkRecusado for an invalid or
-        used link.
-        """
+        """Decide a hand-off with a confirmation link. Raises LinkRecusado for an invalid or used link."""
         proof, status = self._prove(token), Status.CONFIRMED if confirma else Status.NOT_CONFIRMED
         async with self.parts.database.transaction() as transaction:
             now = self.parts.clock.now()
@@ -185,8 +183,8 @@ class Handoffs:
     async def decidir_em(
         self, transaction: Transaction, id: str, status: Status, *, via: Via, por: str, motivo: str
     ) -> Decidido:
-        """End a hand-off, in the transaction of the caller. An ended hand-off does not change. The vacancy changes only
-        if it waits for this confirmation; otherwise even a confirmation ends the hand-off as not confirmed.
+        """End a hand-off, in the transaction of the caller. An ended hand-off does not change. If the vacancy no longer
+        waits for this hand-off, the vacancy stays unchanged and even a confirmation ends the hand-off as not confirmed.
         """
         now = self.parts.clock.now()
         people = await transaction.one(self.queries.people, id=id)
@@ -215,7 +213,7 @@ class Handoffs:
         return Decidido(id, status, mudou=True)
 
     async def lembrar(self, id: str, numero: int) -> bool:
-        """Queue a reminder to the poster. Returns False if it is queued already, or the hand-off has ended."""
+        """Queue a reminder to the poster. Returns False if the reminder is already queued, or the hand-off has ended."""
         async with self.parts.database.transaction() as transaction:
             now = self.parts.clock.now()
             if not await transaction.run(self.queries.remind, id=id, numero=numero, now=now):
@@ -235,7 +233,7 @@ class Handoffs:
             return True
 
     async def contatado(self, transaction: Transaction, mensagem_id: str, *, em: datetime) -> None:
-        """Record that the first message was sent."""
+        """Record that the first message of a hand-off was sent."""
         if (row := await transaction.one(self.queries.contact, mensagem_id=mensagem_id, em=em)) is not None:
             motivo = f"mensagem:{mensagem_id}"
             await self._note(
@@ -252,12 +250,12 @@ class Handoffs:
             )  # fmt: skip
 
     async def abertos_de(self, transaction: Transaction, cliente_id: str) -> Sequence[str]:
-        """Return the ids of the open hand-offs about which this poster was asked."""
+        """Return the ids of the open hand-offs of this poster."""
         rows = await transaction.all(self.queries.open_of_poster, cliente_id=cliente_id)
         return [str(row["id"]) for row in rows]
 
     async def ultima(self, transaction: Transaction, cliente_id: str) -> str | None:
-        """Return the type of the last message to a person. Answers are ignored."""
+        """Return the type of the last message to a person. Messages that answer the person are ignored."""
         row = await transaction.one(self.queries.last, cliente_id=cliente_id)
         return None if row is None else str(row["tipo"])
 
@@ -279,7 +277,7 @@ class Handoffs:
     async def listar(
         self, *, status: Status | None = None, todos: bool = False, limite: int, pular: int = 0
     ) -> Sequence[Row]:
-        """Return hand-offs, the most recent first. Without ``status`` or ``todos``, only open ones."""
+        """Return hand-offs, the most recent first. Without ``status`` or ``todos``, return only open hand-offs."""
         return await self.parts.database.all(
             self.queries.listed, so_abertos=status is None and not todos, status=status, um=False, id=None,
             limite=limite, pular=pular,

@@ -1,4 +1,4 @@
-"""The messages of a hand-off. They state only stored facts, and the poster gets no personal data of the doctor."""
+"""Write the messages of a hand-off. They state only stored facts, and the poster gets no personal data of the doctor."""
 
 from datetime import datetime
 from typing import Final

@@ -1,3 +1,1 @@
-"""Reads one inbound text: its class, and whether the person asks for no more messages. The functions are pure: the same
-text gives the same reading.
-"""
+"""Read one inbound text: its class, and whether the person opts out. The result depends only on the text."""

@@ -1,10 +1,10 @@
 """A linear model that predicts whether a text is an opt-out, and the class of the text.
 
-``features`` turns the sentences of ``texto`` into two sets of hashed numbers. The first set has pieces of two to five letters.
-The second has words, two and three words in a row, and pairs and triples of the meanings in ``lexico.toml`` and of the fields in
-``campos.toml``. ``classificador.json`` contains the calibration and the weights of the opt-out, ``classes.json`` those of the
-classes: one byte per feature and output. ``python -m tests.julia.leitura_conversas.train`` writes both files. The prediction needs
-only the standard library.
+``features`` turns the sentences of ``texto`` into two sets of hashes. The first set has character n-grams of two to
+five letters. The second set has words, sequences of two and three words, and pairs and triples of the meanings in
+``lexico.toml`` and of the semantic fields in ``campos.toml``. ``classificador.json`` contains the calibration and the
+weights for opt-outs. ``classes.json`` contains the weights for the classes, one byte per feature and class. ``python -m
+tests.julia.leitura_conversas.train`` writes both files. The prediction needs only the standard library.
 """
 
 import base64
@@ -30,19 +30,20 @@ CLASSES: Final = Path(__file__).parent / "classes.json"
 SIZE: Final = 1 << 19
 _MASK: Final = SIZE - 1
 _PIECES: Final = range(2, 6)
-# Letters on each side of a space that pieces across the space contain.
+# Number of letters on each side of a space in character n-grams that span the space.
 _SIDE: Final = 3
-# How far apart are the words of a pair that are not neighbours; the first two and the last two words of a triple.
+# Distances between the words of a pair that are not neighbours. In a triple: between its first two and its last two
+# words.
 _GAPS: Final = range(2, 5)
 _GAPS_OF_TRIPLES: Final = tuple(product(range(1, 4), range(1, 3)))
 _MEANINGS: Final = 3
-# A word of these meanings counts as the word itself.
+# A word with one of these meanings counts as the word itself, without the meaning.
 _LIGHT: Final = frozenset(("LEVE",))
 _CACHED: Final = 65_536
 
 
 class Tracos(NamedTuple):
-    """The hashed features of a text, in two sets: pieces of letters, and words with their meanings."""
+    """The hashed features of a text in two sets: character n-grams, and words with their meanings."""
 
     letras: Set[int]
     palavras: Set[int]
@@ -85,8 +86,8 @@ def _sentence(frase: Frase) -> Tracos:
 
 
 class _Salgada(NamedTuple):
-    """The hashes of one name, one for each place in a feature. The hash of a pair or triple is the XOR of the hashes of
-    its members.
+    """The hashes of one name, one for each position in a feature. The hash of a pair or triple is the XOR of the hashes
+    of its members.
     """
 
     alone: int
@@ -100,7 +101,7 @@ class _Salgada(NamedTuple):
 
 
 class _Colunas(NamedTuple):
-    """The hashes of all words of a sentence, one column for each place."""
+    """The hashes of all words of a sentence, one column for each position in a feature."""
 
     alone: tuple[int, ...]
     before: tuple[int, ...]
@@ -113,8 +114,8 @@ class _Colunas(NamedTuple):
 
 
 class _Palavra(NamedTuple):
-    """A word: the hashes of the word itself, of its first and of its last meaning; its pieces of letters; its first and
-    last letters.
+    """A word with the hashes of the word itself, of its first and of its last meaning, with its character n-grams, and
+    with its first and last letters.
     """
 
     salted: tuple[_Salgada, _Salgada, _Salgada]
@@ -125,8 +126,8 @@ class _Palavra(NamedTuple):
 
 @lru_cache(maxsize=_CACHED)
 def _read(palavra: Palavra) -> _Palavra:
-    """Return the hashes of a word. The word is hashed under its meanings or, if it has none, under its fields and
-    itself.
+    """Return the hashes of a word. A word is hashed under its meanings. A word without meanings is hashed under its
+    semantic fields and itself.
     """
     texto = palavra.texto
     names: Sequence[str] = sorted(palavra.marcas - _LIGHT)[:_MEANINGS] or (*fields().get(texto, ()), texto)
@@ -141,15 +142,15 @@ def _read(palavra: Palavra) -> _Palavra:
 
 
 def _salt(name: str) -> _Salgada:
-    # Not a CRC: the XOR of CRCs depends less on the order of the members.
+    # CRC32 is unsuitable: the XOR of CRCs depends too little on the order of the members.
     digest = blake2b(name.encode(), digest_size=4 * len(_Salgada._fields)).digest()
     return _Salgada(*(int.from_bytes(digest[at : at + 4], "big") & _MASK for at in range(0, len(digest), 4)))
 
 
 @lru_cache(maxsize=_CACHED)
 def _across(left: str, right: str) -> frozenset[int]:
-    """Return the pieces of letters that span the space between two words, given the end of one and the start of the
-    next.
+    """Return the character n-grams that span the space between two words. ``left`` is the end of the first word,
+    ``right`` the start of the second.
     """
     line, space = f"{left} {right}".encode(), len(left.encode())
     starts = ((size, at) for size in _PIECES for at in range(max(0, space - size + 2), space))
@@ -161,8 +162,9 @@ def _columns(salted: Sequence[_Salgada]) -> _Colunas:
 
 
 def _combinations(words: _Colunas, firsts: _Colunas, lasts: _Colunas) -> set[int]:
-    """Return words, two and three words in a row, single meanings, and pairs and triples of meanings that are near each other.
-    A word takes part with its first and its last meaning; a triple has only first or only last meanings.
+    """Return the hashes of words, sequences of two and three words, single meanings, and pairs and triples of meanings
+    that are close to each other. A word contributes its first and its last meaning. A triple combines either only first
+    or only last meanings.
     """
     found = {*words.alone, *firsts.alone, *lasts.alone}
     found.update(map(xor, words.before, words.after[1:]), _triples(words, 1, 1))
@@ -197,7 +199,7 @@ _START, _END, _END_OF_QUESTION = _edge("^"), _edge("$"), _edge("$?")
 
 @dataclass(frozen=True, slots=True)
 class Pesos:
-    """The weights of one output. A weight is a byte times ``scale``."""
+    """The weights of one output of the model. A weight is one byte multiplied by ``scale``."""
 
     weights: "array[int]"
     scale: float
@@ -217,8 +219,9 @@ def logistic(score: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Classificador:
-    """The trained model. ``outputs`` has the weights of each class, of ``opt_out`` (by words), ``letras`` (opt-out by letters)
-    and ``certo``. ``leitor`` uses ``calibration`` and ``limits`` to turn scores into a decision.
+    """The trained model. ``outputs`` has the weights of each class, and of three further outputs: ``opt_out`` (opt-out
+    by words), ``letras`` (opt-out by letters) and ``certo``. ``leitor`` turns scores into a decision with
+    ``calibration`` and ``limits``.
     """
 
     outputs: Mapping[str, Pesos]

@@ -1,8 +1,8 @@
-"""Read one inbound text: its class, and whether the person asks to be left alone.
+"""Read one inbound text: its class, and whether the person opts out.
 
-The model (``classificador``) scores the whole text and each sentence, by letters and by words. One calibrated
-probability combines the scores. Its weights and limits were fitted on sentences of authors whom the training of the
-model did not use.
+The model (``classificador``) scores the whole text and each sentence, by letters and by words. The scores are combined
+into one calibrated probability. The weights and limits of this combination were fitted on sentences of authors that
+were not in the model's training data.
 """
 
 from typing import Final
@@ -14,13 +14,13 @@ from app.contexts.leitura_conversas.tipos import Classe, Leitura, OptOut
 REQUEST: Final = "pedido"
 ANNOYANCE: Final = "incomodo"
 _CLASSES: Final = tuple(each for each in Classe if each is not Classe.OPT_OUT)
-# Words of a sentence that a reading shows.
+# Number of words of a sentence that a result shows.
 _SHOWN: Final = 12
 
 
 def ler(texto: str) -> Leitura:
-    """Read one inbound text. Never raises. The time grows with the length of the text; if a text is longer than 64 Ki
-    characters, only its start and its end are read.
+    """Read one inbound text. Never raises. The time is linear in the length of the text. Of a text longer than 64 Ki
+    characters, only the start and the end are read.
     """
     separated = separate(texto)
     if not separated.frases:
@@ -65,7 +65,7 @@ def _classify(classificador: Classificador, found: Atributos) -> tuple[Classe, f
 
 
 def _words(classificador: Classificador, texto: Texto, found: Atributos) -> str:
-    """Return the start of the sentence with the highest score."""
+    """Return the first words of the sentence with the highest score."""
     scores = classificador.outputs["opt_out"]
     rated = zip(found.frases, texto.distinct(), strict=True)
     best = max(rated, key=lambda each: scores.score(each[0].palavras))[1]

@@ -1,5 +1,5 @@
-"""Map a written word to its meanings. Spelling is folded, verbs are inflected, and one typing error in a long word is
-corrected.
+"""Map a written word to its meanings. The lexicon ignores spelling variants, knows the inflected forms of verbs, and
+corrects one typing error in a long word.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Final
 
 _FILE: Final = Path(__file__).parent / "lexico.toml"
 _FIELDS: Final = Path(__file__).parent / "campos.toml"
-# A shorter word resembles too many other words.
+# Shortest word in which a typing error is corrected. A shorter word resembles too many other words.
 _LONG_ENOUGH: Final = 6
 _LONGEST_GLUED: Final = 80
 _MOST_FIELDS: Final = 3
@@ -36,14 +36,14 @@ _PARTICIPLES: Final = {"ar": "ad", "er": "id", "ir": "id"}
 
 
 def fold(word: str) -> str:
-    """Return an approximate phonetic form: doubled letters once, soft c as s, z as s, qu and q as k."""
+    """Return an approximate phonetic form of a word: doubled letters once, soft c as s, z as s, qu and q as k."""
     word = word.replace("qu", "k").replace("q", "k").replace("z", "s").replace("y", "i").replace("w", "u")
     return _REPEATED.sub(r"\1", _SOFT_C.sub("s", word))
 
 
 @cache
 def terms(written: str) -> frozenset[str]:
-    """Return words in the folded form that the sentences of ``texto`` contain."""
+    """Return the words of ``written`` in phonetic form, to compare them with the words of a sentence."""
     return frozenset(map(fold, written.split()))
 
 
@@ -63,7 +63,7 @@ def _forms(verb: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def _lexicon() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
-    """Load the lexicon. Return folded words with their meanings, and every spelling with its folded word."""
+    """Load the lexicon. Return the meanings of each word in phonetic form, and the phonetic form of each spelling."""
     read = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     found: dict[str, set[str]] = {}
     spellings: dict[str, str] = {}
@@ -72,7 +72,7 @@ def _lexicon() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
             if verb[-2:] not in _REQUESTS:
                 continue
             for suffix, form in _forms(verb):
-                # "não incomoda" is a statement that something does not bother; "não incomode" is a request.
+                # "não incomoda" states that something does not bother. "não incomode" is a request.
                 is_statement = name == "INCOMODAR" and verb.endswith("ar") and form == verb[:-1]
                 found.setdefault(fold(form), set()).add("INCOMODA" if is_statement else name + suffix)
                 spellings[form] = fold(form)
@@ -80,7 +80,8 @@ def _lexicon() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
         for word in listed:
             found.setdefault(fold(word), set()).add(name)
             spellings[word] = fold(word)
-    # A known word is not corrected to another word. A word with one typing error is corrected to the known word.
+    # Known words without a meaning. They are never corrected to another word, and a misspelt word may be corrected to
+    # them.
     for word in read["conhecidas"]["palavras"]:
         found.setdefault(fold(word), set())
         spellings[word] = fold(word)
@@ -89,15 +90,15 @@ def _lexicon() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
 
 
 def known_words() -> dict[str, frozenset[str]]:
-    """Return the folded words with their meanings. The lexicon is loaded on first use, because most processes read no
-    message.
+    """Return the meanings of each word in phonetic form. The lexicon is loaded on first use, because most processes
+    read no message.
     """
     return _lexicon()[0]
 
 
 @cache
 def fields() -> dict[str, tuple[str, ...]]:
-    """Return the folded words with their fields of meaning. Only the model of ``classificador`` uses these."""
+    """Return the semantic fields of each word in phonetic form. Only ``classificador`` uses these fields."""
     read = tomllib.loads(_FIELDS.read_text(encoding="utf-8"))
     found: dict[str, set[str]] = {}
     for name, verbs in read["verbos"].items():
@@ -110,7 +111,7 @@ def fields() -> dict[str, tuple[str, ...]]:
     return {word: tuple(sorted(names)[:_MOST_FIELDS]) for word, names in found.items()}
 
 
-# Abbreviations and the word that they stand for.
+# Abbreviations and the words that they stand for.
 _ALIASES: Final = {
     **dict.fromkeys(("n", "nn", "naum", "nau", "naun", "noa", "naao"), "nao"),
     **dict.fromkeys(("q", "k", "ki"), "ke"),
@@ -129,7 +130,7 @@ def _shorter(word: str) -> set[str]:
 
 @cache
 def _neighbours() -> dict[str, list[tuple[str, str]]]:
-    """Index spellings, folded and unfolded, by each form that results from removing one letter."""
+    """Index spellings, as written and in phonetic form, by each form that results from removing one letter."""
     index: dict[str, list[tuple[str, str]]] = {}
     for spelling, word in sorted(_lexicon()[1].items()):
         if len(spelling) >= _LONG_ENOUGH + (not known_words()[word]):
@@ -140,7 +141,7 @@ def _neighbours() -> dict[str, list[tuple[str, str]]]:
 
 @lru_cache(maxsize=16_384)
 def meanings(word: str) -> tuple[str, frozenset[str]]:
-    """Return the folded word and its meanings. An unknown word has no meanings."""
+    """Return the phonetic form of a word, and its meanings. An unknown word has no meanings."""
     if _LAUGHTER.fullmatch(word):
         return "riso", frozenset(("RISO",))
     plain = _ALIASES.get(word) or fold(word)
@@ -163,7 +164,7 @@ def meanings(word: str) -> tuple[str, frozenset[str]]:
 
 def _may_be(tried: str, near: tuple[str, str]) -> bool:
     """Return whether a similar known word may replace the written word. A short word may be replaced only by a word
-    that is typical of requests (``_KEY``).
+    that is typical of opt-outs (``_KEY``).
     """
     return len(tried) >= _LONG_ENOUGH or (len(near[0]) > len(tried) and bool(known_words()[near[1]] & _KEY))
 
@@ -198,8 +199,8 @@ def _with_digits(word: str, plain: str) -> tuple[str, frozenset[str]]:
 
 
 def one_slip(left: str, right: str) -> bool:
-    """Return whether two words differ by at most one typing error: a letter added, missing or wrong, or two neighbours
-    swapped.
+    """Return whether two words differ by at most one typing error: a letter added, missing or wrong, or two
+    neighbouring letters swapped.
     """
     if abs(len(left) - len(right)) > 1:
         return False

@@ -1,7 +1,7 @@
 """Split a typed message into sentences of known words.
 
-The module folds case, accents and look-alike letters, removes invisible characters, joins spaced-out letters and
-splits glued words. It separates quoted text, which another person wrote.
+The module ignores case, accents and look-alike letters, removes invisible characters, joins spaced-out letters and
+splits words written without spaces. Quoted text is separated, because another person wrote it.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Final
 from app.contexts.leitura_conversas.lexico import fold, known_words, meanings, split_glued, terms
 
 LONGEST: Final = 65_536
-# A sentence without any full stop is read in pieces of this many words.
+# A text without a full stop is divided into pieces of this many words.
 _LONGEST_SENTENCE: Final = 160
 _OVERLAP: Final = 20
 _INVISIBLE: Final = re.compile(
@@ -52,7 +52,7 @@ class Palavra:
 @dataclass(frozen=True, slots=True)
 class Frase:
     palavras: tuple[Palavra, ...]
-    sinais: tuple[Palavra, ...]  # emoji at any position of the sentence
+    sinais: tuple[Palavra, ...]  # emoji anywhere in the sentence
     fim: str  # the punctuation that ends the sentence
 
     def is_question(self) -> bool:
@@ -162,7 +162,7 @@ _AFTER_NOT: Final = frozenset(("ME", "QUERER", "ENVIAR", "CHAMAR", "LIGAR", "PRE
 
 
 def _plain_num(words: Sequence[Palavra]) -> list[Palavra]:
-    """Remove the meaning "negation" from the word "num" where it is a preposition. It is a negation in "num me manda"."""
+    """Remove the meaning "negation" from the word "num" where it is a preposition. In "num me manda" it is a negation."""
     return [
         Palavra(each.texto, each.marcas - {"NAO"})
         if each.texto == "num" and not (at + 1 < len(words) and words[at + 1].marcas & _AFTER_NOT)

@@ -23,10 +23,10 @@ class Classe(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leitura:
-    """The reading of a text.
+    """The result of reading a text.
 
-    ``confianca`` is the calibrated probability of an opt-out if ``opt_out`` is certo or provavel, else the share of
-    ``classe`` among all classes. ``trechos`` has the folded words that determined the result; they are personal data,
+    If ``opt_out`` is certo or provavel, ``confianca`` is the calibrated probability of an opt-out. Otherwise it is the
+    share of ``classe`` among all classes. ``trechos`` has the words that determined the result. They are personal data,
     like the text.
     """
 

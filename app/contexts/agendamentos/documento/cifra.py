@@ -20,12 +20,12 @@ ENCRYPTED: Final = tuple(
 
 
 def cifrado(linha: Mapping[str, Json], cifra: Encryption) -> dict[str, Json]:
-    """Return a row as it is stored."""
+    """Return a row with its documents encrypted, as the database stores it."""
     stored = {name: cifra.encrypt(linha[name], f"{TABLE}.{name}") for name in DOCUMENTOS if name in linha}
     return {**linha, **stored}
 
 
 def decifrado(row: Row, cifra: Encryption) -> dict[str, Any]:
-    """Return a stored row with its documents. Raises KeyMissing or DamagedValue."""
+    """Return a stored row with its documents decrypted. Raises KeyMissing or DamagedValue."""
     read = dict(row)
     return read | {name: cifra.decrypt(read[name], f"{TABLE}.{name}") for name in DOCUMENTOS if name in read}

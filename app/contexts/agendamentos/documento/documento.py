@@ -1,8 +1,8 @@
-"""Read CPF, RG and SUS card from one cell with rules: labels first, then check digits. Documents of relatives are
-skipped.
+"""Read CPF, RG and SUS card from one cell with rules: labels first, then check digits. The rules skip documents of
+relatives.
 
-The text becomes a list of tokens (labels, numbers, issuers, states, words that name the owner), read from left to
-right.
+The text becomes a list of tokens: labels, numbers, issuers, states, and words that name the owner. The rules read the
+tokens from left to right.
 """
 
 import re
@@ -25,8 +25,8 @@ ORGAOS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Documento:
-    """The documents of one person. ``rg`` has digits and possibly a final X; ``orgao_emissor`` and ``uf_emissor`` are
-    its issuer and state.
+    """The documents of one person. ``rg`` has digits and possibly a final X. ``orgao_emissor`` and ``uf_emissor`` are
+    the issuer and the state of the RG.
     """
 
     cpf: str | None = None
@@ -160,8 +160,8 @@ def _tokens(texto: str) -> Iterator[Token]:
 
 
 class Papel(NamedTuple):
-    """A number and the kinds of document that it may be, judged by the words around it. A number without a kind is not
-    a document of the patient.
+    """A number and the kinds of document that it may be according to the words around it. A number without a kind is
+    not a document of the patient.
     """
 
     start: int
@@ -188,7 +188,7 @@ _JOINED = re.compile(r"[ ./()-]{0,3}")
 def papeis(texto: str) -> Iterator[Papel]:
     """Yield every number of a text with the kinds of document that it may be. The text must come from ``limpo``.
 
-    The check of a model's answer uses these kinds too.
+    The check of the language model's answer (``verificacao``) uses these kinds too.
     """
     tokens, now = list(_tokens(texto)), _Estado()
     never = [found.span() for found in _NEVER.finditer(texto)]
@@ -203,12 +203,12 @@ def papeis(texto: str) -> Iterator[Papel]:
         )
         is_rest = last is not None and not last.pode and _JOINED.fullmatch(texto[last.end : token.start]) is not None
         if not expected and is_rest:
-            pode = _NADA  # the second part of a number that was written with spaces
+            pode = _NADA  # no kind, because this is the second part of a number that was written with spaces
         _walk(now, tokens, place)
         last = Papel(token.start, token.end, pode)
         yield last
-    # Shapes of numbers that are not documents, unless a label names one. Eleven digits with valid check digits may
-    # still be a CPF.
+    # Numbers with these shapes are not documents, unless a label names a document. Eleven digits with valid check
+    # digits may still be a CPF.
     for start, end in never:
         is_cpf = cpf_valido(re.sub(r"[^0-9]", "", texto[start:end]))
         if not _is_labelled(tokens, start):
@@ -222,15 +222,15 @@ def _is_labelled(tokens: list[Token], start: int) -> bool:
 
 @dataclass(slots=True)
 class _Estado:
-    esperados: list[Tipo] = field(default_factory=list)  # labels whose number has not been read yet
-    alheio: bool = False  # the next numbers belong to another person
+    esperados: list[Tipo] = field(default_factory=list)  # labels that still wait for their number
+    alheio: bool = False  # True while the numbers that follow belong to another person
     alheio_ate_rotulo: bool = False
     cpf: str | None = None
     rg: str | None = None
     cns: str | None = None
     orgao: str | None = None
     uf: str | None = None
-    solto: tuple[str | None, str | None] = (None, None)  # an issuer that was read before its RG
+    solto: tuple[str | None, str | None] = (None, None)  # an issuer that precedes its RG
     rg_aberto: bool = False  # the last number was an RG, so the next issuer belongs to it
     orgao_alheio: bool = False  # the last number and its issuer belong to another person
     avisos: list[str] = field(default_factory=list)
@@ -275,7 +275,9 @@ def _walk(now: _Estado, tokens: list[Token], place: int) -> None:
 
 
 def _is_between_label_and_number(tokens: list[Token], place: int) -> bool:
-    """Return whether a pause only separates a label from its number, as in an exported cell: "RG;0987654321;SSP;BA"."""
+    """Return whether a separator only stands between a label and its number, as in the exported cell
+    "RG;0987654321;SSP;BA".
+    """
     if place == 0 or place + 1 == len(tokens) or tokens[place + 1].tipo is not Tipo.NUMERO:
         return False
     pause, before = tokens[place], tokens[place - 1]

@@ -6,7 +6,7 @@ from typing import Final
 from app.contexts.agendamentos.documento.documento import cpf_valido
 
 COVERED: Final = "***"
-# Columns that are masked in full. In all other texts only CPFs are masked.
+# Columns that are masked completely. In all other columns only CPFs are masked.
 COBRIVEIS: Final = ("documento_completo", "carteira_convenio", "numero_convenio")
 _CPF = re.compile(r"(?<![0-9])([0-9]{3})[. ]?([0-9]{3})[. ]?([0-9]{3})[- ]?([0-9]{2})(?![0-9])")
 _CPF_COBERTO = re.compile(r"\*{3}\.[0-9]{3}\.[0-9]{3}-\*{2}")
@@ -22,8 +22,8 @@ def sem_cpf(texto: str) -> str:
 
 
 def esta_coberto(campo: str, texto: str) -> bool:
-    """Return whether a value is a mask. A client without access to the original may send the mask back, which is not a
-    new value.
+    """Return whether a value is a mask. A client that only sees masks may send a mask back; the stored value must then
+    stay unchanged.
     """
     return texto == COVERED or (COVERED in texto and (campo in COBRIVEIS or _CPF_COBERTO.search(texto) is not None))
 

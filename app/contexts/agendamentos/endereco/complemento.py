@@ -26,7 +26,7 @@ _FLOOR = re.compile(r"([0-9]{1,2})\s?[ºª°oa]?\.?\s?(?:andar|and|pavimento|pav
 
 class Itens(NamedTuple):
     itens: tuple[str, ...]
-    resto: str  # text after the complements
+    resto: str  # text after the last complement
 
 
 def complementos(texto: str) -> Itens:
@@ -77,8 +77,8 @@ def _look_up(word: str) -> str:
 
 
 def _is_value(name: str, value: "re.Match[str]") -> bool:
-    """Return whether the next word is the value of the complement. In "Conjunto E" it is; in "casa e fundos" it is not.
-    A one-letter abbreviation accepts only digits.
+    """Return whether the next word is the value of the complement: the "E" of "Conjunto E" is, the "e" of "casa e
+    fundos" is not. After a one-letter abbreviation only digits are a value.
     """
     if len(name) == 1:
         return value[1] is not None
@@ -91,7 +91,9 @@ def _spell(full: str, value: "re.Match[str]") -> str:
 
 
 def _name(texto: str, start: int) -> tuple[str, int] | None:
-    """Return the words of a name up to the next complement: "Solar das Flores" of "Solar das Flores apto 71"."""
+    """Return a name up to the next complement, and where the name ends: "Solar das Flores" of "Solar das Flores apto
+    71".
+    """
     text = texto[start:]
     if not text or not text[0].isalpha():
         return None

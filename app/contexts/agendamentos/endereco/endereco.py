@@ -1,7 +1,7 @@
 """Split a typed address into fields. No value is guessed, and no network is used.
 
-Rules read the CEP, which has a fixed form. A model tags each other word with its field (``etiquetador``), and rules write the
-fields out in full (``montagem``). A field that the text does not contain is None.
+Rules read the CEP, which has a fixed form. A statistical model labels each other word with its field (``etiquetador``).
+Rules then build the fields and expand abbreviations (``montagem``). A field that the text does not contain is None.
 """
 
 import re
@@ -39,7 +39,7 @@ class Endereco:
 
 
 class Preparado(NamedTuple):
-    """A text with the same length as the typed one, in which CEP and phone are blank and "s/n" is one sign."""
+    """The typed text with the same length. CEP and phone number are replaced by blanks, and "s/n" by a placeholder."""
 
     texto: str
     cep: str | None
@@ -49,7 +49,7 @@ class Preparado(NamedTuple):
 _CEP_LABEL = re.compile(
     r"\(?\bc\.?\s?e\.?\s?p(?![a-z])[\s.:=\-nº°]*([0-9][0-9.\- ]{0,14}[0-9]|[0-9]|)(?![0-9])\)?", re.IGNORECASE
 )
-# A space inside a CEP counts only at the end of a part: elsewhere "12345 678" may be a house and a flat.
+# A CEP with a space inside counts only at the end of a part. Elsewhere "12345 678" may be a house number and a flat.
 _CEP_BARE = re.compile(
     r"(?<![0-9./-])[0-9]{2}\.?[0-9]{3}(?:[-.]?[0-9]{3}(?![0-9]|[-./][0-9])|\s[0-9]{3}(?=\s*(?:$|[,;|\n)])))"
 )
@@ -69,7 +69,7 @@ _SIGN_BEHIND = re.compile(  # R-das Flores, Av: Brasil, Jd/ Modelo
     r"\.?\s?[-:;/]+\s?(?=[^\W\d_]{2})",
     re.IGNORECASE,
 )
-# Every match of the patterns above contains a match of one of these, which are found faster.
+# Faster patterns for a first test. Every match of a pattern above contains a match of one of these.
 _C_E_P = re.compile(r"[cC]\.?\s?[eE]\.?\s?[pP]")
 _CEP_START = re.compile(r"[0-9][0-9]\.?[0-9]{3}[-.\s]?[0-9]{3}")
 _CEP_END = re.compile(r"[0-9]{4}-[0-9]")
@@ -109,7 +109,7 @@ def cep_de(texto: str) -> str | None:
 
 
 def preparar(texto: str) -> Preparado | None:
-    """Blank the CEP and the phone of an address. Return None if the text says nothing."""
+    """Return the address with its CEP and phone number blanked. Return None if no other text remains."""
     said = limpo(texto)
     if diz_nada(said):
         return None

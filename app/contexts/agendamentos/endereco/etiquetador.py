@@ -1,7 +1,8 @@
-"""Tag each word of an address with its field: a linear model over sequences, trained by ``tests/julia/agendamentos/treinar.py``.
+"""Label each word of an address with its field. The labels come from a linear sequence model, trained by
+``tests/julia/agendamentos/treinar.py``.
 
-The weights of all labels of a feature are packed into one integer, so that one addition sums all labels. The best sequence
-of labels is found with the Viterbi algorithm.
+The weights of one feature for all labels are packed into one integer, so that one addition adds the weights of all
+labels. The Viterbi algorithm finds the best sequence of labels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,22 +20,22 @@ from app.contexts.agendamentos.endereco.palavras import (
     tracos_da_palavra,
 )
 
-# logradouro, número, complemento, bairro, município, UF, none
+# In order: logradouro, número, complemento, bairro, município, UF, no field
 ETIQUETAS: Final = "LNCBMUX"
-SURE: Final = 300  # a smaller margin between two labels of a word adds a warning
+SURE: Final = 300  # if the margin between the two best labels of a word is smaller, the address gets a warning
 PESOS: Final = Path(__file__).parent / "pesos.txt"
 _BITS: Final = 32
 _SHIFTS: Final = tuple(_BITS * place for place in range(len(ETIQUETAS)))
-# No sum is below zero with this addend. It is the same for all labels of a word, so it changes no comparison.
+# Added to each sum so that it never becomes negative. The addend is the same for all labels, so no comparison changes.
 _ZERO: Final = sum(1 << (_BITS - 1) << shift for shift in _SHIFTS)
 _SCORES: Final = Struct(f"<{len(ETIQUETAS)}I")
-_MOST_KEYS: Final = 100_000  # remembered sums of each kind
-_FAR: Final = 800  # a label this far below the best one of a word is not considered
+_MOST_KEYS: Final = 100_000  # capacity of each cache of sums
+_FAR: Final = 800  # labels whose score is this much below the best label of the word are ignored
 _NONE: Final = (0,) * len(ETIQUETAS)
 
 
 class _SomasDeChaves(dict[Chave, int]):
-    """Remembers the summed weights of the features of a key."""
+    """Cache of the summed weights of the features of a key."""
 
     def __init__(self, packed: Mapping[str, int], tipo: str) -> None:
         super().__init__()
@@ -48,7 +49,7 @@ class _SomasDeChaves(dict[Chave, int]):
 
 
 class _SomasDePalavras(dict[str, int]):
-    """Remembers the summed weights of the features of a word at one place beside the tagged word."""
+    """Cache of the summed weights of a word's features, for one position relative to the word that is labelled."""
 
     def __init__(self, packed: Mapping[str, int], lugar: int) -> None:
         super().__init__()
@@ -62,7 +63,7 @@ class _SomasDePalavras(dict[str, int]):
 
 
 class _Passos(dict[str, tuple[Sequence[int], ...]]):
-    """The weights of each label behind each other label, by how their words are joined."""
+    """The weights of each label after each other label. The dictionary key says how the two words are joined."""
 
     def __init__(self, pesos: Mapping[str, Sequence[int]]) -> None:
         super().__init__()
@@ -83,11 +84,13 @@ class Etiquetador:
         self._start = pesos.get("~^", _NONE)
         self._moves = _Passos(pesos)
         self._keys = tuple(_SomasDeChaves(packed, tipo) for tipo in TIPOS_DE_CHAVES)
-        # a word, those beside it (before, behind), and the next ones (before, behind)
+        # positions: the word itself, the word before, the word after, the second word before, the second word after
         self._words = tuple(_SomasDePalavras(packed, lugar) for lugar in range(5))
 
     def etiquetas(self, lidas: Sequence[Palavra]) -> tuple[str, int]:
-        """Return one label for each word, and the margin: how far the next best label of a word falls behind."""
+        """Return one label for each word, and the margin: the smallest score difference between the chosen and the next
+        best label of any word.
+        """
         if not lidas:
             return "", SURE
         rows, joins = descrever(lidas)
@@ -120,7 +123,7 @@ class Etiquetador:
         paths: list[tuple[int, tuple[int, ...]]] = [(score + self._start[label], (label,)) for label, score in every[0]]
         for place in range(1, len(every)):
             table = self._moves[joins[place]]
-            if len(paths) == 1:  # only the labels behind a certain word are still to be chosen
+            if len(paths) == 1:  # the label of the previous word is certain, so only the labels after it are still open
                 done += paths[0][1]
                 moves = table[done[-1]]
                 paths = [(score + moves[label], (label,)) for label, score in every[place]]
@@ -133,7 +136,7 @@ class Etiquetador:
         return [*done, *max(paths)[1]]
 
     def _margin(self, every: Sequence[Sequence[tuple[int, int]]], joins: Sequence[str], found: Sequence[int]) -> int:
-        """Return the smallest loss from another label for one word, while the labels of the other words stay."""
+        """Return the smallest score loss if one word gets another label and all other words keep theirs."""
         least = _FAR
         last = len(found) - 1
         for place, scores in enumerate(every):

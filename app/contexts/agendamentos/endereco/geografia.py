@@ -27,7 +27,7 @@ CEPS: Final[Mapping[str, tuple[tuple[int, int], ...]]] = {
     "TO": ((77000, 77999),), "MT": ((78000, 78899),), "MS": ((79000, 79999),), "PR": ((80000, 87999),),
     "SC": ((88000, 89999),), "RS": ((90000, 99999),),
 }  # fmt: skip
-# Cities that share their name with many neighbourhoods. Without a state beside it, such a name is a neighbourhood.
+# Cities that share their name with many neighbourhoods. If no state follows the name, it means the neighbourhood.
 TAMBEM_BAIRROS: Final = frozenset(
     plano(name)
     for name in (
@@ -87,14 +87,14 @@ def _atlas() -> _Atlas:
 
 
 def uf_de(texto: str) -> str | None:
-    """Return the state (UF) for its two letters or its name."""
+    """Return the two letters of a state (UF), given the letters or the name."""
     word = texto.strip(" .").upper()
     return word if word in ESTADOS else _STATE_OF.get(_spelled_out(texto))
 
 
 @lru_cache(maxsize=512)
 def _spelled_out(texto: str) -> str:
-    """Return the plain words of a text, with "S. Catarina" as "santa catarina"."""
+    """Return the text in lower case without accents, with "S. Catarina" expanded to "santa catarina"."""
     words = " ".join(word.rstrip(".") for word in _plain_words(texto))
     return {
         "s catarina": "santa catarina",
@@ -112,15 +112,15 @@ def cep_concorda(cep: str, uf: str) -> bool:
 
 
 def cidade_de(texto: str, uf: str | None) -> Cidade | None:
-    """Return the municipality whose name is this text. The text may also be a short form of the name, or have one wrong
-    letter.
-    """
+    """Return the municipality that a text names. The text may be a short form of the name, or have one wrong letter."""
     return _cidade(texto.strip(" .-"), uf)
 
 
 @lru_cache(maxsize=16384)
 def cidades_de(words: tuple[str, ...]) -> tuple[Cidade, ...]:
-    """Return the municipalities that these plain words name, also in a short form such as "s. caetano do sul"."""
+    """Return the municipalities that these words name. The words have no accents or capitals and may be a short form
+    such as "s. caetano do sul".
+    """
     found = _atlas().by_name.get(" ".join(word.rstrip(".") for word in words), ())
     if not found and len(words) > 1 and any(word in ABREVIADAS or word[-1] == "." for word in words):
         found = _shortened(words)
@@ -128,7 +128,7 @@ def cidades_de(words: tuple[str, ...]) -> tuple[Cidade, ...]:
 
 
 def nomes_das_cidades() -> list[tuple[str, ...]]:
-    """Return the plain words of all names and nicknames of municipalities."""
+    """Return all names and nicknames of municipalities as words without accents and capitals."""
     return [tuple(name.split(" ")) for name in _atlas().by_name]
 
 
@@ -137,7 +137,7 @@ def is_larger(cidade: Cidade) -> bool:
 
 
 def nome_da_cidade(texto: str, uf: str | None) -> str:
-    """Return the full name of a municipality, or else the text as written."""
+    """Return the full name of a municipality. An unknown name is returned as written."""
     cidade = cidade_de(texto, uf)
     return titulo(texto) if cidade is None else cidade.nome
 
@@ -193,7 +193,9 @@ def _prefer(found: Iterable[Cidade], uf: str | None) -> Cidade | None:
 
 
 def _prefer_known(found: Sequence[Cidade], uf: str | None) -> Cidade | None:
-    """Return the only city that an abbreviation can mean: of the state or, without a state, of the larger cities."""
+    """Return the only city that an abbreviation can mean: in the given state or, without a state, among the larger
+    cities. Return None if several match.
+    """
     of_state = [each for each in found if each.uf == uf] if uf is not None else list(found)
     if len(of_state) != 1:
         of_state = [each for each in of_state if is_larger(each)]

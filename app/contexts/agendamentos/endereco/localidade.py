@@ -1,4 +1,4 @@
-"""Write a neighbourhood out in full: "Jd. Primavera" as "Jardim Primavera"."""
+"""Expand the name of a neighbourhood: "Jd. Primavera" becomes "Jardim Primavera"."""
 
 import re
 from functools import lru_cache

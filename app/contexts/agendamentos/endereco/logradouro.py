@@ -1,4 +1,4 @@
-"""Write a street out in full: "Av. Brasil" as "Avenida Brasil"."""
+"""Expand the name of a street: "Av. Brasil" becomes "Avenida Brasil"."""
 
 import re
 from functools import lru_cache
@@ -22,7 +22,7 @@ _BRASILIA = re.compile(
 _BRASILIA_BLOCK = re.compile(r"(s[a-z]{1,4})\s+q(?:d|uadra)?\.?\s?([0-9]{1,4})", re.IGNORECASE)  # SCS Qd. 6
 _ORDINAL = re.compile(r"([0-9]{1,2}[ªa])\s(av|avenida|rua|r|tv|trav|travessa)\b\.?", re.IGNORECASE)  # 3ª Av.
 _TYPE = re.compile(r"([^\W\d_]+)([.:;-]*)\s*")
-# Words that are not types of a street, but are written in full at the beginning of its name.
+# Words that are not street types, but are expanded at the beginning of a street's name.
 _FIRST: Final = {
     **TIPOS_RURAIS,
     **dict.fromkeys(["quadra", "qd", "qda", "q"], "Quadra"),
@@ -45,7 +45,7 @@ def nome_da_rua(texto: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _tipo(texto: str) -> tuple[str, int]:
-    """Return the type of a street in full, and where its name begins. Without a type the name begins at the start."""
+    """Return the full type of a street, and the position where its name begins. Without a type the position is 0."""
     found = _TYPE.match(texto)
     if found is None or found.end() == len(texto) or not (found[2] or found[0] != found[1]):
         return "", 0

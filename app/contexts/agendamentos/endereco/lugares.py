@@ -22,10 +22,11 @@ _STATES: Final = {
     ("sta", "catarina"): "SC",
 }
 CIDADES_E_ESTADOS: Final = (("sao", "paulo"), ("rio", "de", "janeiro"))
-_LONGEST: Final = 6  # words of the longest name
-_INSIDE: Final = frozenset(["s", "h", "g", "."])  # separators inside a name
-# Kinds of names, the least telling first: a municipality of a state that is not written, a smaller one without a written state, one
-# that shares its name with neighbourhoods, a state, a larger municipality, a municipality of the written state.
+_LONGEST: Final = 6  # number of words of the longest name
+_INSIDE: Final = frozenset(["s", "h", "g", "."])  # separators that may occur inside a name
+# Kinds of names, from the weakest to the strongest evidence: ``x`` a municipality of another state than the written
+# one, ``o`` a small municipality while no state is written, ``T`` a larger one that shares its name with
+# neighbourhoods, ``E`` a state, ``L`` a larger municipality, ``A`` a municipality of the written state.
 _KINDS: Final = "xoTELA"
 
 
@@ -36,10 +37,12 @@ class _Nome(NamedTuple):
 
 
 def lugares(planas: Sequence[str], pontos: Sequence[bool], antes: Sequence[str]) -> list[str]:
-    """Return, for each word, its place in the name of a municipality or state, or an empty text.
+    """Return, for each word, a code of its position in the name of a municipality or state. A word outside such names
+    has an empty code.
 
-    The signs are the kind of the name, the place of the word in it (``B``, ``I``, ``E``, or ``S`` for a single word), what follows
-    the name, and ``|`` if a separator stands before it. ``pontos`` says which words end with a full stop.
+    A code is the kind of the name, the position of the word in the name (``B`` begin, ``I`` inside, ``E`` end, ``S``
+    single word), a sign for the text after the name, and ``|`` if a separator precedes the name. ``pontos`` says which
+    words end with a full stop.
     """
     count = len(planas)
     written = {each.upper() for each in planas if len(each) == 2 and each.upper() in ESTADOS}
@@ -82,7 +85,9 @@ def _kind(words: Sequence[str], cities: Sequence[Cidade], written: set[str]) -> 
 
 
 def _state_or_city(nome: _Nome, found: Sequence[_Nome], planas: Sequence[str], written: frozenset[str]) -> str:
-    """Return whether "São Paulo" or "Rio de Janeiro" is the city or, behind a city of the state, the state."""
+    """Return the kind of "São Paulo" or "Rio de Janeiro", which name a city and a state. After a city of that state,
+    the name means the state.
+    """
     uf = _STATES[tuple(planas[nome.inicio : nome.fim])]
     if uf in written:
         return "A"

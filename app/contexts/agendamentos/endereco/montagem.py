@@ -20,7 +20,7 @@ CAMPOS: Final = {"logradouro": "L", "numero": "N", "complemento": "C", "bairro":
 
 
 def trechos(etiquetas: str) -> dict[str, list[tuple[int, int]]]:
-    """Return the runs of words with the same label, as pairs of positions."""
+    """Return, for each label, the runs of words with that label, as pairs of positions (start, end)."""
     runs: dict[str, list[tuple[int, int]]] = {}
     for each in _RUN.finditer(etiquetas):
         runs.setdefault(each[1], []).append(each.span())
@@ -28,7 +28,7 @@ def trechos(etiquetas: str) -> dict[str, list[tuple[int, int]]]:
 
 
 def escrito(texto: str, lidas: Sequence[Palavra], start: int, end: int) -> str:
-    """Return the words as written, with one space instead of a separator."""
+    """Return the words as written, joined by one space instead of their separators."""
     said = [lidas[start].texto]
     for i in range(start + 1, end):
         gap = texto[lidas[i - 1].fim : lidas[i].inicio]
@@ -62,7 +62,7 @@ def campo(
 
 
 def _is_label_between(lidas: Sequence[Palavra], start: int, end: int) -> bool:
-    """Return whether two runs are a street type and its name: "Tipo: AV Nome: BRASIL"."""
+    """Return whether a label separates a street type from the street's name, as in "Tipo: AV Nome: BRASIL"."""
     return end - start == 1 and lidas[end].antes == ":"
 
 
@@ -101,7 +101,7 @@ def _complement(runs: Sequence[str]) -> str | None:
 
 
 def _first(resto: str) -> tuple[str, str]:
-    """Split a name off the start of a text, before the next complement: "Res. Vida Nova bl 12 ap 3"."""
+    """Split a text before its first complement: "Res. Vida Nova" and "bl 12 ap 3"."""
     words = resto.split(" ")
     for place in range(1, len(words)):
         if len(words[place].strip(".")) > 1 and complementos(" ".join(words[place:])).itens:
@@ -110,8 +110,8 @@ def _first(resto: str) -> tuple[str, str]:
 
 
 def _separate(lidas: Sequence[Palavra], etiquetas: str) -> str:
-    """Keep one street and one city of several, and move the names beside them. A property beside a street and an estate
-    beside a neighbourhood are complements.
+    """Keep one street and one city, and give the other candidates another label. A property next to a street becomes a
+    complement; so does an estate next to a neighbourhood.
     """
     labels = list(etiquetas)
     _keep_values(lidas, labels)
@@ -143,7 +143,9 @@ def _separate(lidas: Sequence[Palavra], etiquetas: str) -> str:
 
 
 def _find_city(lidas: Sequence[Palavra], labels: list[str]) -> None:
-    """Without a city, "São Paulo" is the city and not the state. Of several names, the one beside the state is the city."""
+    """Label a city in an address without one. "São Paulo" and "Rio de Janeiro" then mean the city. Otherwise the last
+    of several neighbourhoods becomes the city if the state follows it.
+    """
     for start, end in _parts(lidas, "".join(labels), "U"):
         if tuple(each.plana for each in lidas[start:end]) in CIDADES_E_ESTADOS:
             _move(labels, (start, end), "M")
@@ -155,7 +157,9 @@ def _find_city(lidas: Sequence[Palavra], labels: list[str]) -> None:
 
 
 def _find_neighbourhood(lidas: Sequence[Palavra], labels: list[str]) -> None:
-    """Without a state, a name is a city only if it is one of the larger cities that share no name with neighbourhoods."""
+    """Relabel a city as a neighbourhood in an address without a state, unless it is a larger city that shares its name
+    with no neighbourhood.
+    """
     (start, end), *others = _parts(lidas, "".join(labels), "M")
     words = tuple(each.plana + "." * (each.texto[-1] == ".") for each in lidas[start:end])
     is_labelled = lidas[start].antes == ":"
@@ -165,7 +169,7 @@ def _find_neighbourhood(lidas: Sequence[Palavra], labels: list[str]) -> None:
 
 
 def _keep_values(lidas: Sequence[Palavra], labels: list[str]) -> None:
-    """Keep the value of a complement with it: the B of "Conj. B"."""
+    """Label the value of a complement as a part of the complement: the B of "Conj. B"."""
     for i in range(1, len(labels)):
         is_value = lidas[i].plana.isdigit() or len(lidas[i].plana) == 1
         is_beside = lidas[i].antes in ("s", "g", ".", "h")
@@ -184,12 +188,12 @@ def _move(labels: list[str], part: tuple[int, int], label: str) -> None:
 
 
 def _is_type(lidas: Sequence[Palavra], part: tuple[int, int]) -> bool:
-    """Return whether a part is only the type of a street, as in an exported row: "R;DAS FLORES"."""
+    """Return whether a run of words is only a street type, as in the exported row "R;DAS FLORES"."""
     return part[1] - part[0] == 1 and "tipo" in lidas[part[0]].classe
 
 
 def _street(lidas: Sequence[Palavra], etiquetas: str, parts: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Return the street of several: one with a type rather than a bare name, one before a number rather than another."""
+    """Choose one of several streets. Prefer a street with a type ("Rua"), then a street that a house number follows."""
     typed = [
         each
         for each in parts
@@ -200,7 +204,7 @@ def _street(lidas: Sequence[Palavra], etiquetas: str, parts: Sequence[tuple[int,
 
 
 def _repair_city(lidas: Sequence[Palavra], labels: list[str]) -> None:
-    """Give back the words before a city that were taken for a part of it: "VELHA MARABA | MARABA"."""
+    """Relabel words before a city that are not a part of its name: "VELHA" before "MARABA"."""
     runs = _parts(lidas, "".join(labels), "M")
     if not runs:
         return
@@ -216,7 +220,7 @@ def _repair_city(lidas: Sequence[Palavra], labels: list[str]) -> None:
 
 
 def _parts(lidas: Sequence[Palavra], etiquetas: str, label: str) -> list[tuple[int, int]]:
-    """Return the runs of a label, divided at strong separators."""
+    """Return the runs of words with this label, as positions (start, end). A strong separator also ends a run."""
     if label not in etiquetas:
         return []
     found: list[tuple[int, int]] = []
@@ -248,6 +252,7 @@ def campos_de(texto: str, lidas: Sequence[Palavra], etiquetas: str) -> dict[str,
     found = {name: uf if name == "uf" else campo(name, texto, lidas, runs[name], uf) for name in CAMPOS}
     is_block = found["logradouro"] is None and (found["complemento"] or "").startswith("Quadra ")
     if is_block and (uf == "DF" or lidas[0].classe.startswith("rotulo")):
-        found["logradouro"], _, rest = str(found["complemento"]).partition(", ")  # in Brasília the block is the street
+        # in Brasília the block takes the place of the street
+        found["logradouro"], _, rest = str(found["complemento"]).partition(", ")
         found["complemento"] = rest or None
     return found

@@ -1,7 +1,8 @@
 """Split an address into words, and describe each word by keys for the tagger (``etiquetador``).
 
-A key is a kind and some facts about a word and the words around it. A feature of a key is a subset of its facts. ``tracos``
-names the features for the file of weights; the tagger looks them up by their facts (``indice``), without their names.
+A key has a kind and a list of facts about a word and the words around it. A feature of a key is a subset of its facts.
+In the file of weights each feature has a name (``tracos``). The tagger looks up weights by the facts themselves
+(``indice``), which is faster.
 """
 
 import re
@@ -15,7 +16,7 @@ from app.contexts.agendamentos.endereco.lugares import lugares
 from app.contexts.agendamentos.endereco.vocabulario import CLASSES, ROTULOS, S_N, TIPOS_LONGOS
 from app.contexts.agendamentos.texto import plano, quase
 
-STRONG: Final = frozenset(",;|n-b():")  # separators between two fields; the letters are kinds of ``_gap``
+STRONG: Final = frozenset(",;|n-b():")  # separators between two fields; the letters are those that ``_gap`` returns
 _TOKEN = re.compile(
     rf"{S_N}|(?i:(?<=km )|(?<=km))[0-9]{{1,4}}[,.][0-9]{{1,3}}(?![0-9])"
     r"|[0-9]{1,2}[aA](?=\s+(?i:rua|r|av|avenida|tv|trav|travessa)\b)|[0-9]{1,3}(?:\.[0-9]{3})+(?![0-9])|[0-9]+[ºª°]?"
@@ -30,48 +31,52 @@ class Palavra(NamedTuple):
     texto: str
     inicio: int
     fim: int
-    plana: str  # without accents, capitals and the full stop
+    plana: str  # lower case, without accents and final full stop
     classe: str
-    antes: str  # the kind of separator before the word
+    antes: str  # the separator before the word, as ``_gap`` returns it
 
 
 Chave = tuple[object, ...]
 
 
 class Descricao(NamedTuple):
-    """The facts that the tagger uses. ``chaves`` has the four keys of each word, ``juncoes`` how it is joined to the
-    word before it: by a separator, or ``+`` inside one name of a municipality.
+    """The facts that the tagger uses. ``chaves`` has the four keys of each word. ``juncoes`` says how each word is
+    joined to the previous word: by a separator, or by ``+`` inside the name of a municipality.
     """
 
     chaves: list[tuple[Chave, Chave, Chave, Chave]]
     juncoes: list[str]
 
 
-# The features of each kind of key, as positions of its facts.
+# The features of each kind of key. A feature lists the positions of its facts in the key.
 _FEATURES: Final[Mapping[str, tuple[tuple[int, ...], ...]]] = {
-    # two classes before, separator, class, separator, class behind
+    # Facts: class of the second word before, class of the word before, separator before, class, separator after, class
+    # of the word after
     "v": ((1, 2, 3), (2, 3), (2,), (1, 3), (3, 4, 5), (3, 4), (4,), (4, 5), (0, 1, 3, 5), (0, 1, 3), (1, 3, 5)),
-    # place in the name of a municipality, class, separators, whether street and number stand before, segments left,
-    # whether there is one segment, segments behind the street, municipalities behind, whole segments of them, the place
-    # in short, what follows the name
+    # Facts: position in the name of a municipality, class, separator before, separator after, whether a street came
+    # before, whether a number came before, number of segments left, whether the text is one segment, distance in
+    # segments from the street, number of municipalities that follow, how many of these begin a segment, short form of
+    # the position, sign for the text after the name
     "m": (
         (0, 1, 2, 3), (0,), (0, 1), (11, 2, 3), (0, 4, 5, 6, 7, 8), (0, 6), (0, 4, 5), (4, 5, 6, 7), (0, 8),
         (11, 9, 10, 12, 8), (11, 9), (11, 10, 12), (9, 10, 8),
     ),
-    # segments behind the street, segments left, first class of the segment, class, number of segments, label, label
-    # without separator, whether the text has labels, what stands before (street, number, municipality, state), separator
+    # Facts: distance in segments from the street, number of segments left, first class of the segment, class, number of
+    # segments, label of the field, the same label without its comma, whether the text has labels, whether a street, a
+    # number, a municipality and a state came before (four facts), separator before
     "s": (
         (0, 1, 2, 3, 4), (0, 1), (0, 2), (1, 2), (0, 1, 3), (2, 3), (0, 1, 4), (5, 3, 7), (5,), (5, 7), (6, 3),
         (8, 9, 10, 11, 3, 12), (8, 9, 3), (8, 9, 10, 11), (8, 9, 12, 3), (10, 11, 3),
     ),
-    # kind of the segment, place in it from both ends, its first class, last class of the segment before, first class of
-    # the one behind, its length
+    # Facts: kind of the segment, position in the segment from its start, position from its end, first class of the
+    # segment, last class of the previous segment, first class of the next segment, length of the segment
     "k": ((0, 1, 2, 3), (0,), (0, 1, 2), (0, 3), (4, 5, 3, 6), (4, 3), (5, 3), (3, 6), (4, 5)),
 }  # fmt: skip
 
 
 TIPOS_DE_CHAVES: Final = tuple(_FEATURES)
-# The same with the first letters of each feature's name, as positions in the whole key.
+# The features as (prefix of the feature's name, positions of its facts). The positions are one higher, because a key
+# begins with its kind.
 _NAMES: Final = {
     kind: [(f"{kind}{place:x}", [each + 1 for each in subset]) for place, subset in enumerate(subsets)]
     for kind, subsets in _FEATURES.items()
@@ -87,7 +92,7 @@ def palavras(texto: str) -> list[Palavra]:
         last = end
     if (
         texto.count("/") > 2 and sum(each.antes == "/" for each in found) > 2
-    ):  # the bar separates the fields: SP/DIADEMA/CENTRO/R FOX/3
+    ):  # slashes separate the fields: SP/DIADEMA/CENTRO/R FOX/3
         return [each._replace(antes="b") if each.antes == "/" else each for each in found]
     return found
 
@@ -100,8 +105,9 @@ def _read(said: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=1024)
 def _gap(gap: str) -> str:
-    """Return the kind of the text between two words: a sign, ``s`` for a space, ``g`` for nothing, ``n`` for a line end.
-    ``b``, ``-`` and ``.`` are a bar, a hyphen and a full stop beside a space; ``/``, ``h`` and ``d`` the same without one.
+    """Return a code for the text between two words: the sign itself, ``s`` for a space, ``g`` for no text, ``n`` for a
+    line end. A slash, a hyphen and a full stop next to a space are ``b``, ``-`` and ``.``; without a space they are
+    ``/``, ``h`` and ``d``.
     """
     bare = gap.strip()
     if not bare or bare == "'":
@@ -186,7 +192,7 @@ def descrever(lidas: Sequence[Palavra]) -> Descricao:
 
 
 def _street(classes: Sequence[str]) -> int | None:
-    """Return the first word that begins a street."""
+    """Return the position of the first word that begins a street."""
     first = next((i for i, each in enumerate(classes) if "tipo" in each and "rotulo" not in each), None)
     if first is not None:
         return first
@@ -196,14 +202,14 @@ def _street(classes: Sequence[str]) -> int | None:
 
 
 def _segments(before: Sequence[str], count: int) -> list[tuple[int, int]]:
-    """Divide the words at strong separators. Return the first and the last word of each segment."""
+    """Divide the words at strong separators. Return the positions of the first and the last word of each segment."""
     starts = [i for i in range(count) if i == 0 or before[i][0] in STRONG]
     return [*zip(starts, [*(each - 1 for each in starts[1:]), count - 1], strict=True)] if starts else []
 
 
 def _labels(lidas: Sequence[Palavra], before: Sequence[str]) -> list[str]:
-    """Return, for each word, the field of the label that it stands behind, such as ``b`` behind "Bairro:". A label itself
-    has a ``=`` before its field.
+    """Return, for each word, the field that the label before it names: ``b`` after "Bairro:". The label itself gets its
+    field with ``=`` before it.
     """
     if ":" not in before:
         return [""] * len(lidas)
@@ -222,7 +228,7 @@ def _labels(lidas: Sequence[Palavra], before: Sequence[str]) -> list[str]:
 
 
 def _kind(classes: Sequence[str], spans: Sequence[str], start: int, end: int) -> str:
-    """Return the kind of a segment: one word, the name of a municipality, words with a number, or only words."""
+    """Return a code for a segment: one word, the name of a municipality, words with a number, or words only."""
     if start == end:
         return f"1{classes[start]}{spans[start]}"
     is_name = spans[start][1:2] == "B" and spans[end][1:2] == "E"
@@ -233,7 +239,9 @@ def _kind(classes: Sequence[str], spans: Sequence[str], start: int, end: int) ->
 
 
 def _later(spans: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Return how many names of municipalities begin behind each word, and how many of them behind a separator: 0, 1 or 2."""
+    """For each word, count the names of municipalities that begin after it, and how many of these begin after a
+    separator. Counts above 2 are returned as 2.
+    """
     names = whole = 0
     found: list[tuple[int, int]] = []
     for span in reversed(spans):
@@ -244,7 +252,9 @@ def _later(spans: Sequence[str]) -> tuple[list[int], list[int]]:
 
 
 def indice(pesos: Mapping[str, int], tipo: str) -> list[tuple[Callable[[Chave], object], dict[object, int]]]:
-    """Return, for each feature of a kind of key, how its facts are taken from a key, and the weights by these facts."""
+    """Return, for each feature of a kind of key, a function that takes the feature's facts from a key, and the weights
+    by these facts.
+    """
     found: list[tuple[Callable[[Chave], object], dict[object, int]]] = []
     for prefix, places in _NAMES[tipo]:
         named = {name[len(prefix) :]: weight for name, weight in pesos.items() if name.startswith(prefix)}
@@ -254,7 +264,7 @@ def indice(pesos: Mapping[str, int], tipo: str) -> list[tuple[Callable[[Chave], 
 
 
 def _fact(said: str) -> object:
-    """Return a fact from its name. The names of facts that are texts are never numbers or truth values."""
+    """Convert a fact from its written form to a number, a truth value or a text."""
     if said in ("True", "False"):
         return said == "True"
     return int(said) if said.lstrip("-").isdigit() else said
@@ -268,8 +278,8 @@ def tracos(chave: Chave) -> Iterator[str]:
 
 
 def tracos_da_palavra(word: str, lugar: int) -> Iterator[str]:
-    """Return the names of the features of a word (``lugar`` 0), of the words before and behind it (1 and 2), and of the next
-    ones on both sides (3 and 4).
+    """Yield the names of the features of a word. ``lugar`` is its position relative to the labelled word: 0 the word
+    itself, 1 and 2 the words before and after, 3 and 4 the second words before and after.
     """
     yield f"{lugar}w{word}"
     if word in "^$":

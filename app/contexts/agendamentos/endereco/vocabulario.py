@@ -1,4 +1,4 @@
-"""Words of addresses with their full forms."""
+"""Words of addresses with their expanded forms."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -7,7 +7,7 @@ from app.contexts.agendamentos.texto import plano
 
 S_N: Final = "\ue000"  # placeholder for every spelling of "no number"
 
-# First words of a street's name. Abbreviations match with and without a full stop.
+# Words that begin a street's name. Abbreviations match with and without a full stop.
 TIPOS: Final = {
     short: full
     for full, shorts in {
@@ -43,7 +43,8 @@ TIPOS: Final = {
     }.items()
     for short in shorts.split()
 }
-# First words of a street's name that also begin neighbourhoods. They name a street only before a number or a complement.
+# Words that begin a street's name, but also neighbourhoods. They mean a street only if a number or a complement
+# follows.
 TIPOS_RURAIS: Final = {
     short: full
     for full, shorts in {
@@ -67,12 +68,12 @@ TIPOS_RURAIS: Final = {
     }.items()
     for short in shorts.split()
 }
-# Names of places that stand beside a street and belong to its complement.
+# Words for rural properties. Next to a street, a property belongs to the complement.
 PROPRIEDADES: Final = frozenset(["sitio", "sit", "fazenda", "faz", "chacara", "chac", "granja", "haras", "rancho"])
 CONJUNTOS: Final = frozenset(
     ["residencial", "res", "resid", "conjunto", "conj", "cj", "condominio", "cond", "vila", "vl"]
 )
-# Words that also match with one wrong letter.
+# Street types that also match with one wrong letter.
 TIPOS_LONGOS: Final = ("avenida", "alameda", "travessa", "praca", "estrada", "rodovia", "largo", "ladeira", "servidao")
 # Complements with a value: Apto 45.
 COM_VALOR: Final = {
@@ -136,7 +137,7 @@ COM_NOME: Final = {
     for short in shorts.split()
 }
 COMPLEMENTOS_LONGOS: Final = ("apartamento", "bloco", "fundos", "condominio", "edificio", "conjunto")
-# First words of a neighbourhood's name.
+# Words that begin a neighbourhood's name.
 BAIRROS: Final = {
     short: full
     for full, shorts in {
@@ -161,7 +162,7 @@ BAIRROS: Final = {
     for short in shorts.split()
 }
 BAIRROS_LONGOS: Final = ("jardim", "parque", "setor", "loteamento", "residencial", "cidade")
-# Words that begin a neighbourhood regardless of the words before them.
+# Words that begin a neighbourhood, whichever words come before them.
 INICIAM_BAIRRO: Final = frozenset(
     [
         "jardim",
@@ -195,8 +196,8 @@ def _classes(kinds: Mapping[str, Iterable[str]]) -> dict[str, str]:
     return found
 
 
-# Kinds of words that tell the fields of an address apart. A word may have several: "casa" is a complement with and without
-# a value.
+# Classes of words by which the tagger distinguishes the fields. A word may have several classes: "casa" is a complement
+# with a value and one without.
 CLASSES: Final = _classes(
     {
         "tipo": TIPOS,

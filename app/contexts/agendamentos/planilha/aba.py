@@ -1,8 +1,9 @@
-"""Turn the rows of a sheet into appointments. The header may be any row near the top; each row is read independently.
+"""Turn the rows of a sheet into appointments. The header may be any row near the top. An invalid row does not affect
+the others.
 
-Two families of sheets are known. A ``simples`` sheet has separate columns for patient, date and time. A ``coleta``
-sheet is the laboratory's export, with brand, unit and one column for date and time; only rows whose room names a
-collection car are imported.
+Two kinds of sheets are known. A ``simples`` sheet has separate columns for patient, date and time. A ``coleta`` sheet
+is the laboratory's export, with brand, unit and one column for date and time. Of a ``coleta`` sheet, only rows whose
+room names a collection car are imported.
 """
 
 import re
@@ -66,11 +67,11 @@ if TYPE_CHECKING:
     from batuta.kernel import Json
 
 NENHUMA: Final[Mapping[str, str]] = {}
-HEADER_WITHIN: Final = 30  # rows searched for the header
-MIDNIGHT: Final = "00:00"  # the time that programs write for a day without a time
-LOOK_AHEAD: Final = 10  # rows below a row of titles, from which the content of its columns is judged
-TOP: Final = 1000  # first rows of a sheet; a sheet without text in them is refused
-HEAVIEST: Final = 1024 * 1024  # characters in one batch
+HEADER_WITHIN: Final = 30  # number of rows in which the header is searched
+MIDNIGHT: Final = "00:00"  # the time that spreadsheet programs write for a day without a time
+LOOK_AHEAD: Final = 10  # number of rows below a row of titles from which the content of its columns is judged
+TOP: Final = 1000  # number of first rows; a sheet without text in them is refused
+HEAVIEST: Final = 1024 * 1024  # largest number of characters in one batch
 
 SIMPLES: Final = ("nome_paciente", "data", "endereco_completo", "documento_completo")
 COLETA: Final = ("nome_marca", "nome_unidade", "nome_paciente", "data_hora")
@@ -87,8 +88,9 @@ class Cabecalho(NamedTuple):
     nomes: Mapping[str, str]  # as written in the sheet
     repetidas: Sequence[str]
     forma: str = ""
-    incertas: Mapping[str, str] = {}  # uncertain guesses: the field that is proposed for each title
-    dia: date | None = None  # the day of a sheet without a column for it, from its name or a row above the header
+    incertas: Mapping[str, str] = {}  # uncertain guesses: the proposed field of each title
+    # the day of all rows if no column has the day, taken from the sheet's name or a row above the header
+    dia: date | None = None
 
     @property
     def is_coleta(self) -> bool:
@@ -113,7 +115,7 @@ class Aspecto(IntEnum):
     """How closely a sheet resembles a sheet of appointments. A smaller value means a closer resemblance."""
 
     DE_AGENDAMENTOS = 0
-    DE_PACIENTES = 1  # a column is missing
+    DE_PACIENTES = 1  # one required column is missing
     EM_BRANCO = 2  # a template without rows
     COM_CABECALHO = 3
     OUTRA = 4
@@ -121,7 +123,7 @@ class Aspecto(IntEnum):
 
 
 class Reparos:
-    """The first problems of a file, and the number of all problems."""
+    """The first problems of a file, and the count of all its problems."""
 
     def __init__(self) -> None:
         self.quantos = 0
@@ -141,15 +143,16 @@ class Reparos:
 class _Lendo:
     since_1904: bool
     aba: Aba
-    acima: int = 0  # number of rows of the previous sheets
-    dia: date | None = None  # the day that the last dividing row names
+    acima: int = 0  # number of rows in the previous sheets
+    dia: date | None = None  # the day in the last dividing row
     erros: Reparos = field(default_factory=Reparos)
     avisos: Reparos = field(default_factory=Reparos)
     repetidos: Reparos = field(default_factory=Reparos)
     total: int = 0
     puladas: int = 0
     chaves: set[bytes] = field(default_factory=set)
-    sem_hora: dict[str, tuple[int, ...]] = field(default_factory=dict)  # hashes of rows without a time, by key
+    # hashes of the rows without a time, by key of the row
+    sem_hora: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def is_coleta(self) -> bool:
@@ -177,8 +180,9 @@ def cabecalho_de(
 ) -> Cabecalho | None:
     """Return the row near the top that names the most fields, or None if no row names two.
 
-    ``escolhidas`` has the fields that a person chose for titles. Missing required fields are guessed (``colunas``).
-    If no column has the day, it is taken from a row above the header, a dividing row or the name of the sheet.
+    ``escolhidas`` has the fields that a person chose for titles. The columns of missing required fields are guessed
+    (``colunas``). If no column has the day, the day comes from a row above the header, a dividing row or the name of
+    the sheet.
     """
     best: Cabecalho | None = None
     for number, linha in enumerate(linhas[:HEADER_WITHIN], start=1):
@@ -223,7 +227,9 @@ def _guessed(header: Cabecalho, linha: Sequence[Celula], below: Sequence[Sequenc
 def aspecto_de(
     top: Sequence[Sequence[Celula]], *, has_more: bool = False, escolhidas: Mapping[str, str] = NENHUMA, aba: str = ""
 ) -> Aspecto:
-    """Return the kind of a sheet. ``top`` has its first rows; ``has_more`` means that more rows follow."""
+    """Return how closely a sheet resembles a sheet of appointments. ``top`` has its first rows; ``has_more`` means that
+    more rows follow.
+    """
     header = cabecalho_de(top, escolhidas, aba)
     if header is None:
         return Aspecto.OUTRA if has_more or any(_says_something(linha) for linha in top) else Aspecto.VAZIA
@@ -236,7 +242,7 @@ def aspecto_de(
 def cabecalho_conferido(
     top: Sequence[Sequence[Celula]], escolhidas: Mapping[str, str] = NENHUMA, aba: str = ""
 ) -> Cabecalho:
-    """Return the header, or raise the reason to refuse the sheet. The rows below the header are not read yet.
+    """Return the header, or raise the reason to refuse the sheet. The rows below the header are not checked.
 
     ``top`` has the first rows of the sheet.
     """
@@ -262,9 +268,9 @@ def _missing(header: Cabecalho) -> list[str]:
 def pedacos_de(
     abas: Sequence[Aba], *, since_1904: bool = False, avisos: Iterable[Reparo] = (), apos: int = 0
 ) -> Iterator[Pedaco]:
-    """Yield the rows of the sheets in batches; rows up to line ``apos`` are counted but not yielded.
+    """Yield the rows of the sheets in batches. Rows up to line ``apos`` are counted but not yielded.
 
-    Lines are counted across all sheets; a batch has rows of one sheet. ``avisos`` has the warnings found earlier.
+    Line numbers continue across sheets. A batch has rows of one sheet. ``avisos`` has warnings from earlier checks.
     """
     lendo = _Lendo(since_1904, abas[0])
     for aviso in avisos:
@@ -329,10 +335,11 @@ def _with_following(
 def _next_header(
     lendo: _Lendo, number: int, linha: Sequence[Celula], following: Sequence[Sequence[Celula]]
 ) -> Cabecalho | None:
-    """Return the header of another table below the first, or None for a row of this table or a repeated header.
+    """Return the header of another table that begins at this row. Return None if the row belongs to the current table
+    or repeats its header.
 
-    The rows below are considered only if the words of at least two titles suggest a field. Each uncertain guess of a
-    column adds a warning.
+    The rows below are considered only if the words of at least two titles suggest a field. Each uncertain column adds a
+    warning.
     """
     if _is_header_again(lendo.aba.header, linha):
         return None
@@ -358,7 +365,7 @@ def _read_row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Cel
     try:
         row = _row(lendo, header, number, linha)
     except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError):
-        # No known cell raises this. If a cell does, only its row is lost.
+        # No known cell raises an error here. If one does, only its row is lost.
         lendo.erros.append(lendo.reparo(number, None, Problema.ILEGIVEL))
         return None
     if row is None:
@@ -395,7 +402,7 @@ def _header(number: int, linha: Sequence[Celula], escolhidas: Mapping[str, str] 
         if name is None or (name == "numero_endereco" and not segue_endereco(linha, place)):
             continue
         if name in colunas:
-            # A second confirmation column has the time; the first has the date, or date and time.
+            # With two confirmation columns, the second has the time. The first has the date, or date and time.
             if name == "data_hora_confirmacao" and "hora_confirmacao" not in colunas:
                 colunas["hora_confirmacao"], nomes["hora_confirmacao"] = place, str(valor)
                 continue
@@ -434,7 +441,7 @@ def _titles(fields: Iterable[str]) -> str:
 
 
 def _row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula]) -> "dict[str, Json] | None":
-    """Read a row, or return None for a row to skip. The reason why a row is invalid is added to ``erros``."""
+    """Read a row. Return None for a row to skip. If the row is invalid, add the reason to ``erros``."""
     cells = {name: linha[place] if place < len(linha) else None for name, place in header.colunas.items()}
 
     def remark(where: Reparos, name: str, problema: Problema) -> None:
@@ -499,9 +506,7 @@ def _when(
 
 
 def _hour_words(cells: Mapping[str, Celula]) -> str | None:
-    """Return words written in place of a time, such as "manhã". They distinguish a morning visit from an afternoon
-    visit.
-    """
+    """Return the words in place of a time, such as "manhã". They distinguish two visits of one day."""
     if "data_hora" in cells:
         return " ".join(re.findall(r"[a-z]+", plano(limpo(texto_da(cells["data_hora"]))))) or None
     return dito(cells.get("hora"))

@@ -1,6 +1,6 @@
 """Check a file before it is opened: its type, its unpacked size, and content that no spreadsheet needs.
 
-Unpacking stops at fixed limits, regardless of the sizes that the file declares.
+Unpacking stops at fixed limits, whatever sizes the file declares.
 """
 
 import csv
@@ -19,7 +19,7 @@ from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, MotivoDaLinh
 
 MOST_BYTES: Final = 10 * 1024 * 1024
 MOST_UNPACKED: Final = 64 * 1024 * 1024
-MOST_RATIO: Final = 250  # largest ratio of unpacked to packed size; a full sheet has about ten
+MOST_RATIO: Final = 250  # largest ratio of unpacked to packed size; the ratio of a full sheet is about ten
 SMALL: Final = 1024 * 1024  # the ratio is not checked below this size
 MOST_ENTRIES: Final = 1000
 MOST_ROWS: Final = 50_000
@@ -30,7 +30,8 @@ _BETWEEN: Final = ";,\t|"
 _OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED: Final = "EncryptedPackage".encode("utf-16-le")
 _DTD = re.compile(rb"<!(?:DOCTYPE|ENTITY)", re.IGNORECASE)
-# Matches a filled cell near or beyond the last allowed row or column (GR50000), which is rare in a valid sheet.
+# Matches a filled cell close to the last allowed row or column, or beyond (GR50000). Such cells are rare in a valid
+# sheet.
 _FAR = re.compile(
     rb'<c r="(?=[A-Z]{3}|[G-Z][A-Z]|[A-Z]+0*(?:[5-9][0-9]{4}|[1-9][0-9]{5}))'
     rb'([A-Z]{1,3})([0-9]{1,7})"(?:[^<>]*[^/<>])?>\s*<(?:v|is|f)(?=[ >/])'
@@ -62,20 +63,20 @@ _SIGNATURES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examinado:
-    """The result of the checks. ``formulas`` maps a part of the package to its rows with a formula whose value is not
-    stored. Formulas are never computed.
+    """The result of the checks. ``formulas`` maps a part of the package to its rows with a formula whose value the file
+    does not contain. Formulas are never computed.
     """
 
     since_1904: bool = False
     formulas: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    partes: Mapping[str, str] = field(default_factory=dict)  # sheet name to part of the package
+    partes: Mapping[str, str] = field(default_factory=dict)  # maps each sheet name to the part of the package
     is_csv: bool = False
 
     def formulas_de(self, aba: str) -> Sequence[int]:
         return self.formulas.get(self.partes.get(aba, ""), ())
 
 
-# Extensions under which programs also save CSV.
+# Extensions that programs also give to CSV files.
 SHEETS: Final = (".xlsx", ".xlsm", ".xls", ".ods", ".tsv")
 
 
@@ -97,7 +98,7 @@ def examinar(content: bytes, name: str) -> Examinado:
 
 
 def nome_mostravel(name: str) -> str:
-    """Return the printable characters of the last part of a path. The sender of a file may choose any name."""
+    """Return the printable characters of the file name, without its folders. The sender of a file may choose any name."""
     last = re.split(r"[/\\]", name)[-1]
     return "".join(each for each in last if each.isprintable()).strip()[-LONGEST_NAME:]
 
@@ -106,7 +107,7 @@ def csv_lido(content: bytes) -> tuple[int, Callable[[], Iterator[list[str]]]]:
     """Decode a CSV and return its height and its rows. Accepts UTF-8 or CP1252, with commas, semicolons, tabs or bars
     as separator.
 
-    All rows are parsed here once, so that no later iteration fails.
+    This function parses all rows once, so that no later iteration fails.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -189,7 +190,7 @@ def _entries(package: zipfile.ZipFile, packed: int) -> Examinado:
 
 
 def _sheets(workbook: bytes, relations: bytes) -> dict[str, str]:
-    """Map sheet names to parts of the package. Only the usual notation is understood."""
+    """Map sheet names to parts of the package. Only the XML that spreadsheet programs usually write is understood."""
     targets = {
         each["Id"]: each["Target"]
         for each in map(_attributes, _RELATION.findall(relations))
@@ -204,7 +205,8 @@ def _attributes(tag: bytes) -> dict[str, str]:
 
 
 def _chunks(package: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:
-    """Yield chunks of an entry, each with the end of the previous chunk, so that a pattern across two chunks is found.
+    """Yield the unpacked chunks of an entry. Each chunk begins with the end of the previous one, so that a pattern
+    across two chunks is found.
 
     An entry that unpacks to more than its declared size is refused.
     """
@@ -226,8 +228,8 @@ def _refuse_dtd(chunk: bytes) -> None:
 
 
 def _measure(chunk: bytes) -> None:
-    """Refuse sheets with filled cells beyond the limits, because a reader would allocate everything up to the last
-    cell.
+    """Refuse a sheet with filled cells beyond the limits. A reader would allocate memory for all cells up to the last
+    one.
     """
     for found in _FAR.finditer(chunk):
         row = int(found[2])

@@ -1,4 +1,4 @@
-"""Read the values of spreadsheet cells. Programs store numbers as floats, days as numbers and text in any form."""
+"""Read the values of spreadsheet cells. Programs store numbers as floats, days as numbers, and text in any form."""
 
 import re
 from datetime import date, datetime, time, timedelta
@@ -15,7 +15,7 @@ EPOCH, EPOCH_1904 = date(1899, 12, 30), date(1904, 1, 1)
 FIRST_YEAR, LAST_YEAR = 1900, 2100
 # Characters that begin a formula in spreadsheet programs, half-width and full-width.
 FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
-FIRST_WITH_HOUR: Final = 1000  # a smaller number cannot be a day with a time
+FIRST_WITH_HOUR: Final = 1000  # a smaller number is never a day with a time
 DDDS: Final = frozenset(
     f"{first}{second}"
     for first, seconds in {
@@ -111,7 +111,7 @@ def dito(valor: Celula) -> str | None:
 
 
 def _strip_apostrophe(texto: str) -> str:
-    """Remove the leading apostrophe that our exports add so that programs do not read a text as a formula."""
+    """Remove the leading apostrophe. Our exports add it, so that programs do not read the text as a formula."""
     return texto[1:] if texto[:1] == "'" and texto[1:2] in FORMULA else texto
 
 
@@ -140,7 +140,7 @@ def cep_da(valor: Celula) -> str | None:
 
 
 def data_da(valor: Celula, *, since_1904: bool = False) -> date | None:
-    """Return the day of a cell, or None if no such day exists. Text has the day before the month; a number is a
+    """Return the day of a cell, or None if that day does not exist. In text the day precedes the month. A number is a
     spreadsheet's day number.
     """
     match valor:
@@ -182,7 +182,7 @@ def data_hora_da(valor: Celula, *, since_1904: bool = False) -> tuple[date | Non
 
 
 def telefone_da(valor: Celula) -> str | None:
-    """Return the first phone number with an area code, as 5511900000001."""
+    """Return the first phone number that has an area code, in the form 5511900000001."""
     texto = _AREA_APART.sub(r"\1 \2", texto_da(valor))
     for found in _PHONE.finditer(texto):
         local = re.sub(r"[^0-9]", "", found[2] + found[3])
@@ -246,7 +246,7 @@ def _parse_time(texto: str) -> str | None:
 
 
 def _hour_of_day(hour: int, half: str | None) -> int:
-    """Return the hour of the day, or a negative number if the hour does not fit the stated half of the day."""
+    """Return the hour from 0 to 23, or a negative number if the hour contradicts ``half`` (morning or afternoon)."""
     match half:
         case "p" | "tarde":
             return hour + 12 if hour < 12 else hour

@@ -1,4 +1,4 @@
-"""Recognise columns by the words of their title and by their content, for titles that are not in the list of known ones."""
+"""Recognise columns with unknown titles by the words of the title and by the content of the column."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,12 +9,13 @@ from app.contexts.agendamentos.planilha.celulas import Celula, data_da, dito, ho
 from app.contexts.agendamentos.planilha.titulos import CABECALHOS, campo_de
 from app.contexts.agendamentos.texto import limpo, plano
 
-SAMPLE: Final = 30  # rows below a title, from which the content of its column is judged
-AGREES: Final = 0.3  # share of cells that must fit the field that the title suggests
-FITS: Final = 0.6  # share of cells that must fit a field guessed by content alone
+SAMPLE: Final = 30  # number of rows below a title from which the content of its column is judged
+AGREES: Final = 0.3  # share of the cells that must fit the field that the title suggests
+FITS: Final = 0.6  # share of the cells that must fit a field that is guessed from content alone
 LONGEST_TITLE: Final = 100
-NEAR: Final = 3  # columns between an address and its number
-# Words by which a title suggests a field. The first field with a matching word is used. Letters may follow a *.
+NEAR: Final = 3  # largest number of columns between an address and its house number
+# Words in a title that suggest a field. The first field with a matching word is used. A word with * also matches with
+# more letters.
 _WORDS: Final = (
     ("documento_completo", "cpf rg cns doc docs documento* ident identidade identificac*"),
     ("telefone", "fone telefone* tel tels cel celular* zap whats* contato"),
@@ -38,7 +39,7 @@ _OTHER = re.compile(
     r"(?<![a-z])(?:nasc|mae|pai|medic|convenio|plano|unidade|marca(?![a-z])|cadastro|status|valor|responsav|acompanh|profission|mail|setor"
     r"|sala|obs|carteir|idade|sexo)"
 )
-# Names of fields that a person may write for a column.
+# Short names of fields that a person may write for a column.
 CAMPOS_DITOS: Final[Mapping[str, str]] = {
     **{name: name for name in CABECALHOS},
     "nome": "nome_paciente",
@@ -62,7 +63,7 @@ def campo_provavel(titulo: str) -> str | None:
 
 
 class Palpite(NamedTuple):
-    """A guessed column. ``is_sure`` means that title and content agree."""
+    """A guessed column. ``is_sure`` means that the title and the content suggest the same field."""
 
     campo: str
     coluna: int
@@ -73,14 +74,16 @@ class Palpite(NamedTuple):
 def palpites(
     titulos: Sequence[Celula], abaixo: Sequence[Sequence[Celula]], faltam: Iterable[str], tomadas: set[int]
 ) -> list[Palpite]:
-    """Guess the columns of the missing fields: by title and content, or else by content alone."""
+    """Guess the columns of the missing fields from title and content. For fields that no title suggests, guess from
+    content alone.
+    """
     found: list[Palpite] = []
     taken = set(tomadas)
     wanted = [field for field, _ in _WORDS if field in set(faltam)]
     for place, titulo in enumerate(titulos):
         field = campo_provavel(titulo) if isinstance(titulo, str) and len(titulo) <= LONGEST_TITLE else None
         if field == "documento_completo" and (field not in wanted or any(each.campo == field for each in found)):
-            # The column has another document of the patient, such as the RG beside a CPF.
+            # The column has a further document of the patient, such as the RG next to a CPF.
             which = _ONE_DOCUMENT.search(plano(limpo(str(titulo))))
             if which is not None and place not in taken:
                 found.append(Palpite(which[0], place, limpo(str(titulo)), True))
@@ -106,13 +109,15 @@ def palpites(
 
 
 def segue_endereco(titulos: Sequence[Celula], place: int) -> bool:
-    """Return whether an address stands shortly before a column. Elsewhere a column "Nº" only numbers the rows."""
+    """Return whether an address column is among the few columns before this one. Otherwise a column "Nº" only numbers
+    the rows.
+    """
     before = [each for each in titulos[max(0, place - NEAR) : place] if isinstance(each, str)]
     return any("endereco_completo" in (campo_de(each), campo_provavel(each)) for each in before)
 
 
 def parece_titulos(linha: Sequence[Celula]) -> bool:
-    """Return whether a row can be a row of titles: several texts, and no number."""
+    """Return whether a row may be a header: it has several texts and no number."""
     texts = [valor for valor in linha if valor is not None and valor != ""]
     return len(texts) >= 3 and all(isinstance(valor, str) and not _DIGIT.search(valor) for valor in texts)
 
@@ -162,7 +167,7 @@ _FITS: Final[Mapping[str, Callable[[Celula], bool]]] = {
 
 
 def campo_escolhido(titulo: str, escolhidas: Mapping[str, str]) -> str | None:
-    """Return the field that a person chose for a title, or else the known field of the title."""
+    """Return the field that a person chose for a title. Without a choice, return the known field of the title."""
     return escolhidas.get(chave_do_titulo(titulo)) or campo_de(titulo)
 
 
@@ -177,5 +182,7 @@ def nome_dito(campo: str) -> str:
 
 
 def forma_de(titulos: Iterable[Celula]) -> str:
-    """Return the shape of a table: its titles, without accents and capitals. Files of one source have the same shape."""
+    """Return the shape of a table: its titles without accents and capitals. All files of one source have the same
+    shape.
+    """
     return "|".join(chave_do_titulo(texto_da(each)) for each in titulos).strip("|")[:2000]

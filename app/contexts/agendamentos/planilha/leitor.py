@@ -2,9 +2,10 @@
 
 Command: ``python -m app.contexts.agendamentos.planilha.leitor LINE < INPUT``.
 
-The input is a frame with the name of the file, followed by the file. A frame is the length of a text, followed by the
-text. The child writes frames of JSON: either a refusal, or the number of rows and then the rows after LINE in batches.
-The pipe applies back-pressure. Memory and time are limited, so that no file can stop the parent.
+The input is a frame with the name of the file, a frame with the chosen columns, and the file itself. A frame is the
+length of a text, followed by the text. The child writes frames of JSON: either a refusal, or the number of rows and
+then the rows after LINE in batches. The pipe applies back-pressure. Memory and time are limited, so that no file can
+stop the parent.
 
 Every reason to refuse a file is found before the first row is sent, so a refused file leaves no rows to undo. The
 limits of memory and time are lower while the file is opened, so that enough of both remains for its rows.
@@ -57,8 +58,8 @@ LENGTH: Final = 4  # size in bytes of the length field of a frame
 
 @dataclass(frozen=True, slots=True)
 class Folha:
-    """A file that can be imported, with its sheets in order. ``ignoradas`` has the names of the skipped sheets that are
-    not empty.
+    """A file that can be imported, with its sheets in order. ``ignoradas`` has the names of skipped sheets that have
+    content.
     """
 
     abas: Sequence[Aba]
@@ -71,7 +72,7 @@ class Folha:
 
     @property
     def colunas(self) -> dict[str, str]:
-        """Return the field of each title that is read."""
+        """Return the field of each title whose column is read."""
         return {titulo: campo for aba in self.abas for campo, titulo in aba.header.nomes.items()}
 
     def pedacos(self, apos: int = 0) -> Iterator[Pedaco]:
@@ -100,8 +101,8 @@ def main(arguments: list[str]) -> int:
 
 
 def aberta(content: bytes, name: str, escolhidas: Mapping[str, str] = NENHUMA) -> Folha:
-    """Open a file. Raises ``Recusa`` to refuse the file; reading its rows later never raises it. ``escolhidas`` has the
-    fields that a person chose for titles.
+    """Open a file. Raises ``Recusa`` if the file is refused; reading the rows later never raises it. ``escolhidas`` has
+    the fields that a person chose for titles.
     """
     examined = examinar(content, name)
     if examined.is_csv:
@@ -112,7 +113,9 @@ def aberta(content: bytes, name: str, escolhidas: Mapping[str, str] = NENHUMA) -
 
 
 def _read_workbook(content: bytes, examined: Examinado, escolhidas: Mapping[str, str]) -> Folha:
-    """Open all visible sheets of appointments. If there is none, the refusal concerns the most similar sheet."""
+    """Open all visible sheets of appointments. If there is no such sheet, refuse the file with the reason of the most
+    similar sheet.
+    """
     from python_calamine import CalamineError
 
     looks: dict[str, Aspecto] = {}
@@ -154,7 +157,7 @@ def _read_workbook(content: bytes, examined: Examinado, escolhidas: Mapping[str,
 
 
 class _Livro:
-    """A workbook that keeps one sheet in memory at a time, because each may need most of the memory limit."""
+    """A workbook that keeps one sheet in memory at a time, because one sheet may need most of the memory limit."""
 
     def __init__(self, content: bytes) -> None:
         from io import BytesIO
@@ -168,7 +171,7 @@ class _Livro:
         return [*dict.fromkeys(self._names())]
 
     def repetidas(self) -> list[str]:
-        """Return the names that several sheets share. Only the first sheet of a name can be opened."""
+        """Return the names that several sheets have in common. Only the first sheet with a name can be opened."""
         return [name for name, times in Counter(self._names()).items() if times > 1]
 
     def _names(self) -> list[str]:
@@ -188,7 +191,9 @@ class _Livro:
         return 0 if end is None else end[0] + 1
 
     def linhas(self, name: str) -> Iterator[Sequence[Celula]]:
-        """Yield rows from column A on. The library starts at the first filled column, so missing cells are added."""
+        """Yield rows beginning with column A. The library begins at the first filled column, so the missing cells are
+        added.
+        """
         sheet = self.aba(name)
         left: list[Celula] = [None] * min(sheet.start[1] if sheet.start else 0, MOST_COLUMNS)
         for row in sheet.iter_rows():

@@ -1,4 +1,4 @@
-"""Types for the contents of a spreadsheet. This module imports nothing of the engine, so that the child process starts
+"""Types for the contents of a spreadsheet. This module imports no part of the engine, so that the child process starts
 fast.
 """
 
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from batuta.kernel import Json
 
-MOST_AT_ONCE: Final = 500  # rows in one batch and one transaction
-MOST_REPORTED: Final = 200  # problems per list
+MOST_AT_ONCE: Final = 500  # largest number of rows in one batch, which is one transaction
+MOST_REPORTED: Final = 200  # largest number of problems in each list of a report
 
 
 class Situacao(StrEnum):
-    """The state of a visit."""
+    """The state of an appointment, as the spreadsheet writes it."""
 
     PENDENTE = "Pendente"
     AUTORIZACAO = "Autorização"
@@ -29,11 +29,11 @@ class Situacao(StrEnum):
     RECOLETA = "Recoleta"
 
 
-# The columns that identify a visit: place, patient and time.
+# The columns that identify an appointment: place, patient and time.
 ONDE_E_QUANDO: Final = ("nome_marca", "nome_unidade", "nome_paciente", "data_agendamento", "hora_agendamento")
 LONGEST_TEXT: Final = 2000
-# Lengths are short because some columns are indexed: an index row of PostgreSQL holds 2704 bytes, and a character takes
-# up to four.
+# Maximum lengths in characters. Some columns are indexed: an index row of PostgreSQL holds 2704 bytes, and a character
+# takes up to four.
 LONGEST_NAME: Final = 200
 NOMES: Final = frozenset(
     [
@@ -103,7 +103,7 @@ class Recusa(Exception):
 @dataclass(frozen=True, slots=True)
 class Reparo:
     """A problem to report. ``linha`` is None if the problem concerns the whole file. ``aba`` is the name of the sheet
-    if several are read; ``acima`` is the number of rows of the previous sheets.
+    if several sheets are read. ``acima`` is the number of rows in the previous sheets.
     """
 
     linha: int | None
@@ -121,7 +121,8 @@ class Reparo:
 class Pedaco:
     """A batch of rows, with counts of all rows up to line ``ate``. The last batch also has the problems to report.
 
-    ``acima`` is the number of rows of the previous sheets; ``ate`` includes them, the line numbers of rows do not.
+    ``acima`` is the number of rows in the previous sheets. ``ate`` includes those rows; the line numbers of the rows do
+    not.
     """
 
     linhas: "Sequence[Mapping[str, Json]]"
@@ -147,8 +148,8 @@ class Lida:
 
 
 def chave_de(campos: "Mapping[str, Json]") -> str:
-    """Return the key of an appointment, which is the same for every copy of its row. It is the id of the source system
-    or, without that id, patient, place and time.
+    """Return the key of an appointment, which is the same for every copy of its row. The key is the id in the source
+    system. Without that id, the key consists of patient, place and time.
     """
     if campos.get("origem_id"):
         return _hash(f"origem|{campos['origem_id']}")
@@ -156,7 +157,7 @@ def chave_de(campos: "Mapping[str, Json]") -> str:
 
 
 def chave_natural_de(campos: "Mapping[str, Json]") -> str:
-    """Return the key made of patient, place and time. ``hora_dita`` is the text written in place of a time."""
+    """Return the key that consists of patient, place and time. ``hora_dita`` is the text in place of a time."""
     said = [campos.get(each) for each in ONDE_E_QUANDO]
     said[-1] = said[-1] or campos.get("hora_dita")
     return _hash("|".join([" ".join(str(each or "").casefold().split()) for each in said]))

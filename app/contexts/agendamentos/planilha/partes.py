@@ -1,4 +1,6 @@
-"""Join what a sheet keeps in several columns: the parts of an address, the documents, first and last name, area code and phone."""
+"""Join values that a sheet splits into several columns: address parts, documents, first and last name, area code and
+phone.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -14,8 +16,8 @@ COMPLETOS: Final = {
 
 
 def com_partes(colunas: Mapping[str, int], nomes: Mapping[str, str]) -> dict[str, int]:
-    """Return the columns to read. If the sheet has a complete column, as exports of Julia do, its parts are left out.
-    Without a column of documents, a column of one kind of document, such as CPF, is used. ``nomes`` has the titles.
+    """Return the columns to read. If a column has the whole value, the columns with parts of it are left out. Without a
+    column for all documents, a column of one kind, such as CPF, is used. ``nomes`` has the titles.
     """
     found = dict(colunas)
     for whole, parts in COMPLETOS.items():
@@ -31,7 +33,7 @@ def _is_complete(titulo: str) -> bool:
 
 
 def endereco_junto(cells: Mapping[str, Celula]) -> str | None:
-    """Return the address with the parts of the other columns, except those that it already contains."""
+    """Return the address, extended by the parts in other columns that it does not contain yet."""
     street = dito(cells.get("endereco_completo"))
     kind = dito(cells.get("tipo_logradouro"))
     said = " ".join(each for each in (kind, street) if each)
@@ -45,7 +47,7 @@ def endereco_junto(cells: Mapping[str, Celula]) -> str | None:
 
 
 def documento_junto(cells: Mapping[str, Celula], colunas: Mapping[str, int]) -> str | None:
-    """Return all documents of a row, each behind its label."""
+    """Return all documents of a row, each after its label."""
     found: list[str] = []
     place = colunas.get("documento_completo")
     if place is not None and place not in {colunas.get(name) for name in DOCUMENTOS}:

@@ -1,7 +1,6 @@
 """Read an untrusted file in a child process, batch by batch, with time limits.
 
-The child reads ahead only as many rows as fit into the pipe and one buffer, so neither process ever has all rows in
-memory.
+The child pauses when the pipe and one buffer are full, so neither process ever has all rows in memory.
 """
 
 import asyncio
@@ -18,14 +17,15 @@ from batuta.config import environment
 from batuta.errors import DeadlineExceeded
 from batuta.kernel import Clock, dumps, loads, with_timeout
 
-READ_WITHIN: Final = timedelta(seconds=20)  # time limit for opening, and for the wait between two batches
+READ_WITHIN: Final = timedelta(seconds=20)  # time limit for opening a file, and for the wait between two batches
 # Largest number of files that one process reads concurrently; each may need the memory limit of one child.
 AT_A_TIME: Final = 2
-AHEAD: Final = 512 * 1024  # half of the number of bytes that the child may send ahead
+AHEAD: Final = 512 * 1024  # half of the bytes that the child may send before the parent reads them
 LONGEST_FRAME: Final = 16 * 1024 * 1024
 
 
-# The child opens a file of a stranger, so it gets no secrets: only the variables that Python needs to start.
+# Environment variables that Python needs to start. The child gets no others, because secrets must not reach a process
+# that opens untrusted files.
 NEEDED: Final = frozenset(
     {"PATH", "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "LD_LIBRARY_PATH", "LANG", "TZ"}
 )
@@ -36,15 +36,15 @@ def child_environment(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def name_first(name: str, escolhidas: Mapping[str, str]) -> bytes:
-    """Return the name of a file and the chosen columns as the first frames of the input. An argument would be visible in
-    the process list.
+    """Return the file's name and the chosen columns as the first frames of the input. Arguments would be visible in the
+    process list.
     """
     frames = (name[-200:].encode("utf-8", "replace"), dumps(dict(escolhidas)).encode())
     return b"".join(len(said).to_bytes(LENGTH, "big") + said for said in frames)
 
 
 class Interrompida(Exception):
-    """Raised when the child dies after the file passed its checks. The file can be read again."""
+    """Raised if the child dies after the file passed its checks. The file can be read again."""
 
 
 class ArquivoAberto:
@@ -54,7 +54,7 @@ class ArquivoAberto:
         self, child: asyncio.subprocess.Process, opened: Mapping[str, Any], clock: Clock, read_within: timedelta
     ) -> None:
         self.altura = int(opened["altura"])
-        self.colunas: dict[str, str] = opened["colunas"]  # the field of each title that is read
+        self.colunas: dict[str, str] = opened["colunas"]  # the field of each title whose column is read
         self.forma: str = opened["forma"]
         self._child = child
         self._clock = clock
@@ -83,8 +83,8 @@ class LeitorDeArquivos:
     async def aberta(
         self, content: bytes, name: str, apos: int = 0, escolhidas: Mapping[str, str] = NENHUMA
     ) -> AsyncIterator[ArquivoAberto]:
-        """Open a file in a child process. Rows up to line ``apos`` are skipped; ``escolhidas`` has the fields that a person
-        chose for titles. Raises ``Recusa`` only while opening.
+        """Open a file in a child process. Rows up to line ``apos`` are skipped. ``escolhidas`` has the fields that a
+        person chose for titles. Raises ``Recusa`` only while opening.
         """
         async with self._places:
             child = await asyncio.create_subprocess_exec(

@@ -13,7 +13,7 @@ WITH_A_PATIENT: Final = ("endereco_completo", "documento_completo", "telefone", 
 
 
 def eh_secao(colunas: Mapping[str, int], linha: Sequence[Celula]) -> bool:
-    """Return whether a row only divides the sheet: it has one filled cell, or it is a sum."""
+    """Return whether a row is no appointment but divides the sheet: it has one filled cell, or it shows a total."""
     filled = (place for place, valor in enumerate(linha) if dito(valor) is not None)
     first = next(filled, None)
     if first is not None and next(filled, None) is None:
@@ -26,6 +26,6 @@ def eh_secao(colunas: Mapping[str, int], linha: Sequence[Celula]) -> bool:
 
 
 def dia_dito(linha: Iterable[Celula]) -> date | None:
-    """Return the day that a title or a dividing row names: "AGENDA DO DIA 11/03/2026"."""
+    """Return the day in a title or a dividing row, such as "AGENDA DO DIA 11/03/2026"."""
     found = [dia for valor in linha if isinstance(valor, str) and (dia := data_da(valor)) is not None]
     return found[0] if len(found) == 1 else None

@@ -66,7 +66,7 @@ CABECALHOS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @lru_cache(maxsize=512)
 def campo_de(titulo: str) -> str | None:
-    """Return the field of a column title. Plurals, accents, capitals and punctuation do not matter."""
+    """Return the field of a column title. The comparison ignores plurals, accents, capitals and punctuation."""
     return _FIELDS.get(_key(titulo))
 
 

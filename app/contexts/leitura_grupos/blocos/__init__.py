@@ -1,1 +1,1 @@
-"""Rewrites layouts as lists: a table, a calendar or bare days below a month become one line per shift."""
+"""Rewrite layouts as lists: a table, a calendar, or days below a month become one line per shift."""

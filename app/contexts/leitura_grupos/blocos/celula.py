@@ -1,4 +1,6 @@
-"""The content of a cell: a day, a shift, a speciality, a place, a price, or a sign that says whether the shift is open."""
+"""The content of a table cell: a day, a shift, a speciality, a place, a price, or a sign that marks the shift as open
+or taken.
+"""
 
 import re
 from dataclasses import dataclass
@@ -79,7 +81,9 @@ _X = re.compile(r"x{1,3}|\(x\)|\[x\]")
 
 @dataclass(slots=True, unsafe_hash=True)
 class Celula:
-    """A cell and its position among the cells of its row. ``sinal`` is what stands for an open or a taken shift."""
+    """A cell and its position among the cells of its row. ``sinal`` is the sign in the cell that marks a shift as open
+    or taken.
+    """
 
     linha: Linha
     plano: str
@@ -150,7 +154,9 @@ def estado(plano: str) -> Tipo | None:
 
 
 def esta_aberta(cell: Celula, legenda: dict[str, bool]) -> bool:
-    """Return whether a cell stands for an open shift. The legend of the message takes precedence over custom."""
+    """Return whether a cell marks an open shift. The legend of the message takes precedence over the usual meaning of a
+    sign.
+    """
     if (meaning := legenda.get(cell.sinal)) is not None:
         return meaning
     match cell.tipo:
@@ -166,7 +172,7 @@ _ENTRE = r"['\")\]]? {0,2}(?:=|:|->|>|-|\be\b|\bsao\b|\bsignifica\b|\besta\b|\bq
 
 
 def legendas(rest: str, signs: frozenset[str]) -> dict[str, bool]:
-    """Return what each sign means: True for an open shift. Example: "x = descoberto", "- completo"."""
+    """Return whether each sign marks an open shift, according to a legend such as "x = descoberto" or "- completo"."""
     found: dict[str, bool] = {}
     for sign in signs | {""}:
         named = r"(?:em branco|vazi[ao]s?)" if sign == "" else re.escape(sign)
@@ -204,7 +210,7 @@ _LETRAS = {"d": "SD", "n": "SN", "m": "manhã", "t": "tarde", "dn": "SD e SN"}
 
 
 def _turno(linha: Linha) -> Linha:
-    """Write single letters as words: "D" as "SD"."""
+    """Replace a single letter that names a shift by its abbreviation: "D" becomes "SD"."""
     letters = re.findall(r"[a-z]+", linha.plano)
     if letters and all(each in _LETRAS for each in letters) and not re.search(r"\d", linha.plano):
         return dito(" e ".join(_LETRAS[each] for each in letters), linha)
@@ -230,7 +236,7 @@ _HORA_NO_ROTULO = re.compile(r"/ ?h(?:ora)?\b|\bhora\b|\bpor hora\b")
 
 
 def rotulo(cell: Celula) -> Tipo | None:
-    """Return what the column below a heading such as "data" or "R$/hora" contains."""
+    """Return the type of content below a column heading such as "data" or "R$/hora"."""
     words = re.findall(r"[a-z]+", cell.plano)
     if not 1 <= len(words) <= 4 or re.search(r"\d", cell.plano):
         return None

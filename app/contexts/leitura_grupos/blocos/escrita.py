@@ -1,4 +1,4 @@
-"""Lines of a message that know where each of their letters comes from, so that a block may rewrite them."""
+"""Lines of a message that store the source position of each letter, so that a block may rewrite them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from app.contexts.leitura_grupos.texto.texto import Escrita, dobrado
 
 @dataclass(slots=True, unsafe_hash=True)
 class Linha:
-    """A line. ``lugares`` has the source position of each letter. ``bloco`` names the block that wrote the line, or is
-    empty for a line as the author wrote it.
+    """A line. ``lugares`` has the position of each letter in the original message. ``bloco`` is the name of the block
+    that rewrote the line, or empty if the author wrote it.
     """
 
     texto: str
@@ -24,13 +24,13 @@ class Linha:
         return Linha(self.texto[inicio:fim], self.lugares[inicio:fim], self.bloco)
 
     def trocada(self, inicio: int, fim: int, letters: str) -> "Linha":
-        """Replace a part by letters that have its position."""
+        """Replace a range of the line by ``letters``, which get the source position of that range."""
         part = dito(letters, self.parte(inicio, fim))
         places = [*self.lugares[:inicio], *part.lugares, *self.lugares[fim:]]
         return Linha(self.texto[:inicio] + letters + self.texto[fim:], places, self.bloco)
 
     def com(self, at: int, letters: str) -> "Linha":
-        """Insert letters. They have the source position of the letter before them."""
+        """Insert letters. They get the source position of the letter before them."""
         where = self.lugares[max(0, at - 1)] if self.lugares else 0
         places = [*self.lugares[:at], *([where] * len(letters)), *self.lugares[at:]]
         return Linha(self.texto[:at] + letters + self.texto[at:], places, self.bloco)
@@ -45,7 +45,7 @@ def linhas(fonte: str) -> list[Linha]:
 
 
 def dito(letters: str, source: Linha) -> Linha:
-    """Return letters that replace a part of the message and have its position."""
+    """Return ``letters`` as a line with the source position of ``source``."""
     first = source.lugares[0] if source.lugares else 0
     last = source.lugares[-1] if source.lugares else 0
     return Linha(letters, [*([first] * (len(letters) - 1)), last])
@@ -65,7 +65,7 @@ def juntas(parts: Iterable[Linha], bloco: str, entre: str = " ") -> Linha:
 
 
 def escrita(found: Sequence[Linha]) -> Escrita:
-    """Return the text of the lines, and the source position of each of its letters."""
+    """Return the text of the lines, and the source position of each letter."""
     places: list[int] = []
     for place, each in enumerate(found):
         places.extend(each.lugares)

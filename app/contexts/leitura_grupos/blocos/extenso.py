@@ -1,4 +1,4 @@
-"""Days in words, as in a transcribed voice message: "dias vinte e seis e vinte e sete de setembro"."""
+"""Replace days written in words, as in a transcribed voice message: "dias vinte e seis e vinte e sete de setembro"."""
 
 import re
 from datetime import date

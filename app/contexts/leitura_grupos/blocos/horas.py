@@ -1,4 +1,6 @@
-"""Hours in other forms: military ("das 0700h às 1900h"), or start and end in two cells ("07:00; 19:00")."""
+"""Rewrite unusual forms of hours: military hours ("das 0700h às 1900h"), or start and end in two cells ("07:00;
+19:00").
+"""
 
 import re
 from datetime import date
@@ -23,7 +25,9 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
 
 
 def _sem_rotulos(found: list[Linha]) -> list[Linha]:
-    """Join a line with the start and a line with the end of a shift: "Início: 08:00" above "Término: 20:00"."""
+    """Join a line that has the start of a shift with the next line that has its end: "Início: 08:00" and "Término:
+    20:00".
+    """
     result: list[Linha] = []
     for each in found:
         end = _FIM.fullmatch(each.plano) if result and len(each.texto) < 40 else None
@@ -37,7 +41,7 @@ def _sem_rotulos(found: list[Linha]) -> list[Linha]:
 
 
 def _com_dois_pontos(line: Linha) -> Linha:
-    """Write military hours with a colon: "1900h" as "19:00"."""
+    """Insert a colon into military hours: "1900h" becomes "19:00"."""
     if "h" not in line.texto and "H" not in line.texto:
         return line
     for each in reversed([*_MILITARES.finditer(line.plano)]):
@@ -46,7 +50,9 @@ def _com_dois_pontos(line: Linha) -> Linha:
 
 
 def _com_faixa(line: Linha) -> Linha:
-    """Join the start and the end of a shift that are two cells of a row. Three or more hours are columns."""
+    """Join the start and the end of a shift in two cells of a row. Three or more hours in a row are columns and stay
+    unchanged.
+    """
     if ":" not in line.texto and "h" not in line.texto:
         return line
     plano = line.plano

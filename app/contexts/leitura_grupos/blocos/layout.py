@@ -1,4 +1,4 @@
-"""The blocks, in order. A new layout is a new block in this list."""
+"""The list of blocks in the order in which they are applied. To support a new layout, add a block."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ BLOCOS: tuple[Bloco, ...] = (
     tabela.reescrever,
     mes.reescrever,
 )
-# A text without these has no layout other than lines.
+# Matches signs of a layout. A text without a match has only ordinary lines.
 _LAYOUT = re.compile(
     r"[|;\t]|[^\s] {2,}\S|^[^\w\n]{0,12}\d{1,2}\W|[:>→➜➡=(-]\W{0,4}\d{1,2}\b|\d ?[(\[]?[DNMTS]|\d{4} ?[hH]\b|[-–—] ?D[Rr]"
     r"|\d[A-Za-z]{3}|\d (?:do corrente|d[eo]ss?t?e m[eê]s)|\.{4}|[Dd]ias? [a-z]|[\]■-◿☐-☒🟠-🟫]",

@@ -1,6 +1,7 @@
-"""Signs that a legend explains, before days or shifts: "■ SD □ SN" with "■ ocupado, □ livre", "[x] 03/10 SN".
+"""Apply a legend to signs before days or shifts: "■ SD □ SN" with "■ ocupado, □ livre", "[x] 03/10 SN".
 
-What the legend calls taken is removed. The signs of open shifts are removed, so that they do not hide the shift.
+Shifts that the legend marks as taken are removed. Of open shifts only the sign is removed, so that the shift can be
+read.
 """
 
 import re
@@ -22,7 +23,7 @@ _DIA = re.compile(r"\d")
 
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
-    """Apply a legend that names at least one sign of taken shifts and one of open shifts."""
+    """Apply a legend if it explains at least one sign of taken shifts and one of open shifts."""
     meanings: dict[str, bool] = {}
     legends: set[int] = set()
     for place, line in enumerate(found):

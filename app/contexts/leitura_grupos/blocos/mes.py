@@ -1,4 +1,4 @@
-"""Bare days below the name of a month: "JULHO" above "09 SN", "SN: 05, 07 e 12", "05, 12, 19"."""
+"""Add the month to days below the name of a month: "JULHO" above "09 SN", "SN: 05, 07 e 12", "05, 12, 19"."""
 
 import re
 from bisect import bisect_right
@@ -10,7 +10,8 @@ from app.contexts.leitura_grupos.blocos.escrita import Linha, dito
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 
 NOME = "mes"
-# Longer lines are text, not lists of days. A list of shifts names few months.
+# A line with more characters than LONGA is text and not a list of days. A message with more than MAIS_MESES months is
+# not a list of shifts.
 LONGA, MAIS_MESES = 400, 24
 _MESES = ("jan", "fev", "mar", "abr", "mai", "jun", "jul", "ago", "set", "out", "nov", "dez")
 _MES = (
@@ -67,7 +68,7 @@ _ALGARISMO = re.compile(r"\d")
 
 @dataclass(frozen=True, slots=True)
 class Meses:
-    """The months that a message names, by line, and its weeks."""
+    """The months that a message names, with their lines, and the weeks that it names."""
 
     hoje: date
     linhas: Sequence[Linha]
@@ -82,7 +83,9 @@ class Meses:
         return cls(hoje, found, named)
 
     def em(self, place: int) -> int | None:
-        """Return the month that applies to a line: the last one above it or on it, otherwise the only one below."""
+        """Return the month that applies to a line: the last month above the line or in it, otherwise the only month
+        below it.
+        """
         if not self.nomes:
             return None
         lines = [*self.nomes]
@@ -101,7 +104,7 @@ class Meses:
         return _FAIXA.search(plano)
 
     def semana(self, place: int) -> tuple[date, date, int] | None:
-        """Return the first and last day of the week that a line above a table names, and the index of that line."""
+        """Return the first and the last day of the week that a line above a table names, and the index of that line."""
         for at in range(place - 1, max(-1, place - 8), -1):
             plano = self.linhas[at].plano
             for found in _FAIXA.finditer(plano):
@@ -135,7 +138,7 @@ class Meses:
 
 
 def dia_do_mes(line: Linha, month: int | None) -> Linha:
-    """Add the month to a bare day, or the word "dia" if the month is unknown: "15" becomes "15/01"."""
+    """Add the month to a day: "15" becomes "15/01". If the month is unknown, add the word "dia"."""
     plano = line.plano
     if "/" in plano or (found := re.search(r"\d{1,2}(?!\d)(?![.-]\d)", plano)) is None:
         return line
@@ -151,7 +154,7 @@ _DO_MES = re.compile(
 
 
 def _por_extenso(line: Linha, hoje: date) -> Linha:
-    """Write days in other forms as day and month: "07MAR26", "26 e 27 do corrente"."""
+    """Convert days in other forms to day and month: "07MAR26", "26 e 27 do corrente"."""
     plano = line.plano
     for each in reversed([*_COLADO.finditer(plano)]):
         year = f"/{each['ano']}" if each["ano"] else ""
@@ -168,7 +171,9 @@ def _has_other_forms(plano: str) -> bool:
 
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
-    """Add the month to bare days below its name. Without a month, mark at least two such lines as days."""
+    """Add the month to days below its name. Without a month, mark the numbers as days if at least two lines have such
+    numbers.
+    """
     if _has_other_forms("\n".join([each.plano for each in found])):
         found = [_por_extenso(each, hoje) if len(each.texto) <= LONGA else each for each in found]
     meses = Meses.de(found, hoje)
@@ -206,7 +211,7 @@ def _por_dia(found: list[Linha]) -> list[Linha]:
 
 
 def _turnos_por_dia(line: Linha, months: Mapping[int, int]) -> Linha:
-    """Add the month to bare days before a shift, if the message has these days: "já foi: 05 SD e 06 SN"."""
+    """Add the month to days before a shift, if the message also has these days with a month: "já foi: 05 SD e 06 SN"."""
     named = [*_COM_TURNO.finditer(line.plano)]
     for each in reversed(named):
         if int(each["d"]) in months:
@@ -215,7 +220,9 @@ def _turnos_por_dia(line: Linha, months: Mapping[int, int]) -> Linha:
 
 
 def _sem_tracos(found: list[Linha]) -> list[Linha]:
-    """Write lists of days with commas: "10 - 12 - 17 - 24". Two days with a dash are a list if another line has three."""
+    """Replace dashes in lists of days by commas: "10 - 12 - 17 - 24". Two days with a dash count as a list only if
+    another line has three.
+    """
     if not any(_LISTA_COM_TRACOS.fullmatch(each.plano) and each.plano.count(" - ") > 1 for each in found):
         return found
     return [
@@ -225,7 +232,7 @@ def _sem_tracos(found: list[Linha]) -> list[Linha]:
 
 
 def _letras(line: Linha, month: int | None) -> Linha:
-    """Write days with letters of a shift in full: "24(N), 25(D/N)" becomes "24/12 SN, 25/12 SD e SN"."""
+    """Expand letters of shifts after days: "24(N), 25(D/N)" becomes "24/12 SN, 25/12 SD e SN"."""
     named = [each for each in _COM_LETRA.finditer(line.plano) if _e_turno(line, each)]
     if not any(each["mes"] for each in named) and (month is None or not named) and len(named) < 2:
         return line
@@ -243,13 +250,13 @@ def _com_dia(line: Linha, at: int) -> Linha:
 
 
 def _e_turno(line: Linha, found: re.Match[str]) -> bool:
-    """Return whether letters after a number are a shift: in brackets, or in upper case."""
+    """Return whether letters after a number name a shift. They must be in brackets or in upper case."""
     is_bracketed = found["p"] is not None or found["turno"].strip()[:1] in ("(", "[")
     return is_bracketed or line.texto[slice(*found.span("t"))].isupper()
 
 
 def _precos_por_dia(line: Linha, months: Mapping[int, int]) -> Linha:
-    """Add the month to bare days before a price, if the message has these days: "24 e 31: R$ 3.000"."""
+    """Add the month to days before a price, if the message also has these days with a month: "24 e 31: R$ 3.000"."""
     named = [*_COM_PRECO.finditer(line.plano)]
     for each in reversed(named):
         for number in reversed([*_NUMERO.finditer(line.plano, *each.span("dias"))]):
@@ -259,7 +266,9 @@ def _precos_por_dia(line: Linha, months: Mapping[int, int]) -> Linha:
 
 
 def _dias(plano: str, has_month: bool) -> tuple[int, int, str] | None:
-    """Return the range of the bare days of a line."""
+    """Return the range of the line that has days without a month, and the kind of the line (``turno``, ``semana`` or
+    ``lista``), or None.
+    """
     if _ALGARISMO.search(plano) is None:
         return None
     if (found := _ANTES_DO_TURNO.match(plano)) is not None:

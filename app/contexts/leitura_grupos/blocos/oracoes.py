@@ -1,4 +1,4 @@
-"""Prose about several places: each clause with its own place and days becomes a line.
+"""Split prose about several places: each clause with its own place and days becomes a line.
 
 no Hospital A, dia 10/08 à noite, e na UPA B, dia 11/08     →     no Hospital A, dia 10/08 à noite,
                                                                   e na UPA B, dia 11/08
@@ -12,7 +12,7 @@ from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.marca import Dias, Lugar, Marca, entre, linha_de
 from app.contexts.leitura_grupos.texto.texto import Texto
 
-# Where a clause may end, the clearest first. The first character becomes the end of the line.
+# Patterns for the end of a clause, the clearest first. The first character of a match becomes the line break.
 _FINS = tuple(
     re.compile(each)
     for each in (
@@ -29,7 +29,7 @@ _FRASE = _FINS[1]
 
 
 def em_oracoes(folha: Folha) -> Texto | None:
-    """Return the text with one line per clause, or None if no line has several places with days of their own."""
+    """Return the text with one line per clause, or None if no line has several places, each with its own days."""
     if len(folha.lugares) < 2 or len(folha.dias) < 2:
         return None
     cuts = sorted({at for line in _linhas(folha) for at in _cortes(folha, line)})
@@ -63,8 +63,8 @@ def _cortes(folha: Folha, line: tuple[int, int]) -> Iterator[int]:
 
 
 def _grupos(marks: Sequence[Lugar | Dias]) -> list[tuple[Lugar, Dias]]:
-    """Return the first place and the last days of each clause. The clauses must begin with their places. Places after the
-    last days belong to no clause.
+    """Return the first place and the last days of each clause. Each clause must begin with its place. A place without
+    days after it belongs to no clause.
     """
     found: list[tuple[Lugar, Dias]] = []
     place: Lugar | None = None

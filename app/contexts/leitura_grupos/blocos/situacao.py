@@ -1,4 +1,6 @@
-"""Rows of a rota whose last part names the doctor, or says that the shift is open: "02/04 SN – VAGO", "03/04 SN – Dra. X"."""
+"""Rewrite rows of a rota whose last part names the doctor or says that the shift is open: "02/04 SN – VAGO", "03/04 SN
+– Dra. X".
+"""
 
 import re
 from datetime import date
@@ -11,14 +13,15 @@ LONGA = 160
 TOMADA = " (preenchido)"
 _ULTIMA = re.compile(r"^.*(?:\s[-–—>=]{1,2}\s*|[;:|→\t]\s*)(?P<fim>[^;:|→\t\n]{0,40})$")
 _NOME = re.compile(r"(?:[Dd]ra?\.? )?[A-ZÀ-Ý][a-zà-ÿ]{2,}(?: (?:d[aeo]s? )?[A-ZÀ-Ý][a-zà-ÿ]+){0,3}")
-# Every match of ``_ULTIMA`` contains one of the signs, every match of ``_NOME`` the start of a name.
+# Faster patterns for a first test. Every match of ``_ULTIMA`` contains one of these signs, and every match of ``_NOME``
+# the start of a name.
 _SINAIS = re.compile(r"[-–—>=;:|→\t]")
 _INICIO_DE_NOME = re.compile(r"[A-ZÀ-Ý][a-zà-ÿ]{2}")
 _DIA = re.compile(r"\d{1,2} ?/ ?\d{1,2}|\b(?:seg|ter|qua|qui|sex|sab|dom)[a-z]{0,6}\b|^\W{0,6}(?:dia )?\d{1,2}\b")
 
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
-    """Mark the rows with a name as taken, if another row is marked as open."""
+    """Mark the rows with a doctor's name as taken, if another row is marked as open."""
     ends = [_ultima(each) for each in found]
     if not any(each is not None and _INICIO_DE_NOME.search(each["fim"]) for each in ends):
         return found
@@ -33,7 +36,7 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
 
 
 def _ultima(line: Linha) -> re.Match[str] | None:
-    """Return the last part of a row with a day."""
+    """Return the last part of a row that has a day, or None."""
     text = line.texto.rstrip(" *_.")
     if len(text) > LONGA or _SINAIS.search(text) is None or (last := _ULTIMA.search(text)) is None:
         return None
@@ -41,7 +44,7 @@ def _ultima(line: Linha) -> re.Match[str] | None:
 
 
 def _estado(line: Linha, last: re.Match[str], vocabulario: Vocabulario) -> bool | None:
-    """Return whether the last part of a row says that its shift is open; None if it says neither."""
+    """Return whether the last part of a row says that the shift is open or taken, or None if it says neither."""
     cell = celula(line, last.start("fim"), last.end(), vocabulario)
     if cell.tipo is Tipo.ABERTA or (cell.tipo is Tipo.VAZIA and last["fim"].strip(" _") == ""):
         return True

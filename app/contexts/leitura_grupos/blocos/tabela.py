@@ -1,6 +1,7 @@
-"""Tables: days, weekdays, hospitals, sectors or shifts as rows or columns, with signs, names or values in the cells.
+"""Rewrite tables. Rows and columns are days, weekdays, hospitals, sectors or shifts; cells contain signs, names or
+values.
 
-Each cell that stands for an open shift becomes one line with the headings of its row and column:
+Each cell with an open shift becomes one line with the headings of its row and column:
 
     turno | seg | ter          seg 12/01 SN
     SD    |  -  |  x     →     ter 13/01 SD
@@ -41,7 +42,7 @@ _SO_SEMANA = re.compile(r"\s*(?:(?:seg|ter|qua|qui|sex|sab|dom)(?:unda|ca|rta|nt
 _INICIAIS = ("s t q q s s d", "s t q q s", "s t q q s s")
 _EIXOS = (Tipo.DIA, Tipo.SEMANA, Tipo.TURNO, Tipo.AREA, Tipo.LUGAR)
 _ORDEM = (Tipo.LUGAR, Tipo.AREA, Tipo.OUTRA, Tipo.DIA, Tipo.SEMANA, Tipo.TURNO, Tipo.PRECO)
-# Without a vacancy, the lines of a table say that all is taken.
+# Appended to the lines of a table without an open shift, so that they count as taken.
 _TOMADA = " (preenchido)"
 
 
@@ -81,7 +82,7 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
 
 
 def _sem_semana(line: Linha) -> Linha:
-    """Remove the days of a week from its heading: the cells have these days."""
+    """Remove the days of a week from the heading of a table, because the cells already have these days."""
     found = Meses.faixa(line.plano)
     if found is None:
         return line
@@ -93,7 +94,7 @@ def _sem_semana(line: Linha) -> Linha:
 
 
 def _regioes(found: Sequence[Linha], vocabulario: Vocabulario) -> Iterator[list[Fila]]:
-    """Yield runs of adjacent lines with the same separator. Lines that only rule off are skipped."""
+    """Yield groups of adjacent lines with the same separator. Lines of dashes are skipped."""
     rows: list[Fila] = []
     sign = ""
     for place, line in enumerate(found):
@@ -109,7 +110,7 @@ def _regioes(found: Sequence[Linha], vocabulario: Vocabulario) -> Iterator[list[
 
 
 def _inteiras(rows: list[Fila]) -> Iterator[list[Fila]]:
-    """Yield a run of rows from its header on. Lines above the header are not part of the table."""
+    """Yield a group of rows beginning with its header. Lines above the header are not part of the table."""
     for at in range(len(rows) - 1):
         if _cabeca(rows[at]) is not None or _e_calendario(rows[at : at + 2]):
             yield rows[at:]
@@ -155,7 +156,7 @@ def _fila(place: int, line: Linha, sign: str, vocabulario: Vocabulario) -> Fila:
 
 @dataclass(frozen=True, slots=True)
 class Cabeca:
-    """The header of a table. ``rotulos`` has the meaning of columns with a label; ``eixo`` has the columns whose heading
+    """The header of a table. ``rotulos`` has the type of each labelled column. ``eixo`` has the columns whose heading
     is itself a day, a shift, a speciality or a place.
     """
 
@@ -189,7 +190,9 @@ def _cabeca(row: Fila) -> Cabeca | None:
 
 
 def _is_header(head: Cabeca, new: Cabeca) -> bool:
-    """Return whether a row is another header, and not a row of the table whose cells look like headings: "04 | D/N | D"."""
+    """Return whether a row is another header. A row such as "04 | D/N | D", whose cells only look like headings, is
+    not.
+    """
     return bool(new.rotulos) or {each.tipo for each in new.eixo.values()} == {each.tipo for each in head.eixo.values()}
 
 
@@ -198,12 +201,12 @@ def _eixo(kind: Tipo) -> Tipo:
 
 
 def _e_canto(cells: Sequence[Celula]) -> bool:
-    """Return whether the first cell of a header says something about the whole table: "UTI adulto | SD | SN"."""
+    """Return whether the first cell of a header applies to the whole table: "UTI adulto | SD | SN"."""
     return len({_eixo(each.tipo) for each in cells[1:]}) == 1 and _eixo(cells[0].tipo) is not _eixo(cells[1].tipo)
 
 
 def _so_titulos(cells: Sequence[Celula], axes: dict[int, Celula], labels: dict[int, Tipo]) -> bool:
-    """Return whether a row has no values: only the first cell may be neither a heading nor a label."""
+    """Return whether a row has no values. Only its first cell may be neither a heading nor a label."""
     others = [at for at in range(len(cells)) if at not in axes and at not in labels]
     return all(at == 0 or cells[at].tipo is Tipo.VAZIA for at in others) and not any(
         each.tipo is Tipo.PRECO for each in cells
@@ -221,7 +224,7 @@ def _so_dias(row: Fila) -> bool:
 
 
 def _tem_dias(row: Fila) -> bool:
-    """Return whether a row has only bare days, apart from its own heading."""
+    """Return whether a row has only days without a month, apart from the heading of the row."""
     return _so_dias(row) or (row.celulas[0].tipo is Tipo.OUTRA and _so_dias(Fila(row.linha, row.celulas[1:])))
 
 
@@ -353,7 +356,7 @@ class _Tabela:
     def _partes(self, ordered: list[tuple[Tipo, Linha]]) -> Iterator[Linha]:
         for place, (kind, line) in enumerate(ordered):
             if kind is Tipo.LUGAR and place == 0 and len(ordered) > 1:
-                # The label makes a name a place, even without a word such as "hospital".
+                # The label "local:" makes a name a place, even without a word such as "hospital".
                 yield juntas((dito("local:", line), line, dito("|", line)), NOME)
             else:
                 yield self._escrita(kind, line)
@@ -366,7 +369,9 @@ class _Tabela:
         return dia_do_mes(line, self._mes) if kind is Tipo.DIA else line
 
     def _alinhadas(self, head: Fila, row: Fila) -> list[tuple[int | None, Celula]]:
-        """Pair each cell of a row with its column. Columns of spaces are aligned by their position in the line."""
+        """Pair each cell of a row with its column. Columns separated by spaces are matched by their position in the
+        line.
+        """
         titles = head.celulas
         if len(titles) == len(row.celulas):
             return list(enumerate(row.celulas))
@@ -422,8 +427,8 @@ _PAR = re.compile(r"(?P<turno>sd|sn|diurno|noturno|noite|manha|tarde|dia|[dnmt])
 
 
 def _celulas_soltas(found: list[Linha], vocabulario: Vocabulario) -> list[Linha]:
-    """Rewrite rows without a header: cells that pair a shift with a sign ("manhã x | tarde -"), and rows that end with
-    the name of the doctor who took the shift.
+    """Rewrite rows without a header: rows whose cells pair a shift with a sign ("manhã x | tarde -"), and rows that end
+    with the name of the doctor who took the shift.
     """
     if not any("|" in each.texto or ";" in each.texto or "\t" in each.texto for each in found):
         return found
@@ -444,7 +449,9 @@ def _celulas_soltas(found: list[Linha], vocabulario: Vocabulario) -> list[Linha]
 
 
 def _seguidas(found: list[Linha], vocabulario: Vocabulario) -> Iterator[tuple[list[Fila], list[Linha]]]:
-    """Yield runs of lines with the same separator and number of cells; other lines without rows."""
+    """Yield groups of lines with the same separator and number of cells, as rows and lines. Other lines are yielded
+    without rows.
+    """
     rows: list[Fila] = []
     lines: list[Linha] = []
     sign = ""
@@ -463,7 +470,7 @@ def _seguidas(found: list[Linha], vocabulario: Vocabulario) -> Iterator[tuple[li
 
 
 def _com_pares(row: Fila, line: Linha, vocabulario: Vocabulario) -> Linha:
-    """Keep the shifts of a row that are marked as open: "27/07 - manhã x | tarde - | noite -"."""
+    """Keep only the shifts of a row that are marked as open: "27/07 - manhã x | tarde - | noite -"."""
     first = row.celulas[0].linha.plano
     head = re.search(r"\b(?:sd|sn|diurno|noturno|noite|manha|tarde|dia|[dnmt])\b[ :=-]{1,3}\S{1,12}$", first)
     if head is None or len(row.celulas) < 2:

@@ -1,7 +1,7 @@
-"""The category of a message by its words: a linear model that confirms or corrects the category of the rules.
+"""A linear model that confirms or corrects the category that the rules gave a message.
 
-The rules count signals of each category; the model also weighs every word, every pair of words and what the message
-contains. Its weights are in ``dados/assunto.json``; ``python -m tests.julia.leitura_grupos.treinar`` fits them.
+The rules count signals of each category. The model also weighs every word, every pair of words, and the kinds of fields
+in the message. Its weights are in ``dados/assunto.json``; ``python -m tests.julia.leitura_grupos.treinar`` fits them.
 """
 
 import json
@@ -18,11 +18,11 @@ from app.contexts.leitura_grupos.montagem.montar import Montagem
 from app.contexts.leitura_grupos.texto.vocabulario import DADOS
 from app.contexts.leitura_grupos.tipos import Categoria
 
-# Later words of a long message are about details.
+# Number of first words that the model reads. Later words of a long message are about details.
 MAIS_PALAVRAS = 120
-# The lowest probability with which the model corrects the rules.
+# Lowest probability at which the model overrides the rules.
 BASTA = 0.65
-# Messages without words are recognised by their form.
+# Categories of messages without words. The rules recognise these by their form, so the model does not change them.
 _DE_FORMA = frozenset(("sem_texto", "midia", "link"))
 _CATEGORIAS = tuple(Categoria)
 _LEAST = ((), (1,), (1, 2), (1, 2, 3))
@@ -61,7 +61,9 @@ class Assunto:
 
 
 def indicios(folha: Folha, sinais: Counter[str], montagem: Montagem, juizo: Juizo) -> list[str]:
-    """Return the features of a message: its words and pairs of words, the signals and marks, the category of the rules."""
+    """Return the features of a message: its words and pairs of words, its signals and fields, and the category that the
+    rules gave it.
+    """
     words = ["0" if each.texto.isdigit() else each.texto for each in folha.texto.palavras[:MAIS_PALAVRAS]]
     found = [*words, *[f"{one} {two}" for one, two in pairwise(words)]]
     for sign, counts in (("s", sinais.items()), ("m", _marcas(folha))):
@@ -71,7 +73,7 @@ def indicios(folha: Folha, sinais: Counter[str], montagem: Montagem, juizo: Juiz
         found.append(f"^{words[0]}")
     if montagem.abertas:
         found.append("v")
-    return [*dict.fromkeys(found)]  # in this order: a sum of fractions depends on the order
+    return [*dict.fromkeys(found)]  # in a fixed order, because the result of adding floats depends on the order
 
 
 def _marcas(folha: Folha) -> Iterator[tuple[str, int]]:

@@ -14,7 +14,7 @@ from app.contexts.leitura_grupos.juizo.evidencia import COMUNS, PROPRIAS
 from app.contexts.leitura_grupos.texto.vocabulario import DADOS
 from app.contexts.leitura_grupos.tipos import VagaLida
 
-# The highest confidence of a vacancy with a doubt that the labelled messages hardly contain.
+# Highest confidence of a vacancy with a doubt that occurs too rarely in the labelled messages.
 DUVIDOSA = 0.9
 _DUVIDA = (*COMUNS, *PROPRIAS).index("duvida")
 
@@ -24,7 +24,9 @@ def com_confianca(vaga: VagaLida, features: Sequence[float], at_most: float) -> 
 
 
 def ate(features: Sequence[float]) -> float:
-    """Return the highest confidence of a vacancy. A person decides about a doubt that the weights cannot express."""
+    """Return the highest confidence that a vacancy may get. It is low for doubts that the weights cannot express, so
+    that a person decides.
+    """
     return DUVIDOSA if features[_DUVIDA] else 1.0
 
 

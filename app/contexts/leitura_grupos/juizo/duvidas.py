@@ -1,5 +1,6 @@
-"""Find reasons to doubt a reading that no weight can express, because the labelled messages hardly contain them: names that
-may be cut, joined or part of a longer name, quoted messages, and exceptions in prices. A person decides about such a vacancy.
+"""Find reasons to doubt a vacancy that the weights cannot express, because they are too rare in the labelled messages:
+names that may be cut, joined or part of a longer name, quoted messages, and exceptions in prices. A person decides
+about such a vacancy.
 """
 
 import re
@@ -12,14 +13,14 @@ from app.contexts.leitura_grupos.texto.vocabulario import frases, municipios, pa
 
 LONGO = 7
 _JOIN = frozenset(("e", "ou", "do", "da"))
-# A town after one of these is a part of the name.
+# Words after which the name of a town is a part of the place's name.
 _OPEN = frozenset(
     ("de", "da", "do", "das", "dos", "e", "vila", "jardim", "parque", "santa", "santo", "sao", "nossa", "dom", "padre")
 )
 _LINK = re.compile(r" (?:d[aeo]s? |e )?")
 _LINK_BEFORE = re.compile(r" (?:d[aeo]s? )?$")
 _QUOTED = re.compile(r"\A\s*>[^\n]*\n(?:[^\n]*\n)*?\s*[^>\s]")
-# "réveillon (31 SN e 01 SD) 2.500", "todos 1.500, menos domingo".
+# Matches prices with an exception: "réveillon (31 SN e 01 SD) 2.500", "todos 1.500, menos domingo".
 _LISTED = re.compile(
     r"\([^)\n]*\b\d{1,2} (?:sn|sd|n|d|noite|dia)\b[^)\n]*\)[ :=-]{0,3}(?:r\$ ?)?\d\.?\d{2}", re.IGNORECASE
 )
@@ -29,7 +30,7 @@ _EXCEPT = re.compile(
 
 
 def mensagem_incerta(folha: Folha) -> bool:
-    """Return whether a message quotes another one, or has an exception beside its prices."""
+    """Return whether a message quotes another message, or has an exception next to its prices."""
     written = folha.texto.fonte
     if ">" in written and _QUOTED.match(written):
         return True
@@ -38,7 +39,7 @@ def mensagem_incerta(folha: Folha) -> bool:
 
 
 def sem_maiusculas(folha: Folha) -> frozenset[str]:
-    """Return the names that were found by their shape and written without capitals, whose end is a guess."""
+    """Return names without capitals that were found by their shape. The end of such a name is a guess."""
     return frozenset(
         each.nome
         for each in folha.lugares[:200]
@@ -58,7 +59,7 @@ def nomes_incertos(folha: Folha, unexplained: Sequence[Palavra]) -> frozenset[st
 
 
 def _vizinhas(folha: Folha, place: Lugar, starts: dict[int, Palavra], ends: dict[int, Palavra]) -> Iterator[Palavra]:
-    """Yield the words right before and after a name that no rule explained."""
+    """Yield the words directly before and after a name that no rule explained."""
     plano = folha.texto.plano
     link = _LINK.match(plano, place.fim)
     if link is not None and (after := starts.get(link.end())) is not None:
@@ -75,7 +76,9 @@ def _is_capital(texto: Texto, word: Palavra) -> bool:
 
 
 def _is_joined(folha: Folha, place: Lugar) -> bool:
-    """Return whether a name that was found by its shape has a second head, initials at its end, or many words."""
+    """Return whether a name that was found by its shape may be two names: it has a second head word, initials at its
+    end, or many words.
+    """
     if place.confianca == 1.0:
         return False
     words = folha.texto.palavras_entre(place.inicio, place.fim)
@@ -91,7 +94,7 @@ def _is_joined(folha: Folha, place: Lugar) -> bool:
 
 
 def _ends_with_a_town(words: Sequence[Palavra]) -> bool:
-    """Return whether a name ends with the long name of a town after words of its own: "UPA Vida Nova Londrina"."""
+    """Return whether a name ends with a town's long name after other words: "UPA Vida Nova Londrina"."""
     for at in range(3, len(words)):
         name = " ".join(word.texto for word in words[at:])
         if len(name) > 6 and words[at - 1].texto not in _OPEN and name in municipios():

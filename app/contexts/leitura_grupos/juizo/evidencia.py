@@ -1,7 +1,7 @@
 """Describe a vacancy by features: how it was derived, which words no rule explained, and whether a second, simpler
 reading agrees with it.
 
-The second reading takes the place, the shift, the speciality and the price that stand nearest to the day.
+The second reading takes the place, the shift, the speciality and the price that are nearest to the day.
 """
 
 import re
@@ -23,7 +23,7 @@ from app.contexts.leitura_grupos.texto.vocabulario import palavras_soltas, todas
 from app.contexts.leitura_grupos.tipos import Forma, Periodo, VagaLida
 
 SUSPEITA = 0.5
-# A date without a year that is farther away is often misread.
+# Number of days. A date without a year that is farther away is often misread.
 LONGE = 45
 _SIGNS = ("conversa", "aviso", "procura", "troca", "venda", "emprego", "nao_medico", "golpe")
 COMUNS = (
@@ -43,18 +43,18 @@ PROPRIAS = (
     "outro_turno", "outra_area", "outro_preco", "ou_na_linha", "inexplicada_ao_lado", "nome_minusculo", "duvida",
     "hospital", "hospital_conhecido",
 )  # fmt: skip
-# These features may only raise the confidence, all others may only lower it.
+# Features that may only raise the confidence. All others may only lower it.
 AJUDAM = frozenset(("chance_de_oferta", "palavra_de_oferta", "hospital", "hospital_conhecido"))
 _WORD = re.compile(r"[a-z]{3,}|\d+")
 _CORRECTED = re.compile(r"\b(?:corrig|correcao|errata|retific|ops|digo|errad[oa]|atualiza|edit|mudou|nao)\w*")
-# Letters that every match of ``_CORRECTED`` contains.
+# Parts of words for a first test. Every match of ``_CORRECTED`` contains one of them.
 _CORRECTS = ("corr", "err", "retific", "ops", "digo", "atualiza", "edit", "mudou", "nao")
 _DOCTOR = re.compile(r"\bdra?\b|\bdoutora?\b")
 _EXCEPT = re.compile(r"\b(?:exceto|menos|tirando|fora|so|somente|apenas|salvo)\b")
 _OR = re.compile(r"\bou\b")
 _NOT = re.compile(r"\bnao\b")
 _LETTER = re.compile(r"\b[dnmt]\b")
-# Every match of ``_CELLS`` contains one of these.
+# Signs for a first test. Every match of ``_CELLS`` contains one of them.
 _CELL_SIGNS = ("|", ";", ">", "   ")
 _CELLS = re.compile(r"\||;[^;\n]*;|>[^>\n]*>|\S {3,}\S[^\n]* {3,}\S")
 
@@ -87,8 +87,8 @@ def _inicio(each: Marca | Sinal) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Evidencia:
-    """Facts of the whole message, as features of each of its vacancies. ``chance`` is the probability that the message
-    is an offer.
+    """Facts about the whole message, which are features of each of its vacancies. ``chance`` is the probability that
+    the message is an offer.
     """
 
     folha: Folha
@@ -121,7 +121,9 @@ class Evidencia:
 
     @property
     def limite(self) -> float:
-        """The highest confidence of a vacancy of the message. A person decides about a message with signs of a scam."""
+        """The highest confidence that a vacancy of the message may get. It is low if the message has signs of a scam,
+        so that a person decides.
+        """
         has_link = "http" in self.folha.texto.plano or "www." in self.folha.texto.plano
         return SUSPEITA if self.sinais["golpe"] > 1 or (self.sinais["golpe"] and has_link) else 1.0
 
@@ -155,11 +157,11 @@ class Evidencia:
         yield float(bool(self.sinais["oferta"] + self.sinais["cede"]))
 
     def _tem_dia(self, mark: Marca) -> bool:
-        """Return whether the line of a mark names a day. A closing word without a day may close any shift."""
+        """Return whether the line of a mark names a day. A closing word on a line without a day may close any shift."""
         return bool(entre(self.folha.dias, *linha_de(self.folha.texto.plano, mark.inicio)))
 
     def _linhas_escritas(self) -> list[str]:
-        """Return the lines as the author wrote them, without those that a block rewrote."""
+        """Return the lines that the author wrote, without lines that a block rewrote."""
         lines = self.folha.texto.plano[:8000].split("\n")
         return [each for place, each in enumerate(lines) if place not in self.folha.texto.tabelas]
 
@@ -203,7 +205,7 @@ class Evidencia:
 
 
 class _Linha:
-    """The line of a vacancy. Its marks are compared with the vacancy."""
+    """The line from which a vacancy was read. The marks of the line are compared with the vacancy."""
 
     __slots__ = ("_areas", "_dias", "_folha", "_lugares", "_precos", "_turnos", "comuns", "estranhas", "separada")
 
@@ -235,7 +237,7 @@ class _Linha:
         )
 
     def _tem_vizinha(self, unexplained: Sequence[Palavra]) -> bool:
-        """Return whether a word that no rule explained stands right beside a day or price of the line."""
+        """Return whether a word that no rule explained is directly next to a day or price of the line."""
         starts = {each.inicio for each in (*self._dias, *self._precos)}
         ends = {each.fim for each in (*self._dias, *self._precos)}
         return any(word.fim + 1 in starts or word.inicio - 1 in ends for word in unexplained)
@@ -247,7 +249,7 @@ class _Linha:
         return any(not any(0 <= name - end < 4 for name in people) for end in doctors)
 
     def segunda_leitura(self, vaga: VagaLida, at: int) -> tuple[float, float, float, float]:
-        """Return whether another place, shift, speciality or price stands nearer to the day at ``at``."""
+        """Return, for place, shift, speciality and price, whether another value is nearer to the day at ``at``."""
         start, end = self._trecho_do_dia(at)
         shifts = entre(self._turnos, at, end) or entre(self._turnos, start, at)
         areas = [each.nome for each in entre(self._areas, start, end)]
@@ -262,7 +264,7 @@ class _Linha:
         )
 
     def _trecho_do_dia(self, at: int) -> tuple[int, int]:
-        """Return the part of the line between the days before and after a day."""
+        """Return the range of the line between the previous and the next day."""
         place = bisect_left(self._dias, at + 1, key=_inicio)
         start = self._dias[place - 2].fim if place > 1 else 0
         end = self._dias[place].inicio if place < len(self._dias) else len(self._folha.texto.plano)
@@ -287,7 +289,7 @@ def _periodo(mark: Turno) -> Periodo | None:
 
 
 def _is_other(stated: object, chosen: object) -> bool:
-    """Return whether a price on the line is another price than the chosen one, even if it is per hour."""
+    """Return whether a price on the line differs from the chosen price. A price per hour counts too."""
     return stated != chosen and float(str(chosen)) % float(str(stated)) != 0
 
 

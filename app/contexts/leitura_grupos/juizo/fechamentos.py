@@ -21,15 +21,14 @@ _AGREED = ("fechado", "fechada", "fechou")
 
 
 def fecha(texto: Texto) -> bool:
-    """Return whether a word or a strike-through may say that a vacancy is taken. This is a quick check before the full
+    """Return whether a word or a strike-through may say that a vacancy is taken. This quick check comes before the full
     reading.
     """
     return "~" in texto.plano or next(frases("fechado").todas(texto.palavras), None) is not None
 
 
 def tomadas(folha: Folha, todas: Montagem, abertas: Montagem, juizo: Juizo) -> Fechamento | None:
-    """Return the closing notice that a message contains. Return None if the message contains no such notice or only
-    suggests one.
+    """Return the closing notice that a message contains, or None. A mere hint is not a notice.
 
     ``todas`` has the vacancies that the message would offer if none were taken.
     """
@@ -66,7 +65,8 @@ def _is_said(plano: str, each: Fechado) -> bool:
 
 
 def _is_clear(folha: Folha, each: Fechado) -> bool:
-    """Return whether a single closing word refers to the offer: it follows a word of the offer, or no word at all.
+    """Return whether a single closing word refers to the offer: it follows a word of the offer, or it is the first
+    word.
 
     In "telhado coberto" the word refers to something else.
     """

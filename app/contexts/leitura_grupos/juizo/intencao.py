@@ -1,4 +1,6 @@
-"""Find the category of a message by counting signals. The first category that applies is returned with its reason."""
+"""Find the category of a message by counting signals. The categories are tested in order, and the first that applies is
+returned with its reason.
+"""
 
 import re
 from collections import Counter
@@ -12,7 +14,8 @@ from app.contexts.leitura_grupos.texto.texto import Texto, chave
 from app.contexts.leitura_grupos.tipos import Categoria
 
 BASTA = 3.3
-# Number of other words allowed per day in a bare shift, and the lowest plausible price of a shift in reais.
+# Number of other words allowed per day in a message with only a shift, and the lowest plausible price of a shift in
+# reais.
 OTHER_WORDS, LEAST = 3, 400
 _WORD = re.compile(r"[a-z]{3,}")
 _MEDIA = re.compile(
@@ -35,7 +38,7 @@ _RECEIPT_FIRST = re.compile(r"[\W_]{0,8}(?:comprovante|recibo|nfs-?e|nota fiscal
 _LINK = re.compile(r"https?://|www\.|\.com\b|@[a-z]")
 _LOW_PRICE = re.compile(r"\b\d{1,3}(?:,\d\d)? reais\b|\b\d{1,3},[59][09]\b|r\$ ?\d{1,2}(?:,\d\d)?\b(?![.\d])")
 _PER_SHIFT = re.compile(r"(?:\bpor |/ ?|\bcada |\bp/ ?|\bo )plantao\b")
-# "preciso do dia 18": the author wants a day, not a doctor.
+# Matches "preciso do dia 18": the author wants a day to work, not a doctor.
 _OF_A_DAY = re.compile(r" (?:d[oae]|n[oa]|pelo|pela|pro|pra) (?:dia|noite|manha|tarde|seg|ter|qua|qui|sex|sab|dom|\d)")
 _PLACE_ALONE = re.compile(r"[\W_]{0,8}(?:localizacao|endereco|como chegar)\b[^\n]{0,120}")
 _STAFF = re.compile(r"\b(?:equipe|com|mais|apoio|temos|tem|e|falar|enf)\b[ :+a-z0-9]{0,20}$")
@@ -52,7 +55,9 @@ class Juizo:
 
 
 def julgar(texto: Texto, found: list[Sinal], folha: Folha, montagem: Montagem) -> Juizo:
-    """Return the category of a message. ``folha`` and ``montagem`` omit the sentences that ask for a shift."""
+    """Return the category of a message. ``folha`` and ``montagem`` do not contain the sentences in which the author
+    asks for a shift.
+    """
     count = contagem(found)
     if (nothing := _sem_palavras(texto)) is not None:
         return Juizo(Categoria.OUTRO, 0.95, nothing)
@@ -83,7 +88,7 @@ def _pontos(folha: Folha, count: Counter[str]) -> float:
 
 
 def _so_o_plantao(texto: Texto, folha: Folha, count: Counter[str]) -> bool:
-    """Return whether the text is a bare shift: day, shift and price with few other words.
+    """Return whether the text consists only of a shift: day, shift and price with few other words.
 
     Example: "PSNX 12/03 19-7 1.800 clínico".
     """
@@ -99,7 +104,9 @@ def _so_o_plantao(texto: Texto, folha: Folha, count: Counter[str]) -> bool:
 
 
 def _is_shift(turno: Turno) -> bool:
-    """Return whether a period or pair of hours is a shift: a named period, or more than three hours."""
+    """Return whether a period or a pair of hours is a shift: a named period, or hours that are more than three hours
+    apart.
+    """
     if turno.das is None or turno.ate is None:
         return turno.periodo is not None
     return (turno.ate.hour - turno.das.hour) % 24 not in (1, 2, 3)
@@ -108,7 +115,7 @@ def _is_shift(turno: Turno) -> bool:
 def _contra(
     texto: Texto, found: list[Sinal], count: Counter[str], folha: Folha, montagem: Montagem, score: float
 ) -> Juizo | None:
-    """Return the category that outweighs the signals of an offer, or None."""
+    """Return the category whose signals outweigh those of an offer, or None if there is none."""
     solid = bool(montagem.abertas) and score >= BASTA + 1
     if _RECEIPT_FIRST.match(texto.plano) and not count["oferta"] + count["cede"]:
         return Juizo(Categoria.OUTRO, 0.9, "recibo")
@@ -149,8 +156,8 @@ def _is_closed(folha: Folha, montagem: Montagem, count: Counter[str]) -> bool:
 
 
 def _resto(texto: Texto, folha: Folha, count: Counter[str], score: float) -> Juizo:
-    """Return the category with the most signals, for a text that is not an offer. If categories are equal, the graver
-    category is returned.
+    """Return the category with the most signals, for a text that is not an offer. If two categories have equally many,
+    the graver one is returned.
     """
     sold = folha.contatos or folha.precos or _LINK.search(texto.plano) or _LOW_PRICE.search(texto.plano)
     sells = count["venda"] + 0.5 if count["venda"] and sold else count["venda"] - 0.6
@@ -177,7 +184,7 @@ def _sem_palavras(texto: Texto) -> str | None:
 
 
 def _asks_for_doctor(texto: Texto, folha: Folha, found: list[Sinal]) -> bool:
-    """Return whether a doctor is wanted although other professions are named, as in "equipe com enfermeiro"."""
+    """Return whether the message asks for a doctor although it names other professions, as in "equipe com enfermeiro"."""
     others = [each for each in found if each.tipo == "nao_medico"]
     if all(_STAFF.search(texto.plano, max(0, each.inicio - 25), each.inicio) for each in others):
         return True
@@ -196,8 +203,8 @@ def _asks_for_doctor(texto: Texto, folha: Folha, found: list[Sinal]) -> bool:
 
 
 def _also_offers(texto: Texto, found: list[Sinal], folha: Folha) -> bool:
-    """Return whether a message that asks for a shift also offers a shift: days precede the request, or words of an
-    offer occur outside it.
+    """Return whether a message that asks for a shift also offers one: days precede the request, or words of an offer
+    occur outside it.
     """
     asked = pedidos(texto, found)
     offers = [each for each in found if each.tipo in ("oferta", "cede")]
@@ -207,7 +214,7 @@ def _also_offers(texto: Texto, found: list[Sinal], folha: Folha) -> bool:
 
 
 def _gives_away(texto: Texto, found: list[Sinal]) -> bool:
-    """Return whether a message about a swap also passes a shift on or asks for a doctor."""
+    """Return whether a message about a swap also gives a shift away or asks for a doctor."""
     said = {
         chave(texto.plano[each.inicio : each.fim]).split()[0]
         for each in found

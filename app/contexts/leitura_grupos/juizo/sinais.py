@@ -1,4 +1,4 @@
-"""Find signals of a message's subject: phrases from the lists, and patterns that depend on the words around them."""
+"""Find signals of a message's subject: phrases from the word lists, and patterns that depend on the words around them."""
 
 import re
 from bisect import bisect_right
@@ -114,7 +114,7 @@ _ANYONE = re.compile(
     r"\balguem (?:pra|para|pro|p/|que|q) |\b(?:alguem|algum colega|quem)[ ?!.]{0,5}$|\balguem ?\?", re.MULTILINE
 )
 _INSTALMENTS = re.compile(r"\b(?:em|ate) (?:ate )?\d{1,2} ?x\b")
-# The course is the subject of the message, not a requirement for the doctor.
+# Matches a course that is the subject of the message and not a requirement for the doctor.
 _COURSE = re.compile(
     r"\A[\W_]{0,8}(?:(?:curso|treinamento|certificacao|turma|provedor)s? )?(?:de |do )?"
     r"(?:acls|atls|pals|bls|phtls|itls|fccs|nals|also)\b"
@@ -131,7 +131,7 @@ _SELLS = re.compile(
 _THREAT = re.compile(r"\b(?:sera|serao|ficara|foi|esta) (?:suspens|bloquead|cancelad|encerrad|desativad)[ao]s?\b")
 _FETCH = re.compile(r"\b(?:atualize|regularize|valide|desbloqueie|reative|confirme seus?)\b")
 _WELCOME = re.compile(r"\b(?:podem? ser|aceit[a-z]{1,4}|serve|inclusive|(?:ideal|ok|bom) p(?:ara|ra|/)) (?:ate )?$")
-# Letters that every match of a pattern contains: a text without them is not searched.
+# Each pattern with letters that every match contains. A text without these letters is not searched.
 _PATTERNS = (
     ("procura", _SELF, ("min", "dispon")),
     ("procura", _ASKS, ("?",)),
@@ -187,7 +187,9 @@ def sinais(texto: Texto) -> list[Sinal]:
 
 
 def contagem(found: Iterable[Sinal]) -> Counter[str]:
-    """Return the number of signals of each kind, also of those without any: a counter finds a missing kind slowly."""
+    """Return the number of signals of each kind. Kinds without signals are included with 0, because a Counter is slow
+    for missing keys.
+    """
     count = Counter(dict.fromkeys(_KINDS, 0))
     for each in found:
         count[each.tipo] += 1
@@ -228,14 +230,14 @@ def _outros(texto: Texto) -> Iterator[Sinal]:
 
 
 def _frase(plano: str, at: int) -> int:
-    """Return the start of the sentence, at most 70 characters before ``at``."""
+    """Return the start of the sentence around ``at``, at most 70 characters before it."""
     start = max(plano.rfind("\n", 0, at) + 1, at - 70, 0)
     ends = [each.end() for each in _SENTENCE_END.finditer(plano, start, at)]
     return ends[-1] if ends else start
 
 
 def pedidos(texto: Texto, found: list[Sinal]) -> tuple[Marca, ...]:
-    """Return the sentences in which the author asks for a shift. In a mixed message they yield no vacancy."""
+    """Return the sentences in which the author asks for a shift. No vacancy is read from these sentences."""
     stops = [0, *(each.end() for each in _SENTENCE.finditer(texto.plano)), len(texto.plano)]
     asked: dict[int, int] = {}
     ends: dict[int, int] = {}
@@ -244,7 +246,8 @@ def pedidos(texto: Texto, found: list[Sinal]) -> tuple[Marca, ...]:
         asked[place], ends[place] = each.inicio, max(each.fim, ends.get(place, 0))
     given = {bisect_right(stops, each.inicio): each.inicio for each in found if each.tipo in ("oferta", "cede")}
     return tuple(
-        # An offer in the same sentence comes first: "passo meu SN de sábado e procuro um diurno".
+        # If the same sentence first offers a shift, the request begins after the offer: "passo meu SN de sábado e
+        # procuro um diurno".
         Marca(first if given.get(place, first) < first else stops[place - 1], max(stops[place], ends.get(place, 0)))
         for place, first in sorted(asked.items())
         if place < len(stops)
@@ -258,8 +261,8 @@ def _miudas() -> frozenset[str]:
 
 @cache
 def _arvore() -> Frases[str]:
-    """Return all lists as one tree without small words. The longer of two matching phrases wins, regardless of its
-    list.
+    """Return all word lists as one tree, without small words. Of two phrases that match, the longer one wins, whichever
+    list it is from.
     """
     tree = Frases[str]()
     small = _miudas()
