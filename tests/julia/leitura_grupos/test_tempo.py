@@ -1,6 +1,8 @@
 """No text makes the rules slow. The limits allow for a busy machine; ``bench.leitura`` measures."""
 
+import sys
 import time
+from types import FrameType
 
 import pytest
 
@@ -10,6 +12,7 @@ from tests.julia.leitura_grupos.exemplos import lida
 SIZE = 8 * 1024
 # Eight KiB take some 30 ms on a free core; a pattern that backtracks takes minutes.
 BAR = 3.0
+OFFER = "10/08 sáb das 07h às 19h - UPA Exemplo - clínica médica - R$ 1.500,00 PJ. Falar com Fulana 91 98100-0001\n"
 
 
 @pytest.mark.parametrize("piece", ADVERSAS.values(), ids=ADVERSAS.keys())
@@ -39,3 +42,26 @@ def test_adversarial_product_of_fields_is_bounded() -> None:
     began = time.process_time()
     assert len(lida(texto).vagas) <= 1000
     assert time.process_time() - began < BAR
+
+
+@pytest.mark.parametrize("line", [OFFER, "Hospital Amostra - Marabá/PA\nOrtopedia 10/09 SD 1.500\n", "SN\n"])
+def test_work_grows_with_the_length_of_the_text(line: str) -> None:
+    calls = [_count_calls(line * (size * 1024 // len(line))) for size in (4, 16)]
+    assert calls[1] < 5 * calls[0], calls
+
+
+def _count_calls(texto: str) -> int:
+    """Count the function calls of a reading: unlike its time, they do not depend on the machine."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event.endswith("call")
+
+    lida("")  # loads the vocabulary
+    sys.setprofile(count)
+    try:
+        lida(texto)
+    finally:
+        sys.setprofile(None)
+    return calls

@@ -1,7 +1,7 @@
 """Find specialities, and sectors that imply a speciality."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from app.contexts.leitura_grupos.marcas.marca import Area, Lugar
 from app.contexts.leitura_grupos.texto.texto import Texto, chave
@@ -49,14 +49,24 @@ def _areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> Iterator[Area]
 
 def sem_iniciais_da_cidade(areas: Sequence[Area], places: Sequence[Lugar], plano: str) -> list[Area]:
     """Remove the initials of a town, after its hospital or after "em": "Santa Casa CG" of Campo Grande."""
-    return [each for each in areas if not any(_is_town(each, place, plano) for place in places)]
+    ends: dict[str, set[int]] = {}  # where places end, by the initials of their town
+    initials = {city: _initials(city) for city in {place.cidade for place in places} if city}
+    for place in places:
+        if place.cidade and len(initials[place.cidade]) > 1:
+            ends.setdefault(initials[place.cidade], set()).add(place.fim)
+    return [each for each in areas if not _is_town(each, ends, plano)]
 
 
-def _is_town(area: Area, place: Lugar, plano: str) -> bool:
-    initials = "".join(word[0] for word in chave(place.cidade or "").split() if len(word) > 2)
-    if len(initials) < 2 or plano[area.inicio : area.fim] != initials:
+def _initials(city: str) -> str:
+    return "".join(word[0] for word in chave(city).split() if len(word) > 2)
+
+
+def _is_town(area: Area, ends: Mapping[str, set[int]], plano: str) -> bool:
+    places = ends.get(plano[area.inicio : area.fim])
+    if places is None:
         return False
-    return plano[place.fim : area.inicio] == " " or plano.endswith(" em ", 0, area.inicio)
+    follows = area.inicio - 1 in places and plano[area.inicio - 1] == " "
+    return follows or plano.endswith(" em ", 0, area.inicio)
 
 
 def _heads(livre: str, start: int, end: int) -> bool:
