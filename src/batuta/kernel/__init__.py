@@ -41,7 +41,8 @@ __all__ = [
     "with_timeout",
 ]
 
-# The modules of the names above, for imports on first use. A test compares them with the imports for the type checker.
+# Maps each module to the public names that it defines. A test compares this table with the imports under
+# ``TYPE_CHECKING``.
 _HOMES: Final = {
     "batuta.kernel.batcher": ("Batcher", "BatchLoader"),
     "batuta.kernel.clock": ("Clock", "SystemClock"),
@@ -54,5 +55,5 @@ _HOMES: Final = {
     "batuta.kernel.waiting": ("with_timeout",),
 }
 
-if not TYPE_CHECKING:  # otherwise the type checker would accept every name
+if not TYPE_CHECKING:  # hidden from the type checker, because with ``__getattr__`` it would accept every attribute name
     __getattr__ = load_on_first_use("batuta.kernel", _HOMES)

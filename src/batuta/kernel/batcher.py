@@ -1,9 +1,9 @@
-"""Combines concurrent calls into batches: one statement for many rows costs less than one statement per row.
+"""Combines concurrent calls into batches, because one statement for many rows costs less than one statement per row.
 
-``Batcher``: calls made in the same iteration of the event loop become one call, without a delay. ``Gatherer``: calls
-made while an earlier call runs become one call; a call that is alone runs immediately. If the combined call is
-refused, or returns no result for an element, that element is requested in a call of its own. So a faulty element does
-not fail the other elements.
+``Batcher`` combines the calls of one event-loop iteration into one call, without a delay. ``Gatherer`` combines the
+calls that arrive while an earlier call runs; a single call runs immediately. If the combined call raises an error or
+returns no result for an element, the batcher calls again for that element alone. So a faulty element does not fail the
+other elements.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class Batcher(Generic[Asked, Answer]):
         alone: Callable[[Asked], Coroutine[Any, Any, Answer]],
     ) -> None:
         """Create a batcher. ``together`` returns one result per element, in the order of the elements. If a result is
-        None, the batcher requests that element with ``alone``.
+        None, the batcher calls ``alone`` with that element.
         """
         self._together = together
         self._load_one = alone
@@ -56,16 +56,21 @@ class Batcher(Generic[Asked, Answer]):
 
 
 class Gatherer(Generic[Asked, Answer]):
-    """Combines the calls that arrive while an earlier call runs, so that many callers share one statement and one sync."""
+    """Combines the calls that arrive while an earlier call runs, so that many callers share one statement and one disk
+    sync.
+    """
 
     def __init__(
         self, together: Callable[[Sequence[Asked]], Coroutine[Any, Any, Sequence[Answer]]], most: int = 500
     ) -> None:
-        """Create a gatherer. ``together`` gets at most ``most`` elements and returns one result for each, in order."""
+        """Create a gatherer. ``together`` receives at most ``most`` elements and returns one result per element, in
+        order.
+        """
         self._together = together
         self._most = most
         self._waiting: list[tuple[Asked, asyncio.Future[Answer]]] = []
-        self._running: set[asyncio.Task[Sequence[Answer]]] = set()  # as in ``Batcher``
+        # Keeps the tasks alive: the event loop holds only weak references.
+        self._running: set[asyncio.Task[Sequence[Answer]]] = set()
         self._is_busy = False
 
     async def ask(self, one: Asked) -> Answer:
@@ -83,7 +88,7 @@ class Gatherer(Generic[Asked, Answer]):
             return (await self._together([one]))[0]
 
     def _go_on(self) -> None:
-        """Begin the next call with the elements that wait; leave out those whose caller was cancelled."""
+        """Start the next call with the waiting elements, except the elements whose caller was cancelled."""
         waiting = [each for each in self._waiting if not each[1].done()]
         now, self._waiting = waiting[: self._most], waiting[self._most :]
         self._is_busy = bool(now)
@@ -99,11 +104,14 @@ class Gatherer(Generic[Asked, Answer]):
 
 
 class BatchLoader(Generic[Asked, Answer]):
-    """Looks up keys in batches. ``load`` receives distinct keys in the order of the requests and returns the values it found."""
+    """Looks up keys in batches. ``load`` receives distinct keys in the order of the requests and returns a mapping of
+    the keys that exist.
+    """
 
     def __init__(self, load: Callable[[Sequence[Asked]], Coroutine[Any, Any, Mapping[Asked, Answer]]]) -> None:
         self._load = load
-        # A result is a tuple with one element, so that the value None (key not found) differs from a missing result.
+        # Each result is wrapped in a one-element tuple, so that the value None (key not found) differs from a missing
+        # result.
         self._batcher: Batcher[Asked, tuple[Answer | None]] = Batcher(self._together, self._load_one)
 
     async def get(self, key: Asked) -> Answer | None:
@@ -118,8 +126,8 @@ class BatchLoader(Generic[Asked, Answer]):
 
 
 def _distribute(waiting: Sequence["asyncio.Future[Answer]"], call: "asyncio.Task[Sequence[Answer]]") -> None:
-    """Pass the result or the error of a call to every waiting future, except futures whose caller was cancelled."""
-    # Read even if no future waits: asyncio reports an error that was never read.
+    """Pass the result or the error of a call to every waiting future whose caller was not cancelled."""
+    # Read the error even if no future waits: asyncio logs an error that was never read.
     error = None if call.cancelled() else call.exception()
     for place, future in enumerate(waiting):
         if future.done():

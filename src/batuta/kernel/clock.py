@@ -8,19 +8,19 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    import asyncio  # most commands format times and run no event loop
+    import asyncio  # imported here, because most commands format times but run no event loop
 
 
 class Clock(Protocol):
     """The source of time for all code. ``now`` returns an aware UTC instant, for records. ``monotonic`` returns
-    seconds, for durations. The two are never combined.
+    seconds, for durations. Code never mixes the two values.
     """
 
     def now(self) -> datetime: ...
     def monotonic(self) -> float: ...
     async def sleep(self, seconds: float) -> None: ...
     async def wait(self, event: "asyncio.Event", seconds: float) -> bool:
-        """Wait until ``event`` is set, at most ``seconds``, and return whether it is set."""
+        """Wait until ``event`` is set or ``seconds`` have passed, and return whether ``event`` is set."""
 
 
 class SystemClock:
@@ -38,7 +38,8 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
     async def wait(self, event: "asyncio.Event", seconds: float) -> bool:
-        # Every loop of a process rests here. A timer costs a third of two tasks and their cancellation.
+        # Every loop of a process waits here, so this code uses a timer. Two tasks and their cancellation cost three
+        # times as much.
         import asyncio
 
         try:

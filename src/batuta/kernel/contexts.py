@@ -1,5 +1,5 @@
-"""Runs a coroutine in a context of its own without a task of its own: the variables that it sets do not reach the code
-after it. A task per coroutine would do the same and costs several times as much.
+"""Runs a coroutine in its own context without a new task: variables that the coroutine sets stay inside it. A new task
+per coroutine would have the same effect at several times the cost.
 """
 
 from collections.abc import Callable, Coroutine
@@ -12,8 +12,8 @@ class InOwnContext:
     """An awaitable that runs ``coroutine`` in a copy of the current context, within the current task. ``on_wait`` is
     called once, before the coroutine waits for the first time; a coroutine that never waits does not call it.
 
-    ``await`` uses this object as an iterator, and the object passes each call to the coroutine. It has the attributes
-    of a coroutine that a dump of stacks reads.
+    ``await`` iterates over this object, which forwards each call to the coroutine. The object has the attributes of a
+    coroutine that stack dumps read.
     """
 
     __slots__ = ("_coroutine", "_on_wait", "_run")

@@ -3,7 +3,8 @@
     sealed:v1.<name of the key>.<nonce and ciphertext, base64>     an encrypted value
     sealed:v0.<text>                                               a plain text that begins like an encrypted value
 
-``about`` names the column of a value. It is authenticated too, so that a value of one column cannot be stored in another.
+``about`` names the column of a value. The cipher authenticates this name, so a value that was copied to another column
+cannot be decrypted there.
 """
 
 import base64
@@ -27,7 +28,9 @@ _NAME: Final = re.compile(r"v1\.([0-9a-f]{8})\.")
 
 
 class KeyRing:
-    """Keys derived from secrets of the operator, newest first. ``purpose`` separates the keys of different uses."""
+    """Keys derived from the operator's secrets, newest first. Each ``purpose`` gets different keys from the same
+    secrets.
+    """
 
     def __init__(self, secrets_: Sequence[str], purpose: bytes) -> None:
         try:
@@ -38,7 +41,8 @@ class KeyRing:
                 next_step=Reason("no_cryptography_next", "install batuta[encryption]"),
             ) from None
         derived = [hashlib.blake2b(purpose, key=hashlib.sha512(each.encode()).digest()).digest() for each in secrets_]
-        # The first half of a digest is the key, and its name is a part of the second half: the name reveals nothing.
+        # The first half of the digest is the key. The key's name comes from the second half, so the name reveals
+        # nothing about the key.
         self._keys: dict[str, Any] = {each[32:36].hex(): AESGCM(each[:32]) for each in derived}
         self.names = tuple(self._keys)
 
@@ -48,7 +52,9 @@ class KeyRing:
         return f"{VERSION}.{name}.{base64.urlsafe_b64encode(sealed).decode()}"
 
     def decrypt(self, sealed: str, about: str) -> str:
-        """Return the text. Raises KeyMissing if its key is unknown, and DamagedValue if it cannot be authenticated."""
+        """Return the decrypted text. Raises KeyMissing if the ring lacks the key, and DamagedValue if authentication
+        fails.
+        """
         from cryptography.exceptions import InvalidTag
 
         name = name_of_key(sealed)
@@ -66,13 +72,13 @@ class KeyRing:
 
 
 def name_of_key(sealed: str) -> str:
-    """Return the name of the key that encrypted a text, or an empty text for any other text."""
+    """Return the name of the key that encrypted ``sealed``, or an empty string if ``sealed`` is not encrypted."""
     found = _NAME.match(sealed)
     return "" if found is None else found[1]
 
 
 class Encryption:
-    """Encrypts values of columns if the operator gave keys, and otherwise stores them as they are."""
+    """Encrypts column values if the operator configured keys; otherwise values stay plain."""
 
     def __init__(self, keys: Sequence[str] = ()) -> None:
         self._ring = KeyRing(keys, DATA) if keys else None
@@ -87,7 +93,7 @@ class Encryption:
         return () if self._ring is None else self._ring.names
 
     def encrypt(self, value: Json, about: str) -> Json:
-        """Return a value as its column stores it. ``None`` stays ``None``."""
+        """Return the form of a value that its column stores. ``None`` stays ``None``."""
         if value is None:
             return None
         if self._ring is None:
@@ -95,7 +101,7 @@ class Encryption:
         return MARK + self._ring.encrypt(dumps(value), about)
 
     def decrypt(self, stored: Json, about: str) -> Json:
-        """Return the value of a column. Raises KeyMissing or DamagedValue."""
+        """Return the plain value of a stored column value. Raises KeyMissing or DamagedValue."""
         if not isinstance(stored, str) or not is_sealed(stored):
             return stored
         if stored.startswith(_ESCAPED):
@@ -106,13 +112,15 @@ class Encryption:
         return loads(self._ring.decrypt(sealed, about))
 
     def read(self, stored: Json, about: str) -> Json:
-        """Return the content of a column. In a list, each encrypted element is decrypted."""
+        """Return the plain content of a column. In a list, each encrypted element is decrypted."""
         if isinstance(stored, list):
             return [self.decrypt(each, about) for each in stored]
         return self.decrypt(stored, about)
 
     def change(self, stored: Json, about: str, change: Callable[[Json], Json]) -> Json:
-        """Return the stored value with ``change`` applied to its decrypted content; of a list, to each element."""
+        """Decrypt a stored value, apply ``change``, and encrypt the result. In a list, ``change`` is applied to each
+        element.
+        """
         if isinstance(stored, list):
             return [self.change(each, about, change) if is_sealed(each) else change(each) for each in stored]
         value = self.decrypt(stored, about)

@@ -91,8 +91,8 @@ class BatutaError(Exception):
 
 
 def reason_of_error(error: BatutaError) -> Reason:
-    """Convert an error to a reason that can be stored. The reason's code is ``error.`` and the class name; its facts
-    are those in the error's sentence.
+    """Convert an error to a storable reason. The reason's code is ``error.`` plus the class name; its facts are the
+    facts in the error's sentence.
     """
     named = {name for _, name, _, _ in Formatter().parse(error.sentence) if name}
     facts = {name: fact for name, fact in error.facts.items() if name in named}
@@ -262,7 +262,9 @@ class RowLocked(StoreTimeout):
 
 
 class StoreReplaced(StoreUnavailable):
-    """The database file was deleted or replaced while it was open: later writes are lost, and the process must end."""
+    """The database file was deleted or replaced while the process had it open. Later writes would be lost, so the
+    process must end.
+    """
 
     sentence = (
         "the database file {where} was {what} while this process had it open, so nothing more is accepted: "
@@ -282,7 +284,9 @@ class StoreConflict(StoreError):
 
 
 class StoreReadOnly(StoreUnavailable):
-    """The database accepts no writes for now: a cluster elects another primary, or a file system is mounted read-only."""
+    """The database accepts no writes for now: a cluster is electing another primary, or the file system is mounted
+    read-only.
+    """
 
     sentence = (
         "the database at {where} is read-only now ({why}): wait for the end of a failover, "
@@ -347,7 +351,7 @@ class ConcurrentStatements(TransactionMisuse):
 
 
 class ActionRefused(BatutaError):
-    """The form of the action shows ``why``, which ends with the next step."""
+    """An action of the dashboard cannot be performed. The action's form shows ``why``, which ends with the next step."""
 
     sentence = "{why}"
 

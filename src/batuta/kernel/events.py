@@ -18,7 +18,7 @@ class Event:
 class ProcessStarted(Event):
     role: str
     version: str
-    local_time: datetime  # in the application's zone, so that an operator can compare it with a wall clock
+    local_time: datetime  # in the application's time zone, so that an operator can compare it with a wall clock
 
 
 class ProcessServing(Event):
@@ -39,7 +39,7 @@ class ProcessEnded(Event):
 
 
 class ProcessHeld(Event):
-    """The shutdown finished, but ``what`` (threads or tasks) still runs, so the process exits by force."""
+    """The shutdown finished, but ``what`` (threads or tasks) is still running, so the process exits by force."""
 
     role: str
     what: str
@@ -57,7 +57,7 @@ class ChildReady(Event):
 
 
 class ChildSilent(Event):
-    """A child process sent no heartbeat for too long, and the parent kills it. ``state`` is the cause, if known."""
+    """A child process sent no heartbeat for too long, so the parent kills it. ``state`` is the cause, if known."""
 
     role: str
     pid: int
@@ -75,7 +75,9 @@ class ChildEnded(Event):
 
 
 class ChildLooping(Event):
-    """A child process ends after every start. From now on the parent restarts it once per ``again_every``."""
+    """A child process exits after every start (a crash loop). From now on the parent restarts it once per
+    ``again_every``.
+    """
 
     role: str
     ends: int
@@ -84,7 +86,7 @@ class ChildLooping(Event):
 
 
 class ChildRecovered(Event):
-    """A child process runs again after a crash loop of ``ends`` exits."""
+    """A child process runs again after a crash loop with ``ends`` exits."""
 
     role: str
     ends: int
@@ -98,14 +100,14 @@ class LoopFailed(Event):
 
 
 class ResourceCloseFailed(Event):
-    """The close of a provided object failed. The other objects are closed too."""
+    """The close function of a resource raised an error. The other resources are still closed."""
 
     resource: str
     error: BaseException
 
 
 class LoopAbandoned(Event):
-    """A loop failed too often in a row; its process ends."""
+    """A loop failed too often in a row, so its process ends."""
 
     loop: str
     error: BaseException
@@ -119,7 +121,9 @@ class LoopRecovered(Event):
 
 
 class LoopStuck(Event):
-    """A loop recorded no progress for longer than ``limit`` and is being stopped. ``stack`` shows where the loop is."""
+    """A loop made no progress for longer than ``limit`` and is being stopped. ``stack`` shows the code that the loop is
+    executing.
+    """
 
     loop: str
     silent_for: timedelta
@@ -128,7 +132,7 @@ class LoopStuck(Event):
 
 
 class LoopRestarted(Event):
-    """A stuck loop was stopped and restarted. ``restarts`` counts the restarts without a healthy period between them."""
+    """A stuck loop was stopped and restarted. ``restarts`` counts the restarts since the loop last ran normally."""
 
     loop: str
     silent_for: timedelta
@@ -146,8 +150,8 @@ class TaskUncancellable(Event):
 
 
 class EventLoopBlocked(Event):
-    """The event loop does not respond to the watchdog thread; after ``limit`` the watchdog ends the process. One block
-    causes several events; ``stack`` is None in the first.
+    """The event loop does not respond to the watchdog thread. After ``limit`` the watchdog ends the process. One
+    blockage causes several events; ``stack`` is None in the first event.
     """
 
     silent_for: timedelta
@@ -156,13 +160,13 @@ class EventLoopBlocked(Event):
 
 
 class EventLoopResponds(Event):
-    """The event loop responds again after a block."""
+    """The event loop responds again after a blockage."""
 
     silent_for: timedelta
 
 
 class StackFound(Event):
-    """A process of this role ended without a message and left a stack trace in its file."""
+    """An earlier process of this role ended without a message and left a stack trace in its file."""
 
     role: str
     pid: int
@@ -177,7 +181,9 @@ class ProcessRecycled(Event):
 
 
 class ShutdownPhase(Event):
-    """A shutdown enters a phase (``supervise.shutdown``) and waits for ``loops``. ``left`` is the time until the deadline."""
+    """A shutdown enters a phase (listed in ``supervise.shutdown``) and waits for ``loops``. ``left`` is the time until
+    the deadline.
+    """
 
     phase: str
     loops: tuple[str, ...]
@@ -206,15 +212,16 @@ class MigrationApplied(Event):
 
 class RequestAnswered(Event):
     method: str
-    route: str  # the template, never the path: a path may carry a phone number
+    route: str  # the route template instead of the path, because a path may contain a phone number
     status: int
     took: timedelta
     request_id: str
-    caller: str | None = None  # the name of the token or session; None if the route is open or the request was refused
+    # the name of the token or session; None if the route needs no authentication or the request was refused
+    caller: str | None = None
 
 
 class RequestsRefused(Event):
-    """The API refused requests of one client: ``count`` requests in the minute that starts at ``since``."""
+    """The API refused ``count`` requests of one client in the minute that starts at ``since``."""
 
     client: str
     since: datetime
@@ -242,7 +249,7 @@ class JobCrashed(Event):
 
 
 class JobsRegistered(Event):
-    """A scheduler registered its timetable. ``changed`` are the jobs that are new or have another schedule."""
+    """A scheduler registered its timetable. ``changed`` lists the jobs that are new or whose schedule changed."""
 
     profile: str
     jobs: int
@@ -286,7 +293,7 @@ class ExecutionLost(Event):
 
 
 class ExecutionTakenOver(Event):
-    """The process that owned a run stopped working on it. If ``again`` is true, the run is delivered again with the
+    """The process that owned a run no longer works on it. If ``again`` is true, the run is delivered again with the
     same idempotency key; otherwise the run is abandoned.
     """
 
@@ -308,28 +315,28 @@ class FireExplained(Event):
 
 
 class TimetableActivated(Event):
-    """The schedules of this release fire from now on. ``before`` is the previously active timetable, if any."""
+    """From now on the schedules of this release fire. ``before`` is the previously active timetable, if any."""
 
     timetable: str
     before: str | None
 
 
 class TimetableStandsBy(Event):
-    """This scheduler fires nothing and only finishes its runs, because a scheduler of a more recent release is alive."""
+    """This scheduler starts no fires and only finishes its runs, because a scheduler of a newer release is alive."""
 
     timetable: str
     behind: str
 
 
 class ScheduleFailed(Event):
-    """The schedule of one job cannot be computed. The other jobs are not affected."""
+    """The next fires of one job cannot be computed. The other jobs are not affected."""
 
     job: str
     error: BaseException
 
 
 class ClockStepped(Event):
-    """The wall clock was set back by ``by``."""
+    """The wall clock jumped backwards by ``by``."""
 
     by: timedelta
 
@@ -340,16 +347,18 @@ class ControlSet(Event):
 
 
 class ItemsClaimed(Event):
-    """A worker claimed a batch of items and starts them. ``waited`` has, for each item, the seconds since it was due."""
+    """A worker claimed a batch of items and starts them. ``waited`` holds, per item, the seconds between its due time
+    and the claim.
+    """
 
     queue: str
     waited: tuple[float, ...]
 
 
 class ItemsSettled(Event):
-    """A batch of items was settled. ``counts`` has the number of items per outcome; ``lost`` counts the items whose
-    lease another worker held. ``took`` has the seconds of each handler that ended since the previous event of this
-    kind.
+    """A batch of items was settled. ``counts`` holds the number of items per outcome. ``lost`` counts the items whose
+    lease another worker holds. ``took`` holds the duration in seconds of each handler that ended since the previous
+    event of this kind.
     """
 
     queue: str
@@ -359,7 +368,7 @@ class ItemsSettled(Event):
 
 
 class BatchFinished(Event):
-    """A batch of tasks has ended: the number of its tasks by their end."""
+    """A batch of tasks has ended. The counts say how many of its tasks ended in each way."""
 
     batch: str
     succeeded: int
@@ -382,7 +391,9 @@ class ItemCrashed(Event):
 
 
 class CallRejected(Event):
-    """A call or a result in Redis is not JSON, so another program wrote it. It was not executed. ``size`` is in bytes."""
+    """A call or a result in Redis is not valid JSON, so a foreign program wrote it. The engine ignored it. ``size`` is
+    in bytes.
+    """
 
     size: int
 
@@ -395,15 +406,15 @@ class ItemLost(Event):
 
 
 class TaskThreadsStuck(Event):
-    """The number of threads that run a call of this task past its time limit changed to ``stuck``."""
+    """The number of threads that run this task past its time limit changed to ``stuck``."""
 
     task: str
     stuck: int
 
 
 class ItemsRescued(Event):
-    """Expired leases of items were released. ``dead`` counts the items that became dead after repeated worker crashes.
-    ``proven`` is true if the worker's process is proven to have ended.
+    """Expired leases of items were released. ``dead`` counts the items that were marked dead after repeated worker
+    crashes. ``proven`` is true if the kernel confirmed that the worker's process ended.
     """
 
     queue: str
@@ -413,7 +424,7 @@ class ItemsRescued(Event):
 
 
 class CircuitMoved(Event):
-    """A circuit breaker opened, half-opened for a probe, or closed."""
+    """A circuit breaker opened, became half-open for a probe, or closed."""
 
     circuit: str
     before: str
@@ -423,7 +434,7 @@ class CircuitMoved(Event):
 
 
 class AlertRaised(Event):
-    """Health checks raised an alert. ``kind`` is ``alert`` or ``recovery``."""
+    """Health checks raised an alert or reported a recovery; ``kind`` is ``alert`` or ``recovery``."""
 
     kind: str
     cause: str
@@ -439,7 +450,7 @@ class AlertSent(Event):
 
 
 class AlertFailed(Event):
-    """A sink did not accept an alert. The delivery is retried up to a limit."""
+    """A sink did not accept an alert. The engine retries the delivery up to a limit."""
 
     cause: str
     sink: str
@@ -477,11 +488,13 @@ Subscriber: TypeAlias = Callable[[Event], None]
 
 class Events(Protocol):
     def emit(self, event: Event) -> None:
-        """Pass the event to the subscribers without blocking. Never raises."""
+        """Pass the event to the subscribers without blocking. Subscribers' errors are not raised."""
 
 
 class Fanout:
-    """Passes each event to every subscriber, in order. A subscriber that fails affects neither emitter nor other subscribers."""
+    """Passes each event to every subscriber, in order. An error in one subscriber reaches neither the emitter nor the
+    other subscribers.
+    """
 
     def __init__(self, *subscribers: Subscriber) -> None:
         self._subscribers = list(subscribers)
@@ -501,6 +514,6 @@ class Fanout:
 
     def _report(self, failed: Subscriber, event: Event, error: Exception) -> None:
         if isinstance(event, SubscriberFailed):
-            return  # not reported again: the report itself would fail in the same way
+            return  # not logged, because logging would raise the same error again
         name = getattr(failed, "__qualname__", type(failed).__qualname__)
         self.emit(SubscriberFailed(name, type(event).__name__, error))

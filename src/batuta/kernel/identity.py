@@ -1,8 +1,8 @@
 """The identity of a process, and the proof that a process has ended.
 
-A lease owner is ``host:pid:started:place:random``. ``started`` is the process's start time from the kernel (clock
-ticks since boot). ``place`` is a digest of the boot id, the pid namespace and the time namespace. If the kernel does
-not provide these values (macOS, or a ``/proc`` of another pid namespace), both are ``-``.
+A lease owner is ``host:pid:started:place:random``. ``started`` is the process's start time from the kernel (clock ticks
+since boot). ``place`` is a digest of the boot id, the pid namespace and the time namespace. If the kernel does not
+provide them (macOS, or a ``/proc`` of another pid namespace), ``started`` and ``place`` are ``-``.
 
 A process can be proven dead only by a process of the same host and place, from the kernel's process table. The proof is
 one of three facts. Either no process has the pid, or its process has another start time, or its process is a zombie
@@ -23,7 +23,7 @@ from batuta.kernel.ids import Ids
 
 PROC = Path("/proc")
 UNKNOWN = "-"
-_ENDED = frozenset("ZXx")  # proc(5): zombie, dead
+_ENDED = frozenset("ZXx")  # zombie and dead, as in proc(5)
 # Fields 3, 20 and 22 of /proc/PID/stat, counted from the first field after the program's name.
 _STATE, _THREADS, _STARTED = 0, 17, 19
 
@@ -52,7 +52,9 @@ class ProcessIdentity:
 
     @property
     def is_provable(self) -> bool:
-        """Whether the end of this process can be proven; false if the kernel did not provide its start time and place."""
+        """Whether another process can prove that this process ended. False if the kernel did not provide start time and
+        place.
+        """
         return UNKNOWN not in (self.started, self.place)
 
     def __str__(self) -> str:
@@ -68,7 +70,7 @@ class ProcessStatus:
 
     @classmethod
     def parse(cls, stat: str) -> Self:
-        """Parse the content of ``/proc/PID/stat``, in which the program's name may contain spaces and parentheses."""
+        """Parse the content of ``/proc/PID/stat``. The program's name in it may contain spaces and parentheses."""
         fields = stat.rpartition(")")[2].split()
         return cls(int(stat.split(" ", 1)[0]), fields[_STATE], int(fields[_THREADS]), fields[_STARTED])
 
@@ -101,7 +103,7 @@ def has_process(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True  # the process belongs to another user; the hidepid option of /proc may hide it from ``status``
+        return True  # The process belongs to another user, so the hidepid option of /proc may hide it from ``status``.
     return True
 
 
@@ -118,7 +120,7 @@ def verdict(process: ProcessIdentity, here: ProcessIdentity, processes: Processe
     if status.started != process.started:
         return Verdict.DEAD
     if status.state in _ENDED:
-        # The main thread can end before the other threads; then the process is still working.
+        # The main thread can end before the other threads, and then the process still works.
         return Verdict.DEAD if status.threads <= 1 else Verdict.UNKNOWN
     return Verdict.ALIVE
 
@@ -134,7 +136,9 @@ def make_owner(ids: Ids) -> str:
 
 
 def has_ended(owner: str) -> bool:
-    """Return whether the process of a lease owner has provably ended. False means alive or unknown."""
+    """Return whether the process of a lease owner has provably ended. False means that it is alive or that its state is
+    unknown.
+    """
     process = ProcessIdentity.parse(owner)
     return process is not None and verdict(process, identity(), ProcFiles()) is Verdict.DEAD
 
@@ -152,7 +156,7 @@ def _identity(pid: int) -> ProcessIdentity:
         kernel = (PROC / "sys/kernel/random/boot_id").read_text().strip(), _namespace("pid"), _time_namespace()
     except (OSError, ValueError, IndexError):
         return ProcessIdentity(host, pid, UNKNOWN, UNKNOWN)
-    if status.pid != pid:  # this /proc belongs to another pid namespace, where the same pid is another process
+    if status.pid != pid:  # This /proc belongs to another pid namespace, in which the pid denotes a different process.
         return ProcessIdentity(host, pid, UNKNOWN, UNKNOWN)
     return ProcessIdentity(host, pid, status.started, hashlib.sha256(repr(kernel).encode()).hexdigest()[:16])
 
@@ -162,7 +166,9 @@ def _namespace(kind: str) -> str:
 
 
 def _time_namespace() -> str:
-    """Return the time namespace, to which the kernel's start times refer, or ``-`` if the kernel has none."""
+    """Return the id of the time namespace to which the kernel's start times refer, or ``-`` if the kernel has no time
+    namespaces.
+    """
     try:
         return _namespace("time")
     except FileNotFoundError:

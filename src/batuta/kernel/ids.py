@@ -27,7 +27,7 @@ class Ids:
         return self.many(1)[0]
 
     def many(self, count: int) -> list[str]:
-        """Return several ids in ascending order. One read of the clock and of the random source serves all of them."""
+        """Return ``count`` ids in ascending order. The clock and the random source are read once for all ids."""
         tails = self._chance(_TAIL_BITS * count)
         with self._lock:
             unix_ms = max(int(self._clock.now().timestamp() * 1000), self._last_ms)
@@ -54,6 +54,6 @@ def _join(head: str, counter: int, tail: str) -> str:
 
 
 def _head(unix_ms: int) -> str:
-    """Return the first part of an id: 48 bits of time and the version. All ids of one millisecond share it."""
+    """Return the first part of an id: 48 bits of time and the version. All ids of the same millisecond share this part."""
     digits = f"{unix_ms:012x}"
     return f"{digits[:8]}-{digits[8:]}-7"

@@ -15,7 +15,7 @@ def dumps(value: object) -> str:
 
 
 def loads(text: str | bytes) -> Json:
-    """Decode JSON."""
+    """Decode JSON text. Numbers, lists and mappings become plain Python values."""
     parsed: Json = json.loads(text)
     return parsed
 

@@ -1,4 +1,4 @@
-"""Names of a package whose modules are imported on first use, so that importing the package costs nothing."""
+"""Imports the modules of a package on the first use of their names, so that importing the package itself is cheap."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -6,7 +6,7 @@ from importlib import import_module
 
 
 def load_on_first_use(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
-    """Return the ``__getattr__`` of ``package``. ``homes`` lists the names of each module."""
+    """Return the ``__getattr__`` function for ``package``. ``homes`` maps each module to the names that it defines."""
     modules = {name: module for module, names in homes.items() for name in names}
 
     def load(name: str) -> object:

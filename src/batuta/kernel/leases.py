@@ -21,15 +21,15 @@ class LeaseHolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewed:
-    """The result of a renewal: the ids of the rows on which the holder must act."""
+    """The result of a renewal: ids of the rows whose lease is lost, unchecked or cancelled."""
 
-    lost: frozenset[str] = frozenset()  # the lease is proven lost
-    unchecked: frozenset[str] = frozenset()  # another transaction has locked the row: the renewal is to be retried
-    cancelled: frozenset[str] = frozenset()  # a cancellation of the work was requested
+    lost: frozenset[str] = frozenset()  # the holder no longer has these leases
+    unchecked: frozenset[str] = frozenset()  # another transaction has locked the row, so the holder retries the renewal
+    cancelled: frozenset[str] = frozenset()  # an operator or the program requested cancellation of the work
 
 
 def recheck_after(lease: timedelta) -> timedelta:
-    """Return the pause before a write to a locked row is retried."""
+    """Return how long to wait before retrying a write to a locked row."""
     return lease / 12
 
 
@@ -43,8 +43,8 @@ async def renew_until_cancelled(renew: Callable[[], Awaitable[object]], lease: t
 class SilenceDetector(Generic[Key]):
     """Measures how long a lease stays unchanged, by the monotonic clock, so that a wrong wall clock has no effect.
 
-    A key contains every value that a renewal changes. The time between two calls of ``look`` counts for at most
-    ``longest_look``, because a suspended machine may also have suspended the holder.
+    A key contains every value that a renewal changes. The time between two calls of ``look`` counts as at most
+    ``longest_look``, because a suspended machine may have suspended the lease holder too.
     """
 
     def __init__(self, longest_look: timedelta) -> None:
@@ -53,7 +53,9 @@ class SilenceDetector(Generic[Key]):
         self._looked_at: float | None = None
 
     def look(self, keys: Collection[Key], monotonic: float) -> Mapping[Key, timedelta]:
-        """Record the current keys, and return how long each key has been present without interruption. Absent keys are dropped."""
+        """Record the current keys and return how long each key has been present without interruption. Missing keys are
+        forgotten.
+        """
         since = timedelta(0) if self._looked_at is None else timedelta(seconds=monotonic - self._looked_at)
         counted = min(since, self._longest_look)
         self._looked_at = monotonic
@@ -61,5 +63,5 @@ class SilenceDetector(Generic[Key]):
         return self._seen
 
     def forget(self) -> None:
-        """Reset all measurements, because an outage prevented the holders from renewing their leases."""
+        """Reset all measurements after an outage, because the holders could not renew their leases during the outage."""
         self._seen = {}

@@ -21,13 +21,14 @@ class Attempt:
 
     kind: Literal["task", "job", "stage"]
     name: str
-    id: str  # of the call, the run or the item
-    number: int  # from 1
+    id: str  # id of the call, the run or the item
+    number: int  # counted from 1
     arguments: Sequence[Any] = ()
     named: Mapping[str, Any] = field(default_factory=dict)
 
 
-# Calls the next middleware, or the function. Returns the value or the outcome of the function, or raises its error.
+# Calls the next middleware, or the function if there is none. Returns the function's value or outcome, or raises its
+# error.
 Proceed: TypeAlias = Callable[[], Awaitable[object]]
 Middleware: TypeAlias = Callable[[Attempt, Proceed], Awaitable[object]]
 

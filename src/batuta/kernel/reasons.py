@@ -5,7 +5,7 @@
 
 A reason is an English sentence together with its code and its facts. Programs and SQL statements compare the code;
 ``batuta.texts`` renders the sentence in the reader's language. A plain text (from an application or an older version)
-is a reason without a code: it is stored and shown unchanged.
+is a reason without a code, and is stored and shown unchanged.
 
 Facts are texts, numbers, durations, instants (shown in the zone they carry) and other reasons.
 """
@@ -20,7 +20,7 @@ from batuta.kernel.json import Json, dumps, loads
 
 # Prefix of every stored reason; no other stored text begins with it.
 _MARK: Final = '{"code":'
-# Code for a plain text that happens to begin with the prefix of stored reasons.
+# Code of a plain text that happens to begin with the prefix of stored reasons.
 _PLAIN: Final = "text"
 MINUTE: Final = "%Y-%m-%d %H:%M"
 # Maximum characters of a reason in the engine's own columns. The queue tables of an application have lower limits.
@@ -28,7 +28,7 @@ LONGEST: Final = 4_000
 
 
 class Reason(str):
-    """An English sentence together with its code and its facts. Compare the ``code`` of reasons, never the sentence."""
+    """An English sentence together with its code and its facts. To compare two reasons, compare their ``code``."""
 
     __slots__ = ("_code", "_facts")
     _code: str
@@ -73,7 +73,7 @@ class Reasons(tuple[Reason, ...]):
 
 
 class ReasonCode(str):
-    """A code with its English sentence. Calling it with the facts of one case returns the reason for that case."""
+    """A code with its English sentence. Calling the code with the facts of one case returns the reason for that case."""
 
     __slots__ = ("english",)
     english: str
@@ -82,7 +82,7 @@ class ReasonCode(str):
         return Reason(str(self), self.english, **facts)
 
 
-# All defined codes by name. The tests render each code in every language.
+# All defined codes by name, so that the tests can render each code in every language.
 CODES: dict[str, ReasonCode] = {}
 
 

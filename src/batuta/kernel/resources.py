@@ -37,7 +37,9 @@ START_TOOK_LONG = define("resource_slow", "it did not start within {limit}")
 
 
 class Resource(Generic[T]):
-    """An object that exists while the process runs work; ``value`` returns it. ``work.provide`` creates a resource."""
+    """An object that exists while the process runs work; its attribute ``value`` returns the object. ``work.provide``
+    creates a resource.
+    """
 
     def __init__(self, name: str, make: "Callable[[], Made[T]]") -> None:
         self.name = name
@@ -46,14 +48,14 @@ class Resource(Generic[T]):
 
     @property
     def value(self) -> T:
-        """The object. Raises ResourceMissing in a process that runs no work, and before the start."""
+        """The object. Raises ResourceMissing before the start, and in a process that runs no work."""
         if self._value is _NOTHING:
             raise ResourceMissing(resource=self.name)
         return cast(T, self._value)
 
     @contextmanager
     def replaced_by(self, value: T) -> Iterator[None]:
-        """Use another object while the block runs, for tests. The function of the resource is not called meanwhile."""
+        """Use another object while the block runs, for tests. During the block the resource's function is not called."""
         before, self._value = self._value, value
         try:
             yield
@@ -62,10 +64,10 @@ class Resource(Generic[T]):
 
     @asynccontextmanager
     async def started(self, events: Events) -> AsyncIterator[None]:
-        """Create the object, and close it after the block. Raises ResourceFailed if it cannot be created. An error
-        while it closes becomes an event, so that the other resources close too.
+        """Create the object, and close it after the block. Raises ResourceFailed if the object cannot be created. An
+        error while closing is emitted as an event, so that the other resources close too.
         """
-        if self._value is not _NOTHING:  # replaced by a test
+        if self._value is not _NOTHING:  # a test replaced the object
             yield
             return
         opened = await self._open()
@@ -93,7 +95,9 @@ class Resource(Generic[T]):
 
 
 class Resources:
-    """All resources of a program. ``started`` may be nested: the outermost block starts and closes them."""
+    """All resources of a program. Blocks of ``started`` may be nested: only the outermost block starts and closes the
+    resources.
+    """
 
     def __init__(self, events: Events) -> None:
         self._events = events
@@ -108,7 +112,7 @@ class Resources:
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator[None]:
-        """Start every resource, and close them after the block in the reverse order."""
+        """Start every resource in the order of declaration, and close them after the block in reverse order."""
         self._users += 1
         try:
             if self._users > 1:
@@ -123,9 +127,9 @@ class Resources:
 
 
 def resource_of(name: str, make: Callable[[], Any]) -> Resource[Any]:
-    """Return a resource. Raises InvalidName if the function takes arguments, or returns its value without a yield."""
+    """Create a resource from its function. Raises InvalidName if the function takes arguments or does not yield."""
     try:
-        with suppress(ValueError):  # a class of an extension module has no signature
+        with suppress(ValueError):  # a class of an extension module may have no signature
             inspect.signature(make).bind()
     except TypeError:
         why = Reason("resource_arguments", "its function must take no arguments: get other resources with `value`")

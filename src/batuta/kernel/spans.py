@@ -1,4 +1,4 @@
-"""Lengths of time as operators type them: 30m, 2h, 1d."""
+"""Parses durations that operators type: 30m, 2h, 1d."""
 
 import re
 from datetime import timedelta
@@ -9,7 +9,7 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def read_span(text: str) -> timedelta | None:
-    """Read a duration such as ``30m`` or ``2h``. Return None if the text is not a duration."""
+    """Parse a duration such as ``30m`` or ``2h``. Return None if the text is not a duration."""
     matched = _SPAN.fullmatch(text.strip())
     if matched is None:
         return None

@@ -1,4 +1,4 @@
-"""Values that both databases store and return unchanged, for any input from application code.
+"""Checks or converts values of application code, so that PostgreSQL and SQLite store and return them unchanged.
 
 PostgreSQL refuses NUL in text and in JSON. UTF-8 cannot encode half of a surrogate pair, JSON cannot represent NaN,
 and an INTEGER ends at 2³¹ - 1. Python's ``json`` turns a key ``1`` into ``"1"``. PostgreSQL's ``jsonb`` keeps
@@ -24,10 +24,10 @@ from batuta.kernel.masking import mask
 from batuta.kernel.reasons import Reason
 
 LARGEST_INTEGER = 2**31 - 1
-# Largest integer in stored JSON: 64 bits, which other programs can read.
+# Largest integer in stored JSON. It fits in 64 bits, so other programs can read it.
 LARGEST_NUMBER = 2**63 - 1
 DEEPEST = 20
-# Characters of a text that are examined. More than the part that is kept, because masking may shorten the text.
+# Number of characters to examine. This exceeds the number that is kept, because masking may shorten the text.
 LOOKED_AT = 32_000
 LEFT_OUT = "[…]"
 
@@ -39,12 +39,12 @@ def is_writable(text: str) -> bool:
     return _UNWRITABLE.search(text) is None
 
 
-# Characters that move the cursor, change the terminal or reverse the order of the following text.
+# Characters that move the cursor, change the state of the terminal or reverse the text direction.
 CONTROLS = (
     *(*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
     *(0x061C, 0x200E, 0x200F, 0x2028, 0x2029),
 )
-# For ``str.translate``: a text that a terminal shows as it is written.
+# Table for ``str.translate`` that replaces control characters, so that a terminal shows the text as written.
 PRINTABLE = {code: "\N{REPLACEMENT CHARACTER}" for code in CONTROLS if chr(code) not in "\t\n"} | {ord("\r"): ""}
 
 
@@ -54,7 +54,7 @@ def make_writable(text: str) -> str:
 
 
 def mask_text(value: object, longest: int) -> str:
-    """Return a masked text of at most ``longest`` characters for any value, for operators. For an exception it is the
+    """Return a masked text of at most ``longest`` characters for any value, for operators. For an exception, return the
     class name, because the message may contain personal data.
 
     A Reason stays a Reason: its sentence and its facts are masked and shortened.
@@ -63,7 +63,8 @@ def mask_text(value: object, longest: int) -> str:
         return value.map(lambda text: mask_text(text, longest))
     text = type(value).__name__ if isinstance(value, BaseException) else _text_of(value)
     if len(text) > LOOKED_AT:
-        # Cut between words, because masking does not recognise half a number, unless a word is nearly the whole text.
+        # Cut between words, because masking does not recognise half a number. Cut inside a word only if it fills nearly
+        # the whole text.
         head = text[:LOOKED_AT]
         words = head.rpartition(" ")[0]
         text = words if len(words) >= longest else head
@@ -71,7 +72,7 @@ def mask_text(value: object, longest: int) -> str:
 
 
 def count(value: object) -> int | None:
-    """Return a value as a count for an INTEGER column, or None if it is not an integer or is out of range."""
+    """Convert a value to a count for an INTEGER column. Return None if the value is not an integer or is out of range."""
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     return int(value) if 0 <= value <= LARGEST_INTEGER else None
@@ -80,7 +81,9 @@ def count(value: object) -> int | None:
 def json_object(
     value: Mapping[str, object], most: int, of_text: Callable[[str], str] = make_writable
 ) -> dict[str, Json] | None:
-    """Return a JSON copy of a mapping, or None if it is longer than about ``most`` characters. Invalid numbers become null."""
+    """Return a JSON copy of a mapping, or None if the copy would exceed about ``most`` characters. Invalid numbers
+    become null.
+    """
     copy = _Copy(most, of_text)
     copied = dict(copy.items(value, DEEPEST))
     return None if copy.is_too_long else copied
@@ -94,7 +97,7 @@ def _text_of(value: object) -> str:
 
 
 class _Copy:
-    """Copies a value to JSON and stops at a maximum number of characters, so that a very large value costs little."""
+    """Copies a value to JSON and stops after a maximum number of characters, so that a huge value costs little."""
 
     def __init__(self, most: int, of_text: Callable[[str], str]) -> None:
         self._left = most
@@ -146,20 +149,20 @@ def _word_for(value: object) -> str:
         case Enum():
             return value.name
         case _:
-            return f"<{type(value).__name__}>"  # never the repr, which may contain personal data
+            return f"<{type(value).__name__}>"  # the type's name instead of the repr, which may contain personal data
 
 
 # Default of BATUTA_MAX_PAYLOAD_BYTES, in bytes.
 MAX_PAYLOAD = 1024 * 1024
 # Stack levels that must remain free, because the reader may be called from a deeper stack than the writer.
 _ROOM = 300
-# Python decodes about a thousand levels, and the reader's own stack uses some of them.
+# Python decodes about 1,000 nested levels, and the reader's own call stack uses some of them.
 _DEEPEST = 700
 _NESTS = (dict, list, tuple)
 _SCALARS = {str, int, float, bool, type(None)}
-# NUL as JSON writes it: \u0000 after an even number of backslashes.
+# The JSON escape of NUL: \u0000 after an even number of backslashes.
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
-# From this value on, PostgreSQL returns a float as an integer, and Python writes it with an exponent.
+# PostgreSQL returns a float of this size or more as an integer, and Python writes it with an exponent.
 _LARGEST_FLOAT = 1e16
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
@@ -167,9 +170,9 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(","
 def refuse_unstorable(
     value: object, kind: str, limit: int | None = None, *, keeps_tuples: bool = True, is_flat: bool = False
 ) -> None:
-    """Raise UnstorableValue if a database would change the value, and PayloadTooLarge if its JSON exceeds ``limit`` bytes.
-    With ``keeps_tuples``, a tuple may become a list. With ``is_flat``, the value contains only types that JSON returns
-    unchanged.
+    """Raise UnstorableValue if a database would change the value, and PayloadTooLarge if its JSON exceeds ``limit``
+    bytes. ``keeps_tuples`` allows tuples, which become lists. ``is_flat`` asserts that the value contains only types
+    that JSON returns unchanged, and skips the comparison.
     """
     if value is None:
         return
@@ -181,14 +184,15 @@ def refuse_unstorable(
         raise PayloadTooLarge(kind=kind, size=size, limit=limit)
     if "\\u0000" in text and _NUL.search(text):
         raise _unstorable(kind, "nul", "PostgreSQL stores no NUL character; remove it or encode the bytes")
-    # Comparing with the decoded text is fast. The slow walk through the value only finds the cause of a difference.
+    # Compare the value with its decoded JSON, which is fast. Only a difference needs the slow walk, which finds the
+    # cause.
     if "e+" in text or "-0.0" in text or not (is_flat or json.loads(text) == value):
         _refuse_changed(value, kind, keeps_tuples=keeps_tuples)
 
 
 def refuse_each_unstorable(values: list[list[object]], kind: str, limit: int, *, is_flat: bool = False) -> None:
-    """Raise an error if any value cannot be stored. ``limit`` is the maximum bytes of JSON per value; ``is_flat`` as in
-    ``refuse_unstorable``.
+    """Raise an error if any value cannot be stored. ``limit`` is the maximum bytes of JSON per value. ``is_flat`` has
+    the same meaning as in ``refuse_unstorable``.
     """
     try:
         refuse_unstorable(values, kind, limit, keeps_tuples=False, is_flat=is_flat)
@@ -198,12 +202,14 @@ def refuse_each_unstorable(values: list[list[object]], kind: str, limit: int, *,
 
 
 def are_scalars(values: Iterable[object]) -> bool:
-    """Return whether all values are texts, numbers, booleans or None: JSON returns these unchanged."""
+    """Return whether all values are texts, numbers, booleans or None, which JSON returns unchanged."""
     return {*map(type, values)} <= _SCALARS
 
 
 def refuse_too_deep(value: object, kind: str) -> None:
-    """Reject values that are nested too deeply. A database would store them, but no worker could decode them."""
+    """Raise an error if a value is nested too deeply. A database would store such a value, but no worker could decode
+    it.
+    """
     level = [value] if isinstance(value, _NESTS) else []
     for _ in range(_DEEPEST):
         if not level:
@@ -228,7 +234,9 @@ def refuse_unstorable_priority(priority: int) -> None:
 
 
 def _refuse_obviously_large(value: object, kind: str, limit: int) -> None:
-    """Raise PayloadTooLarge without encoding the value: each character and each element takes at least one byte."""
+    """Raise PayloadTooLarge before encoding: each character and each element takes at least one byte, so a lower bound
+    suffices.
+    """
     inner = value if isinstance(value, list | tuple) else ()
     for each in chain((value,), inner, *(level for level in inner if isinstance(level, list | tuple))):
         if isinstance(each, str | list | tuple | dict) and len(each) > limit:
@@ -243,7 +251,8 @@ def _encode(value: object, kind: str) -> str:
     except RecursionError:
         raise _too_deep(kind) from None
     except (TypeError, ValueError) as error:
-        _refuse_changed(value, kind)  # raises an error that names the type, unless the encoder's message is better
+        # raises an error that names the type; otherwise the encoder's message is used below
+        _refuse_changed(value, kind)
         raise _unstorable(kind, "no_json", "{said}; pass plain values", said=error) from None
     return text
 

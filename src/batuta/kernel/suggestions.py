@@ -1,6 +1,6 @@
 """Rejects misspelt words that people write by hand, such as settings and options, and suggests the intended word.
 
-A suggestion requires a strong similarity, because a wrong suggestion misleads people.
+Only a very similar word is suggested, because a wrong suggestion misleads people.
 """
 
 import difflib
@@ -40,7 +40,7 @@ R = TypeVar("R")
 
 
 def check_options(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a method so that an unknown keyword argument raises TypeError with the nearest known option.
+    """Decorate a method so that an unknown keyword argument raises a TypeError that suggests the nearest known option.
 
     The known options are the method's parameters, and the keys of ``X`` if it has ``**options: Unpack[X]``.
     """

@@ -4,8 +4,8 @@ The trace id of a run is the id of its execution, so it needs no column and surv
 
     run ─traceparent─▶ API call ─▶ job's handler ─▶ tasks that it enqueues (stored with their arguments) ─▶ their handlers
 
-Every step has its own span. Headers of external requests are parsed strictly; an invalid header is replaced by a new
-trace. A tracing system can record the steps (``record_with``); without one, each step costs a comparison.
+Every step has its own span. Headers of external requests are parsed strictly: if a header is invalid, a new trace
+begins. A tracing system can record the steps (``record_with``); without one, each step costs a comparison.
 """
 
 import random
@@ -18,16 +18,16 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 HEADER = "traceparent"
-# Later versions of the header may append fields after the known ones. An id of only digits is rejected, like the id of
-# only zeros. A random id practically never has only digits. Such an id could be a personal number, which every log line
-# would then show.
+# Later versions of the header may append fields after the known ones. The pattern rejects an id of only zeros, as the
+# standard requires. It also rejects an id of only digits, because it could be a personal number, which every log line
+# would then show. A random id practically never has only digits.
 _FORM = re.compile(r"(?!ff)([0-9a-f]{2})-(?![0-9]{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-[!-~]*)?")
 _TRACE_ID = re.compile(r"(?!0{32})[0-9a-f]{32}")
 _LONGEST = 512
 
 
 class Work(Protocol):
-    """An attempt of a task, an item or a run."""
+    """The work that log lines refer to: an attempt of a task or item, or a run."""
 
     @property
     def id(self) -> str: ...
@@ -84,8 +84,8 @@ def bind(trace: Trace, work: Work | None = None) -> None:
 
 
 def bind_after(read: Callable[[Any], object], work: Work) -> None:
-    """Set the trace like ``bind(follow(read(work)), work)``, but read it on first use, because most queue items write no log
-    line.
+    """Set the trace like ``bind(follow(read(work)), work)``, but compute the trace on first use, because most queue
+    items write no log line.
     """
     _current.set(Step(read=read, work=work))
 
@@ -104,13 +104,13 @@ def current() -> Trace | None:
 
 
 def onward() -> str:
-    """Return the traceparent to pass to the next step. Without a current trace, a new trace begins."""
+    """Return the traceparent to pass to the next step. If there is no current trace, a new trace begins."""
     return (current() or begin()).traceparent
 
 
 @contextmanager
 def bound(trace: Trace) -> Iterator[None]:
-    """Set the trace while the block runs."""
+    """Make ``trace`` the current trace while the block runs."""
     before = _current.get()
     token = _current.set(Step(trace=trace, work=None if before is None else before.work))
     try:
@@ -120,21 +120,25 @@ def bound(trace: Trace) -> Iterator[None]:
 
 
 SpanKind: TypeAlias = Literal["enqueue", "item", "run"]
-# Ends a span with the word of its outcome, and whether that is a failure.
+# Callable that ends a span. Arguments: the name of the outcome, and whether the outcome is a failure.
 EndSpan: TypeAlias = Callable[[str, bool], None]
 
 
 class Recorder(Protocol):
-    """Records steps as spans of a tracing system. Facts contain names, ids and numbers, never values of the application."""
+    """Records steps as spans of a tracing system. ``facts`` contains names, ids and numbers, never values of the
+    application.
+    """
 
     def span(
         self, kind: SpanKind, name: str, parent: Trace | None, facts: Mapping[str, str | int]
     ) -> AbstractContextManager[EndSpan]:
-        """Record the block as a span. Inside it, the span is the current trace. ``parent`` is the stored trace of the caller."""
+        """Record the block as a span. Inside the block, the span is the current trace. ``parent`` is the caller's
+        stored trace.
+        """
 
 
 def record_with(recorder: Recorder | None) -> None:
-    """Record the steps of this process from now on; None records nothing."""
+    """From now on record the steps of this process with ``recorder``; None stops the recording."""
     global _recorder
     _recorder = recorder
 
@@ -150,7 +154,7 @@ class Step:
     read: Callable[[Any], object] = lambda work: None
     trace: Trace | None = None
     work: Work | None = None
-    lines: int = 0  # kept log lines of the step
+    lines: int = 0  # number of log lines that the step has kept
     characters: int = 0
 
 

@@ -1,4 +1,4 @@
-"""Calls application code and returns every outcome as a value. So an error of the code neither ends the process nor
+"""Calls application code and returns every outcome as a value. So an error in that code neither ends the process nor
 looks like an error of the engine.
 """
 
@@ -20,7 +20,9 @@ from batuta.kernel.waiting import cancel_and_wait, with_deadline
 
 
 class Returned(NamedTuple):
-    """The code returned a value. A tuple, because one is created per item and a frozen dataclass is slower."""
+    """The code returned a value. This class is a tuple, because one is created per item and a frozen dataclass is
+    slower.
+    """
 
     value: object
 
@@ -34,7 +36,7 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """The deadline passed before the code ended, so the code was cancelled. ``error`` is the reason."""
+    """The code was cancelled because it had not ended by the deadline. ``error`` is the reason."""
 
     error: str
 
@@ -46,7 +48,7 @@ CANCEL_TIMEOUT = timedelta(seconds=1)
 
 
 async def call(function: Callable[[], Awaitable[object]]) -> Returned | Raised:
-    """Call the application's code and return its outcome. Only a cancellation is raised."""
+    """Call application code and return its outcome. Only a cancellation is raised."""
     try:
         return Returned(await ordinary(function))
     except Exception as error:  # noqa: BLE001 - every error of the code is a value for its caller
@@ -56,11 +58,13 @@ async def call(function: Callable[[], Awaitable[object]]) -> Returned | Raised:
 async def call_with_deadline(
     function: Callable[[], Awaitable[object]], deadline: datetime, clock: Clock, what: str
 ) -> Called:
-    """Call the code, cancel it at ``deadline``, and return its outcome. Raise only a cancellation of the calling task."""
+    """Call application code, cancel it at ``deadline``, and return its outcome. Only a cancellation of the calling task
+    is raised.
+    """
     try:
         return await with_deadline(deadline, call(function), clock, what)
     except DeadlineExceeded as late:
-        # Always raised by with_deadline: a DeadlineExceeded of the code is already a Raised value.
+        # This error always comes from with_deadline: a DeadlineExceeded that the code raises is already a Raised value.
         return Late(reason_of_error(late))
     except asyncio.CancelledError as cancelled:
         task = asyncio.current_task()
@@ -70,8 +74,8 @@ async def call_with_deadline(
 
 
 class Question:
-    """A check that is called repeatedly with a time limit. While a call ignores its cancellation, every ``ask`` returns
-    Late without waiting for it and starts no second call.
+    """A check that is called repeatedly with a time limit. If a call ignores its cancellation, every further ``ask``
+    returns Late immediately and starts no second call until that call ends.
     """
 
     def __init__(self, call: Callable[[], Awaitable[object]], timeout: timedelta, clock: Clock, what: str) -> None:
@@ -95,7 +99,7 @@ class Question:
 
 
 def name_of(error: Exception) -> str:
-    """Return the class name of an error, for display, and its message if this process shows messages."""
+    """Return the class name of an error for display, with its message if this process shows messages."""
     if isinstance(error, ExitRefused | EffectFailed | ChildFailed):
         return str(error.facts["raised"])
     message = message_of(error)
@@ -128,7 +132,7 @@ class Threads:
 
         def work() -> None:
             outcome = _outcome_here(inside)
-            with suppress(RuntimeError):  # the event loop has ended, so no caller waits
+            with suppress(RuntimeError):  # the event loop is closed, so no caller waits
                 loop.call_soon_threadsafe(_set_outcome, result, outcome)
 
         thread = threading.Thread(target=work, name=name, daemon=True)
@@ -146,7 +150,9 @@ def _set_outcome(result: "asyncio.Future[Returned | Raised]", outcome: Returned 
 
 
 async def ordinary(call: Callable[[], Awaitable[object]]) -> object:
-    """Await the call and raise only an Exception or a cancellation. Any other exit, such as SystemExit, becomes ExitRefused."""
+    """Await the call. Only an Exception or a cancellation is raised; any other exit, such as SystemExit, becomes
+    ExitRefused.
+    """
     try:
         return await call()
     except BaseException as exit:
@@ -172,5 +178,5 @@ def _ordinary_here(call: Callable[[], object]) -> object:
 
 
 def refuse_exit(exit: BaseException) -> ExitRefused:
-    """Return the error of application code that tried to end the process or its task."""
+    """Return the error for application code that tried to end the process or its own task."""
     return ExitRefused(raised=type(exit).__name__)

@@ -1,4 +1,4 @@
-"""Back-off between attempts, and asyncio helpers: first of several, cancellation, retries and time limits.
+"""Back-off between attempts, and asyncio helpers for races, cancellation, retries and time limits.
 
 ``attempt`` counts from 1. ``chance`` is a number in [0, 1), as returned by ``random.random``.
 """
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded, StoreUnavailable
 
-MOST_DOUBLINGS = 64  # after this many doublings, every wait exceeds every cap
+MOST_DOUBLINGS = 64  # after this many doublings, every wait exceeds any cap
 
 
 def exponential(attempt: int, base: timedelta, cap: timedelta) -> timedelta:
@@ -25,7 +25,7 @@ def exponential(attempt: int, base: timedelta, cap: timedelta) -> timedelta:
 
 
 def full_jitter(wait: timedelta, chance: float) -> timedelta:
-    """Return a random wait between zero and ``wait``. This kind of jitter spreads retries most evenly."""
+    """Return a random wait between zero and ``wait``. Full jitter spreads retries most evenly."""
     return wait * chance
 
 
@@ -40,7 +40,7 @@ LONGEST_REST = timedelta(seconds=5)
 
 
 async def first_of(*awaitables: Awaitable[Any]) -> int:
-    """Wait until the first of several awaitables ends, cancel the others, and return its index or raise its error."""
+    """Wait until the first awaitable ends, cancel the others, and return the index of the first or raise its error."""
     tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -3,7 +3,7 @@
     handler ── Returned | Raised | Late ──▶ decide ──▶ Executed(settlement, error, took)
 
 The worker writes the settlement later, in a batch or in one transaction with the item's effect. Every exit of
-application code becomes a value: SystemExit, a leaked cancellation and a task that cancels itself are failures of
+application code becomes a value. SystemExit, a leaked cancellation and a task that cancels itself count as failures of
 the item.
 """
 
@@ -24,8 +24,8 @@ _NEVER = after_seconds([])
 
 class Executed(NamedTuple):
     settlement: Settlement
-    error: Exception | None  # logged with its traceback
-    took: float  # seconds
+    error: Exception | None  # an error of the handler, to be logged with its traceback
+    took: float  # duration of the handler in seconds
 
 
 async def execute(running: Running, clock: Clock, max_result: int, queue: str) -> Executed:
@@ -48,7 +48,9 @@ async def _execute(running: Running, clock: Clock, max_result: int) -> Executed:
 
 
 def decide(running: Running, called: Called, crash: ReasonCode, max_result: int) -> tuple[Settlement, Exception | None]:
-    """Return the item's settlement and the error to log. ``crash`` is the reason if application code raised an error."""
+    """Return the item's settlement, and the error to log. ``crash`` is the reason to store if application code raised
+    an error.
+    """
     policy, attempt = running.handler, running.lease.attempt
     match called:
         case Returned(value=outcome):
@@ -58,7 +60,7 @@ def decide(running: Running, called: Called, crash: ReasonCode, max_result: int)
                 settlement = policy.settlement_of(attempt, outcome)
                 refuse_unstorable(settlement.result, "task result", max_result)
             except UnstorableValue as error:
-                # The handler has already run, so a retry would return the same value and repeat the effects.
+                # No retry: the handler has already run, so a retry would return the same value and repeat the effects.
                 return policy.settlement_of(attempt, Failed(reason_of_error(error), permanent=True)), error
             except Exception as error:  # noqa: BLE001 - an outcome that cannot be settled is a failure of its item
                 return decide(running, Raised(error), crash, max_result)

@@ -12,19 +12,21 @@ from batuta.queue.outcome import DEFAULT_RETRY, PLAIN_DONE, Failed, Outcome, Ret
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemHandler:
-    """The handler of items of one kind, with its time limit, retries and retention. ``keep`` and ``keep_dead`` are the
-    retention of finished and of dead items; None keeps them without a limit.
+    """The handler of one kind of item, with its time limit, retries and retention. ``keep`` and ``keep_dead`` are the
+    retention of finished and of dead items; None keeps them permanently.
     """
 
     handle: Callable[[Lease], Awaitable[object]]  # returns an outcome that ``settle`` accepts
     timeout: timedelta = timedelta(seconds=300)
     retry: RetryPolicy = DEFAULT_RETRY
-    retry_timeout: bool = False  # a call that took too long is likely to take too long again
-    settle: Callable[[int, Any, RetryPolicy], Settlement] = settle  # takes the attempt, the outcome and the policy
+    retry_timeout: bool = False  # False, because a call that took too long is likely to take too long again
+    # called with the attempt number, the outcome and the retry policy
+    settle: Callable[[int, Any, RetryPolicy], Settlement] = settle
     keep: timedelta | None = None
     keep_dead: timedelta | None = None
-    traceparent: Callable[[Lease], object] = lambda lease: None  # trace context of the caller that enqueued the item
-    # The settlement of ``PLAIN_DONE``, the same object for every item; None if ``settle`` is the application's own.
+    # returns the trace context of the caller that enqueued the item
+    traceparent: Callable[[Lease], object] = lambda lease: None
+    # The settlement of ``PLAIN_DONE``, shared by all items; None if the application provides its own ``settle``.
     success: Settlement | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -32,7 +34,9 @@ class ItemHandler:
             object.__setattr__(self, "success", self.settlement_of(1, PLAIN_DONE))
 
     def settlement_of(self, attempt: int, outcome: object, retry: RetryPolicy | None = None) -> Settlement:
-        """Return the settlement of an outcome, with the retention of an ended item. ``retry`` replaces the handler's policy."""
+        """Return the settlement of an outcome, including the retention of a finished item. ``retry`` replaces the
+        handler's policy.
+        """
         settlement = self.settle(attempt, outcome, retry or self.retry)
         if settlement.state is ItemState.READY:
             return settlement
@@ -51,7 +55,7 @@ async def _fail_unreadable(lease: Lease) -> Outcome:
 UNREADABLE = ItemHandler(handle=_fail_unreadable, keep_dead=timedelta(days=30))
 
 
-# Waits of an unknown task for a release that has it; after UNKNOWN_AT_MOST the task is dead.
+# An unknown task waits for a release that defines it, first for this long. After UNKNOWN_AT_MOST the task is dead.
 UNKNOWN_FIRST_WAIT = timedelta(seconds=15)
 UNKNOWN_LONGEST_WAIT = timedelta(minutes=5)
 UNKNOWN_AT_MOST = timedelta(minutes=20)
@@ -64,12 +68,11 @@ UNKNOWN_TASK_DEAD = define(
 
 
 def unknown_item_handler(last_error: Callable[[str], Awaitable[tuple[str | None, datetime]]]) -> ItemHandler:
-    """Return a handler for tasks that this release does not have. The handler postpones them without counting an
+    """Return a handler for tasks that this release does not define. The handler postpones them without counting an
     attempt.
 
-    The task becomes dead after UNKNOWN_AT_MOST, not after a number of attempts. The first worker that does not have
-    the task stores the current time in the item's error, where later workers read it. A worker that has the task
-    overwrites the error.
+    The task becomes dead when UNKNOWN_AT_MOST has passed. The first worker that does not know the task stores the
+    current time in the item's error, where later workers read it. A worker that knows the task overwrites the error.
     """
 
     async def handle(lease: Lease) -> Outcome:

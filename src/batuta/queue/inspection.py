@@ -1,7 +1,7 @@
-"""How operators look at the items of a queue: filters, pages, groups of equal errors, and changes of many items.
+"""Filters, pages and error groups with which operators inspect the items of a queue, and bulk changes of items.
 
-A change of many items is a durable operation. A loop performs it in batches, each in one transaction, so that it
-continues after a restart and an operator can stop it.
+A bulk change is stored as an operation. A loop performs it in batches, each in one transaction. So it continues after a
+restart, and an operator can stop it.
 """
 
 import hashlib
@@ -22,21 +22,21 @@ _VARYING = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\b[0-9a-f]{8,}\b|\d+|'[^']*'|\
 
 
 class Change(StrEnum):
-    """A change that operators make to items."""
+    """A change that operators can make to items."""
 
     RETRY = "retry"
     DISCARD = "discard"
     CANCEL = "cancel"
 
 
-# The state of the items that a change concerns.
+# The state of the items to which each change applies.
 STATE_OF = {Change.RETRY: ItemState.DEAD, Change.DISCARD: ItemState.DEAD, Change.CANCEL: ItemState.READY}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemFilter:
-    """The items that an operator asks for. ``error`` is the signature of an error group; ``before`` leaves out the items
-    that were created later.
+    """Criteria for the items that an operator wants to see. ``error`` is the signature of an error group. ``before``
+    excludes items that were created later.
     """
 
     state: ItemState
@@ -48,7 +48,7 @@ class ItemFilter:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the filter names a key, a tag or an instant. The counts of a queue do not cover these."""
+        """Whether the filter names a key, a tag or an instant, so that the stored counts of a queue cannot answer it."""
         return any(each is not None for each in (self.key, self.tag, self.before))
 
     def matches(self, name: object, error: str | None) -> bool:
@@ -71,7 +71,7 @@ class ItemFilter:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The last item of a page: the value of the column that orders the page, and the id."""
+    """The position of a page's last item: its value in the column that orders the page, and its id."""
 
     at: datetime
     id: str
@@ -79,7 +79,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorGroup:
-    """Dead items that failed in the same way. ``error`` is the newest error, as it is stored."""
+    """Dead items that failed in the same way. ``error`` is the newest error in its stored form."""
 
     signature: str
     name: str
@@ -90,14 +90,14 @@ class ErrorGroup:
 
 
 def signature_of(name: object, error: str | None) -> str:
-    """Return the key of an error group: the same for errors that differ in numbers, ids and quoted values only."""
+    """Return the key of an error group. Errors that differ only in numbers, ids and quoted values have the same key."""
     reason = decode(error) or ""
     text = f"{name or ''}|{code_of(reason) or ''}|{_VARYING.sub('#', str(reason))}"
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def group_errors(rows: Iterable[Mapping[str, Any]]) -> list[ErrorGroup]:
-    """Merge rows of equal errors into groups, the largest first."""
+    """Group rows by error signature, largest group first."""
     groups: dict[str, ErrorGroup] = {}
     for row in rows:
         key = signature_of(row["name"], row["error"])
@@ -116,23 +116,23 @@ def group_errors(rows: Iterable[Mapping[str, Any]]) -> list[ErrorGroup]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkOperation:
-    """A change of every item that a filter matches. ``seen`` items were compared with the filter, ``changed`` of them
-    matched and were changed.
+    """A change of every item that a filter matches. ``seen`` counts the items compared with the filter; ``changed``
+    counts those that matched and were changed.
     """
 
     id: str
     queue: str
     change: Change
     filter: ItemFilter
-    status: str  # running, done or stopped
+    status: str  # ``running``, ``done`` or ``stopped``
     created_by: str
     created_at: datetime
     expected: int
     seen: int
     changed: int
     finished_at: datetime | None = None
-    ticket: int = 0  # grows with each batch, so that two processes never perform the same batch
-    place: Place | None = None  # the last item that was compared
+    ticket: int = 0  # incremented by each batch, so that two processes never perform the same batch
+    place: Place | None = None  # position of the last item that was compared with the filter
 
     @property
     def is_running(self) -> bool:
@@ -141,16 +141,16 @@ class BulkOperation:
 
 class BulkStore(Protocol):
     async def next(self) -> BulkOperation | None:
-        """Return the oldest operation that is not finished."""
+        """Return the oldest unfinished operation."""
         ...
 
     async def advance(self, operation: BulkOperation) -> bool:
-        """Perform one batch. Return whether the operation has more batches."""
+        """Perform one batch of the operation. Return whether more batches remain."""
         ...
 
 
 class BulkOperator:
-    """Loop that performs the operations on many items, one batch per tick."""
+    """Loop that performs bulk operations, one batch per tick."""
 
     name = "bulk"
 

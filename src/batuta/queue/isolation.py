@@ -3,8 +3,8 @@
     free ── reserve ──▶ [ reserved: no worker claims ] ── all other handlers end ──▶ [ runs alone ] ── it ends ──▶ free
                               └── the wait times out ──▶ the item is postponed, free; its next wait is twice as long
 
-If the isolated item kills the process, no other item counts a crash. If another item kills the process while the
-isolated item waits, the isolated item counts no crash. Its row records that it has not started.
+If the isolated item kills the process, no crash is counted for other items. If another item kills the process while the
+isolated item waits, no crash is counted for the isolated item, because its row records that it has not started.
 
 The wait for other handlers is bounded, so a long handler stops the claims only briefly. The wait doubles with each
 try until it exceeds the time limits of the handlers, so the item starts eventually.
@@ -55,7 +55,7 @@ class Isolation:
         return self._until
 
     def reserve(self, member: Member, item: str) -> bool:
-        """Reserve the process for ``item`` and return whether it succeeded. It fails if another item holds the reservation."""
+        """Reserve the process for ``item``. Return False if another item holds the reservation."""
         if self._holder is not None:
             return False
         self._holder, self._item = member, item
@@ -64,11 +64,11 @@ class Isolation:
 
     @property
     def is_alone(self) -> bool:
-        """Whether no handler or claim is active in the process, so that the reserved item may start."""
+        """Whether no handler or claim is active in the process. Only then may the reserved item start."""
         return not any(each.is_busy() for each in self._members)
 
     def release(self, item: str, *, has_run: bool = True) -> timedelta:
-        """Release the reservation of ``item``, if it holds one. Return how long to postpone an item that did not run."""
+        """Release the reservation if ``item`` holds it. Return how long to postpone an item that did not run."""
         if self._holder is None or self._item != item:
             return timedelta(0)
         wait = self._wait()
@@ -84,7 +84,7 @@ class Isolation:
         return wait
 
     def note_change(self) -> None:
-        """Wake the holder of the reservation after other work ended, because its item may be able to start."""
+        """Wake the reservation holder after other work ended, because its item may now be able to start."""
         if self._holder is not None:
             self._holder.wakeup.set()
 

@@ -1,4 +1,4 @@
-"""Items of a queue: the description of their table, their states, new items and leases."""
+"""Items of a queue: the description of their table, their states, new items, and leases on items."""
 
 import re
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ from batuta.kernel.reasons import Reason
 
 
 class ItemState(StrEnum):
-    READY = "ready"  # waits for its time or for a worker
-    RUNNING = "running"  # leased
+    READY = "ready"  # waits for its due time or for a worker
+    RUNNING = "running"  # leased by a worker
     DONE = "done"
-    DEAD = "dead"  # the last attempt failed, or a permanent failure; the error column has the cause
+    DEAD = "dead"  # the last attempt failed, or a failure was permanent; the error column has the cause
     CANCELLED = "cancelled"
 
 
@@ -24,13 +24,13 @@ class ItemState(StrEnum):
 class NewItem:
     """A row to insert. ``values`` are columns by name. ``key`` is unique among items that have not ended.
 
-    ``delay`` is added to the database's clock; ``available_at`` is an instant chosen by the application. Without
-    either, the item is due immediately.
+    Set ``delay`` (added to the database's clock) or ``available_at`` (an instant), but not both. Without them the item
+    is due immediately.
     """
 
     values: Mapping[str, object] = field(default_factory=dict)
     key: str | None = None
-    priority: int | None = None  # None: the table's default
+    priority: int | None = None  # None uses the table's default
     available_at: datetime | None = None
     delay: timedelta | None = None
 
@@ -40,17 +40,20 @@ class NewItem:
 
 
 class Lease(NamedTuple):
-    """A claimed item. Every write about the item includes ``fence``, which proves that the worker still owns the item."""
+    """A claimed item. Every write about the item includes ``fence``, so a worker that has lost the lease changes
+    nothing.
+    """
 
     id: str
     fence: int
-    attempt: int  # number of this attempt, from 1; the claim increments it
+    attempt: int  # number of this attempt, counted from 1; the claim increments it
     row: Mapping[str, Any]  # values of the ``given`` columns at the time of the claim
-    is_last_chance: bool = False  # one more crash makes the item dead
-    # When the item became due and when it was created, in microseconds since 1970. Few items need them as a datetime.
+    is_last_chance: bool = False  # whether one more crash makes the item dead
+    # When the item became due and when it was created, in microseconds since 1970. They stay numbers, because few items
+    # need them as a datetime.
     due: float | None = None
     created: float = 0
-    unreadable: tuple[str, ...] = ()  # columns with unreadable values, so the item cannot run
+    unreadable: tuple[str, ...] = ()  # columns whose values cannot be decoded; such an item cannot run
 
     @property
     def due_at(self) -> datetime | None:
@@ -81,7 +84,7 @@ _NOT_IDENTIFIERS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueTable:
-    """Describes a table that serves as a queue: which columns it has and what its state values mean.
+    """Describes a table that serves as a queue: the names of its columns and the meaning of its state values.
 
     The engine's own table is ``tasks``. An application's table also has business columns:
 
@@ -102,7 +105,7 @@ class QueueTable:
     name: str
     id: str = "id"
     state: str = "status"
-    ready: tuple[str, ...] = ("ready",)  # new and returned rows get the first value; a pipeline lists every stage
+    ready: tuple[str, ...] = ("ready",)  # new and returned rows get the first value; a pipeline lists all its stages
     running: str | None = "running"
     done: str = "done"
     dead: str = "dead"
@@ -121,23 +124,27 @@ class QueueTable:
     priority: str | None = None  # must be NOT NULL: a row without a priority is never claimed
     urgent_is_high: bool = False
     key: str | None = None  # unique among live rows; the table needs a unique index on it
-    group: str | None = None  # one row of a group runs at a time, groups in round robin; NULL: no group
-    queue: str | None = None  # distinguishes several queues in one table
-    ready_index: str | None = None  # the index of the ready rows of this queue; None: ``<name>_ready``
+    group: str | None = None  # one row per group runs at a time, and groups take turns; a row with NULL has no group
+    queue: str | None = None  # separates several queues in one table
+    ready_index: str | None = None  # name of the index on the ready rows of this queue; None means ``<name>_ready``
     result: str | None = None
     expires_at: str | None = None  # instant after which a finished row may be deleted
-    cancel_requested: str | None = None  # None: a running item cannot be cancelled
-    last_stage: str | None = None  # in a pipeline: the stage in which a dead row failed
-    pipeline: str | None = None  # if several pipelines share the table: the value of their column ``pipeline``
-    # While this column is filled, no worker claims the row, because an earlier attempt may already have had its effect.
+    cancel_requested: str | None = None  # None means that a running item cannot be cancelled
+    last_stage: str | None = None  # for pipelines: stores the stage in which a dead row failed
+    pipeline: str | None = None  # value of the column ``pipeline``, if several pipelines share the table
+    # While this column is not NULL, no worker claims the row, because an earlier attempt may already have had its
+    # effect.
     doubt: str | None = None
-    limit_key: str | None = None  # filled for items of tasks with limits, which the plain claim leaves out
-    given: tuple[str, ...] | None = None  # columns that a handler receives; None: all columns
-    # Columns of ``given`` that hold JSON. PostgreSQL sends them as text, and one call decodes those of all claimed items.
+    limit_key: str | None = None  # set for items of tasks with limits, which the ordinary claim statement skips
+    given: tuple[str, ...] | None = None  # columns that a handler receives; None means all columns
+    # Columns of ``given`` that hold JSON. PostgreSQL sends them as text, so one call can decode the JSON of all claimed
+    # items.
     documents: tuple[str, ...] = ()
-    fixed_times: bool = True  # ``available_at`` may be set by the application; clock corrections keep such instants
-    crash_cap: int = 3  # an item is dead after this many worker crashes
-    keep: timedelta = timedelta(days=30)  # retention of items that end without a worker, for tables with ``expires_at``
+    # whether the application may set ``available_at``; clock corrections do not change such instants
+    fixed_times: bool = True
+    crash_cap: int = 3  # the item is marked dead after this many worker crashes
+    # retention of items that end without a worker (cancelled or marked dead), for tables with ``expires_at``
+    keep: timedelta = timedelta(days=30)
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -154,10 +161,10 @@ class QueueTable:
 
 
 def require_identifier(name: str, kind: str, why: str) -> None:
-    """Raise InvalidName unless ``name`` is an SQL identifier, because statements are built with the name."""
+    """Raise InvalidName unless ``name`` is an SQL identifier, because SQL statements contain the name unquoted."""
     require(kind, name, _IDENTIFIER.match(name), why)
 
 
 def pause_of_queue(name: str) -> str:
-    """Return the name of the switch that pauses a queue. The claim statement reads the switch."""
+    """Return the name of the switch that pauses a queue."""
     return f"pause.queue.{name}"

@@ -1,8 +1,7 @@
 """Limits of tasks and stages: how many items of a task, or of one key of a task, run at once and start in a period.
 
-The *line* of a key holds the due items of one key of a limited task. A claim asks how much room the task and each of its
-lines have, and shares its places between the lines: one item of each line in turn. The store counts; the functions of
-this module decide.
+The *line* of a key holds the due items of that key. A claim asks how many items the task and each of its lines may
+start, and then takes one item of each line in turn. The store counts; the functions of this module decide.
 """
 
 import inspect
@@ -24,9 +23,9 @@ UNITS = {
     "hour": timedelta(hours=1),
     "day": timedelta(days=1),
 }
-# Each start is stored until its window has passed, so a window has a bounded number of starts.
+# Upper bound of a rate, because each start is stored until its window has passed.
 MOST_STARTS = 10_000
-# The line of items without a key. Only the limits of the task apply to it.
+# Key of the items without a key. Only the limits of the task apply to them.
 NO_KEY = ""
 _RATE = re.compile(r"(\d{1,9})\s*/\s*(\S+)\Z")
 
@@ -45,11 +44,11 @@ class Rate(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits that hold over all processes. ``concurrency`` items run at once. ``rate`` items start in any period, for
-    example ``"100/minute"``; a retry is a start.
+    """Limits that hold across all processes. At most ``concurrency`` items run at once. ``rate`` limits the starts in
+    any period, for example ``"100/minute"``; a retry counts as a start.
 
-    In ``per_key``, ``by`` is the parameter of the task, or the field of a stage's item, whose value is the key. Each key
-    has these limits.
+    In ``per_key`` limits, ``by`` names the parameter of the task, or the field of a stage's item, whose value is the
+    key. The limits then apply to each key separately.
     """
 
     concurrency: int | None = None
@@ -70,7 +69,7 @@ class Limits:
 
 
 def parse_rate(text: str) -> Rate:
-    """Return the rate of a text such as ``"100/minute"``. The units are second, minute, hour and day."""
+    """Parse a rate such as ``"100/minute"``. The units are second, minute, hour and day."""
     found = _RATE.match(text) if isinstance(text, str) else None
     form = Reason("rate_form", 'write a number and a unit, for example "100/minute"')
     require("rate", str(text), found, form)
@@ -91,8 +90,8 @@ def parse_rate(text: str) -> Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskLimits:
-    """The limits of one task or stage. ``position`` is the place of the parameter ``each.by`` among the positional
-    arguments; None: it is given by name only. ``default`` is its default value.
+    """The limits of one task or stage. ``position`` is the index of the parameter ``each.by`` among the positional
+    arguments, or None if callers can only pass it by name. ``default`` is the parameter's default value.
     """
 
     task: str  # the name of the task or stage
@@ -103,12 +102,14 @@ class TaskLimits:
     kind: Literal["task", "stage"] = "task"
 
     def key_of_item(self, item: object) -> str:
-        """Return the key of a pipeline item. Without the field, only the limits of the stage apply."""
+        """Return the limit key of a pipeline item. An item without the field has no key, so only the stage's limits
+        apply.
+        """
         return self.key_of((), item if isinstance(item, Mapping) else {})
 
     def key_of(self, arguments: Sequence[Json], named: Mapping[str, Json]) -> str:
-        """Return the key of a call: a digest, so that no personal data is copied. For the value None, only the limits of
-        the task apply.
+        """Return the limit key of a call. The key is a digest, so that no personal data is copied. A call with the
+        value None has no key, so only the task's limits apply.
         """
         if self.each is None or self.each.by is None:
             return NO_KEY
@@ -130,7 +131,7 @@ class TaskLimits:
 def limits_of(
     task: str, parameters: Sequence[inspect.Parameter], whole: Limits, per_key: Limits | None
 ) -> TaskLimits | None:
-    """Return the limits of a task, or None if it has none. ``parameters`` are those that a caller fills."""
+    """Return the limits of a task, or None if it has none. ``parameters`` are the parameters that callers fill."""
     if per_key is None:
         return None if whole == Limits() else TaskLimits(task=task, whole=whole)
     _require_key_limits(task, per_key)
@@ -145,7 +146,7 @@ def limits_of(
 
 
 def limits_of_stage(stage: str, whole: Limits, per_key: Limits | None) -> TaskLimits | None:
-    """Return the limits of a stage, or None if it has none. ``per_key.by`` is a field of the item."""
+    """Return the limits of a stage, or None if it has none. ``per_key.by`` names a field of the item."""
     if per_key is not None:
         _require_key_limits(stage, per_key)
     if per_key is None and whole == Limits():
@@ -161,7 +162,9 @@ def _require_key_limits(name: str, per_key: Limits) -> None:
 
 
 class Use(NamedTuple):
-    """The items that count against a limit: the running ones, the starts in the window, and the first of these starts."""
+    """The items that count against a limit: how many run, how many started in the window, and the first start in the
+    window.
+    """
 
     running: int = 0
     started: int = 0
@@ -169,8 +172,8 @@ class Use(NamedTuple):
 
 
 class Room(NamedTuple):
-    """How many items may start. If none may, ``until`` is the instant at which the rate allows the next one; None means
-    that a running item must end first.
+    """How many items may start now. If the number is zero, ``until`` is the instant at which the rate allows the next
+    start; None means that a running item must end first.
     """
 
     free: int
@@ -179,8 +182,8 @@ class Room(NamedTuple):
 
 
 def room(concurrency: int | None, window: Rate | None, use: Use, most: int) -> Room:
-    """Return the room for at most ``most`` items. If both rate and concurrency are full, the result reports the rate,
-    because it is known when the rate has room again.
+    """Return how many items may start, at most ``most``. If both rate and concurrency are exhausted, report the rate,
+    because its next free instant is known.
     """
     if window is not None and use.started >= window.most:
         return Room(0, is_rate=True, until=None if use.first_start is None else use.first_start + window.per)
@@ -190,7 +193,9 @@ def room(concurrency: int | None, window: Rate | None, use: Use, most: int) -> R
 
 
 class Line(NamedTuple):
-    """The due items of a key: their number (at most the places of the claim) and what counts against the key's limits."""
+    """The due items of one key: their number (at most the number that the claim wants), and the use of the key's
+    limits.
+    """
 
     key: str
     waiting: int
@@ -198,8 +203,8 @@ class Line(NamedTuple):
 
 
 def share(places: int, lines: Mapping[str, int]) -> dict[str, int]:
-    """Return how many items each line gets, one item of each line in turn. ``lines`` contains the most items that
-    each line can take; the line that waited longest comes first.
+    """Return how many items each line gets when the lines take turns, one item per turn. ``lines`` maps each key to the
+    most items that it can take; the line that has waited longest comes first.
     """
     given = dict.fromkeys(lines, 0)
     left = min(places, sum(lines.values()))
@@ -212,7 +217,7 @@ def share(places: int, lines: Mapping[str, int]) -> dict[str, int]:
 
 
 def why_task_waits(limits: TaskLimits, use: Use) -> Reason | None:
-    """Return why no item of the task may start now, or None if one may."""
+    """Return the reason why no item of the task may start now, or None if an item may start."""
     found = room(limits.whole.concurrency, limits.whole.window, use, 1)
     if found.free:
         return None
@@ -222,7 +227,7 @@ def why_task_waits(limits: TaskLimits, use: Use) -> Reason | None:
 
 
 def why_line_waits(limits: TaskLimits, key: str, use: Use) -> Reason | None:
-    """Return why no item of the key may start now, or None if one may."""
+    """Return the reason why no item of the key may start now, or None if an item may start."""
     window = limits.window(key)
     found = room(limits.at_once(key), window, use, 1)
     if found.free or limits.each is None:

@@ -1,5 +1,5 @@
-"""Outcomes and retry policies, and the settlement that follows from both. This module decides the settlement; the store
-writes it.
+"""Outcomes, retry policies, and the settlement that follows from an outcome and a policy. This module computes the
+settlement; the store writes it.
 
 Jobs, job endpoints, tasks, queue handlers and stages return the same outcomes. One pure function per consumer
 interprets them: ``settle`` for items, ``Pipeline.settle`` for stages, ``ending_of`` for the row of a run,
@@ -35,12 +35,12 @@ class RetryPolicy(Protocol):
     """Computes the waits between the attempts of an item."""
 
     def wait_after(self, attempt: int, chance: Callable[[], float]) -> timedelta | None:
-        """Return the wait after the failed attempt number ``attempt`` (from 1), or None for no further attempt."""
+        """Return the wait after failed attempt number ``attempt`` (counted from 1), or None if the item is not retried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """A retry policy with a fixed list of waits; n waits allow n retries."""
+    """A retry policy with a fixed list of waits. A list of n waits allows n retries."""
 
     waits: tuple[timedelta, ...]
 
@@ -50,7 +50,9 @@ class Waits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullJitter:
-    """A retry policy with random waits up to an exponential limit, so that many failed items do not retry at once."""
+    """A retry policy with random waits up to an exponential limit, so that many failed items do not retry at the same
+    time.
+    """
 
     base: timedelta = timedelta(seconds=5)
     cap: timedelta = timedelta(minutes=15)
@@ -79,8 +81,8 @@ CANCELLED = define("cancelled", "cancelled")
 class Writes:
     """An effect that consists of SQL statements with their values. The statements of many items run in one batch.
 
-    Each distinct statement runs once for all items, after every statement that any item lists before it. So a
-    statement must not rely on a later statement of another item.
+    Each distinct statement runs once, with the values of all items. It runs after every statement that any item lists
+    before it. So a statement must not rely on a later statement of another item.
     """
 
     statements: tuple[tuple[Any, Mapping[str, object]], ...] = ()
@@ -89,17 +91,17 @@ class Writes:
         return Writes(self.statements + other.statements)
 
 
-# Work in the transaction that settles the item. Either both are committed or neither.
+# Work inside the transaction that settles the item, so that both are committed or neither is.
 ItemEffect: TypeAlias = Callable[[Any], Awaitable[None]] | Writes
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The work succeeded. In the transaction that settles the item, the items of ``emit`` are enqueued and ``effect``
-    runs.
+    """The work succeeded. The transaction that settles the item also enqueues the items in ``emit`` and runs
+    ``effect``.
 
-    ``items`` is the number of objects that a job processed, or None if they are not counted. For a job, ``result``
-    is a mapping.
+    ``items`` is the number of objects that a job processed, or None if the job does not count them. For a job,
+    ``result`` must be a mapping.
     """
 
     result: Json = None
@@ -108,7 +110,7 @@ class Done:
     items: int | None = None
 
 
-# The outcome of most items: a shared object, which is recognised without a look at its fields.
+# The outcome of most items. It is one shared object, so an identity comparison recognises it.
 PLAIN_DONE = Done()
 
 
@@ -146,7 +148,7 @@ class Snooze:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The work failed. The retry policy decides whether to retry, unless ``permanent`` is set. Operators read
+    """The work failed. The retry policy decides about a retry; ``permanent`` prevents a retry. Operators read
     ``error``, so it must not contain personal data.
     """
 
@@ -173,7 +175,7 @@ Outcome: TypeAlias = Done | Partial | Skipped | Snooze | Failed | TimedOut | Can
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """Move the item to the next stage, or finish it after the last stage."""
+    """Move the item to the next stage. After the last stage, the item is finished."""
 
     effect: ItemEffect | None = None
 
@@ -188,7 +190,9 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class FanOut:
-    """Finish the item and create items at the next stage. Each needs a key, so that a repeated fan-out is idempotent."""
+    """Finish the item and create items at the next stage. Each new item needs a key, so that a repeated fan-out creates
+    it only once.
+    """
 
     items: tuple[NewItem, ...]
     effect: ItemEffect | None = None
@@ -199,15 +203,16 @@ StageOutcome: TypeAlias = Outcome | Next | Jump | FanOut
 
 LONGEST_ERROR = 500
 WORKER_STOPPED = define("worker_stopped", "its worker stopped")
-# Error of a claimed item that waits to run alone (``isolation``): if its process dies then, no crash is counted.
+# Error of a claimed item that waits to run alone (see ``isolation``). If its process dies during the wait, no crash is
+# counted for the item.
 WAITS_ALONE = define("waits_alone", "its worker died twice while it ran: it waits to run alone")
 # A thousand years. Later instants exceed the range of dates.
 LONGEST_WAIT = timedelta(days=365_000)
 
 
 class Settlement(NamedTuple):
-    """The changes to an item's row that follow from an outcome. In state READY the item is due again after ``wait``, or
-    at ``available_at``.
+    """The changes to an item's row that follow from an outcome. In state READY the item becomes due again after
+    ``wait`` or at ``available_at``.
 
     Waits and retention are durations, which the SQL statement adds to the database's clock. ``available_at`` is an
     instant that the handler chose.
@@ -227,8 +232,8 @@ class Settlement(NamedTuple):
     result: Json = None
     follow_ups: tuple[NewItem, ...] = ()
     effect: ItemEffect | None = None
-    keep: timedelta | None = None  # retention of a finished item; None: without a limit
-    stage: str | None = None  # in a pipeline: the stage the item moves to, where its attempts restart
+    keep: timedelta | None = None  # retention of a finished item; None keeps it permanently
+    stage: str | None = None  # in a pipeline: the stage to which the item moves; its attempts are counted from 1 again
     untried: bool = False
 
     @property
@@ -242,12 +247,12 @@ class Settlement(NamedTuple):
 
     @property
     def is_plain_success(self) -> bool:
-        """Whether the item is done and its row needs nothing but its retention."""
+        """Whether the item is done and its row needs no change except its retention."""
         return self == Settlement(ItemState.DONE, keep=self.keep)
 
     @property
     def goes_with_others(self) -> bool:
-        """Whether one transaction may settle the item together with other items."""
+        """Whether the item may be settled in one transaction with other items."""
         if self.effect is None:
             return not self.follow_ups
         return isinstance(self.effect, Writes)
@@ -295,15 +300,21 @@ def clamp_instant(at: datetime) -> datetime:
 
 
 def clamp_wait(wait: timedelta) -> timedelta:
-    """Limit a wait or a retention to the range that every database can add to its clock. A negative wait becomes zero."""
+    """Limit a wait or a retention to the range that PostgreSQL and SQLite can add to their clocks. A negative wait
+    becomes zero.
+    """
     return max(timedelta(0), min(wait, LONGEST_WAIT))
 
 
 def give_back() -> Settlement:
-    """Return the settlement of an item that a worker hands back at shutdown: due immediately, and the attempt is not counted."""
+    """Return the settlement of an item that a worker hands back at shutdown. The item is due immediately, and its
+    attempt is not counted.
+    """
     return Settlement(state=ItemState.READY, wait=timedelta(0), gives_back=True, error=WORKER_STOPPED())
 
 
 def put_off(wait: timedelta) -> Settlement:
-    """Return the settlement of an item that should run alone and was postponed by ``wait`` because other handlers were running."""
+    """Return the settlement of an item that must run alone and is postponed by ``wait``, because other handlers are
+    running.
+    """
     return Settlement(state=ItemState.READY, wait=wait, gives_back=True, error=WAITS_ALONE(), untried=True)

@@ -34,8 +34,8 @@ DEFAULT_STAGE_RETRY = Waits((timedelta(minutes=1), timedelta(minutes=5), timedel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One stage of a pipeline. ``budget`` is the number of items that one worker runs concurrently in this stage. For
-    ``limits``, which hold over all processes, the table needs a ``limit_key``.
+    """One stage of a pipeline. ``budget`` is the number of items that one worker runs concurrently in this stage.
+    ``limits`` apply across all processes and require a ``limit_key`` column in the table.
     """
 
     name: str
@@ -48,12 +48,15 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """A queue table whose items pass through stages. An item that waits for a stage has the stage's name as its state."""
+    """A queue table whose items pass through stages. While an item waits for a stage, its state column contains the
+    stage's name.
+    """
 
     table: QueueTable
     stages: tuple[Stage, ...]
-    dropped: str  # value of the state column for a dropped item
-    keep: timedelta | None = None  # retention of finished items, for tables with ``expires_at``; None: without a limit
+    dropped: str  # value of the state column for an item that a stage dropped
+    # retention of finished items, for tables with ``expires_at``; None keeps them permanently
+    keep: timedelta | None = None
     keep_dead: timedelta | None = None
 
     def __post_init__(self) -> None:
@@ -66,7 +69,7 @@ class Pipeline:
 
     @property
     def limits(self) -> dict[str, TaskLimits]:
-        """The limits of the stages that have any, by the name of the stage."""
+        """The limits by stage name, for the stages that have limits."""
         return {stage.name: stage.limits for stage in self.stages if stage.limits is not None}
 
     def handler(self, stage: Stage) -> ItemHandler:

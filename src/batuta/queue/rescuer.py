@@ -4,8 +4,8 @@
                                           └── renewed, settled, or the store was unavailable or slow ──▶ dropped
 
 A lease is released only if this process observed the same fence and the same expiry twice. Between the two
-observations, more than a renewal interval passes on the monotonic clock. So a living worker keeps its leases after a
-clock step, a start of the rescuer, a suspended machine, or a renewal that found its row locked.
+observations, more than a renewal interval passes on the monotonic clock. So a living worker keeps its leases even after
+a clock step, a restart of the rescuer, a suspension of the machine, or a renewal that found its row locked.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,7 +23,8 @@ from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 RESCUE_BATCH = 500
 # Maximum number of observed leases, enough for several crashed workers.
 MOST_WATCHED = 5_000
-# Fraction of a lease between two observations: longer than the renewal interval (a third), plus time for the renewal.
+# Fraction of a lease between two observations. It exceeds the renewal interval (a third of the lease), which leaves
+# time for the renewal.
 CONFIRM_AFTER = 0.4
 
 
@@ -34,7 +35,8 @@ class Rescuer:
     lease: timedelta
     clock: Clock
     events: Events
-    worker_wakeup: Wakeup | None = None  # set after a release, to wake the worker of this process
+    # set after a release, so that the worker of this process claims the released items
+    worker_wakeup: Wakeup | None = None
     wakeup: Wakeup = field(default_factory=Wakeup, init=False)
 
     def __post_init__(self) -> None:
@@ -51,7 +53,7 @@ class Rescuer:
         return Again() if len(rescued) == RESCUE_BATCH else self._next_look()
 
     async def look(self) -> Sequence[Rescued]:
-        """Release expired leases that did not change since an earlier call, and record the leases that expire soon."""
+        """Release expired leases that have not changed since an earlier call, and record the leases that expire soon."""
         self._forget_after_gap()
         try:
             if await self._writes_are_slow():
@@ -59,13 +61,15 @@ class Rescuer:
             confirmed = self._confirm(await self.store.lapsing(self.lease / 2, MOST_WATCHED))
             rescued = await self.store.rescue(RESCUE_BATCH, confirmed) if confirmed else ()
         except StoreUnavailable:
-            self._silence.forget()  # no worker could renew while the store was unavailable
+            self._silence.forget()  # while the store was unavailable, no worker could renew its leases
             raise
         _announce(self.queue, rescued, self.events, self._wake)
         return rescued
 
     async def look_twice(self, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
-        """Check twice for expired leases, for a command that runs once. ``waits`` receives the pause before a second check."""
+        """Check twice for expired leases, for a command that runs once. ``waits`` is called with the pause before the
+        second check.
+        """
         rescued = await self.look()
         if not self._silent_for:
             return rescued
@@ -74,24 +78,27 @@ class Rescuer:
         return [*rescued, *await self.look()]
 
     def _confirm(self, lapsing: Sequence[Lapsing]) -> list[Lapsing]:
-        """Record the leases that expire soon, and return those that were unchanged for long enough."""
+        """Record the leases that expire soon, and return the leases that have stayed unchanged for long enough."""
         self._silent_for = self._silence.look(lapsing, self.clock.monotonic())
         return [each for each, span in self._silent_for.items() if span >= self._confirm_after]
 
     def _next_look(self) -> Idle:
-        # A confirmed lease that has not expired yet, or whose row is locked, waits for the regular interval.
+        # A lease that is confirmed but not yet expired, or whose row is locked, is checked again at the regular
+        # interval.
         waits = [self._confirm_after - span for span in self._silent_for.values() if span < self._confirm_after]
         return Idle(self.clock.now() + min(waits)) if waits else Idle()
 
     def _forget_after_gap(self) -> None:
-        """Drop all observations after a clock step or a long pause, because living workers may be late as well."""
+        """Discard all observations after a clock step or a long pause, because living workers may renew late too."""
         now, before = self.clock.now(), self._looked_at
         self._looked_at = now
         if before is not None and abs(now - before) > self.lease:
             self._silence.forget()
 
     async def _writes_are_slow(self) -> bool:
-        """Execute a small write and return whether it was slow. If it was, the renewals of other workers are slow too."""
+        """Execute a small write and return whether it was slow. A slow write means that the renewals of other workers
+        are slow too.
+        """
         began = self.clock.monotonic()
         if await self.store.follow_clock(self.lease):
             self._wake()  # a clock correction made items due
@@ -102,7 +109,7 @@ class Rescuer:
 async def recover_items(
     name: str, store: QueueStore, events: Events, ring: Callable[[], None], owners: Collection[str]
 ) -> int:
-    """Release items whose owner process is proven dead, before their leases expire."""
+    """Release items whose owner process is proven dead, without waiting for their leases to expire."""
     rescued = await store.rescue_owned(owners, RESCUE_BATCH)
     _announce(name, rescued, events, ring, is_proven=True)
     return len(rescued)
@@ -111,7 +118,7 @@ async def recover_items(
 def _announce(
     queue: str, rescued: Sequence[Rescued], events: Events, wake: Callable[[], None], *, is_proven: bool = False
 ) -> None:
-    """Emit ItemsRescued and wake the workers of this process, which may claim the released items."""
+    """Emit ItemsRescued and wake the workers of this process, so that they can claim the released items."""
     if rescued:
         dead = sum(each.state is ItemState.DEAD for each in rescued)
         events.emit(ItemsRescued(queue, len(rescued), dead, proven=is_proven))

@@ -33,7 +33,7 @@ class NoRetry(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RetryByError:
-    """A policy for each class of errors, and another one for all other failures."""
+    """Retry policies by class of error, with a default policy for all other failures."""
 
     rules: Mapping[type[Exception], RetryPolicy]
     otherwise: RetryPolicy
@@ -42,19 +42,19 @@ class RetryByError:
         return self.otherwise.wait_after(attempt, chance)
 
     def of(self, error: Exception) -> RetryPolicy:
-        """Return the policy of the most specific class of the error."""
+        """Return the policy of the error's most specific listed class, or the default policy."""
         return next((self.rules[kind] for kind in type(error).__mro__ if kind in self.rules), self.otherwise)
 
 
 def policy_for(policy: RetryPolicy, error: Exception) -> RetryPolicy:
-    """Return the policy that decides about an error."""
+    """Return the policy that applies to an error."""
     return policy.of(error) if isinstance(policy, RetryByError) else policy
 
 
 def retry_policy(retry: Retry | None, otherwise: RetryPolicy) -> RetryPolicy:
-    """Return the policy for waits in seconds, or for rules by class of error. ``otherwise`` is the default.
+    """Build a policy from waits in seconds or from rules by class of error. ``otherwise`` is the default policy.
 
-    Raises TypeError or ValueError for rules that cannot work.
+    Raises TypeError or ValueError if the rules are invalid.
     """
     if retry is None:
         return otherwise

@@ -1,4 +1,4 @@
-"""Runners: asyncio tasks that run claimed items, one after the other, each in a context of its own.
+"""Runners: asyncio tasks that run claimed items one after the other, each item in its own context.
 
     start ──▶ [ runner: item ─▶ item ─▶ … ] ── no item is left ──▶ the runner ends
                           └── an item waits ──▶ new runners continue with the items behind it
@@ -18,17 +18,17 @@ from batuta.kernel.contexts import InOwnContext
 from batuta.queue.running import Running
 from batuta.supervise.loop import bind as bind_progress
 
-# Seconds after which a runner lets the event loop do other work before its next item.
+# After this many seconds a runner yields to the event loop before it starts its next item.
 SLICE = 0.02
-LOOK_EVERY = 8  # items between two looks at the clock
+LOOK_EVERY = 8  # number of items between two reads of the clock
 
 
 class Runners:
     def __init__(
         self, work: Callable[[Running], Coroutine[Any, Any, None]], on_pause: Callable[[], None], clock: Clock
     ) -> None:
-        """Create the runners. ``work`` runs one item and raises nothing. ``on_pause`` is called when a runner
-        waits or ends, because items may have ended before.
+        """Create the runners. ``work`` runs one item and raises no errors. ``on_pause`` is called when a runner waits
+        or ends, because items may have ended before that.
         """
         self._work = work
         self._on_pause = on_pause
@@ -52,7 +52,7 @@ class Runners:
         task.add_done_callback(self.tasks.discard)
 
     def _continue(self) -> None:
-        """Start a runner for each item behind an item that waits, because each of them may wait too."""
+        """Start one runner for each item behind an item that waits, because each of these items may wait too."""
         self._on_pause()
         for _ in range(len(self._items) - self._fresh):
             self._spawn()
@@ -61,13 +61,13 @@ class Runners:
         self._fresh -= 1
         task = asyncio.current_task()
         assert task is not None
-        bind_progress(None)  # progress of a handler does not count as progress of the worker
+        bind_progress(None)  # a handler's progress must not count as the worker's progress
         ends = self._clock.monotonic() + SLICE
         try:
             while self._items:
                 running = self._items.popleft()
                 running.task = task
-                task.set_name(f"item {running.lease.id}")  # the name under which a dump shows its stack
+                task.set_name(f"item {running.lease.id}")  # a stack dump shows this name
                 await InOwnContext(self._work(running), self._continue)
                 if running.stop is not None:
                     return

@@ -1,10 +1,10 @@
-"""A running item: its step, the stop that the worker requested, and its cancellation.
+"""A running item: its current step, the stop requested by the worker, and the cancellation of its task.
 
     CLAIMED ──▶ HANDLING ──▶ SETTLING ◀──▶ IN_EFFECT
 
-A cancellation of the asyncio task has one of three causes. A stop that ends the item (time limit, cancellation
-request) becomes its result. A stop that only ends this process's work on the item (shutdown, lost lease) propagates
-to the worker. Any other cancellation comes from application code and is a failure of the item.
+A cancellation of the asyncio task has one of three causes. A stop that ends the item (time limit, cancellation request)
+becomes its result. A stop that only ends this process's work on the item (shutdown, lost lease) propagates to the
+worker. Any other cancellation comes from application code and counts as a failure of the item.
 """
 
 import asyncio
@@ -24,10 +24,10 @@ from batuta.supervise.running import CANCEL_GRACE, MOST_CANCELS
 
 
 class Step(Enum):
-    CLAIMED = auto()  # the task has not started
+    CLAIMED = auto()  # the item is claimed, but its task has not started
     HANDLING = auto()
     SETTLING = auto()  # the handler has ended, and the settlement is not written yet
-    IN_EFFECT = auto()  # the item's effect runs in the transaction that settles it
+    IN_EFFECT = auto()  # the item's effect runs in the transaction that settles the item
 
 
 class Stop(Enum):
@@ -49,7 +49,9 @@ class Stop(Enum):
                 assert_never(self)
 
     def result(self) -> Called:
-        """Return the result of a call that this stop ended. Raises CancelledError if this process does not settle the item."""
+        """Return the result of a call that this stop ended. Raises CancelledError if this process must not settle the
+        item.
+        """
         match self:
             case Stop.OVERDUE:
                 return Late(TIMED_OUT())
@@ -85,7 +87,7 @@ class Running:
     async def handle(self) -> Called:
         """Call the handler and return its result, or the result of a stop that was requested before the task started.
 
-        It does the same as ``guard(call(handler))``, but creates no further coroutines, because it runs for every item.
+        Equivalent to ``guard(call(handler))``, but faster because it creates fewer coroutines: it runs for every item.
         """
         if self.stop is not None:
             return self.stop.result()
@@ -108,15 +110,15 @@ class Running:
             self.step = Step.SETTLING
 
     async def call(self, function: Callable[[], Awaitable[object]]) -> object:
-        """Call application code and return its value. If the code left a cancellation pending, raise it."""
+        """Call application code and return its value. If the code left a cancellation pending, raise CancelledError."""
         value = await ordinary(function)
         if self.task.cancelling() and self.stop is None:
             await _deliver_cancellation(self.task)
         return value
 
     async def guard(self, work: Awaitable[object]) -> Called:
-        """Await ``work`` and return its result. Errors, a stop that ends the item, and a cancellation by the code
-        itself are also returned as results.
+        """Await ``work`` and return its result. An error, a stop that ends the item, and a cancellation by the code
+        itself are returned as results too.
         """
         try:
             return Returned(await work)
@@ -128,7 +130,9 @@ class Running:
             self.step = Step.SETTLING
 
     async def _absorb_own_cancellation(self) -> Called:
-        """Return the result of a cancelled handler or effect. Raises CancelledError if this process does not settle the item."""
+        """Return the result of a cancelled handler or effect. Raises CancelledError if this process must not settle the
+        item.
+        """
         if self.stop in (Stop.SHUTDOWN, Stop.LOST):
             raise asyncio.CancelledError
         await _absorb_cancellation(self.task)
@@ -136,13 +140,15 @@ class Running:
 
 
 async def _deliver_cancellation(task: "asyncio.Task[None]") -> None:
-    """Raise a pending cancellation that application code requested. A cancellation that the code already handled is cleared."""
+    """Raise a pending cancellation that application code requested. Clear a cancellation that the code has already
+    handled.
+    """
     await asyncio.sleep(0)
     _uncancel(task)
 
 
 async def _absorb_cancellation(task: "asyncio.Task[None]") -> None:
-    """Undo every cancellation of the task, including a cancellation that is not delivered yet."""
+    """Undo every cancellation of the task, including cancellations that asyncio has not delivered yet."""
     _uncancel(task)
     with suppress(asyncio.CancelledError):
         await asyncio.sleep(0)
@@ -168,7 +174,9 @@ class CancelState:
 
 
 class Cancellations:
-    """Tracks cancelled tasks that still run. Each task is cancelled a second time, then reported as uncancellable."""
+    """Tracks cancelled tasks that are still running. Each task is cancelled a second time; after that it is reported as
+    uncancellable.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -185,11 +193,13 @@ class Cancellations:
 
     @property
     def due_times(self) -> list[float]:
-        """Monotonic times at which ``repeat`` has a task to cancel again or to report."""
+        """Monotonic times at which ``repeat`` must cancel a task again or report it."""
         return [state.again_at for state in self._states.values()]
 
     def repeat(self) -> list[Task]:
-        """Cancel late tasks again. Return the tasks that ignored every cancellation, each task once."""
+        """Cancel tasks that did not end in time a second time. Return the tasks that ignored every cancellation, each
+        task once.
+        """
         now = self._clock.monotonic()
         late = [(task, state) for task, state in self._states.items() if now >= state.again_at]
         for task, state in late:

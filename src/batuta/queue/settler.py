@@ -1,9 +1,9 @@
 """Settler: writes the settlements of one queue and claims its next items in the same transaction.
 
-One bad row never fails a batch. If the store refuses a batch, the settler splits it immediately. If a batch times
-out, the settler splits it over the next transactions (``Unsettled``). If the reply to a claim is lost, items may
-name this process as their owner although no worker knows them. For one lease after a failed claim, the settler
-searches for such items and releases them without counting an attempt or a crash.
+A bad row fails only itself. If the store refuses a batch, the settler splits it immediately. If a batch times out, the
+settler splits it over the next transactions (``Unsettled``). If the reply to a claim is lost, items may name this
+process as their owner although no worker received them. For one lease length after a failed claim, the settler searches
+for these items and releases them without counting an attempt or a crash.
 
 An item with an effect is settled together with its effect, in one transaction:
 
@@ -57,19 +57,19 @@ class Unsettled:
                         │                       │ the batch timed out ──▶ waiting again, behind the others, in halves
                         └──── when it is due ── [ deferred ] ◀── its row is locked, or it timed out alone
 
-    A batch that times out is repeated with half as many settlements, until the blocking settlement is alone. That
-    settlement is deferred and retried alone, so one bad row never delays the others.
+    A batch that times out is repeated with half as many settlements, until the blocking settlement is alone. The
+    blocking settlement is then deferred and retried alone, so that the others are not delayed.
     """
 
     def __init__(self, clock: Clock, recheck: timedelta, longest: timedelta) -> None:
-        """A deferred settlement is retried after ``recheck``, which doubles after each timeout, up to ``longest``."""
+        """A deferred settlement is retried after ``recheck``. This wait doubles after each timeout, up to ``longest``."""
         self._clock = clock
         self._recheck = recheck.total_seconds()
         self._longest = longest.total_seconds()
         self._waiting: list[Ending] = []
         self._in_flight: list[Ending] = []
         self._deferred: dict[Key, Deferred] = {}
-        self._at_most: int | None = None  # settlements per batch after a timeout; None: all
+        self._at_most: int | None = None  # maximum settlements per batch after a timeout; None means no maximum
 
     def add(self, lease: Lease, settlement: Settlement) -> None:
         self._waiting.append((lease, settlement))
@@ -80,7 +80,7 @@ class Unsettled:
 
     @property
     def is_careful(self) -> bool:
-        """Whether the next batch may time out again, so that it should claim nothing."""
+        """Whether the next batch may time out again. Then the transaction should claim no items."""
         return bool(self._due_endings()) or (self._at_most is not None and bool(self._waiting))
 
     @property
@@ -89,7 +89,7 @@ class Unsettled:
 
     @property
     def returns_soon(self) -> bool:
-        """Whether a waiting settlement will return its item to the queue."""
+        """Whether a waiting settlement makes its item ready again."""
         return any(settlement.state is ItemState.READY for _, settlement in self._waiting)
 
     def __bool__(self) -> bool:
@@ -101,7 +101,9 @@ class Unsettled:
         yield from (each.ending for each in self._deferred.values())
 
     def take(self) -> Endings:
-        """Return the next batch. Deferred settlements that are due come first; one that timed out is sent alone."""
+        """Return the next batch. Deferred settlements that are due come first. A settlement that timed out is sent
+        alone.
+        """
         if due := self._due_endings():
             together = [each.ending for each in due if not each.timeouts]
             taken = together or [due[0].ending]
@@ -112,7 +114,7 @@ class Unsettled:
         return taken
 
     def forget(self, endings: Endings) -> None:
-        """Remove these settlements, because they are written or another process owns the items."""
+        """Remove these settlements, because they were written or another process owns the items."""
         if endings is self._in_flight:
             self._in_flight = []
         else:
@@ -123,7 +125,9 @@ class Unsettled:
                 self._deferred.pop(_key(lease), None)
 
     def defer(self, leases: Sequence[Lease]) -> None:
-        """Defer settlements whose rows are locked, because it is unknown whether the lease is still valid."""
+        """Defer settlements whose rows are locked. Until the lock ends, it is unknown whether the leases are still
+        valid.
+        """
         if not leases:
             return
         keys = {_key(lease) for lease in leases}
@@ -133,7 +137,7 @@ class Unsettled:
             self._defer(ending, 0)
 
     def put_back(self) -> None:
-        """Move the settlements in flight back to the waiting ones, because the store became unavailable."""
+        """Mark the settlements in flight as waiting again, because the store became unavailable."""
         back, self._in_flight = self._in_flight, []
         self._waiting = [ending for ending in back if _key(ending[0]) not in self._deferred] + self._waiting
         for ending in back:
@@ -141,7 +145,9 @@ class Unsettled:
                 self._defer(ending, before.timeouts)
 
     def time_out(self) -> int:
-        """Split the batch in flight after a timeout. Return how often its only settlement has timed out alone, otherwise 0."""
+        """Split the batch in flight after a timeout. Return how often its only settlement has timed out alone, or 0 for
+        a larger batch.
+        """
         back, self._in_flight = self._in_flight, []
         if len(back) == 1:
             before = self._deferred.get(_key(back[0][0]))
@@ -173,9 +179,9 @@ def _key(lease: Lease) -> Key:
     return lease.id, lease.fence
 
 
-# Errors that mean that an application's table refuses a value.
+# Errors that mean that an application's table refused a value.
 _REFUSALS = (StatementRefused, StoreConflict, TransactionMisuse, TypeError, ValueError, OverflowError)
-# A settlement with an effect fails after this many timeouts alone.
+# After this many timeouts alone, a settlement with an effect counts as failed.
 MOST_TIMEOUTS = 3
 
 
@@ -190,9 +196,10 @@ class Settler:
 
     def __post_init__(self) -> None:
         self.unsettled = Unsettled(self.clock, recheck_after(self.lease_holder.lease), self.lease_holder.lease / 3)
-        self.took: list[float] = []  # seconds of each handler since the last ItemsSettled event
+        self.took: list[float] = []  # duration in seconds of each handler since the last ItemsSettled event
         self.is_claiming = False
-        self._doubt_until: float | None = None  # after a failed claim: until then, unknown items may name this owner
+        # set after a failed claim: until this monotonic time, items that no worker received may name this owner
+        self._doubt_until: float | None = None
         self._stray_check_at = 0.0
 
     async def settle_and_claim(self, limit: int, *, reversed: bool = False) -> Sequence[Lease]:
@@ -205,7 +212,8 @@ class Settler:
             self._doubt(limit)
             raise
         except BaseException:
-            self.unsettled.put_back()  # the handlers have ended: write their settlements when the store is available
+            # the handlers have ended, so write their settlements when the store is available again
+            self.unsettled.put_back()
             self._doubt(limit)
             raise
         finally:
@@ -214,7 +222,7 @@ class Settler:
         return leases
 
     async def release_strays(self, held: Callable[[], Sequence[Lease]], *, at_once: bool = False) -> None:
-        """Release items that name this process as owner and are not ``held``. Requires that no claim is in flight."""
+        """Release items that name this process as owner and are not in ``held``. Requires that no claim is in flight."""
         now = self.clock.monotonic()
         if self._doubt_until is None or (now < self._stray_check_at and not at_once):
             return
@@ -225,7 +233,8 @@ class Settler:
 
     def report(self, endings: Endings, lost: Sequence[Lease]) -> None:
         written = [settlement for lease, settlement in endings if not lost or lease not in lost]
-        objects = {id(settlement): settlement for settlement in written}  # few, because many items share one
+        # few distinct objects, because many items share one settlement
+        objects = {id(settlement): settlement for settlement in written}
         counts: dict[str, int] = {}
         for each, count in Counter(map(id, written)).items():
             word = objects[each].word
@@ -257,7 +266,9 @@ class Settler:
         return result.leases
 
     async def _settle_apart(self, endings: Endings, refusal: Exception) -> None:
-        """Settle the batch in halves, down to single settlements, so that a refused settlement affects no other."""
+        """Settle the batch in halves, down to single settlements, so that a refused settlement does not affect the
+        others.
+        """
         if len(endings) == 1:
             await self._settle_refused(*endings[0], refusal)
             return
@@ -275,7 +286,7 @@ class Settler:
         try:
             result = await self.store.settle_and_claim([(lease, failed)], self.lease_holder, 0)
         except _REFUSALS:
-            result = ClaimResult((), [lease])  # the table accepts no settlement at all: the lease will expire
+            result = ClaimResult((), [lease])  # the table accepts no settlement of this item, so its lease will expire
         self._record_result([(lease, failed)], result)
 
     def _failure_of(self, lease: Lease, settlement: Settlement, error: Exception) -> Settlement:
@@ -287,11 +298,11 @@ class Settler:
         if settlement.effect is None:
             return Settlement(state=ItemState.DEAD, error=why)
         handler = self.handler_of(lease)
-        assert handler is not None  # the outcome of an unknown item has no effect
+        assert handler is not None  # an unknown item never has an effect, so its handler is known here
         return handler.settlement_of(lease.attempt, Failed(why))
 
     def _split(self, endings: Endings) -> None:
-        """Settle fewer items in the next transactions after a timeout, until the settlement that times out is alone."""
+        """After a timeout, settle fewer items per transaction until the settlement that causes the timeout is alone."""
         if self.unsettled.time_out() >= MOST_TIMEOUTS and endings[0][1].effect is not None:
             lease, settlement = endings[0]
             failed = self._failure_of(lease, settlement, StoreTimeout(where=self.queue, why="its effect"))
@@ -312,8 +323,8 @@ class Settler:
 async def conclude(
     running: Running, settlement: Settlement, store: QueueStore, clock: Clock, stop: Callable[[Running], None]
 ) -> Called:
-    """Settle an item together with its effect. ``Returned(False)`` means that the lease is lost. ``stop`` is called at
-    the time limit.
+    """Settle an item together with its effect. ``Returned(False)`` means that the lease is lost. ``stop`` is called
+    when the item's time limit passes.
     """
     if settlement.effect is not None and not isinstance(settlement.effect, Writes):
         effect = TimedEffect(settlement.effect, running, store.where, clock, stop)
@@ -323,8 +334,8 @@ async def conclude(
 
 @dataclass(eq=False)
 class TimedEffect:
-    """An effect that may use the remaining time of its item. Time during which the store ``where`` is unavailable does
-    not count.
+    """An effect with the remaining time of its item as limit. Time in which the store ``where`` is unavailable does not
+    count.
     """
 
     effect: Callable[[Any], Awaitable[None]]
@@ -358,5 +369,7 @@ class TimedEffect:
             self.stop(self.running)
 
     def _is_own(self, error: StoreUnavailable) -> bool:
-        """Return whether the engine's own store is unavailable. Only then is the effect retried without counting an attempt."""
+        """Return whether the error comes from the engine's own store. Only then is the effect retried without counting
+        an attempt.
+        """
         return error.facts.get("where") == self.where

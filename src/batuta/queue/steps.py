@@ -1,4 +1,4 @@
-"""Pipelines of plain functions: each takes a JSON item and returns it for the next function.
+"""Pipelines of plain functions: each function takes a JSON item and returns the item for the next function.
 
     orders = work.pipeline("orders", [fetch, step(parse, rate="100/minute"), store])
 
@@ -38,7 +38,7 @@ PIPELINE_ITEMS = QueueTable(
     name="pipeline_items",
     state="stage",
     queue="stage",
-    ready=("-",),  # each pipeline replaces it by its stages
+    ready=("-",),  # placeholder: each pipeline lists its stages here
     running=None,
     last_stage="last_stage",
     priority="priority",
@@ -50,9 +50,9 @@ PIPELINE_ITEMS = QueueTable(
     documents=("item",),
 )
 DROPPED = "dropped"
-# The number of items that one worker runs concurrently in a stage without a limit of its own.
+# The number of items that one worker runs concurrently in a stage without its own limit.
 DEFAULT_BUDGET = 10
-# Limit per step and process: further calls are postponed while this many threads run beyond their time limit.
+# While this many threads of a step run past their time limit in one process, further calls of the step are postponed.
 MAX_STUCK_THREADS = 4
 PUT_OFF = timedelta(minutes=1)
 STUCK_STEP = define(
@@ -80,13 +80,15 @@ class ItemRows(Protocol):
     """Writes the JSON items of one pipeline into rows. Raises UnstorableValue for a value that JSON would change."""
 
     def values(self, stage: str | None, item: object) -> Mapping[str, object]:
-        """Return the columns of a new row that starts at ``stage``; None: the row is created as done."""
+        """Return the columns of a new row that starts at ``stage``. If ``stage`` is None, the row is created as done."""
 
     def replace(self, id: str, stage: str | None, item: object) -> Writes:
-        """Return the effect that replaces the item of a row, which moves to ``stage``; None: the item is done."""
+        """Return the effect that replaces the item of a row and moves the row to ``stage``. If ``stage`` is None, the
+        item is done.
+        """
 
     def label(self, id: str, stage: str | None, item: object) -> Writes | None:
-        """Return the effect that gives a row that moves to ``stage`` its limit key, or None if no stage has limits."""
+        """Return the effect that sets the limit key of a row that moves to ``stage``, or None if no stage has limits."""
 
 
 RowsOf: TypeAlias = Callable[[str, Mapping[str, TaskLimits]], ItemRows]
@@ -106,10 +108,10 @@ def step(
 ) -> Step:
     """Return a stage of ``work.pipeline`` with options. Times are in seconds.
 
-    ``retry`` is a list of waits, a policy, or rules by class of error; None means after 1, 5 and 15 minutes.
-    ``concurrency`` and ``rate`` limit the stage over all processes, as those of a task do. ``per_key`` limits the items
-    with the same value of a field: ``Limits(by="customer", rate="10/minute")``. Without ``concurrency``, each worker runs
-    at most ten items of the stage at once.
+    ``retry`` is a list of waits, a policy, or rules by class of error; None means retries after 1, 5 and 15 minutes.
+    ``concurrency`` and ``rate`` limit the stage across all processes, like the limits of a task. ``per_key`` limits the
+    items with the same value of a field: ``Limits(by="customer", rate="10/minute")``. Without ``concurrency``, each
+    worker runs at most ten items of the stage at once.
     """
     called = name or str(getattr(function, "__name__", "stage"))
     rule = Reason("stage_name", "use lowercase letters, digits and underscores: write step(function, name=…)")
@@ -138,8 +140,8 @@ def pipeline_of(
     keep_dead: timedelta,
     around: Around,
 ) -> Pipeline:
-    """Build a pipeline of functions. ``rows_of`` creates the writer of its items. ``keep`` and ``keep_dead`` are the
-    retention of finished and of dead items.
+    """Build a pipeline of functions. ``rows_of`` creates the object that writes the items into rows. ``keep`` and
+    ``keep_dead`` are the retention of finished and of dead items.
     """
     require(
         "pipeline", name, _NAME.match(name), Reason("pipeline_name", "use lowercase letters, digits and underscores")

@@ -16,8 +16,8 @@ Endings: TypeAlias = Sequence[tuple[Lease, Settlement]]
 class ClaimResult:
     """The result of ``settle_and_claim``: the claimed leases, and the leases whose settlements were not written.
 
-    ``lost`` are leases that are proven lost: the fence changed, or the lease expired. ``unchecked`` are leases whose
-    row is locked by another transaction; the worker keeps them and settles again.
+    ``lost`` lists leases that are proven lost: the fence changed, or the lease expired. ``unchecked`` lists leases
+    whose row another transaction has locked; the worker keeps these leases and settles again.
     """
 
     leases: Sequence[Lease]
@@ -36,13 +36,14 @@ class Lapsing(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Rescued:
     id: str
-    state: ItemState  # READY: will be retried. DEAD: exceeded the crash limit. CANCELLED: a cancellation was requested
+    # READY: the item will be retried. DEAD: it exceeded the crash limit. CANCELLED: a cancellation was requested
+    state: ItemState
     crashes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unserved:
-    """Waiting items of a queue that no worker serves, because their task moved or their stage was removed."""
+    """Waiting items that no worker serves, because their task moved to another queue or their stage was removed."""
 
     queue: str
     name: str | None  # name of the task; None for items of a pipeline
@@ -52,8 +53,8 @@ class Unserved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Depth:
-    """Counts of a queue's items by state. ``due`` items may be claimed now; ``later`` items wait for their time.
-    ``limited`` are the due items that wait for a limit of their task.
+    """Counts of a queue's items by state. ``due`` items may be claimed now; ``later`` items are not due yet.
+    ``limited`` counts the due items that wait for a limit of their task.
     """
 
     due: int
@@ -67,62 +68,68 @@ class Depth:
 class QueueStore(Protocol):
     @property
     def where(self) -> str:
-        """The address of the database, as it appears in error messages."""
+        """The address of the database for error messages."""
 
     async def put(self, items: Sequence[NewItem]) -> list[str | None]:
-        """Insert items and return their ids after the commit is synced to disk. An id is None if a live item has the same key."""
+        """Insert items and return their ids after the commit is synced to disk. An id is None if an unfinished item has
+        the same key.
+        """
 
     async def settle_and_claim(
         self, endings: Endings, lease_holder: LeaseHolder, limit: int, *, reversed: bool = False
     ) -> ClaimResult:
-        """Write the settlements in ``endings`` and claim up to ``limit`` items. The claim statement also reads the
-        pause switches.
+        """Write the settlements in ``endings`` and claim up to ``limit`` items. A pause switch that is on prevents the
+        claim.
 
         With ``reversed`` the claim takes the least urgent items first, so that low priorities do not starve.
         """
 
     async def conclude(self, lease: Lease, settlement: Settlement) -> bool:
-        """Settle one item together with its effect, and return whether it was written. False means that the lease is
-        lost.
+        """Settle one item together with its effect. Return False if the lease is lost and nothing was written.
 
         Raises RowLocked if another transaction holds the row. Then nothing was written, and the caller retries.
         """
 
     async def renew(self, leases: Collection[Lease], lease_holder: LeaseHolder) -> Renewed:
-        """Extend each lease, so that it ends ``lease_holder.lease`` from now. Does not wait for row locks."""
+        """Extend each lease, so that it ends ``lease_holder.lease`` from now. Rows that are locked are skipped and
+        reported as unchecked.
+        """
 
     async def lapsing(self, within: timedelta, limit: int) -> Sequence[Lapsing]:
-        """Return leases that expire within this time or have expired, except those whose rows are locked."""
+        """Return leases that have expired or expire within this time, except leases whose rows are locked."""
 
     async def rescue(self, limit: int, only: Sequence[Lapsing] | None = None) -> Sequence[Rescued]:
         """Release items whose lease expired, and count a crash for each. Items that exceed the crash limit become dead.
 
-        ``only`` restricts the release to these leases, if they are expired and unchanged. None releases all expired
-        leases; after a clock step these may include leases of living workers.
+        ``only`` restricts the release to the listed leases that are expired and unchanged. None releases all expired
+        leases; after a clock step, some of them may belong to living workers.
         """
 
     async def rescue_owned(self, owners: Collection[str], limit: int) -> Sequence[Rescued]:
-        """Release the items of owners that are proven dead, like ``rescue``, even if their leases have not expired."""
+        """Release the items of owners that are proven dead, even if their leases have not expired. A crash is counted
+        for each item.
+        """
 
     async def follow_clock(self, lease: timedelta) -> timedelta:
-        """Record the current time. If the machine's clock is used and was set back, correct waits and leases.
+        """Record the current time. If the queue uses the machine's clock and the clock was set back, correct waits and
+        leases.
 
-        Return how far the clock was set back. Zero means that it was not set back, or that the database has its own
-        clock.
+        Return how far the clock was set back. Zero means that the clock was not set back, or that the database's clock
+        is used.
         """
 
     async def release_stray(self, owner: str, known: Collection[Lease]) -> Sequence[str]:
         """Release items of this queue that name ``owner`` and are not in ``known``, because the reply to their claim
         was lost.
 
-        Counts neither a crash nor an attempt. Only for the owner of this process, and only while no claim is in
+        Counts neither a crash nor an attempt. Call it only with this process's owner, and only while no claim is in
         flight.
         """
 
     async def owners(self) -> Sequence[str]: ...
 
     async def note(self, lease: Lease, error: str | None) -> bool:
-        """Write the error of a leased item. Return False if it was not written, because the row is locked or the lease
+        """Write the error of a leased item. Return False if nothing was written, because the row is locked or the lease
         is lost.
         """
 
@@ -130,14 +137,17 @@ class QueueStore(Protocol):
         """Return the error of an item, and the current time of the clock that the queue uses."""
 
     async def next_at(self) -> datetime | None:
-        """Return the instant at which the next waiting item is due, or None if no item waits."""
+        """Return the instant at which the next waiting item becomes due, or None if no item waits."""
 
     async def cancel(self, id: str, reason: str, *, by: str | None = None) -> bool:
         """Cancel a waiting item immediately, or request the cancellation of a running item. Return False if the item
-        has ended or does not exist, or if its table has no column for the request. ``by`` is the operator, for the audit log.
+        has ended, does not exist, or runs in a table without the column ``cancel_requested``. ``by`` is the operator,
+        for the audit log.
         """
 
     async def revive(self, id: str, *, by: str | None = None) -> bool:
-        """Make a dead item ready again, unless a live item has its key. ``by`` is the operator, for the audit log."""
+        """Make a dead item ready again. Return False if the item is not dead, or if an unfinished item has the same
+        key. ``by`` is the operator, for the audit log.
+        """
 
     async def discard(self, id: str, *, by: str | None = None) -> bool: ...

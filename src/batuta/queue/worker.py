@@ -40,21 +40,23 @@ from batuta.supervise.stacks import task_stack
 
 # One claim in this many takes the least urgent items first, so that low priorities do not starve.
 REVERSED_EVERY = 8
-# When a scheduled run is stopped: the time its handlers have to finish, and the time limit of the whole drain.
+# Times for a worker that runs once: how long its handlers may take to finish after a stop request, and the limit of the
+# whole drain.
 ONE_SHOT_DRAIN_GRACE = timedelta(seconds=1)
 ONE_SHOT_LIMIT = timedelta(seconds=5)
-# An item that should run alone waits this long while another one holds the reservation. Each further item waits longer
-# by the same time.
+# How long an item that must run alone is postponed while another item holds the reservation. Each further item is
+# postponed by this much more.
 PUT_OFF = timedelta(milliseconds=250)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerPolicy:
-    limit: int = 20  # concurrent handlers
-    batch: int = 500  # items per claim; at most half of ``limit``, so that one half runs while the other is settled
-    # Interval of polling the table, because a wake-up may be lost.
+    limit: int = 20  # maximum number of concurrent handlers
+    # maximum items per claim; at most half of ``limit``, so that one half runs while the other half is settled
+    batch: int = 500
+    # Interval at which the worker polls the table, because a wake-up may be lost.
     look_every: timedelta = timedelta(seconds=10)
-    max_result: int = MAX_PAYLOAD  # in bytes of JSON
+    max_result: int = MAX_PAYLOAD  # maximum size of a result, in bytes of JSON
 
     @property
     def portion(self) -> int:
@@ -75,7 +77,7 @@ class Worker:
         isolation: Isolation | None = None,
     ) -> None:
         """Create a worker. All workers of a queue share ``claims``; all workers of a process share ``isolation``.
-        ``handler_of`` may return None.
+        ``handler_of`` returns None for an item whose handler is unknown.
         """
         self.name = f"worker:{name}"
         self.wakeup = Wakeup()
@@ -87,23 +89,24 @@ class Worker:
         self._clock = clock
         self._events = events
         self._running: dict[str, Running] = {}
-        # Includes cancelled handlers whose items other processes own now.
+        # Includes cancelled handlers of items that other processes own now.
         self._cancellations = Cancellations(clock)
         self._uncancellable: CancelIgnored | None = None
         self._runners = Runners(self._work, self._note_ended, clock)
-        self._has_ended = False  # items have ended since the last ``_note_ended``
-        # No running item is overdue before this monotonic time. One number instead of a timer per item, which would
-        # cost more than most items.
+        self._has_ended = False  # whether items have ended since the last call of ``_note_ended``
+        # Earliest monotonic time at which a running item can be overdue. One number replaces a timer per item, because
+        # a timer would cost more than most items.
         self._overdue_at = math.inf
         self._settler = Settler(name, store, lease_holder, handler_of, clock, events)
         self._unsettled = self._settler.unsettled
-        # Claimed items that start when the next transaction is sent, so that they run while the database executes it.
+        # Claimed items that start when the next transaction is sent, so that the handlers run while the database
+        # executes the transaction.
         self._waiting: list[Lease] = []
         self._claims = claims or count(1)
         self._unknown = unknown_item_handler(store.last_error)
-        self._turn: asyncio.Task[int] | None = None  # a turn of the drain that is not finished
-        self._isolated: Lease | None = None  # a claimed item that should run alone and waits to start
-        self._is_noted = False  # the isolated item's row records that it has not started
+        self._turn: asyncio.Task[int] | None = None  # the current round of the drain, while it is unfinished
+        self._isolated: Lease | None = None  # a claimed item that must run alone and waits to start
+        self._is_noted = False  # whether the isolated item's row records that the item has not started
         self._put_off_count = 0
         self._isolation = isolation or Isolation(clock)
         self._isolation.join(self)
@@ -159,7 +162,9 @@ class Worker:
         return bool(self._running or self._waiting or self._settler.is_claiming or self._cancellations.due_times)
 
     async def once(self, most: int) -> int:
-        """Run at most ``most`` due items and return their number when all are settled, for a scheduled run."""
+        """Run at most ``most`` due items, wait until all are settled, and return their number. For a worker that a
+        schedule starts.
+        """
         keeper = LeaseKeeper(self._lease_holder.lease, self._clock)
         keeper.add(self)
         self._isolation.join(self)
@@ -167,7 +172,7 @@ class Worker:
             try:
                 return await self._run_due_items(most)
             except BaseException:
-                # This worker has no supervisor that drains it.
+                # No supervisor drains this worker, so it drains itself.
                 await first_of(self.drain(ONE_SHOT_DRAIN_GRACE), self._clock.sleep(ONE_SHOT_LIMIT.total_seconds()))
                 raise
             finally:
@@ -197,7 +202,7 @@ class Worker:
             await self._finish()
 
     def held_leases(self) -> Sequence[Lease]:
-        """Return every lease of this worker: items that run, wait to start, or are not settled yet."""
+        """Return every lease of this worker: leases of items that run, wait to start, or are not settled yet."""
         running = (each.lease for each in self._running.values())
         unsettled = (lease for lease, _ in self._unsettled)
         isolated = () if self._isolated is None else (self._isolated,)
@@ -224,13 +229,15 @@ class Worker:
         if self._isolated == lease:
             self._isolated = None
             self._isolation.release(lease.id)
-        # If the item is being settled, the settlement statement detects whether the lease was lost.
+        # While the item is being settled, the settlement statement itself detects a lost lease.
         if (running := self._running_of(lease)) is not None and not running.is_settling:
             self._let_go(running)
             self.wakeup.set()
 
     def _running_of(self, lease: Lease) -> Running | None:
-        """Return the running item of exactly this lease, because the item may have been claimed again with another fence."""
+        """Return the running item of exactly this lease. Compare the fence, because the item may have been claimed
+        again.
+        """
         running = self._running.get(lease.id)
         return running if running is not None and running.lease.fence == lease.fence else None
 
@@ -243,7 +250,7 @@ class Worker:
                 await cancel_and_wait(self._turn)
 
     def quiet(self) -> None:
-        """Begin a shutdown: start the items that are already claimed, and hand back the item that waits to run alone."""
+        """Begin a shutdown: start the items that are already claimed, and hand back an item that waits to run alone."""
         self._start_waiting()
         if (isolated := self._isolated) is not None:
             self._isolated = None
@@ -254,14 +261,16 @@ class Worker:
         await insist(self._finish, self._clock)
 
     def cancel(self) -> None:
-        """Cancel the handlers that still run. If a handler was stopped before, the earlier stop remains its reason."""
+        """Cancel the handlers that are still running. A handler that was stopped before keeps its earlier stop reason."""
         for running in self._running.values():
             running.stop = running.stop or Stop.SHUTDOWN
             if running.step is not Step.CLAIMED:
                 running.task.cancel()
 
     async def hand_back(self, shutdown: Shutdown) -> None:
-        """Write the settlements of cancelled handlers, and release unknown items that name this process as their owner."""
+        """Write the settlements of cancelled handlers. Release items that name this process as their owner but that no
+        worker received.
+        """
         await insist(self._settle_all, self._clock)
         # A handler that ignores its cancellation keeps its item until the lease expires.
         await shutdown.run_within(Phase.HAND_BACK, self.finish())
@@ -278,15 +287,15 @@ class Worker:
         await self._settle_all()
 
     async def _settle_all(self) -> None:
-        """Write every settlement, and wait for locked rows. The caller limits the time."""
+        """Write every settlement, and wait for locked rows. The caller sets the time limit."""
         while self._unsettled:
             await self._settle()
             if (recheck_at := self._unsettled.recheck_at) is not None and not self._unsettled.is_ready:
                 await self._clock.sleep(recheck_at - self._clock.monotonic())
 
     async def _settle(self) -> None:
-        """Write the settlements of ended items. If a shutdown phase ends meanwhile, the transaction continues, because
-        a rollback would only delay the settlements.
+        """Write the settlements of ended items. If a shutdown phase ends during the transaction, the transaction
+        continues, because a rollback would only delay the settlements.
         """
         turn = self._turn = self._turn or asyncio.create_task(self._settle_and_claim(0))
         await asyncio.wait([turn])
@@ -313,7 +322,7 @@ class Worker:
 
     def _isolate(self, lease: Lease) -> None:
         """Reserve the process for an item whose next crash makes it dead. If another item has reserved the process,
-        postpone this one.
+        postpone this item.
         """
         self._put_off_count = 0 if self._isolated is None else self._put_off_count + 1
         if self._isolation.reserve(self, lease.id):
@@ -322,16 +331,17 @@ class Worker:
             self._unsettled.add(lease, put_off(PUT_OFF * (1 + self._put_off_count)))
 
     async def _start_isolated(self) -> None:
-        """Start the isolated item once nothing else runs in the process. Postpone it if that takes too long.
+        """Start the isolated item once no other handler or claim is active in the process. Postpone the item if that
+        takes too long.
 
-        The item's row records the start: if the process dies, only items that had started are charged with a crash.
+        The item's row records the start, because a crash of the process counts only for items that had started.
         """
         if (lease := self._isolated) is None or self._unsettled.is_ready:
             return  # settle first, so that a crash of the item loses no other item's settlement
         if self._isolation.is_alone:
             has_begun = await self._store.note(lease, None)
             if self._isolated != lease:
-                return  # the lease was lost meanwhile
+                return  # the worker lost the lease in the meantime
             if has_begun:
                 self._isolated = None
                 self._start([lease])
@@ -395,11 +405,11 @@ class Worker:
             self._unsettled.add(running.lease, settlement)
 
     def _owns(self, running: Running) -> bool:
-        """Return whether this worker owns the item: its lease is not lost, and it was not settled without its handler."""
+        """Return whether this worker still owns the item: its lease is valid, and no other code has settled the item."""
         return self._running.get(running.lease.id) is running
 
     def _forget(self, running: Running) -> None:
-        """Remove an item whose work ended, so that its lease is no longer renewed."""
+        """Remove an item whose work ended, so that its lease is not renewed any more."""
         if self._owns(running):
             del self._running[running.lease.id]
         if running.lease.is_last_chance:
@@ -407,7 +417,7 @@ class Worker:
         self._has_ended = True
 
     def _note_ended(self) -> None:
-        """Wake the worker if items have ended. Called once for the items that a runner ran without a wait."""
+        """Wake the worker if items have ended. A runner calls this once for all items that it ran without waiting."""
         if self._has_ended:
             self._has_ended = False
             self._isolation.note_change()
@@ -427,7 +437,7 @@ class Worker:
     def _stop_overdue_effect(self, running: Running) -> None:
         self._events.emit(ItemOverdue(self._queue, running.lease.id, running.handler.timeout))
         self._stop(running, Stop.OVERDUE)
-        self.wakeup.set()  # the worker cancels the effect again if it ignores this cancellation
+        self.wakeup.set()  # if the effect ignores this cancellation, the worker's next tick cancels it again
 
     def _stop(self, running: Running, why: Stop) -> None:
         if why.applies_in(running.step):
@@ -436,7 +446,7 @@ class Worker:
                 self._cancellations.cancel(running.task)
 
     def _give_up_uncancellable(self) -> None:
-        """Settle the items whose handlers ignore cancellation. This process ends afterwards."""
+        """Settle the items whose handlers ignore cancellation. The process ends afterwards."""
         for task in self._cancellations.repeat():
             running = next((each for each in self._running.values() if each.task is task), None)
             what = "a handler" if running is None else f"item {running.lease.id}"
@@ -447,16 +457,14 @@ class Worker:
                 self._unsettled.add(running.lease, settlement)
 
     def _let_go(self, running: Running) -> None:
-        """Cancel the handler of an item that another process owns. Do not wait for a handler that ignores the
-        cancellation.
-        """
+        """Cancel the handler of an item that another process owns. Return without waiting for the handler."""
         del self._running[running.lease.id]
         self._stop(running, Stop.LOST)
         self._events.emit(ItemLost(self._queue, running.lease.id))
 
     async def _still_has_nothing(self) -> bool:
-        """Return whether the regular poll of a queue that had no waiting items finds none again. The poll is one read,
-        while a claim also locks and commits.
+        """Return whether a queue without waiting items still has none. This poll is a single read, while a claim also
+        locks and commits.
         """
         polls_at, self._polls_at = self._polls_at, None
         if polls_at is None or self._clock.monotonic() < polls_at or self._unsettled.is_ready:
@@ -471,7 +479,8 @@ class Worker:
 
     async def _wake_at(self, looked_at: datetime, *, came_back: bool) -> datetime:
         due = await self._next_at()
-        # A due item that the last claim did not return is paused or leased; an immediate retry would be a busy loop.
+        # The last claim did not return a due item, so the item is paused or leased. Retrying immediately would be a
+        # busy loop.
         if due is None or (due <= looked_at and not came_back):
             return self._next_deadline()
         return min(self._next_deadline(), due)

@@ -19,7 +19,7 @@ def mask(text: str) -> str:
         masked = _mask_once(text)
         if masked == text:
             break
-        # A replacement may separate an adjacent value from the text around it; the next pass recognises that value.
+        # A replacement may expose an adjacent value, which only another pass recognises.
         text = masked
     return text
 

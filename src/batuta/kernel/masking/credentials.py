@@ -1,9 +1,9 @@
 """Masks secrets in text. A secret is recognised by its shape (a JWT, a key, a password inside a URL) or by the word
 before it.
 
-Every pattern runs in linear time. Either no part of the pattern after an unbounded repetition can fail, or the
-repetition is anchored and cannot start again inside the same characters. No group is possessive (``(…)++``), because
-Python 3.11.2 of Debian 12 matches such groups incorrectly.
+Every pattern runs in linear time. After an unbounded repetition, the rest of a pattern cannot fail; otherwise the
+repetition is anchored, so it cannot restart inside the characters that it already matched. No group is possessive
+(``(…)++``), because Python 3.11.2 of Debian 12 matches such groups incorrectly.
 """
 
 import re
@@ -17,7 +17,8 @@ WITHHELD = "<message withheld>"
 
 
 def without_credentials(text: str) -> str:
-    # Search for substrings first: the search is cheap, and most lines contain none of them.
+    # Search for fixed substrings before running the patterns: the search is cheap, and most lines contain no such
+    # substring.
     lowered = text.lower()
     if "://" in text and "@" in text:
         text = _IN_URL.sub(r"\1***@", text)
@@ -36,7 +37,7 @@ def without_credentials(text: str) -> str:
 
 _SPACE = r"[^\S\r\n]{0,3}"
 
-# scheme://user:password@host. A password may contain / or @ by mistake. The number of a port is not a password.
+# scheme://user:password@host. A password may contain an unescaped / or @. A port number is not a password.
 _IN_URL = re.compile(
     r"(://[^\s/:@\"'<>]{0,128}:)(?!\d{1,5}(?:[/?#,;)\]}\s\"'<>]|$))(?:[^\s/\"'<>]{1,200}|[^\s\"'<>]{1,80})@"
 )
@@ -74,7 +75,8 @@ def _mark_token(match: re.Match[str]) -> str:
     return (match["before"] or "") + TOKEN
 
 
-# <Task finished exception=ValueError('personal text')>: the rest of the line, because the end is not detectable.
+# <Task finished exception=ValueError('personal text')>: masks the rest of the line, because the end of the repr is
+# unknown.
 _EXCEPTION_REPR = re.compile(r"(\bexception=[A-Za-z_][\w.]{0,100}\()(?!<message withheld>\)).*")
 
 # The head of 'key': 'value', key='value', key: "value", ('key', b'value'), {\"key\": \"value\"} or ?key=value.
@@ -98,7 +100,9 @@ _BODIES = {
 
 
 def _mask_values(text: str) -> Iterator[str]:
-    """Replace the values of sensitive keys. The value of any other key is searched too, because it may contain sensitive pairs."""
+    """Replace the values of sensitive keys. The values of other keys are searched too, because they may contain
+    sensitive pairs.
+    """
     done = 0
     while head := _HEAD.search(text, done):
         yield text[done : head.end()]

@@ -13,18 +13,18 @@ def _words_in(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Texts written by people. A log may show their length.
+# Names of fields that contain texts written by people. A log may show the length of such a text.
 TEXT_FIELDS = _words_in(
     "body caption completion content conteudo conversation corpo legenda mensagem mensagens message messages prompt "
     "text texto textos texts transcricao transcript"
 )
-# Data that identifies a person.
+# Names of fields that identify a person.
 PERSON_FIELDS = _words_in(
     "apelido bairro birth birthdate celular celulares cep cnpj cpf cpfs destinatario email emails endereco enderecos "
     "firstname fone fullname jid lastname logradouro msisdn name nascimento nickname nome nomes phone phones pushname "
     "remetente rg sobrenome surname telefone telefones username"
 )
-# Credentials.
+# Names of fields that contain credentials.
 SECRET_FIELDS = _words_in(
     "access_key api_key apikey assinatura authorization cookie cookies credential credentials csrf jwt "
     "passphrase passwd password private_key pwd secret secrets senha senhas session sessionid signature "
@@ -32,15 +32,15 @@ SECRET_FIELDS = _words_in(
 )
 SENSITIVE_FIELDS = TEXT_FIELDS | PERSON_FIELDS | SECRET_FIELDS
 
-# The word before `name` decides: `push_name` is the name of a person, `job_name` is not.
+# Words before `name` that make it the name of a person: `push_name` is personal, `job_name` is not.
 _PEOPLE = _words_in(
     "author business client contact customer display doctor family first full given last medico middle nick notify "
     "participant patient person profile push recipient sender short user verified"
 )
-# Last words that make a field harmless: `message_id` is not a message, `token_count` is not a credential.
+# Last words that mark a field as not sensitive: `message_id` is not a message, `token_count` is not a credential.
 _ABOUT = _words_in("at bytes count expires hash id ids kind length limit name size status tokens total type version")
 _STILL_SECRET = frozenset({"session_id"})
-# Words that count only at the end of a name: `message` is a text, but in `message_rate` it qualifies another word.
+# Words that are sensitive only at the end of a name: `message` is a text, but `message_rate` is a rate.
 _ONLY_AT_THE_END = frozenset({"mensagem", "mensagens", "message", "messages", "name"})
 
 
@@ -56,7 +56,7 @@ def is_sensitive(field_name: str) -> bool:
 
 @lru_cache(maxsize=2048)
 def kind_of(field_name: str) -> Kind | None:
-    """Return the kind of a sensitive field, or None if its value may be shown after masking."""
+    """Return the kind of a sensitive field. None means that the field's value may be shown after masking."""
     words = _words(field_name)
     if not words:
         return None
@@ -76,7 +76,7 @@ def kind_of(field_name: str) -> Kind | None:
 
 
 def mask_value(value: object, kind: Kind) -> str:
-    """Return the replacement of a sensitive value. For a text that a person wrote, it states the length."""
+    """Return the mark that replaces a sensitive value. For a text that a person wrote, the mark states the length."""
     if kind is Kind.TEXT and isinstance(value, str):
         return f"[texto: {len(value)} caracteres]"
     return HIDDEN

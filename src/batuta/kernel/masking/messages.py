@@ -1,6 +1,7 @@
-"""Whether this process shows the messages of exceptions: in development only, because a message may quote personal data.
+"""Stores whether this process shows the messages of exceptions. Only development shows them, because a message may
+quote personal data.
 
-A process has one log, so it has one switch. Opening an application sets it from the settings.
+The switch is global, because a process has one log. Opening an application sets it from the settings.
 """
 
 import traceback
@@ -12,7 +13,7 @@ _is_visible = False
 
 
 def show_messages(*, is_visible: bool) -> None:
-    """Set whether the log, the errors of items and runs, and pages show the messages of exceptions."""
+    """Set whether the messages of exceptions appear in the log, on pages, and in the errors of items and runs."""
     global _is_visible
     _is_visible = is_visible
 
@@ -21,6 +22,6 @@ def message_of(error: BaseException) -> str | None:
     """Return the masked message of an exception, or None if this process withholds messages."""
     if not _is_visible:
         return None
-    # The function of the standard library does not fail if ``str(error)`` does.
+    # This standard-library function works even if ``str(error)`` raises an error.
     last = traceback.format_exception_only(error)[-1].strip()
     return mask(last.partition(": ")[2][:LONGEST_MESSAGE])

@@ -13,13 +13,13 @@ CPF, CNPJ, RG, PHONE = "[cpf]", "[cnpj]", "[rg]", "[telefone]"
 def without_numbers(text: str) -> str:
     if sum(map(text.count, "0123456789")) < _FEWEST_DIGITS:
         return text
-    # The pieces with an odd index are those that the group of the pattern captured.
+    # Pieces with an odd index are the matches of the pattern's group.
     pieces = _KEPT.split(text)
     pieces[::2] = [_mark(piece) for piece in pieces[::2]]
     return "".join(pieces)
 
 
-_FEWEST_DIGITS = 8  # digits of an RG
+_FEWEST_DIGITS = 8  # length of an RG, the shortest number that is masked
 
 _TIME = r"[0-2][0-9]:?[0-5][0-9]:?[0-6][0-9](?:[.,][0-9]{1,9})?(?:Z|[+-][0-2][0-9]:?[0-5][0-9])?"
 _KEPT = re.compile(
@@ -66,7 +66,7 @@ def _check_digit(digits: list[int], weights: range | tuple[int, ...]) -> int:
     return 0 if rest < 2 else 11 - rest
 
 
-# A number starts where no digit precedes it, or after a percent escape: %2011 is a space and the area code 11.
+# A number starts after a non-digit or after a percent escape: %2011 is a space and the area code 11.
 _START = r"(?=[0-9A-Z+(%])(?:(?<![0-9])|(?=[+(%])|(?<=%[0-9A-Fa-f][0-9A-Fa-f]))"
 _END = r"(?![0-9])"
 _DASH = r"[-\u2010-\u2015\u2212]"
@@ -79,7 +79,7 @@ _CPF = re.compile(
     ){_END}""",
     re.VERBOSE,
 )
-# Since July 2026 a CNPJ may have letters in the first twelve places.
+# Since July 2026 the first twelve characters of a CNPJ may be letters.
 _CNPJ = re.compile(
     rf"""{_START}(?:
         (?P<sure>[0-9A-Z]{{2}}\.[0-9A-Z]{{3}}\.[0-9A-Z]{{3}}(?:/|%2F)[0-9A-Z]{{4}}{_DASH}[0-9]{{2}})
