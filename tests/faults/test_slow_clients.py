@@ -1,8 +1,10 @@
 """Half-open connections and wrong tokens while a normal client works. Real sockets and the real server."""
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -84,6 +86,60 @@ async def test_half_open_connections_are_closed_and_a_normal_client_notices_noth
     assert ends.done()
     print(f"{HALF_OPEN} half-open: slowest answer {under_attack:.3f} s, quiet {quiet:.3f} s")
     assert under_attack < SLOWEST * slowness()
+
+
+async def test_body_that_a_client_sends_after_its_refusal_does_not_keep_the_connection(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEADERS_WITHIN", 2.0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", target.port)
+    writer.write(b"POST /jobs/x HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
+    assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 401")
+    end, began = asyncio.create_task(reader.read()), time.monotonic()
+    while not end.done() and time.monotonic() - began < 20:
+        writer.write(b"a")
+        await asyncio.sleep(0.2)
+    writer.close()
+    assert end.done()
+
+
+async def test_client_that_reads_no_answer_is_closed(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "READS_WITHIN", 1.0)
+    whole = await read_late(target, 1)  # one answer fits into the buffers of the machine
+    held = await read_late(target, 400)
+    assert held < 400 * whole
+    # The server has written its last answer, and less than a whole answer waits for the client.
+    answers = held // whole + 1
+    assert await read_late(target, answers) < answers * whole
+
+
+async def read_late(target: Target, answers: int) -> int:
+    """Request a file many times without reading, and return the bytes that were left when the client reads at last."""
+    loop, received = asyncio.get_running_loop(), 0
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.setblocking(False)
+        await loop.sock_connect(client, ("127.0.0.1", target.port))
+        await loop.sock_sendall(client, b"GET /painel/static/panel.css HTTP/1.1\r\nHost: x\r\n\r\n" * answers)
+        await asyncio.sleep(3 * slowness())
+        with suppress(ConnectionResetError):
+            while some := await asyncio.wait_for(loop.sock_recv(client, 65536), 20):
+                received += len(some)
+    return received
+
+
+async def test_connections_that_wait_for_their_client_make_room_for_others(target: Target) -> None:
+    await slowest(target, 1)  # the server knows the token
+    held = []
+    for _ in range(HALF_OPEN):
+        reader, writer = await asyncio.open_connection("127.0.0.1", target.port)
+        writer.write(b"POST /painel/entrar HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\na")
+        held.append((reader, writer))
+    await asyncio.sleep(1.5)  # each of them waits longer than a new connection needs
+    answers = await asyncio.gather(*(slowest(target, 1) for _ in range(10)))
+    for _, writer in held:
+        writer.close()
+    assert max(answers) < SLOWEST * slowness()
 
 
 async def test_wrong_tokens_are_limited_and_a_normal_client_notices_nothing(target: Target) -> None:

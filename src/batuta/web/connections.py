@@ -1,6 +1,7 @@
-"""Connections of the HTTP server: a deadline for the headers of a request, and a limit on open connections.
+"""Connections of the HTTP server: deadlines for what a client must do, and a limit on open connections.
 
-A client that sends its headers slowly, or not at all, keeps a connection open without a request that could time out.
+A client that sends its headers slowly, continues to send the body of a refused request, or reads no answer keeps a
+connection open without a request that could time out.
 """
 
 import asyncio
@@ -13,7 +14,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from batuta.config import MOST_CONNECTIONS
 
-HEADERS_WITHIN = 10.0  # seconds
+HEADERS_WITHIN = 10.0  # seconds; also for the rest of a body after the answer
+READS_WITHIN = 30.0  # seconds without a byte that the client reads of its answer
+# Below the limit of connections a new one has so long to send its headers; older ones are closed before it.
+NEW_FOR = 1.0  # seconds
 # Files of the process that are not connections of clients: databases, logs, listening sockets.
 RESERVED_FILES = 100
 
@@ -36,36 +40,56 @@ class _LimitedProtocol(H11Protocol):
     most: ClassVar[int]
     refused: ClassVar[Callable[[str], None]]
     _deadline: asyncio.TimerHandle | None = None
+    _reading: asyncio.TimerHandle | None = None
+    _since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._expect_headers()
+        # Without a buffer above the limit the transport would not report that the client reads nothing.
+        transport.set_write_buffer_limits(0)
+        self._since = self.loop.time()
+        self._expect_client()
         if len(self.connections) > self.most:
             self._make_room()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.is_waiting:
-            self._expect_headers()
-        else:
-            self._stop_deadline()
+        self._expect_client()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._expect_client()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._expect_reading(self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_deadline()
         super().connection_lost(exc)
+        self._stop_reading()
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the server waits for the headers of the next request."""
-        return self.conn.their_state is h11.IDLE
+        """Whether the server waits for the headers of the next request, or for the rest of a request that it answered."""
+        return self.conn.their_state is h11.IDLE or (
+            self.conn.their_state is h11.SEND_BODY and self.conn.our_state not in (h11.SEND_RESPONSE, h11.SEND_BODY)
+        )
 
     @property
-    def expires(self) -> float:
-        return float("inf") if self._deadline is None else self._deadline.when()
+    def needs_client(self) -> bool:
+        """Whether the connection continues only if the client sends or reads something."""
+        return self.is_waiting or self.conn.their_state is h11.SEND_BODY or self._reading is not None
 
-    def _expect_headers(self) -> None:
-        # The deadline counts from the first byte, so a byte now and then does not extend it.
-        if self._deadline is None:
+    def _expect_client(self) -> None:
+        if not self.is_waiting:
+            self._stop_deadline()
+        elif self._deadline is None:  # a byte now and then does not extend the deadline
+            self._since = self.loop.time()
             self._deadline = self.loop.call_later(HEADERS_WITHIN, self._give_up)
 
     def _stop_deadline(self) -> None:
@@ -73,15 +97,34 @@ class _LimitedProtocol(H11Protocol):
             self._deadline.cancel()
             self._deadline = None
 
+    def _expect_reading(self, unread: int) -> None:
+        self._stop_reading()
+        self._reading = self.loop.call_later(READS_WITHIN, self._check_reading, unread)
+
+    def _check_reading(self, before: int) -> None:
+        if (unread := self.transport.get_write_buffer_size()) < before:
+            self._expect_reading(unread)
+        else:
+            self._give_up()
+
+    def _stop_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+
     def _make_room(self) -> None:
-        """Close the connection that waits longest for headers: the new one if no other waits."""
-        waiting = [each for each in self.connections if isinstance(each, _LimitedProtocol) and each.is_waiting]
-        min(waiting, key=lambda each: each.expires, default=self)._give_up()
+        """Close one connection that needs its client: the one that waits longest without a request, else the oldest
+        request. A connection that is new stays, unless every other one is new too or works on an answer.
+        """
+        new = self.loop.time() - NEW_FOR
+        found = [each for each in self.connections if isinstance(each, _LimitedProtocol) and each.needs_client]
+        min(found, key=lambda each: (each._since > new, not each.is_waiting, each._since), default=self)._give_up()
 
     def _give_up(self) -> None:
         client: Any = self.client
         type(self).refused(str(client[0]) if client else "")
         self._stop_deadline()
+        self._stop_reading()
         self.transport.abort()
 
 
