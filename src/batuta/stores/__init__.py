@@ -1,4 +1,6 @@
-"""Database drivers and stores. ``connect`` selects a driver by the URL; the engine uses only the interface in ``sql.database``."""
+"""Database drivers and stores. ``connect`` selects the driver by the URL; the rest of the engine uses only the
+interface in ``sql.database``.
+"""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,10 +14,10 @@ from batuta.stores.sql.database import Database, Limits
 
 FORMS = "sqlite:///file.db | sqlite:////absolute/file.db | postgresql://user:password@host:5432/name"
 
-# Limits of a secondary connection path: a small pool and short timeouts.
+# Limits of an additional connection path: a small pool and short timeouts.
 _SOON = timedelta(seconds=5)
 ASIDE = Limits(connect=_SOON, statement=_SOON, lock=_SOON, idle_in_transaction=_SOON, readers=1, pool=2)
-# Every timeout is the lease divided by this number. A renewal that waits for both a connection and its statement then
+# Every timeout is the lease divided by this number. So a renewal that waits for a connection and then for its statement
 # leaves time for a second renewal.
 _SHARE_OF_LEASE = 5
 _SHORTEST = timedelta(milliseconds=100)
@@ -42,7 +44,7 @@ def liveness_limits(lease: timedelta, pool: int) -> Limits:
 
 
 def page_limits(statement: timedelta, pool: int) -> Limits:
-    """Return limits for the connections of pages: a small pool, and a short time for each statement."""
+    """Return limits for the connections that serve dashboard pages: a small pool, and a short timeout per statement."""
     return Limits(statement=statement, lock=_SOON, readers=2, pool=pool, ready=0, name="batuta-pages")
 
 
@@ -56,9 +58,9 @@ def connect(
 ) -> Database:
     """Return a database that is not open yet. The driver is imported here, so that SQLite needs no additional package.
 
-    ``limits`` may be a function, which is called when the database opens. ``direct_url`` is a PostgreSQL address
-    without a pooler, for LISTEN. ``beside`` is another connection path to the same database; both share the result
-    of the pooler detection.
+    ``limits`` may be a function, which is called when the database opens. ``direct_url`` is a PostgreSQL address that
+    bypasses the pooler, for LISTEN. ``beside`` is another Database object for the same server; both share the result of
+    the pooler detection.
     """
     scheme, _, rest = url.partition("://")
     limits = limits or Limits()
@@ -82,14 +84,14 @@ def connect(
         if isinstance(beside, PostgresDatabase):
             return PostgresDatabase(beside.server, limits)
         return PostgresDatabase(PostgresServer(url, _check_direct(direct_url)), limits)
-    # The message must not contain the value, because without :// all of it may be a password.
+    # The message must not contain the value: without ``://`` the whole value may be a password.
     if "://" not in url:
         raise _invalid_url("no_scheme", "it has no ://; the forms are {forms}")
     raise _invalid_url("strange_scheme", "'{scheme}' is not a supported database; the forms are {forms}", scheme=scheme)
 
 
 def _file(rest: str) -> Path:
-    # sqlite:///file is relative to the working folder, sqlite:////file is absolute.
+    # sqlite:///file is relative to the working folder; sqlite:////file is absolute.
     name = rest.removeprefix("/")
     if not rest.startswith("/"):
         raise _invalid_url("three_slashes", "it needs three slashes; the forms are {forms}")
@@ -111,7 +113,9 @@ def _check_postgres(url: str) -> None:
 
 
 def _check_direct(url: str | None) -> str | None:
-    """Return the direct address, or raise InvalidSetting at start-up, before a process uses it for LISTEN."""
+    """Return the direct address. Raises InvalidSetting at start-up if it is invalid, before a process uses it for
+    LISTEN.
+    """
     if url is None:
         return None
     scheme, name = url.partition("://")[0], "DATABASE_DIRECT_URL"

@@ -1,8 +1,8 @@
 """The connection paths of a process to its database: one for handlers and pages, and one for each kind of lease.
 
-Renewals, settlements and rescues never wait for handlers. On PostgreSQL they have their own connections, with
-timeouts derived from the lease that they protect. SQLite has one writer, and therefore one path. ``Wakeups`` wakes
-the workers of this process when another process enqueues work for them.
+Renewals, settlements and rescues never wait for handlers. On PostgreSQL they have their own connections, with timeouts
+derived from the lease that they protect. SQLite has one writer, and therefore one path. ``Wakeups`` wakes the workers
+of this process when another process enqueues work.
 """
 
 import asyncio
@@ -29,19 +29,19 @@ from batuta.stores.sql.database import (
 from batuta.supervise.loop import Idle, Pace, Wakeup, note_progress
 
 T = TypeVar("T")
-# Receives the kind of a call, its duration in seconds, and its error or None.
+# Function that receives the kind of a database call, its duration in seconds, and its error or None.
 Observer: TypeAlias = Callable[[str, float, BaseException | None], None]
 
 
-# Whether the current request only reads, for a page.
+# Whether the current code serves a page and only reads.
 _reads_for_page: ContextVar[bool] = ContextVar("reads_for_page", default=False)
 
 
 class PagePath:
-    """The connections that pages read with. They open at the first page, because few processes show pages."""
+    """The connections that serve dashboard pages. They open at the first page, because few processes show pages."""
 
     def __init__(self, make: Callable[[], Database]) -> None:
-        self.is_usable = False  # True while the other connections are open
+        self.is_usable = False  # True while the other connections of the process are open
         self._make = make
         self._opening = asyncio.Lock()
         self._database: Database | None = None
@@ -67,7 +67,8 @@ class PagePath:
 
 
 class ObservedDatabase(Transaction):
-    """A Database that reports each call to observers. Every completed call also counts as progress of the calling loop.
+    """A Database that reports each call to observers. For the watchdog, every completed call also counts as progress of
+    the calling loop.
 
     A transaction is reported as a whole, because its waits cannot be attributed to single statements.
     """
@@ -139,7 +140,7 @@ class ObservedDatabase(Transaction):
         await self._inner.lock_migrations(transaction)
 
     def _pages_now(self) -> PagePath | None:
-        """Return the connections of pages if the caller reads for a page."""
+        """Return the connections of pages if the current code serves a page, otherwise None."""
         return self._pages if self._pages is not None and self._pages.is_usable and _reads_for_page.get() else None
 
     async def _observe(self, call: str, answering: Awaitable[T]) -> T:
@@ -175,8 +176,8 @@ class ObservedDatabase(Transaction):
             observer(call, seconds, error)
 
 
-# How the database is reached: a file; a server; a server behind a transaction pooler, with a direct address for LISTEN
-# or with polling.
+# How the process reaches the database: as a file, as a server, or as a server behind a transaction pooler. Behind a
+# pooler, notifications need a direct address for LISTEN, or polling.
 Way: TypeAlias = Literal["file", "direct", "pooler_direct", "pooler_polled"]
 
 
@@ -197,9 +198,9 @@ class Connections:
         direct_url: str | None = None,
         page_limit: timedelta = timedelta(seconds=2),
     ) -> None:
-        """Create the connection paths. ``queue_lease`` returns the lease of the queues and is called when the
-        connections open. ``direct_url`` is an address without a pooler, for LISTEN. ``page_limit`` is the longest time
-        of one statement of a page.
+        """Create the connection paths. ``queue_lease`` returns the lease length of the queues; it is called when the
+        connections open. ``direct_url`` is an address that bypasses the pooler, for LISTEN. ``page_limit`` is the
+        timeout of one statement for a page.
         """
         self._url = url
         self._first: Database | None = None
@@ -214,7 +215,7 @@ class Connections:
         yield from dict.fromkeys((self.database, self.liveness, self.run_liveness))
 
     async def open(self) -> None:
-        """Open every connection path. If one fails, close the others."""
+        """Open every connection path. If one of them fails, close those already open and raise the error."""
         try:
             for path in self:
                 await path.open()
@@ -230,7 +231,7 @@ class Connections:
 
     @contextmanager
     def reading_for_pages(self) -> Iterator[None]:
-        """Send the reads of this block to the connections of pages, so that viewers never delay handlers."""
+        """Use the connections of pages for all reads in this block, so that page views never delay handlers."""
         token = _reads_for_page.set(True)
         try:
             yield
@@ -239,7 +240,7 @@ class Connections:
 
     @property
     def way(self) -> Way:
-        """How the database is reached: as a file, directly, or through a pooler. Known only after ``open``."""
+        """How the process reaches the database: as a file, directly, or through a pooler. Known only after ``open``."""
         server = getattr(self._first, "server", None)
         if server is None:
             return "file"
@@ -254,9 +255,7 @@ class Connections:
         return ObservedDatabase(self._connect(limits), SystemClock(), self.pages)
 
     def aside(self) -> Database:
-        """Return an additional, small connection path, which ``open`` does not open. It may be used on another event
-        loop.
-        """
+        """Return an additional small connection path. The caller opens it, and may use it on another event loop."""
         return self._connect(ASIDE)
 
     def _connect(self, limits: Limits | Callable[[], Limits]) -> Database:
@@ -276,12 +275,12 @@ class Wakeups:
         self._wakeups: dict[str, list[Wakeup]] = {}
 
     def add(self, name: str, wakeup: Wakeup) -> None:
-        """Set ``wakeup`` when another process enqueues work for the queue ``name``."""
+        """Register ``wakeup``: it is set when another process enqueues work for the queue ``name``."""
         self._wakeups.setdefault(name, []).append(wakeup)
 
     def wake(self, name: str | None = None) -> None:
-        """Wake the workers of a queue after a commit that made items due; None means all queues. On SQLite this also wakes
-        the workers of other processes; on PostgreSQL the statements notify them.
+        """Wake the workers of a queue after a commit that made items due; None means all queues. On SQLite this also
+        wakes the workers of other processes. On PostgreSQL the SQL statements themselves notify other processes.
         """
         self.wake_here(name)
         self._database.notify(name)
@@ -295,15 +294,15 @@ class Wakeups:
     def _receive(self, name: str | None) -> None:
         self.wake_here(name)
         if name is None and self._database.dialect == "postgres":
-            self.wakeup.set()  # the connection is lost: reconnect immediately, not at the next probe
+            self.wakeup.set()  # the connection was lost: reconnect immediately instead of at the next probe
 
     async def tick(self) -> Pace:
         try:
             if self._listener is None:
                 self._listener = await self._database.listen(self._receive)
-                self.wake_here()  # notifications before the LISTEN may be lost
+                self.wake_here()  # notifications sent before the LISTEN are lost, so wake all workers once
             await self._listener.probe()
-        # The store is unavailable, or the watchdog cancelled a probe.
+        # The store is unavailable, or the watchdog cancelled a probe that hung.
         except (StoreUnavailable, asyncio.CancelledError):
             await self._forget()
             raise

@@ -2,6 +2,6 @@
 
 from typing import Final
 
-# Name of the loop that runs next to an ARQ worker. Health concludes from its heartbeat that ARQ runs calls. Defined
-# here, so that the name can be imported without the client library.
+# Name of the loop that runs next to an ARQ worker. The health check looks for its heartbeat to learn whether ARQ runs
+# calls. Defined here, so that importing the name does not import the client library.
 ARQ_RUNNER: Final = "arq-runner"

@@ -4,12 +4,12 @@
     batuta:outcome:CALL   the outcome of a call
     batuta:ended:RELAY    ids of ended calls, for the relay that sent them
 
-A call is current until a relay takes its outcome. Then the entry ``batuta:call:TASK`` names the lease under which
-the outcome was taken. A relay that claims a task whose call is in progress waits for that call instead of sending
-another call. The same applies if a relay took the outcome and died before it settled the task. The next relay
-recognises this case by the lease, because a rescue raises the fence by two and the attempt by one. It makes
-the call current again, so that a third relay can adopt the call too. So neither shutdowns nor deaths of relays run a
-task twice.
+A call is current until a relay takes its outcome. Then the entry ``batuta:call:TASK`` names the lease under which the
+relay took the outcome. A relay that claims a task whose call is in progress waits for that call instead of sending
+another call. It also waits for the earlier call if another relay took the outcome and died before it settled the task.
+It recognises this case by the lease: a rescue raises the fence by two and the attempt by one. It then makes the call
+current again, so that a third relay can adopt the call too. So a task does not run twice because a relay shut down or
+died.
 """
 
 import asyncio
@@ -48,14 +48,14 @@ TaskId: TypeAlias = str
 REDIS_ERRORS: Final = (RedisError, OSError)
 ANSWERS_WITHIN: Final = timedelta(seconds=5)
 NO_EFFECTS = define("arq_no_effects", "a task that ARQ runs cannot emit items or have an effect")
-# ARQ drops a call that waited for a day, so a call stays current for longer than that.
+# ARQ drops a call that has waited for a day, so the entry of a call must live longer than a day.
 CURRENT_FOR: Final = timedelta(days=2)
-# An outcome that no relay took is kept for a day. A taken outcome is needed again only if the relay dies before it
-# settles the task.
+# An outcome that no relay took is kept for a day. After a relay took an outcome, another relay needs it only if the
+# first one dies before it settles the task.
 UNTAKEN_FOR: Final = timedelta(days=1)
 TAKEN_FOR: Final = timedelta(hours=1)
 _DELETE: Final = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
-# A relay that lost its lease may take the outcome after its successor: the later lease stays in the entry.
+# A relay that lost its lease may take the outcome later than its successor, so the entry keeps the later lease.
 _MARK: Final = """
 local call, fence = string.match(redis.call('GET', KEYS[1]) or '', '^(%S*) ?(%d*)')
 if call == ARGV[1] and (fence == '' or tonumber(fence) < tonumber(ARGV[2])) then
@@ -66,13 +66,13 @@ return 0
 
 
 def redis_timeout() -> asyncio.Timeout:
-    """Return a timeout for Redis commands, because a network that drops packets reports no error."""
+    """Return a timeout for Redis commands. It is needed because a network that drops packets causes no error."""
     return asyncio.timeout(ANSWERS_WITHIN.total_seconds())
 
 
 async def current_call(redis: ArqRedis, lease: Lease) -> CallId:
-    """Return the call to wait for: the task's call in progress, or its call with an unsettled outcome. Without either,
-    make a new call current and return it.
+    """Return the call to wait for: the task's call in progress, or its call with an unsettled outcome. If the task has
+    no such call, make a new call current and return it.
     """
     key, call = _call_key(lease.id), call_of(lease)
     if await redis.set(key, call, nx=True, ex=CURRENT_FOR):
@@ -102,7 +102,7 @@ async def mark_taken(redis: ArqRedis, calls: Iterable[tuple[CallId, Lease]]) -> 
 
 
 async def forget(redis: ArqRedis, calls: Iterable[tuple[TaskId, CallId]]) -> None:
-    """Delete calls that were lost or withdrawn and will have no outcome."""
+    """Delete the entries of calls that were lost or withdrawn, and so will have no outcome."""
     async with redis.pipeline(transaction=False) as together:
         for task, call in calls:
             together.eval(_DELETE, 1, _call_key(task), call)
@@ -110,7 +110,7 @@ async def forget(redis: ArqRedis, calls: Iterable[tuple[TaskId, CallId]]) -> Non
 
 
 async def withdraw(redis: ArqRedis, calls: Collection[tuple[TaskId, CallId]]) -> None:
-    """Remove calls from ARQ's queue, and request that the ARQ workers cancel those in progress."""
+    """Remove calls from ARQ's queue, and ask the ARQ workers to cancel the calls in progress."""
     ids = [call for _, call in calls]
     marks = await redis.mget([in_progress_key_prefix + id for id in ids])
     running = [id for id, mark in zip(ids, marks, strict=True) if mark is not None]
@@ -139,9 +139,9 @@ async def outcomes(redis: ArqRedis, calls: Collection[CallId]) -> list[bytes | N
 
 
 def encode_call(call: dict[str, Any]) -> bytes:
-    """Encode a call or a result of ARQ as JSON. ARQ's default is pickle, which executes code when it is loaded.
+    """Encode a call or a result of ARQ as JSON instead of pickle, because unpickling can execute code.
 
-    An error in a result becomes the name of its type.
+    An error in a result is replaced by the name of its type.
     """
     return dumps(
         {key: type(each).__name__ if isinstance(each, BaseException) else each for key, each in call.items()}

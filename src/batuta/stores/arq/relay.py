@@ -10,9 +10,9 @@ A loss of Redis loses no task: the relay sends a lost call again. Retries, time 
 other task. The wait for an ARQ worker does not count toward the time limit; only the time in which ARQ reports the
 call as in progress counts.
 
-A task has one current call (see ``calls``). The relay receives outcomes until the worker has drained. The relay that
-claims the task next waits for the call that is still in progress. The call of a cancelled task is withdrawn, and
-aborted if it runs.
+A task has one current call (see ``calls``). The relay receives outcomes until the worker has drained. After that, the
+next relay that claims the task waits for the call in progress. The relay withdraws the call of a cancelled task, and
+aborts it if it runs.
 """
 
 import asyncio
@@ -38,25 +38,25 @@ from batuta.supervise.loop import Idle, Pace, Wakeup
 from batuta.tasks.task import AnyTask
 
 LOOK: Final = timedelta(milliseconds=20)
-MAX_OUTCOMES: Final = 1000  # outcomes per read
-# Interval between checks of all calls, in case a message was lost.
+MAX_OUTCOMES: Final = 1000  # maximum outcomes per read
+# How often the relay checks all its calls, in case a message was lost.
 LOST_AFTER: Final = timedelta(seconds=2)
 AWAY_FOR: Final = timedelta(seconds=2)
-# A call is withdrawn if it is in progress for longer than twice its time limit plus this time.
+# A call is withdrawn when it has been in progress for twice its time limit plus this time.
 SPARE: Final = timedelta(seconds=60)
 REDIS_AWAY = define("redis_away", "Redis does not answer: {error}")
 REDIS_LOST = define("redis_lost", "Redis lost the call")
 
-# Returns those of the given tasks that have neither ended nor been cancelled.
+# Returns the given tasks that have neither ended nor been cancelled.
 Wanted = Callable[[Collection[TaskId]], Awaitable[Collection[TaskId]]]
 
 
 @dataclass(slots=True)
 class _Sent:
-    """A call that awaits its outcome. ``ran`` is its time in progress so far; ``seen_at`` is when it was last observed
-    in progress.
+    """A call that awaits its outcome. ``ran`` is the time that the call has been in progress so far; ``seen_at`` is
+    when it was last observed in progress.
 
-    ``is_taken`` is true if Redis records that this relay reads the outcome, so that only this relay may settle the task.
+    ``is_taken`` is true if Redis records that this relay reads the outcome. Then only this relay may settle the task.
     """
 
     lease: Lease
@@ -78,7 +78,7 @@ class _Sent:
 
 
 class ArqRelay:
-    """Runs tasks through ARQ, and is also the loop that receives the outcomes."""
+    """Runs tasks through ARQ. It is also the loop that receives the outcomes."""
 
     name = "arq"
 
@@ -96,21 +96,23 @@ class ArqRelay:
         self._looked_at = clock.now()
 
     async def run(self, task: AnyTask, lease: Lease) -> Outcome:
-        """Return the outcome of the task's call, which is sent now or was sent earlier. While Redis is unavailable, no
-        attempt is counted.
+        """Return the outcome of the task's call, which is sent now or was sent earlier. Attempts made while Redis is
+        unavailable are not counted.
         """
         try:
             redis = self._client()
             async with redis_timeout():
                 call = await calls.current_call(redis, lease)
         except REDIS_ERRORS as error:
-            # Hold the task while Redis is unavailable. Otherwise the worker would claim and postpone its whole backlog.
+            # Keep the lease while Redis is unavailable. Otherwise the worker would claim and postpone its whole
+            # backlog.
             await self._clock.sleep(AWAY_FOR.total_seconds())
             return Snooze(lease.due_at or self._clock.now(), REDIS_AWAY(error=type(error).__name__))
         if call == calls.call_of(lease):
             await self._send(redis, task, lease, call)
         else:
-            self._ended.add(call)  # adopted: it may have ended, and the report went to another relay
+            # an adopted call may have ended already, and its end may have been reported to another relay
+            self._ended.add(call)
         sent = self._waiting[call] = _Sent(lease, 2 * task.timeout + SPARE)
         self._dropped.pop(call, None)
         self.wakeup.set()
@@ -118,7 +120,8 @@ class ArqRelay:
             _raise_lost_cancellation()
             return await asyncio.shield(sent.outcome)
         except asyncio.CancelledError:
-            if sent.is_taken:  # no relay waits for a taken call: a task handed back now would run again
+            # Redis records the outcome as taken, so no other relay waits for it: a task handed back now would run again
+            if sent.is_taken:
                 return await sent.outcome
             self._dropped[call] = lease.id
             self.wakeup.set()
@@ -136,8 +139,8 @@ class ArqRelay:
                 await self._receive(redis)
             await self._withdraw_cancelled(redis)
         except REDIS_ERRORS:
-            # Redis may be unreachable only from this process, so the sent calls may be running. Lost calls are detected
-            # after the reconnect.
+            # Redis may be unreachable only from this process, so the sent calls may still be running. Lost calls are
+            # detected after the reconnect.
             self._looked_at = datetime.min.replace(tzinfo=UTC)
             await self._close_idle()
             return Idle(self._clock.now() + AWAY_FOR)
@@ -163,14 +166,15 @@ class ArqRelay:
             "told_in": self._list,
             "is_current": True,  # the runner checks this field; older releases do not send it
         }
-        # The call may have arrived anyway; the next check of all calls detects whether it was lost.
+        # The call may have arrived although the command failed; the next check of all calls detects whether it was
+        # lost.
         with suppress(*REDIS_ERRORS):
             async with redis_timeout():
                 await redis.enqueue_job(task.name, dumps(call_data), _job_id=call)
 
     def _client(self) -> ArqRedis:
-        """Return the client, which connects with its first command. The relay has the client before any connection
-        exists, so ``close`` also closes a connection whose caller was cancelled.
+        """Return the client, which connects with its first command. The relay stores the client before any connection
+        exists, so that ``close`` also closes a connection whose caller was cancelled.
         """
         if self._redis is None:
             self._redis = _limit_answers(self._make_client())
@@ -178,7 +182,7 @@ class ArqRelay:
         return self._redis
 
     async def _close_idle(self) -> None:
-        """Close idle connections, because they may be dead and each would cost a timeout."""
+        """Close idle connections. After an outage they may be dead, and each dead connection would cost a timeout."""
         if self._redis is None:
             return
         pool: Any = self._redis.connection_pool
@@ -187,7 +191,9 @@ class ArqRelay:
             await pool.release(idle)
 
     async def _receive(self, redis: ArqRedis) -> None:
-        """Read the outcomes of calls that are reported as ended. Every LOST_AFTER, check all awaited calls instead."""
+        """Read the outcomes of the calls that were reported as ended. Every LOST_AFTER, check all awaited calls
+        instead.
+        """
         is_all = self._clock.now() - self._looked_at > LOST_AFTER
         ids = list(self._waiting) if is_all else await self._read_reports(redis)
         answered = await self._outcomes(redis, ids)
@@ -223,8 +229,8 @@ class ArqRelay:
         return answered.keys()
 
     async def _return_lost(self, ids: list[CallId], redis: ArqRedis) -> None:
-        """Return lost tasks to the queue. A call stays in ARQ's queue until it has run, so a call without an outcome
-        that is not in that queue is lost.
+        """Return the tasks of lost calls to the queue. ARQ keeps a call in its queue until the call has run, so a call
+        that has no outcome and is not in that queue is lost.
         """
         if not ids:
             return
@@ -246,8 +252,8 @@ class ArqRelay:
                 self._resolve(id, Failed(TIMED_OUT()))
 
     async def _withdraw_cancelled(self, redis: ArqRedis) -> None:
-        """Withdraw calls that this relay no longer awaits, if their tasks were cancelled. Another relay takes the other
-        calls over.
+        """Withdraw the calls that this relay no longer awaits if their tasks were cancelled. Another relay takes over
+        the remaining calls.
         """
         if not self._dropped:
             return
@@ -268,16 +274,16 @@ class ArqRelay:
 
 
 def _raise_lost_cancellation() -> None:
-    """Raise the cancellation that ``asyncio.wait_for`` lost in the client. In Python 3.11 it loses a cancellation that
-    arrives when the awaited command has just ended.
+    """Raise the cancellation that ``asyncio.wait_for`` lost inside the client. In Python 3.11, ``wait_for`` loses a
+    cancellation that arrives when the awaited command has just ended.
     """
     if (task := asyncio.current_task()) is not None and task.cancelling():
         raise asyncio.CancelledError
 
 
 def _limit_answers(redis: ArqRedis) -> ArqRedis:
-    """Set a socket timeout for every reply of Redis. A cancelled call sends one more command to clean up, and would
-    otherwise wait for its reply without a limit.
+    """Set a socket timeout for every reply of Redis. Without it, a cancelled call could wait indefinitely for the reply
+    to its clean-up command.
     """
     pool: Any = redis.connection_pool
     pool.connection_kwargs["socket_timeout"] = calls.ANSWERS_WITHIN.total_seconds()

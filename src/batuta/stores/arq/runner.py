@@ -25,16 +25,16 @@ from batuta.supervise.loop import Idle, Pace, Wakeup
 from batuta.tasks.task import AnyTask, carried_by
 
 RESULT_RETENTION: Final = timedelta(hours=1)
-# ARQ cancels a call this much after the task's time limit, so that the runner can still store the outcome.
+# ARQ cancels a call this long after the task's time limit, so that the runner can still store the outcome.
 CALL_MARGIN: Final = timedelta(seconds=10)
-# Wait before a call is retried after the database was unavailable.
+# Wait before a call is retried because the database was unavailable.
 AWAY_FOR: Final = timedelta(seconds=2)
 DATABASE_AWAY = define("database_away", "the database does not answer")
 
 
 class ArqRunner:
-    """A loop that runs next to an ARQ worker and pings Redis. It fails while Redis is unavailable, which the heartbeat
-    shows.
+    """A loop that runs next to an ARQ worker and pings Redis. While Redis is unavailable, the loop fails, and its
+    heartbeat shows the failure.
     """
 
     name = ARQ_RUNNER
@@ -51,8 +51,8 @@ class ArqRunner:
 
 @dataclass(frozen=True, slots=True)
 class RunnerContext:
-    """The environment in which an ARQ worker runs calls. ``report`` stores progress; ``wanted`` returns the tasks that
-    are not cancelled.
+    """The environment in which an ARQ worker runs calls. ``report`` stores the progress of a call; ``wanted`` returns
+    the tasks that are not cancelled.
     """
 
     report: Callable[[Lease, Json], Awaitable[None]]
@@ -63,7 +63,7 @@ class RunnerContext:
     max_result: int = MAX_PAYLOAD
 
     def decode_call(self, data: bytes) -> dict[str, Any]:
-        """Decode a call. A call that is not JSON is reported, and the error is raised again."""
+        """Decode a call. If it is not JSON, emit CallRejected and raise the error again."""
         try:
             return calls.decode_call(data)
         except (ValueError, TypeError):
@@ -71,8 +71,8 @@ class RunnerContext:
             raise
 
     def hide_running(self, redis: ArqRedis) -> None:
-        """Hide from ARQ's poll the calls that this process is running, because ARQ sends three Redis commands per
-        listed call.
+        """Hide the calls that this process is already running from ARQ's poll, because ARQ sends three Redis commands
+        per listed call.
         """
         listed = redis.zrangebyscore
 

@@ -1,3 +1,3 @@
-"""Backups of a database: each is one archive file with a checksum, written while the database is in use and restored as
-a whole.
+"""Backups of a database. Each backup is one archive file with a checksum, written while the database is in use and
+restored as a whole.
 """

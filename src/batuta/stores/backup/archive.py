@@ -55,9 +55,9 @@ class Table:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     dialect: Dialect
-    version: str  # release that wrote the backup
-    taken_at: datetime  # at or before the instant of the state in the backup
-    database_id: str  # equal in every backup of one database
+    version: str  # release of the program that wrote the backup
+    taken_at: datetime  # not later than the database state in the backup
+    database_id: str  # the same in every backup of one database
     migrations: tuple[Applied, ...]
     tables: Mapping[str, Table]
     sequences: Mapping[str, int]
@@ -120,8 +120,8 @@ def create(file: Path) -> Iterator[ArchiveWriter]:
 
 
 def _publish(partial: Path, file: Path) -> None:
-    """Give the complete file its final name. A hard link never replaces an existing file; a file system without hard
-    links needs a rename.
+    """Give the complete file its final name. A hard link never replaces an existing file. On a file system without hard
+    links, rename the file.
     """
     try:
         os.link(partial, file)
@@ -132,7 +132,7 @@ def _publish(partial: Path, file: Path) -> None:
 
 
 class ArchiveReader:
-    """Reads an archive whose digest is verified."""
+    """Reads an archive whose digest was verified."""
 
     def __init__(self, handle: BinaryIO, name: str) -> None:
         self.name = name
@@ -175,7 +175,7 @@ def _digest(handle: BinaryIO) -> str:
 
 def scratch(file: Path, kind: str) -> Path:
     """Return a new name for a temporary file next to ``file``. Delete the temporary files of dead processes, because
-    they contain data.
+    they contain personal data.
 
     In a container every run may have the same pid, so a file with the pid of this process is also deleted.
     """

@@ -1,9 +1,9 @@
-"""Facts that must survive when an older backup replaces a database. They are read from the old database and written
-into the new one.
+"""Keeps facts that are newer than a backup when the backup replaces the database. The facts are read from the old
+database and written into the restored one.
 
-A backup is older than the moment of its restore. If the replaced database is readable and is the one that was backed
-up, its later facts take precedence: finished runs, permissions, used limits. Otherwise the events since the backup
-are unknown, and nothing that may have happened since is repeated.
+If the old database is readable and is the one that was backed up, its newer facts take precedence: finished runs,
+permissions, used limits. Otherwise the events since the backup are unknown, and work that may have run since then is
+not repeated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,11 +24,13 @@ from batuta.stores.sql.queries import in_dialect, load_queries, query_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """A restore of this database from a backup. ``taken_at`` is when the backup was written; ``by`` is the operator."""
+    """A restore of this database from a backup. ``taken_at`` is when the backup was written; ``by`` is the operator who
+    restored it.
+    """
 
     taken_at: datetime
     restored_at: datetime
-    has_old: bool  # False: the old database was not readable, so events after taken_at are unknown
+    has_old: bool  # False if the old database was not readable, so that events after ``taken_at`` are unknown
     by: str
 
 
@@ -36,14 +38,12 @@ class Restoring(Protocol):
     """A component with facts that must survive a restore. ``apply`` runs in the transaction of the restore."""
 
     async def collect(self, old: Reading, since: datetime) -> object:
-        """Read, from the replaced database, the facts that must survive the restore. ``since`` is when the backup was
-        taken.
-        """
+        """Read from the old database the facts that must survive the restore. ``since`` is when the backup was taken."""
         ...
 
     async def apply(self, new: Transaction, collected: Any, restored: Restored) -> Mapping[str, int]:
-        """Write the collected facts into the restored database and return counts by name. ``collected`` is None if
-        there is no old database.
+        """Write the collected facts into the restored database and return counts by name. ``collected`` is None if the
+        old database was not readable.
         """
         ...
 
@@ -70,9 +70,9 @@ async def insert_rows(
 
 DATABASE_ID = "database_id"
 RESTORES = "restores"
-# Runs that started before this span have ended, because no job may take longer.
+# A run that started longer ago has ended, because no job may take longer.
 LONGEST_RUN = timedelta(days=1)
-# Larger than any number of attempts, so that a process from before the restore holds an outdated fence and can settle
+# Larger than any number of claims, so that a process from before the restore holds an outdated fence and can settle
 # nothing.
 FENCE_STEP = 1_000_000
 
@@ -140,8 +140,8 @@ class DatabaseId:
 
 
 async def blind_restores(database: Database) -> list[Restored]:
-    """Return the restores without a readable old database, after which the events since the backup are unknown. The
-    oldest backup comes first.
+    """Return the restores without a readable old database, oldest backup first. For these, the events since the backup
+    are unknown.
     """
     row = await database.one(engine_restore_queries(database.dialect).fact, name=RESTORES)
     found = [
@@ -158,7 +158,7 @@ async def blind_restores(database: Database) -> list[Restored]:
 
 
 class EngineRestoring:
-    """Restores the engine's own facts: jobs, tasks, switches, limits and leases."""
+    """Preserves the engine's own facts across a restore: jobs, tasks, switches, limits and leases."""
 
     def __init__(self, dialect: Dialect, queues: Sequence[QueueTable], ids: Ids) -> None:
         self._dialect = dialect
@@ -212,7 +212,9 @@ class EngineRestoring:
         return released
 
     async def _skip_fires(self, new: Transaction, restored: Restored) -> int:
-        """Skip the fires since the backup, because it is unknown which of them ran. Insert one row per job with this reason."""
+        """Skip the fires since the backup, because it is unknown which of them ran. Insert one row per job that records
+        the reason.
+        """
         reason = encode(MISSED_RESTORED(taken_at=restored.taken_at))
         span = {"from": restored.taken_at.isoformat(), "to": restored.restored_at.isoformat()}
         schedules = [row for row in await new.all(self._queries.schedules) if row["active"]]

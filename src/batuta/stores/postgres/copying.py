@@ -1,5 +1,5 @@
-"""Copies the application's tables from one snapshot of PostgreSQL into a backup, and back in one transaction. pg_dump
-is not needed.
+"""Copies the application's tables from one PostgreSQL snapshot into a backup, and restores them in one transaction. It
+does not need pg_dump.
 """
 
 import re
@@ -18,7 +18,7 @@ from batuta.stores.postgres.driver import MIGRATION_LOCK, PostgresDatabase, Post
 if TYPE_CHECKING:
     Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
 
-# Time limit for locks that other transactions hold.
+# Maximum wait for locks that other transactions hold.
 LOCK_WAIT = timedelta(seconds=30)
 _COLUMNS = """
 SELECT column_name FROM information_schema.columns
@@ -87,7 +87,9 @@ async def copy_in(connection: "Connection", archive: ArchiveReader, progress: Ca
 async def replacement(
     database: PostgresDatabase, ours: Sequence[str], *, force: bool
 ) -> "AsyncIterator[tuple[Connection, PostgresTransaction]]":
-    """Yield a connection whose transaction holds the tables exclusively. The transaction commits if the block succeeds."""
+    """Yield a connection whose transaction holds exclusive locks on the tables. The transaction commits if the block
+    succeeds.
+    """
     async with database.dedicated_connection() as connection:
         with translate_errors(database.where):
             await connection.execute("BEGIN")
@@ -175,7 +177,9 @@ _RENAME = re.compile(r"(?:^|;)[ \t]*+ALTER TABLE \"?(\w+)\"? RENAME TO \"?(\w+)"
 
 
 def tables_of(scripts: Sequence[str]) -> list[str]:
-    """Return the tables that exist after these migrations. Tables of other programs in the schema are not included."""
+    """Return the tables that exist after these migrations have run. Tables of other programs in the schema are
+    excluded.
+    """
     found: dict[str, None] = {}
     for script in scripts:
         found |= dict.fromkeys(_CREATE.findall(script))

@@ -1,5 +1,5 @@
-"""The Database interface on PostgreSQL. Error messages contain no values, because a server's DETAIL line may contain a
-phone number.
+"""The Database interface on PostgreSQL. Error messages omit the server's DETAIL line, because it may contain a phone
+number.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ _UNAVAILABLE = (
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
-    asyncpg.TransactionRollbackError,  # a deadlock or a serialisation failure: a retry succeeds
+    asyncpg.TransactionRollbackError,  # a deadlock or a serialisation failure, after which a retry can succeed
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
     asyncpg.InternalClientError,
@@ -86,7 +86,7 @@ def to_batuta_error(error: Exception, where: str) -> BatutaError:
         return TransactionMisuse(why="a statement of this transaction failed before")
     if isinstance(error, asyncpg.LockNotAvailableError):
         return RowLocked(where=where, why=why or "no answer")
-    if type(error) is TimeoutError:  # of the client, which waits longer than the server's own limits
+    if type(error) is TimeoutError:  # the client's own timeout, which is longer than the server's timeouts
         return StoreTimeout(where=where, why="no answer from the server")
     if isinstance(error, _TIMEOUT):
         return StoreTimeout(where=where, why=why or "no answer")
@@ -104,10 +104,12 @@ def to_batuta_error(error: Exception, where: str) -> BatutaError:
 
 
 def _classify_interface_error(why: str) -> BatutaError | None:
-    """Classify an interface error by its text, because it has no error code. Return None if the connection is lost."""
+    """Classify an asyncpg InterfaceError by its text, because it has no error code. Return None if the text means a
+    lost connection.
+    """
     if "another operation is in progress" in why:
         return ConcurrentStatements()
-    # asyncpg releases a lost connection to its pool by itself, even within a transaction, and then reports these texts.
+    # asyncpg returns a lost connection to its pool, even within a transaction, and later calls fail with these texts.
     if any(word in why for word in ("closed", "closing", "released back to the pool")):
         return None
     return StatementRefused(why=why)
@@ -117,13 +119,13 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-# Advisory lock of the process that migrates: an arbitrary number, equal in every process.
+# Key of the advisory lock that a migrating process holds. The number is arbitrary but equal in every process.
 MIGRATION_LOCK = 7_211_405_563
 CHANNEL = "batuta"
 NOT_DIRECT = "its address for LISTEN leads to a transaction pooler: correct DATABASE_DIRECT_URL"
 _READ_ONE_STATE = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 NO_LIMIT = 24 * 3600.0
-# Seconds that a cancelled task waits for its rollback. After that, the rollback continues in the background.
+# Seconds that a cancelled task waits for its rollback; afterwards the rollback continues in the background.
 CLEAN_UP_WITHIN = 1.0
 # PostgreSQL counts microseconds from the year 2000.
 _SINCE_2000 = microseconds(datetime(2000, 1, 1, tzinfo=UTC))
@@ -260,7 +262,7 @@ class PostgresDatabase(Transaction):
         listener = PostgresListener(connection, self.where)
         try:
             await connection.add_listener(CHANNEL, lambda _connection, _pid, _channel, payload: on_change(str(payload)))
-            # After a lost connection, notifications may be lost.
+            # Notifications may have been lost together with the connection.
             connection.add_termination_listener(lambda _connection: on_change(None))
             await listener.probe()
         except BaseException:
@@ -270,11 +272,11 @@ class PostgresDatabase(Transaction):
 
     @asynccontextmanager
     async def dedicated_connection(self) -> "AsyncIterator[asyncpg.Connection[asyncpg.Record]]":
-        """Yield a connection outside the pool, without statement timeouts. Behind a transaction pooler it may be used
-        for one transaction only.
+        """Yield a connection outside the pool, without statement timeouts. Behind a transaction pooler, use it for one
+        transaction only.
         """
         server = self.server
-        if server.is_pooled is None:  # never opened: open once, to detect a pooler
+        if server.is_pooled is None:  # the pool was never opened: open it once to detect a pooler
             await self.open()
             await self.close()
         through_pooler = server.is_pooled and server.direct_url is None
@@ -293,14 +295,14 @@ class PostgresDatabase(Transaction):
             connection.terminate()
 
     async def exists(self) -> bool:
-        """Return True. A server never creates a missing database, so opening fails by itself."""
+        """Return True: a server never creates a missing database, so opening a missing database raises an error."""
         return True
 
     def check_free(self) -> None:
         self._held.check()
 
     def check_file(self) -> None:
-        """Do nothing, because there is no database file. A lost connection is detected by the next statement."""
+        """Do nothing: PostgreSQL has no local file to check, and the next statement detects a lost connection."""
 
     async def lock_migrations(self, transaction: Transaction) -> None:
         await transaction.script(
@@ -310,7 +312,7 @@ class PostgresDatabase(Transaction):
     @asynccontextmanager
     async def _connection(self, is_done: Callable[[], bool] = lambda: True) -> "AsyncIterator[Pooled]":
         """Yield a connection of the pool. At the end of the block, ``is_done`` returns whether everything is committed;
-        if not, the transaction is rolled back.
+        if it returns False, the transaction is rolled back.
         """
         pool = self._pool
         if pool is None:
@@ -318,14 +320,14 @@ class PostgresDatabase(Transaction):
         timeout = self._limits.lock.total_seconds()
         with translate_errors(self.where):
             try:
-                # Not the pool's own time limit, which costs a task for every call.
+                # asyncio.timeout instead of the pool's own timeout, which creates a task for every call.
                 async with asyncio.timeout(timeout):
                     connection = await pool.acquire()
             except TimeoutError:
                 raise StoreTimeout(where=self.where, why="no connection became available in time") from None
         try:
             if self._pool is not pool:
-                connection.terminate()  # the pool may have opened this connection after it closed the others
+                connection.terminate()  # the pool may have opened this connection after closing all others
                 raise StoreUnavailable(where=self.where, why="it was closed")
             yield connection
         except asyncio.CancelledError:
@@ -334,12 +336,12 @@ class PostgresDatabase(Transaction):
         except BaseException:
             await (self._release(pool, connection) if is_done() else asyncio.shield(self._undo(pool, connection)))
             raise
-        # No shield is needed for the release, because asyncpg shields it; another task would cost two more iterations
-        # of the event loop.
+        # asyncpg shields the release itself; another shield would cost a task and two more iterations of the event
+        # loop.
         await (self._release(pool, connection) if is_done() else asyncio.shield(self._undo(pool, connection)))
 
     async def _clean_up(self, work: Coroutine[Any, Any, None]) -> None:
-        """Wait briefly for the rollback of a cancelled statement, so that a server that does not respond cannot block
+        """Wait briefly for the rollback of a cancelled statement. The limit keeps an unresponsive server from blocking
         the cancelled task.
         """
         task = asyncio.create_task(work)
@@ -352,12 +354,14 @@ class PostgresDatabase(Transaction):
             await pool.release(connection)
 
     async def _undo(self, pool: "asyncpg.Pool[asyncpg.Record]", connection: "Pooled") -> None:
-        """Roll back and release the connection. Errors are ignored, because the server rolls back when the connection ends."""
+        """Roll back and release the connection. Errors are ignored: if the rollback fails, the server rolls back when
+        the connection ends.
+        """
         try:
             # Send ROLLBACK even if no transaction is known, because a cancelled BEGIN may still reach the server.
             await connection.execute("ROLLBACK")
         except DRIVERS:
-            with suppress(asyncpg.InterfaceError):  # the connection ended and is already released
+            with suppress(asyncpg.InterfaceError):  # the connection was lost and is already released
                 connection.terminate()
         await self._release(pool, connection)
 
@@ -384,7 +388,7 @@ class PostgresListener:
 
 
 class PollingListener:
-    """Reports a change at short intervals, for a server without LISTEN, so that new work starts within a second."""
+    """Reports a change at short intervals, where LISTEN is impossible, so that new work starts within a second."""
 
     period = timedelta(seconds=1)
 
@@ -400,7 +404,7 @@ class PollingListener:
         self._on_change(None)
 
     async def probe(self) -> None:
-        """Do nothing, because a timer cannot fail."""
+        """Do nothing: a timer cannot break."""
 
     async def close(self) -> None:
         self._timer.cancel()
@@ -467,7 +471,7 @@ def _row_count(tag: str) -> int:
 
 
 async def _connect(*where: Any, **how: Any) -> "asyncpg.Connection[asyncpg.Record]":
-    """Connect in a separate task, because a cancelled asyncpg connect raises an error in the background that no caller
+    """Connect in a separate task, because cancelling asyncpg's connect raises an error in the background that no caller
     can catch.
     """
     making = asyncio.create_task(asyncpg.connect(*where, **how))
@@ -486,7 +490,7 @@ def _terminate(made: "asyncio.Task[asyncpg.Connection[asyncpg.Record]]") -> None
 async def _register_types(connection: "Connection") -> None:
     await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=dumps, decoder=loads)
     await connection.set_type_codec("uuid", schema="pg_catalog", encoder=str, decoder=str)
-    # asyncpg cannot decode instants outside Python's calendar, and one such value would fail the whole result.
+    # asyncpg cannot decode instants outside Python's calendar, and one undecodable instant would fail the whole result.
     await connection.set_type_codec(
         "timestamptz", schema="pg_catalog", format="tuple", encoder=_encode_instant, decoder=_decode_instant
     )
@@ -501,4 +505,4 @@ def _decode_instant(counted: tuple[int]) -> datetime:
 
 
 async def _skip_reset(connection: "Connection") -> None:
-    """Do nothing, because no session state outlives a transaction."""
+    """Do nothing, because no session state survives a transaction."""

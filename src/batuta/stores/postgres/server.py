@@ -4,8 +4,8 @@ Behind such a pooler (PgBouncer's transaction mode) no session setting survives 
 start-up parameters, names no prepared statements, and begins every transaction with its own ``SET LOCAL``.
 ``LISTEN`` needs a direct address.
 
-``?pooler=transaction`` in the address declares a pooler; ``?pooler=none`` declares that there is none. Without
-either, the first connection detects a pooler, because a pooler refuses or ignores the driver's start-up parameters.
+``?pooler=transaction`` in the address declares a pooler; ``?pooler=none`` declares that there is none. Without this
+parameter, the first connection detects a pooler by the start-up parameters, which a pooler refuses or ignores.
 """
 
 from typing import Any
@@ -28,29 +28,29 @@ class BehindPooler(Exception):
 
 
 class PostgresServer:
-    """A server and its address. All connection paths share this object, so that a pooler is detected once."""
+    """A server and its address. All connection paths share this object, so that the pooler detection runs once."""
 
     def __init__(self, url: str, direct_url: str | None = None) -> None:
-        """Create a server from its address. ``direct_url`` is an address without a pooler, for LISTEN."""
+        """Create a server from its address. ``direct_url`` is an address that bypasses the pooler, for LISTEN."""
         self.url, declared = _split_pooler(url)
         self.where = _where(self.url)
         self.direct_url = direct_url
-        self.is_pooled = declared  # None: not known yet
+        self.is_pooled = declared  # None until the first connection has detected it
 
     @property
     def listens_at(self) -> str | None:
-        """The address for LISTEN, or None if the tables are polled instead."""
+        """The address for LISTEN, or None if the process polls the tables instead."""
         return self.direct_url or (None if self.is_pooled else self.url)
 
     def connecting(self, limits: Limits) -> dict[str, Any]:
-        """Return the arguments of ``asyncpg.connect``, which differ behind a pooler."""
+        """Return the arguments of ``asyncpg.connect``; they differ if the server is behind a pooler."""
         if self.is_pooled:
             return {"statement_cache_size": 0}
         return {"server_settings": _session(limits)}
 
     def beginning(self, statement: str, limits: Limits) -> str:
-        """Return ``statement``, and behind a pooler also the ``SET LOCAL`` statements of the transaction's limits.
-        Either way it is one round trip.
+        """Return ``statement``; behind a pooler, the result also contains the ``SET LOCAL`` statements for the
+        transaction's limits. Both forms take one round trip.
         """
         if not self.is_pooled:
             return statement
@@ -68,7 +68,9 @@ class PostgresServer:
 
 
 async def _is_pooled(connection: "asyncpg.Connection[asyncpg.Record]") -> bool:
-    """Return whether the start-up parameters of a connection were ignored, without leaving a prepared statement behind."""
+    """Return whether the server ignored the start-up parameters of a connection. The query leaves no prepared statement
+    behind.
+    """
     await connection.execute("BEGIN")
     try:
         mark = await (await connection.prepare(_READ_MARK, name="")).fetchval()
@@ -81,11 +83,11 @@ def _session(limits: Limits) -> dict[str, str]:
     return {
         "application_name": limits.name,
         "timezone": "UTC",
-        # Generic plans: every statement is written for its index, and planning it each time would cost more than
+        # Use generic plans: every statement is written for its index, and planning it each time would cost more than
         # executing it.
         **dict([_MARK]),
-        # The planner overestimates the cost of reading 500 rows of a large table. It would compile the plan, which
-        # costs more than executing it.
+        # JIT is off, because the planner overestimates the cost of reading 500 rows of a large table and would compile
+        # the plan, which costs more than executing it.
         "jit": "off",
         "statement_timeout": _milliseconds(limits.statement.total_seconds()),
         "lock_timeout": _milliseconds(limits.row_lock.total_seconds()),
@@ -94,7 +96,9 @@ def _session(limits: Limits) -> dict[str, str]:
 
 
 def _split_pooler(url: str) -> tuple[str, bool | None]:
-    """Return the address without its ``pooler`` parameter, and the parameter's meaning: True, False, or None if it is absent."""
+    """Return the address without its ``pooler`` parameter, and the parameter's meaning: True or False, or None if the
+    parameter is absent.
+    """
     parts = urlsplit(url)
     given = parse_qsl(parts.query, keep_blank_values=True)
     mode = dict(given).get("pooler")

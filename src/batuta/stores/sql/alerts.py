@@ -48,7 +48,7 @@ class SqlIncidents:
         return None if row is None else from_row(Incident, row)
 
     async def apply(self, change: IncidentChange, transaction: Transaction, now: datetime) -> list[IncidentChanged]:
-        """Store a change of an incident in the caller's transaction. Return the events, which the caller emits after
+        """Store a change of an incident in the caller's transaction. Return the events that the caller must emit after
         the commit.
         """
         events = []
@@ -64,10 +64,10 @@ class SqlIncidents:
         return events
 
     async def write(self, new: NewIncident, *, now: datetime) -> tuple[Incident, bool]:
-        """Record a change of health that an operator or another system reports. A change to critical opens an incident;
-        a change from critical closes the open incident of the same source.
+        """Record a change of health that an operator or another system reports. A change to critical opens an incident.
+        A change from critical closes the open incident of the same source.
 
-        Return the incident, and whether it is a new row. A change that neither opens nor closes an incident is
+        Return the incident, and whether a new row was inserted. A change that neither opens nor closes an incident is
         stored as an incident that is already resolved.
         """
         is_critical = new.to_status == Grade.CRITICAL

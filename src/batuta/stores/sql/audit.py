@@ -1,5 +1,5 @@
-"""The audit log: actions of operators, each entry in the transaction of its action; and access to personal data, each
-entry in a transaction of its own.
+"""The audit log. An operator's action is recorded in the transaction of the action; an access to personal data is
+recorded in a separate transaction.
 """
 
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ class AuditLog:
 class AccessLog:
     """Records sign-ins, refused requests, and every read, export and import of personal data.
 
-    The entry is committed before the data leaves the process: without an entry there is no access.
+    The entry is committed before the data leaves the process, so no access goes unrecorded.
     """
 
     def __init__(self, database: Database, ids: Ids, clock: Clock) -> None:
@@ -83,10 +83,10 @@ class AccessLog:
             )
 
     async def list_before(self, before: datetime, before_id: str, limit: int) -> list[Entry]:
-        """Return the newest entries before an entry, the newest first."""
+        """Return the newest entries that precede the given entry, newest first."""
         rows = await self._database.all(self._queries.listed, before=before, before_id=before_id, limit=limit)
         return [from_row(Entry, row, id=str(row["id"])) for row in rows]
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        """Delete old entries of accesses. Entries of operators' actions stay."""
+        """Delete old entries about data access. Entries about operators' actions stay."""
         return await self._database.run(self._queries.prune_access, before=before, limit=limit)

@@ -33,8 +33,8 @@ class CircuitQueries:
 
 
 class SqlCircuits:
-    """Stores the state of circuit breakers. With ``own_time`` this process's clock is used; otherwise PostgreSQL's,
-    which several machines share.
+    """Stores the state of circuit breakers. With ``own_time`` the store uses this process's clock; otherwise it uses
+    PostgreSQL's clock, which all machines share.
     """
 
     def __init__(self, database: Database, ids: Ids, clock: Clock, events: Events, *, own_time: bool = False) -> None:
@@ -66,8 +66,8 @@ class SqlCircuits:
             )
             assert held is not None
             before = _circuit(held, rule)
-            # Read the time after the row is locked, so that a caller that waited for the lock does not decide with an
-            # old time.
+            # Read the time after locking the row, so that a caller that waited for the lock does not decide with an old
+            # time.
             at = now or await self._now(transaction)
             change = decide(before, at)
             if change is None:
@@ -111,7 +111,7 @@ class SqlCircuits:
             before=before.state.value,
             after=after.state.value,
             reason=encode(reason),
-            # The larger of both counts, because a circuit that closes has already reset its count.
+            # Use the larger of the two counts, because a circuit that closes has already reset its count.
             failures=max(before.failures, after.failures),
             half_open_attempts=max(before.half_open_attempts, after.half_open_attempts),
             now=now,
@@ -133,7 +133,7 @@ def _circuit(row: Row, rule: CircuitRule) -> Circuit:
         last_failure=row["last_failure_at"],
         last_success=row["last_success_at"],
     )
-    # A closed circuit uses the reset of its current rule, not the reset stored in its row.
+    # A closed circuit uses the reset time of its current rule instead of the one stored in its row.
     return replace(circuit, reset=rule.reset) if circuit.state is CircuitState.CLOSED else circuit
 
 

@@ -21,8 +21,8 @@ from batuta.stores.sql.queries import load_queries
 
 
 async def read_offset(within: Reading, now: datetime, *, is_own: bool) -> timedelta:
-    """Return how far the database's clock is ahead of ``now``. With ``is_own`` the caller's clock is used, so the
-    result is zero.
+    """Return how far the database's clock is ahead of ``now``. With ``is_own`` the store uses this process's clock, so
+    the result is zero.
     """
     return timedelta(0) if is_own else await read_clock(within) - now
 
@@ -85,9 +85,7 @@ class SqlControls:
 
 
 def _windows(setting: Json) -> Mapping[str, Window]:
-    """Return the windows that can be decoded. An invalid window is skipped, as if it were unset, because it must not
-    stop every schedule.
-    """
+    """Return the windows that can be decoded. An invalid window is skipped, so that it cannot stop every schedule."""
     found = {}
     for name, each in setting.items() if isinstance(setting, Mapping) else ():
         try:
@@ -116,7 +114,7 @@ class SqlSwitches:
         self._audit = AuditLog(database.dialect, ids)
 
     async def read(self, key: str, within: Reading | None = None) -> Switch | None:
-        """Return a switch, or None if no operator has set it. Inside the transaction of a claim, the value is valid
+        """Return a switch, or None if no operator has set it. A value read inside a claim's transaction stays valid
         until the transaction ends.
         """
         row = await (within or self._database).one(self._queries.switch, key=key)
@@ -146,7 +144,7 @@ class SqlSwitches:
                 after=on,
                 now=now,
             )
-            transaction.notify(None)  # the switch may have paused queues
+            transaction.notify(None)  # the switch may have resumed queues, so wake all workers
         self._events.emit(SwitchChanged(key, on, by, reason, until))
         return Switch(key=key, on=on, reason=reason, until=until, set_by=by, set_at=now)
 

@@ -21,15 +21,17 @@ Values: TypeAlias = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class AsJson:
-    """Marks a value for a JSONB column, because SQLite cannot derive the type from the column. ``AsJson(None)`` is SQL's NULL."""
+    """Marks a value for a JSONB column, because SQLite cannot derive the type from the column. ``AsJson(None)`` stores
+    SQL NULL.
+    """
 
     value: object
 
 
 class Row(Protocol):
-    """One row of a result, by column name. ``dict(row)`` works."""
+    """One row of a result. Values are accessed by column name, and ``dict(row)`` converts the row."""
 
-    def __getitem__(self, column: str, /) -> Any: ...  # the type depends on the column
+    def __getitem__(self, column: str, /) -> Any: ...  # the value's type depends on the column
     def keys(self) -> Collection[str]: ...
 
 
@@ -41,18 +43,20 @@ Value = TypeVar("Value", bound=AnyDataclass)
 
 
 def from_row(kind: type[Value], row: Row, **others: object) -> Value:
-    """Create a dataclass instance from the columns named like its fields. ``others`` are the fields without such a column."""
+    """Create a dataclass instance from the columns that have the names of its fields. ``others`` supplies the remaining
+    fields.
+    """
     return kind(**{name: row[name] for name in kind.__dataclass_fields__ if name not in others}, **others)
 
 
 def to_values(value: AnyDataclass, **others: object) -> dict[str, object]:
-    """Return the fields of a dataclass as values of a statement. ``others`` replace fields or add values."""
+    """Return the fields of a dataclass as values for a statement. ``others`` overrides fields or adds values."""
     return {name: getattr(value, name) for name in value.__dataclass_fields__} | others
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A named statement in one dialect. ``writes`` determines whether the connection for writes executes it."""
+    """A named statement in one dialect. If ``writes`` is true, the connection for writes executes it."""
 
     name: str
     text: str
@@ -65,27 +69,27 @@ class Limits:
     """Timeouts and connection counts of one connection path to the database."""
 
     connect: timedelta = timedelta(seconds=5)
-    statement: timedelta = timedelta(seconds=30)  # enforced by the server
-    lock: timedelta = timedelta(seconds=10)  # time to get a connection, the writer or a row lock
+    statement: timedelta = timedelta(seconds=30)  # timeout of a statement, enforced by the server
+    lock: timedelta = timedelta(seconds=10)  # maximum wait for a connection, for the writer or for a row lock
     idle_in_transaction: timedelta = timedelta(seconds=10)
     readers: int = 4  # SQLite: number of read connections
     pool: int = 5  # PostgreSQL: maximum number of connections
     ready: int = 1  # PostgreSQL: connections created when the database opens
     name: str = "batuta"  # PostgreSQL: application_name of the connections
-    # PostgreSQL: time that the client waits beyond the server's limit. None: a quarter of that limit.
+    # PostgreSQL: extra time that the client waits after the server's timeout. None means a quarter of that timeout.
     margin: timedelta | None = None
 
     @property
     def answer(self) -> timedelta:
-        """How long the client waits for a statement. The wait is longer than the server's own timeout, so that the server
-        times out first: the connection then stays usable.
+        """How long the client waits for a statement. This exceeds the server's timeout, so that the server times out
+        first and the connection stays usable.
         """
         return self.statement + (self.statement / 4 if self.margin is None else self.margin)
 
     @property
     def row_lock(self) -> timedelta:
-        """The server's timeout of a row lock. It is shorter than the statement's timeout, whose error would not mention
-        the lock.
+        """The server's timeout for row locks. It is shorter than the statement timeout, because the error of a
+        statement timeout would not mention the lock.
         """
         return min(self.lock, self.statement / 2)
 
@@ -114,7 +118,7 @@ CLOCK = Query("clock", "SELECT clock_timestamp() AS now", (), writes=False)
 
 
 async def read_clock(within: Reading) -> datetime:
-    """Return the current time of PostgreSQL's clock, not the start time of the transaction."""
+    """Return the current time of PostgreSQL's clock (not the transaction's start time)."""
     row = await within.one(CLOCK)
     assert row is not None
     now: datetime = row["now"]
@@ -122,7 +126,7 @@ async def read_clock(within: Reading) -> datetime:
 
 
 class Transaction(Reading, Protocol):
-    """The interface for queries and statements that commit together."""
+    """The interface for queries and statements that are committed together."""
 
     async def run(self, query: Query, **values: object) -> int:
         """Execute a statement and return the number of affected rows."""
@@ -135,20 +139,20 @@ class Transaction(Reading, Protocol):
         ...
 
     def notify(self, queue: str | None) -> None:
-        """After the commit, wake the workers of a queue in every process; None means all queues. Used on SQLite only,
-        because statements on PostgreSQL contain ``pg_notify``.
+        """Wake the workers of a queue in every process after the commit; None means all queues. Only SQLite needs it,
+        because the statements for PostgreSQL contain ``pg_notify``.
         """
         return
 
 
 class Database(Transaction, Protocol):
-    """A database that executes queries and transactions. Each direct call is its own transaction, synced to disk on
-    return. On SQLite, concurrent calls share a commit.
+    """A database that executes queries and transactions. Each direct call is a transaction of its own and is synced to
+    disk on return. On SQLite, concurrent calls share a commit.
     """
 
     @property
     def where(self) -> str:
-        """The address for messages, without the password."""
+        """The address without its password, for messages."""
         ...
 
     @property
@@ -161,8 +165,8 @@ class Database(Transaction, Protocol):
     async def close(self) -> None: ...
 
     def check_free(self) -> None:
-        """Raise TransactionMisuse if the current task has a transaction open: such a task must not wait for another
-        task's write.
+        """Raise TransactionMisuse if the current task has an open transaction, because waiting for another task's write
+        could then deadlock.
         """
         ...
 
@@ -171,7 +175,7 @@ class Database(Transaction, Protocol):
         ...
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
-        """Open a transaction, which commits if the block succeeds. Inside the block, use only this transaction and open
+        """Open a transaction that commits if the block succeeds. Inside the block, use only this transaction and open
         no second one.
         """
         ...
@@ -181,19 +185,19 @@ class Database(Transaction, Protocol):
         ...
 
     async def listen(self, on_change: Callable[[str | None], None]) -> ChangeListener:
-        """Call ``on_change`` when a process enqueues work, with the name of the queue. None means that any queue may
-        have changed.
+        """Call ``on_change`` with the name of the queue when a process enqueues work. The name None means that any
+        queue may have changed.
         """
         ...
 
     async def watch(self, on_change: Callable[[str | None], None]) -> ChangeListener:
-        """Call ``on_change`` when any process has changed a row that this process waits for: with a name on PostgreSQL,
-        with None after any commit on SQLite.
+        """Call ``on_change`` when any process has changed a row that this process waits for. On PostgreSQL the argument
+        is a name; on SQLite it is None, after any commit.
         """
         ...
 
     async def lock_migrations(self, transaction: Transaction) -> None:
-        """Wait until no other process migrates, and hold the migration lock until the transaction ends."""
+        """Wait until no other process is migrating, and hold the migration lock until the transaction ends."""
         ...
 
 
@@ -204,7 +208,8 @@ class Held:
         self._holder: ContextVar[asyncio.Task[Any] | None] = ContextVar("holder", default=None)
 
     def check(self) -> None:
-        # A task started inside the block inherits the variable, so compare its value with the current task.
+        # A task started inside the block inherits the context variable, so compare the variable's value with the
+        # current task.
         if self._holder.get() is not None and self._holder.get() is asyncio.current_task():
             raise TransactionMisuse(why="this task has a transaction open already")
 
@@ -219,7 +224,7 @@ class Held:
 
 
 class StatementGuard:
-    """Enforces the rules of one transaction or snapshot: one statement at a time, and no statement after a failed one."""
+    """Enforces the rules of one transaction or snapshot: one statement at a time, and no statement after an error."""
 
     def __init__(self) -> None:
         self.failed = False
@@ -255,7 +260,9 @@ class StatementGuard:
 
 
 def check_values(query: Query, values: Values) -> Values:
-    """Return the values if they match the query's parameters and every instant has a zone. Raise StatementRefused otherwise."""
+    """Return the values if they match the query's parameters and every instant has a time zone. Raise StatementRefused
+    otherwise.
+    """
     if values.keys() != set(query.parameters):
         expected, given = ", ".join(query.parameters) or "nothing", ", ".join(values) or "nothing"
         raise StatementRefused(why=f"query {query.name} takes {expected} and was given {given}")

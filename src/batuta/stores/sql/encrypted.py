@@ -1,7 +1,8 @@
-"""Encrypted columns: which key each value has, and the rotation to the first key of the ring.
+"""Encrypted columns: finds out which key encrypted each value, and re-encrypts values with the first key of the ring
+(rotation).
 
-A rotation reads the rows of a column in the order of their ids, and writes a bounded number of them in each transaction.
-Values that have the first key are left out, so a rotation that was interrupted continues where it stopped.
+A rotation reads the rows of a column in the order of their ids, and writes a bounded number of rows in each
+transaction. It skips values that already use the first key, so an interrupted rotation continues where it stopped.
 """
 
 from collections import Counter
@@ -16,7 +17,7 @@ from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction
 from batuta.stores.sql.queries import in_dialect, query_of
 
 AT_A_TIME: Final = 200
-# Rows that another process locks are left for the next pass.
+# Number of passes. Rows that another process has locked are left for the next pass.
 PASSES: Final = 3
 _FIRST: Final = {"uuid": "00000000-0000-0000-0000-000000000000", "text": ""}
 
@@ -25,8 +26,9 @@ _FIRST: Final = {"uuid": "00000000-0000-0000-0000-000000000000", "text": ""}
 class EncryptedColumn:
     """A column whose values ``Encryption`` encrypts. ``id`` is the primary key of the table.
 
-    ``is_json`` is False for a column of text. With ``in_list``, the value is the first two elements of a list.
-    ``digest`` is a column with a digest of the plain value: it gets a random text when a plain value is encrypted.
+    ``is_json`` is False for a text column. With ``in_list``, the encrypted value is the first two elements of a list.
+    ``digest`` names a column with a digest of the plain value. When a plain value is encrypted, a random text replaces
+    the digest.
     """
 
     table: str
@@ -42,7 +44,7 @@ class EncryptedColumn:
         return f"{self.table}.{self.column}"
 
 
-# The columns of the engine.
+# The engine's encrypted columns.
 COLUMNS: Final = (
     EncryptedColumn(table="tasks", column="args", in_list=True),
     EncryptedColumn(table="tasks", column="result"),
@@ -54,7 +56,7 @@ COLUMNS: Final = (
 
 @dataclass(slots=True)
 class KeyUse:
-    """How many values of a column each key encrypts. ``plain`` counts the values that are not encrypted."""
+    """How many values of a column each key has encrypted. ``plain`` counts the values that are not encrypted."""
 
     plain: int = 0
     by_key: Counter[str] = field(default_factory=Counter)
@@ -79,7 +81,9 @@ class EncryptedColumns:
         return use
 
     async def rotate(self, column: EncryptedColumn) -> AsyncIterator[int]:
-        """Encrypt every value with the first key of the ring. Yields the number of values of each committed step."""
+        """Encrypt every value with the first key of the ring. Yields the number of values in each committed
+        transaction.
+        """
         current = f"%{MARK}v1.{self._encryption.names[0]}.%"
         older = self._query(column, f"CAST({column.column} AS TEXT) NOT LIKE :current", writes=True)
         for _ in range(PASSES):
@@ -98,7 +102,7 @@ class EncryptedColumns:
 
     def _again(self, row: Row, column: EncryptedColumn) -> dict[str, Any] | None:
         """Return the row's new values, encrypted with the first key. Return None if there is nothing to encrypt, or if
-        the key of the stored value is not in the ring.
+        the ring lacks the key of the stored value.
         """
         stored, sealed = row[column.column], _sealed(row[column.column], column)
         if _is_empty(stored) or (
@@ -137,5 +141,5 @@ def _sealed(stored: object, column: EncryptedColumn) -> str | None:
 
 
 def _is_empty(stored: object) -> bool:
-    """Whether there is nothing to encrypt: JSON null, or the arguments of a call that were erased."""
+    """Whether there is nothing to encrypt: the value is JSON null, or the arguments of a call were erased."""
     return stored is None or stored == []

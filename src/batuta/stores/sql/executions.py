@@ -59,7 +59,7 @@ class TimetableQueries:
 
 class SqlTimetables:
     def __init__(self, database: Database, now: Callable[[], datetime | None]) -> None:
-        """Create the store. ``now`` returns None if the database's clock is used."""
+        """Create the store. ``now`` returns None if the store uses the database's clock."""
         self._database = database
         self._now = now
         self._queries = load_queries(TimetableQueries, STATEMENTS / "timetables.sql", database.dialect)
@@ -76,7 +76,7 @@ class SqlTimetables:
         )
 
     async def rivals(self, fingerprint: str) -> Sequence[Timetable]:
-        """Return this timetable, all newer timetables, and the active timetable."""
+        """Return the timetable with this fingerprint, all newer timetables, and the active timetable."""
         return [_timetable(row) for row in await self._database.all(self._queries.rivals, fingerprint=fingerprint)]
 
     async def newest(self, limit: int) -> Sequence[Timetable]:
@@ -98,13 +98,13 @@ def _timetable(row: Row) -> Timetable:
     return from_row(Timetable, row, release=row["release_name"], has_been_active=row["activation"] > 0)
 
 
-# A run of an unknown job is left to schedulers of releases that have the job. After this time without renewal, none is
-# alive.
+# A run of an unknown job is left to schedulers of releases that define the job. If it was not renewed for this long, no
+# such scheduler is alive.
 LONG_SILENCE = timedelta(hours=1)
-# Leases are renewed at each third of their length, so a renewal is overdue if less than this fraction of the lease
+# Leases are renewed after each third of their length, so a renewal is overdue if less than this fraction of the lease
 # remains.
 OVERDUE = 0.6
-# A lease that ends later than one lease plus this time from now was written before the clock was set back.
+# A lease that ends later than one lease length plus this time from now was written before the clock was set back.
 STEP = timedelta(seconds=2)
 
 
@@ -130,8 +130,8 @@ class ExecutionQueries:
 
 
 class SqlExecutionLog:
-    """Stores the execution log. With ``own_time`` this process's clock is used; otherwise PostgreSQL's, which several
-    machines share.
+    """Stores the execution log. With ``own_time`` the store uses this process's clock; otherwise it uses PostgreSQL's
+    clock, which all machines share.
     """
 
     def __init__(
@@ -145,11 +145,11 @@ class SqlExecutionLog:
         own_time: bool = False,
         liveness: Database | None = None,
     ) -> None:
-        """Create the execution log. ``liveness`` are connections with short time limits that job functions do not use.
-        None means ``database``.
+        """Create the execution log. ``liveness`` is a separate set of connections with short timeouts, which job
+        functions do not use. None means ``database``.
         """
         self._database = liveness or database
-        self._background = database  # for pruning and registering, which may take longer
+        self._background = database  # connections for pruning and registering, which may take longer
         self._switches = switches
         self._controls = controls
         self._ids = ids
@@ -190,7 +190,7 @@ class SqlExecutionLog:
         named = {job.job for job in jobs}
         gone = {name for name, row in known.items() if row["active"] and name not in named} if silences else set()
         left = sorted(gone | {job.job for job in changed})
-        # Every process locks in this order, so that two processes that lock the same rows do not deadlock.
+        # Every process locks the rows in this order, so that two processes that lock the same rows do not deadlock.
         await transaction.all(self._queries.hold_firmly, jobs=AsJson(left))
         since = _effective_since(await self._controls.changed_at(transaction), known, now)
         missed = [row for name in left if name in known for row in _leftover_openings(known[name], since)]
@@ -221,7 +221,9 @@ class SqlExecutionLog:
         return replace(opened, replaced=replaced) if replaced else opened
 
     async def _end_replaced(self, transaction: Transaction, jobs: Collection[str], now: datetime) -> frozenset[str]:
-        """Close the current runs of these jobs. The process of each run cancels it when it renews its lease."""
+        """Close the current runs of these jobs. The process that executes a run cancels it at the next renewal of its
+        lease.
+        """
         if not jobs:
             return frozenset()
         rows = await transaction.all(
@@ -232,7 +234,9 @@ class SqlExecutionLog:
     async def open_manual(
         self, job: Registration, lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
     ) -> Opened:
-        """Open a run that an operator requested, like ``open_due``. Registers the job first if no scheduler has done so."""
+        """Open a run that an operator requested, like ``open_due``. If no scheduler has registered the job yet,
+        register it first.
+        """
         now = await self._now(self._database)
         await self._database.run(self._queries.known, **to_values(job, now=now))
         await self._database.run(
@@ -308,7 +312,7 @@ class SqlExecutionLog:
         return [_execution(row) for row in rows]
 
     async def look(self) -> Ledger:
-        """Return the current switches, controls and time, without locking rows."""
+        """Return the current switches, controls and time without locking rows."""
         async with self._database.snapshot() as snapshot:
             return Ledger(
                 now=await self._now(snapshot),
@@ -326,8 +330,8 @@ class SqlExecutionLog:
         held = await transaction.all(hold, jobs=names)
         running = await transaction.all(self._queries.running, jobs=names)
         return Ledger(
-            # Read the time after the rows are locked, so that a caller that waited for the locks does not decide with
-            # an old time.
+            # Read the time after locking the rows, so that a caller that waited for the locks does not decide with an
+            # old time.
             now=await self._now(transaction),
             controls=await self._controls.read(transaction),
             accounted={row["job_name"]: row["accounted_until"] for row in held if row["active"]},
@@ -360,7 +364,7 @@ class SqlExecutionLog:
         )
 
     def _own_now(self) -> datetime | None:
-        """Return the time to pass to a statement, or None if the statement uses the database's clock."""
+        """Return the time to pass to a statement. None means that the statement uses the database's clock."""
         return self._clock.now() if self._own_time else None
 
     async def _now(self, within: Reading) -> datetime:
@@ -378,8 +382,8 @@ def _is_changed(job: Registration, known: Row | None) -> bool:
 
 
 def _effective_since(changed_at: datetime | None, known: Mapping[str, Row], now: datetime) -> datetime:
-    """Return the instant from which a new timetable is in effect: the instant at which an operator chose its profile,
-    even if no scheduler ran then, otherwise now.
+    """Return the instant from which a new timetable is in effect. That is the instant at which an operator chose its
+    profile, even if no scheduler ran then; without a choice it is now.
     """
     registered = max((row["expected_since"] for row in known.values()), default=None)
     is_newer = changed_at is not None and registered is not None and registered < changed_at < now
@@ -387,7 +391,7 @@ def _effective_since(changed_at: datetime | None, known: Mapping[str, Row], now:
 
 
 def _leftover_openings(row: Row, until: datetime) -> list[Opening]:
-    """Return rows that record the undecided fires of a job's old schedule as missed. Those fires do not run."""
+    """Return rows that record the undecided fires of a job's old schedule as missed, because these fires will not run."""
     if not row["active"]:
         return []
     try:

@@ -1,4 +1,5 @@
-"""Enqueues tasks in a transaction of the caller's own library: both commit, or neither.
+"""Enqueues tasks in a transaction that the caller opened with another library, so that both are committed or neither
+is.
 
     async with pool.acquire() as connection, connection.transaction():   # asyncpg
         await connection.execute("INSERT INTO orders …")
@@ -33,7 +34,9 @@ _NOW = re.compile(r"\bnow\(\)")
 async def enqueue_in(
     connection: object, task: Task[P, R] | BoundTask[P, R], *arguments: P.args, **named: P.kwargs
 ) -> Handle[R]:
-    """Enqueue a call in the open transaction of an asyncpg, psycopg (async) or SQLAlchemy (async) connection or session."""
+    """Enqueue a call in the open transaction of an asyncpg, psycopg (async) or SQLAlchemy (async) connection or
+    session.
+    """
     return await _bound(task).enqueue_within(_open(connection, is_sync=False), *arguments, **named)
 
 
@@ -49,7 +52,9 @@ def _bound(task: Task[P, R] | BoundTask[P, R]) -> BoundTask[P, R]:
 
 
 def _run_now(work: Coroutine[Any, Any, T]) -> T:
-    """Return the value of a coroutine that never waits: every statement runs on a synchronous connection."""
+    """Run a coroutine that never waits and return its value. It never waits, because a synchronous connection executes
+    every statement.
+    """
     try:
         work.send(None)
     except StopIteration as done:
@@ -59,13 +64,13 @@ def _run_now(work: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError("the call waited for an event loop: use enqueue_in in asynchronous code")
 
 
-# Executes a statement and returns its rows by column name, and the number of affected rows.
+# The rows of a statement by column name, and the number of affected rows.
 Answer = tuple[list[dict[str, Any]], int]
 Execute = Callable[[str, Mapping[str, Any]], Awaitable[Answer]]
 
 
 class ForeignTransaction(Transaction):
-    """A Transaction whose statements another library's connection executes, in that connection's transaction."""
+    """A Transaction that executes its statements on another library's connection, within that connection's transaction."""
 
     def __init__(self, dialect: Dialect, execute: Execute) -> None:
         self.dialect = dialect
@@ -90,8 +95,9 @@ class ForeignTransaction(Transaction):
 def render(query: Query, values: Values, dialect: Dialect) -> tuple[str, dict[str, Any]]:
     """Return the statement with ``:name`` placeholders, and its values as plain texts and numbers.
 
-    On PostgreSQL every value is a text with a cast, so that every driver encodes it in the same way, whatever codecs
-    the caller has registered. On SQLite the caller's connection lacks the engine's function ``now()``.
+    On PostgreSQL every value is a text with a cast, so that all drivers encode it in the same way, regardless of the
+    codecs that the caller has registered. On SQLite the function ``now()`` is replaced by a value, because the caller's
+    connection does not define it.
     """
     check_values(query, values)
     if dialect == "sqlite":
@@ -133,7 +139,9 @@ def _for_postgres(value: object) -> tuple[str, str | None]:
 
 
 def _open(connection: Any, *, is_sync: bool) -> ForeignTransaction:
-    """Return the transaction for a connection, recognised by the module of its class: no library is imported."""
+    """Return the transaction for a connection. The library is recognised by the module name of the connection's class,
+    so no library is imported.
+    """
     modules = {kind.__module__.partition(".")[0] for kind in type(connection).__mro__}
     names = {kind.__name__ for kind in type(connection).__mro__}
     opened: ForeignTransaction | None = None
@@ -172,7 +180,7 @@ def _now(execute: Callable[[str, Mapping[str, Any]], Answer]) -> Execute:
 
 
 def _percent(text: str) -> str:
-    """Return a statement with the placeholders of psycopg and Django: ``%(name)s``."""
+    """Convert the placeholders of a statement to the style of psycopg and Django, ``%(name)s``."""
     return re.sub(r"(?<![:\w]):([a-z_]\w*)", r"%(\1)s", text.replace("%", "%%"))
 
 
@@ -183,7 +191,7 @@ def _answer(cursor: Any) -> Answer:
 
 
 def _with_text_ids(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return ids as text, as the engine's own drivers do."""
+    """Convert ids to text, as the engine's own drivers do."""
     return [{**row, "id": str(row["id"])} if "id" in row else row for row in rows]
 
 

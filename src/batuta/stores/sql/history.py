@@ -1,4 +1,6 @@
-"""Queries on ``job_executions``, each served by an index at any table size, and the lookup of ids that an operator abbreviates."""
+"""Queries on ``job_executions``, and the lookup of ids that an operator abbreviates. Each query uses an index, so it is
+fast at any table size.
+"""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -39,7 +41,7 @@ class ReportQueries:
     execution: Query
 
 
-# Statistics of more runs than this take noticeable time of the database.
+# Computing statistics over more runs than this takes noticeable database time.
 MANY_RUNS = 5_000
 KEPT_FOR = timedelta(seconds=15)
 
@@ -56,8 +58,8 @@ class SqlReports:
         self._kept: dict[str, KeptRows] = {}
 
     async def expect(self, *, now: datetime) -> None:
-        """Record that a process serves this database. From then on its jobs are expected to run, even if no scheduler
-        runs.
+        """Record that a process serves this database. From then on health checks expect its jobs to run, even if no
+        scheduler runs.
         """
         await self._database.run(self._queries.expect, since=AsJson(now.isoformat()), now=now)
 
@@ -106,7 +108,7 @@ class SqlReports:
     async def _keep(
         self, name: str, now: datetime, read: Callable[[], Awaitable[Sequence[Row]]], *, is_large: bool = False
     ) -> Sequence[Row]:
-        """Read statistics of a day. If they count many runs, they are read again only after KEPT_FOR."""
+        """Read statistics of a day. If the statistics cover many runs, cache them for KEPT_FOR."""
         kept = self._kept.get(name)
         if kept is not None and timedelta(0) <= now - kept.at < KEPT_FOR:
             return kept.rows
@@ -188,7 +190,7 @@ _HEXADECIMAL = re.compile(r"[0-9a-f]+")
 
 
 def id_range(written: str) -> tuple[str, str] | None:
-    """Return the least and the greatest id that begin with ``written``, or None if no id can begin with it."""
+    """Return the smallest and the largest id that begin with ``written``, or None if no id can begin with it."""
     digits = written.strip().lower().replace("-", "")
     if not SHORTEST <= len(digits) <= 32 or not _HEXADECIMAL.fullmatch(digits):
         return None

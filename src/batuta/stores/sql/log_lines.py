@@ -15,7 +15,7 @@ from batuta.stores.sql.queries import load_queries
 
 ABOUT: Final = "log_lines.line"
 FIRST: Final = "00000000-0000-0000-0000-000000000000"
-# Lines are kept this long after their item was deleted.
+# How long log lines are kept after their item was deleted.
 WITHOUT_ITEM: Final = timedelta(days=1)
 
 
@@ -38,7 +38,7 @@ class SqlLogLines:
             {**asdict(line), "line": self._encryption.encrypt(line.line, ABOUT)}
             for line in lines
             if is_uuid(line.item_id)
-        ]  # a table of the application may have other ids
+        ]  # lines of other items are dropped: a table of the application may have ids that are not UUIDs
         if kept:
             async with self._database.transaction() as transaction:
                 await transaction.run_many(self._queries.add, kept)
@@ -54,7 +54,7 @@ class SqlLogLines:
         ]
 
     def _read(self, stored: str) -> str:
-        """Return a line, or the reason why it cannot be decrypted."""
+        """Decrypt a line. If that is impossible, return the reason instead."""
         try:
             return str(self._encryption.decrypt(stored, ABOUT))
         except EncryptionError as error:

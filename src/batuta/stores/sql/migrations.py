@@ -1,8 +1,8 @@
 """Numbered migrations. Each is applied once, in order, under a lock, and recorded with its checksum.
 
-A folder contains ``0001_name.sql``, ``0002_…``. One text serves both databases where possible. Parts for one database
-are enclosed by ``-- on sqlite`` or ``-- on postgres`` and ``-- on both``. Each set of migrations has a namespace
-(batuta, app), so that the numbers of the engine and of an application are independent.
+A folder contains ``0001_name.sql``, ``0002_…``. One script serves both databases where possible. A part for one
+database begins with ``-- on sqlite`` or ``-- on postgres`` and ends with ``-- on both``. Each set of migrations has a
+namespace (batuta, app), so that the numbers of the engine and of an application are independent.
 """
 
 import hashlib
@@ -71,7 +71,9 @@ class Migration:
 
 @cache
 def _checksum(text: str) -> str:
-    """Compute the checksum of a script once per process: every readiness check compares the checksums of all scripts."""
+    """Compute the checksum of a script. The result is cached, because every readiness check compares the checksums of
+    all scripts.
+    """
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -98,8 +100,8 @@ class Migrator:
     async def migrate(self) -> list[Migration]:
         """Apply the missing migrations, each in its own transaction. Several processes may call this at the same time.
 
-        If the schema is current, the lock is skipped, because every process calls this at start-up while other
-        processes work.
+        If the schema is current, return without taking the lock, because every process calls this at start-up while
+        other processes work.
         """
         if not missing_of(self.migrations, await self._ledger()):
             return []
@@ -172,11 +174,13 @@ def engine_migrations() -> tuple[Migration, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """The project that a database must belong to. ``setting`` is the name of the setting that holds the project, for messages."""
+    """The project to which a database must belong. ``setting`` is the name of the setting that defines the project, for
+    messages.
+    """
 
     key: str = "project"
     setting: str = "project"
-    project: str | None = None  # None: the database must not be marked
+    project: str | None = None  # None requires that the database is not marked
 
     def require(self, found: str | None) -> None:
         if found != self.project:
@@ -190,8 +194,8 @@ class MarkerQueries:
 
 
 class Marker:
-    """Marks a database with its project. The first migration with a project writes the mark; a process of another
-    project refuses to start.
+    """Marks a database with its project. The first migration that has a project writes the mark. A process of another
+    project then refuses to start.
     """
 
     def __init__(self, database: Database, mark: Mark) -> None:

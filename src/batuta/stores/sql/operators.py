@@ -12,7 +12,9 @@ _USE_ZONE = query_of("use_zone", "SELECT set_config('TimeZone', :zone, true)", w
 
 
 async def read_for_operators(database: Database, text: str, zone: ZoneInfo) -> list[dict[str, Any]]:
-    """Return the rows of one query, read from one state of the database. A statement that writes raises an error."""
+    """Return the rows of one query, read from one consistent state of the database. A statement that writes raises an
+    error.
+    """
     try:
         return await _read(database, text.strip().rstrip(";"), zone)
     except (StatementRefused, StoreReadOnly) as error:

@@ -1,5 +1,5 @@
-"""Stores heartbeats in ``worker_heartbeats`` and restarts in ``worker_restarts``, and reads the oldest open transaction
-of the server.
+"""Stores heartbeats in ``worker_heartbeats`` and restarts in ``worker_restarts``, and reads the server's oldest open
+transaction.
 """
 
 import os
@@ -34,7 +34,9 @@ class BeatQueries:
 
 class SqlBeats:
     def __init__(self, database: Database, version: str, *, liveness: Database | None = None) -> None:
-        """Create the store. ``liveness`` are the connections for heartbeats. None means the connections of ``database``."""
+        """Create the store. ``liveness`` is the set of connections for heartbeats. None means the connections of
+        ``database``.
+        """
         self._database = database
         self._liveness = liveness or database
         self._version = version
@@ -69,7 +71,9 @@ class SqlBeats:
         await self._liveness.run(self._queries.put_back, now=now)
 
     async def record_stall(self, *, host: str, pid: int) -> bool:
-        """Record that a process does not respond, as its parent detected. Return False if the process is unknown or has ended."""
+        """Record that a process does not respond, as detected by its parent. Return False if the process is unknown or
+        has ended.
+        """
         return bool(await self._database.run(self._queries.stall, host=host, pid=pid))
 
     async def read_signs(self, *, within: timedelta, now: datetime | None = None) -> Signs:
@@ -81,7 +85,7 @@ class SqlBeats:
 
 
 def _is_process(row: Row) -> bool:
-    """Return whether a row is the heartbeat of a process. Heartbeats of jobs contain no loops."""
+    """Return whether a row is the heartbeat of a process rather than of a job. A job's heartbeat lists no loops."""
     status = row["loops_status"]
     return isinstance(status, dict) and any(isinstance(loop, dict) for loop in status.values())
 
@@ -113,9 +117,10 @@ def _count(status: Json) -> int:
     return status if isinstance(status, int) else 0
 
 
-# Maximum characters of a stack trace. The middle of a longer one is dropped, because both ends are the most useful.
+# Maximum characters of a stack trace. The middle of a longer trace is dropped, because its two ends are the most
+# useful.
 LONGEST_STACK = 16_000
-LONGEST_DUMP = 100_000  # the stacks of all tasks of a process
+LONGEST_DUMP = 100_000  # maximum characters of a dump, which contains the stacks of all tasks of a process
 NUL = "\x00"
 
 
@@ -183,7 +188,7 @@ class SqlProcessRequests:
         self._queries = load_queries(RequestQueries, STATEMENTS / "process_requests.sql", database.dialect)
 
     async def ask(self, beat: Beat, request: RequestKind, *, by: str, now: datetime) -> str:
-        """Ask a process to do something, with an audit entry. Return the id of the request."""
+        """Store a request to a process, with an audit entry, and return the id of the request."""
         id, subject = self._ids.new(), f"{beat.role} {beat.host}:{beat.pid}"
         async with self._database.transaction() as transaction:
             await transaction.run(

@@ -9,9 +9,9 @@
     -- write claim on postgres: take the next items
     WITH …
 
-A query without ``on`` serves both databases; otherwise the file has one query for each database. Parameters are
-``:name``. A computed column declares its type in its name, in SQLite's form (``AS "last_run [TIMESTAMPTZ]"``); a
-plain column needs no type.
+A query without ``on`` serves both databases; a query with ``on`` is defined once for each database. Parameters are
+``:name``. A computed column declares its type in its name, in SQLite's form (``AS "last_run [TIMESTAMPTZ]"``); a plain
+column needs no type.
 """
 
 import re
@@ -28,7 +28,7 @@ from batuta.stores.sql.database import DIALECTS, AnyDataclass, Database, Dialect
 from batuta.supervise.retention import Retention
 
 _HEADER = re.compile(r"^-- (read|write) (\w+)(?: on (\w+))?: (.+)$", re.MULTILINE)
-# Skips text that only looks like a parameter: 'quoted', "named", -- comments and ::casts.
+# Also matches text that only looks like a parameter, in order to skip it: 'quoted', "named", -- comments and ::casts.
 _TOKEN = re.compile(r"""'(?:[^']|'')*'|"[^"]*"|--[^\n]*|::|:(?P<name>[a-z_]\w*)""", re.IGNORECASE)
 _TYPED_NAME = re.compile(r'"(\w+) \[\w+\]"')
 
@@ -46,13 +46,13 @@ def load_queries(queries: type[SomeQueries], file: Path, dialect: Dialect) -> So
 
 @cache
 def read_sql(file: Path) -> str:
-    """Read a file of the package once per process."""
+    """Read a file of the package. The content is cached for the life of the process."""
     return file.read_text(encoding="utf-8")
 
 
 @cache
 def load_all(file: Path, dialect: Dialect) -> tuple[Query, ...]:
-    """Return every query of a file, for callers that do not need their names."""
+    """Return every query of a file, for callers that do not select queries by name."""
     found = parse(read_sql(file), file.name)
     return tuple(in_dialect(query, dialect) for (_, on), query in found.items() if on in (None, dialect))
 
@@ -60,14 +60,16 @@ def load_all(file: Path, dialect: Dialect) -> tuple[Query, ...]:
 def load_text(
     queries: type[SomeQueries], text: str, name: str, dialect: Dialect, written_for: Sequence[Dialect] = DIALECTS
 ) -> SomeQueries:
-    """Load queries from a text, like ``load_queries``. ``written_for`` are the dialects that the text must define."""
+    """Load queries from a text, like ``load_queries``. ``written_for`` lists the dialects that the text must define."""
     loaded: SomeQueries = _load(queries, text, name, dialect, tuple(written_for))
     return loaded
 
 
 @lru_cache(maxsize=1024)
 def _load(queries: type[Any], text: str, name: str, dialect: Dialect, written_for: tuple[Dialect, ...]) -> Any:
-    """Load a text once per process, because several parts use one file and a process may open several databases."""
+    """Load a text and cache the result, because several components use the same file and a process may open several
+    databases.
+    """
     declared = {field.name for field in fields(queries)}
     found = parse(text, name)
     for each in written_for:
@@ -111,7 +113,9 @@ def in_dialect(query: Query, dialect: Dialect) -> Query:
 
 
 def retentions_in(file: Path, age: timedelta, database: Database, clock: Clock) -> list[Retention]:
-    """Return a retention for each statement of a file. Each statement deletes at most ``:limit`` rows older than ``:before``."""
+    """Return one retention per statement of a file. Each statement deletes at most ``:limit`` rows older than
+    ``:before``.
+    """
 
     def retain(query: Query) -> Retention:
         return Retention(query.name, lambda limit: database.run(query, before=clock.now() - age, limit=limit))

@@ -1,4 +1,4 @@
-"""Stores rate limits in ``rate_tokens``. Tokens are counted and taken in one transaction under a lock on the keys."""
+"""Stores rate limits in ``rate_tokens``. Tokens are counted and taken in one transaction, while the keys are locked."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from batuta.stores.sql.queries import load_queries
 
 # A token is kept this long after it stops counting, so that a late confirmation still finds it.
 MARGIN = timedelta(hours=1)
-MOST_FULL = 1000  # maximum number of limit sets that are cached as full
+MOST_FULL = 1000  # maximum number of exhausted sets of limits that are cached
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class RateQueries:
 
 
 class SqlRates:
-    """Enforces rate limits across processes. With ``own_time`` this process's clock is used; otherwise PostgreSQL's,
-    which several machines share.
+    """Enforces rate limits across processes. With ``own_time`` the store uses this process's clock; otherwise it uses
+    PostgreSQL's clock, which all machines share.
     """
 
     def __init__(self, database: Database, ids: Ids, clock: Clock, *, own_time: bool = False) -> None:
@@ -49,8 +49,8 @@ class SqlRates:
         if within is not None:
             return await self._reserve(within, limits, use_within)
         asked = tuple(limits)
-        # A limit that was full is probably still full, so check it without the lock first. Only a caller that may pass
-        # waits for the lock.
+        # A limit that was exhausted is probably still exhausted, so check it without the lock first. Only a caller that
+        # may pass waits for the lock.
         if asked in self._full and (held := await self._find_hold_unlocked(limits)) is not None:
             return held
         self._full.discard(asked)
@@ -89,8 +89,8 @@ class SqlRates:
             return await self._find_hold(snapshot, limits, await self._now(snapshot))
 
     async def _reserve_one(self, limits: Sequence[Limit], use_within: timedelta) -> Reserved | None:
-        """Check a single limit and take its token in one statement. Only for SQLite, where concurrent statements share
-        a commit. Return None on PostgreSQL, for several limits, or if the limit is full.
+        """Check a single limit and take its token in one statement. Only used on SQLite, where concurrent statements
+        share a commit. Return None on PostgreSQL, for several limits, or if the limit is exhausted.
         """
         if self._database.dialect != "sqlite" or len(limits) != 1:
             return None
@@ -110,8 +110,8 @@ class SqlRates:
     async def _reserve(self, transaction: Transaction, limits: Sequence[Limit], use_within: timedelta) -> Reservation:
         keys = sorted({limit.key for limit in limits})
         await transaction.all(self._queries.lock, keys=AsJson(keys))
-        # Read the time after the keys are locked, so that a caller that waited for the locks does not decide with an
-        # old time.
+        # Read the time after locking the keys, so that a caller that waited for the locks does not decide with an old
+        # time.
         now = await self._now(transaction)
         if (held := await self._find_hold(transaction, limits, now)) is not None:
             return held

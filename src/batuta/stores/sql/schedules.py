@@ -33,12 +33,12 @@ from batuta.tasks.registry import TaskRegistry
 from batuta.tasks.service import TaskService
 from batuta.tasks.task import NO_OPTIONS, Call
 
-# Largest number of fires that one back-fill repeats.
+# Maximum number of fires in one back-fill.
 MOST_BACKFILLED = 1_000
-# A schedule that cannot be computed is tried again after this time.
+# A schedule whose fires cannot be computed is tried again after this time.
 RETRY_AFTER = timedelta(minutes=1)
 LOOK_AGAIN = timedelta(seconds=1)
-# The column of arguments, as ``Encryption`` names it.
+# Column name of the arguments that ``Encryption`` authenticates.
 ARGUMENTS = "schedules.args"
 
 
@@ -63,7 +63,7 @@ class ScheduleQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSchedule:
-    """The parts of a schedule that its author chooses."""
+    """The parts of a schedule that its author defines."""
 
     schedule: str
     timezone: str
@@ -90,7 +90,9 @@ class SqlSchedules:
         own_time: bool = False,
         encryption: Encryption = PLAIN,
     ) -> None:
-        """Create the store. ``wake`` is called with the queue of an enqueued task. ``encryption`` is that of arguments."""
+        """Create the store. ``wake`` is called with the queue of an enqueued task. ``encryption`` encrypts the
+        arguments.
+        """
         self._encryption = encryption
         self._database = database
         self._switches = switches
@@ -114,7 +116,7 @@ class SqlSchedules:
         return None if row is None else self._schedule(row)
 
     async def get(self, name: str) -> TaskSchedule:
-        """Return a schedule. Raises UnknownWord, with the nearest name, if there is none."""
+        """Return a schedule. Raises UnknownWord, which suggests the nearest name, if the schedule does not exist."""
         if (found := await self.find(name)) is None:
             raise unknown("schedule", name, [each.name for each in await self.all()])
         return found
@@ -131,7 +133,7 @@ class SqlSchedules:
         return await self.get(name)
 
     async def edit(self, name: str, change: Callable[[TaskSchedule], NewSchedule], *, by: str) -> TaskSchedule:
-        """Replace the parts of a schedule. Its fires up to now count as decided: an edit causes no fire."""
+        """Replace the parts of a schedule. Fires up to now count as decided, so an edit never causes a fire."""
         await self.get(name)
         async with self._database.transaction() as transaction:
             row = await transaction.one(self._queries.held, name=name)
@@ -155,7 +157,7 @@ class SqlSchedules:
                 await self._note(transaction, "schedule.delete", name, by, now, before=_described(parts_of(old)))
 
     async def backfill(self, name: str, since: datetime, until: datetime, *, by: str) -> int:
-        """Enqueue the task of every fire in [since, until] that has not run, and return their number."""
+        """Enqueue the task of every fire in [since, until] that has not run, and return the number of enqueued tasks."""
         schedule = await self.get(name)
         async with self._database.transaction() as transaction:
             now = await self._now(transaction)
@@ -200,7 +202,7 @@ class SqlSchedules:
         return len(rows)
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        """Delete schedules whose only instant has passed."""
+        """Delete schedules that had a single instant, which has passed."""
         return await self._database.run(self._queries.prune, before=before, limit=limit)
 
     async def next_at(self) -> datetime | None:
@@ -209,14 +211,16 @@ class SqlSchedules:
         return None if at is None else at - self._ahead
 
     async def _decide(self, transaction: Transaction, row: Row, ledger: Ledger) -> list[str]:
-        """Write the rows of the due fires, enqueue their tasks, and return the tasks that a fire replaces."""
+        """Write the rows of the due fires, enqueue their tasks, and return the ids of the tasks that a later fire
+        replaces.
+        """
         name, last, replaced = str(row["name"]), row["last_task"], []
         try:
             schedule = self._schedule(row)
             job = _job(schedule.name, schedule)
             decisions = plan(job, ledger, {})
             following = ledger.now + LOOK_AGAIN if decisions.waits else next_look(job, ledger.now)
-        # A row that was changed by hand, or whose key is missing: its fires are decided later.
+        # The row was changed by hand, or its encryption key is missing: its fires are decided later.
         except (BatutaError, ValueError, ArithmeticError) as error:
             self._events.emit(ScheduleFailed(name, error))
             await self._write(transaction, name, row["decided_until"], ledger.now + RETRY_AFTER, last)
@@ -260,7 +264,8 @@ class SqlSchedules:
         try:
             known = self._registry.get(schedule.task)
             (task,) = await self._tasks.put(known, [Call((), schedule.args)], NO_OPTIONS, within=transaction)
-        except (BatutaError, TypeError, ValueError) as refused:  # this release has no such task, or another signature
+        # this release does not define the task, or defines it with other parameters
+        except (BatutaError, TypeError, ValueError) as refused:
             error = reason_of_error(refused) if isinstance(refused, BatutaError) else str(refused)
             words = encode(mask_text(error, LONGEST_ERROR), LONGEST_ERROR)
             await transaction.run(self._queries.fail, id=id, error=words)

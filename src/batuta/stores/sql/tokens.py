@@ -44,8 +44,8 @@ class SqlTokens:
             await self._keep(transaction, token)
 
     async def rotate(self, old: Token, new: Token, *, until: datetime) -> bool:
-        """Store the successor of a token, and end the old one at ``until``. Return False if the old one was revoked or
-        ends earlier. The successor is stored in any case.
+        """Store the successor of a token, and end the old token at ``until``. Return False if the old token was revoked
+        or ends earlier. The successor is stored in any case.
         """
         async with self._database.transaction() as transaction:
             await self._keep(transaction, new)
@@ -74,7 +74,9 @@ class SqlTokens:
         )
 
     async def note_use(self, token: Token, *, now: datetime) -> None:
-        """Record the last use, at most once an hour: a write for each request would cost more than the request."""
+        """Record the last use of a token, at most once an hour, because a write per request would cost more than the
+        request.
+        """
         if token.last_used_at is None or now - token.last_used_at >= USE_NOTED_EVERY:
             await self._database.run(self._queries.used, id=token.id, now=now)
 

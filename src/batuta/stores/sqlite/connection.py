@@ -26,7 +26,7 @@ from batuta.stores.sql.database import AsJson, Limits, Query, Values, check_valu
 from batuta.stores.sqlite.identity import OpenFile
 from batuta.stores.sqlite.operator_sql import local_day
 
-# Steps of SQLite's virtual machine between two checks of the time limit, about a millisecond.
+# Number of SQLite virtual machine steps between two checks of the time limit; they take about a millisecond.
 STEPS_BETWEEN_CHECKS = 50_000
 
 _UNAVAILABLE = {"SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_NOMEM", "SQLITE_PROTOCOL"}
@@ -37,7 +37,8 @@ _BROKEN = {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
 def prepare(file: Path, *, makes_folder: bool) -> None:
     """Create the database file, readable only by its owner. With ``makes_folder``, create its folders too.
 
-    For an absolute path the folder must exist, so that a misspelt path is an error and not a new, empty database.
+    For an absolute path the folder must exist, so that a misspelt path raises an error instead of creating a new, empty
+    database.
     """
     register_types()
     try:
@@ -54,8 +55,8 @@ def open_connection(file: Path, clock: Clock, limits: Limits, *, writes: bool) -
     connection = sqlite3.connect(
         file,
         timeout=limits.lock.total_seconds(),
-        isolation_level=None,  # the driver sends BEGIN itself
-        check_same_thread=False,  # used by one thread at a time, but not always by the same thread
+        isolation_level=None,  # disables implicit transactions: the driver sends BEGIN itself
+        check_same_thread=False,  # one thread at a time uses the connection, but not always the same thread
         detect_types=sqlite3.PARSE_DECLTYPES | sqlite3.PARSE_COLNAMES,
         cached_statements=512,
     )
@@ -68,7 +69,8 @@ def open_connection(file: Path, clock: Clock, limits: Limits, *, writes: bool) -
     pragmas += ["synchronous = FULL"] if writes else ["query_only = ON"]
     for pragma in pragmas:
         connection.execute(f"PRAGMA {pragma}")
-    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # opens the write-ahead log and its index
+    # a first query opens the write-ahead log and its index
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     return connection
 
 
@@ -92,7 +94,7 @@ def close(connection: sqlite3.Connection, file: OpenFile) -> None:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         if file.has_successor:
             file.remove_stale_log()
-        connection.close()  # SQLite checkpoints nothing into a moved file
+        connection.close()  # after a move of the file, SQLite does not checkpoint on close
 
 
 @contextmanager
@@ -130,7 +132,7 @@ def plain(value: object) -> object:
         case Decimal() | UUID():
             return str(value)
         case list() | tuple():
-            return dumps(value)  # for json_each(:ids), the equivalent of PostgreSQL's = ANY(:ids)
+            return dumps(value)  # a JSON list for json_each(:ids), the equivalent of PostgreSQL's = ANY(:ids)
         case _:
             raise StatementRefused(why=f"a {type(value).__name__} cannot be stored")
 
@@ -144,7 +146,7 @@ def register_types() -> None:
 
 
 def _none_if_invalid(read: Callable[[bytes], object]) -> Callable[[bytes], object]:
-    """Wrap a decoder so that an invalid value, edited by hand, becomes None. One bad value must not fail the whole result."""
+    """Wrap a decoder so that an invalid value (edited by hand) becomes None instead of failing the whole result."""
 
     def lenient(raw: bytes) -> object:
         try:
@@ -186,7 +188,7 @@ Act: TypeAlias = Callable[[sqlite3.Connection], Any]
 
 
 class Acts:
-    """Builds an act for each query: the function that a thread runs on a connection. Values are bound on the event
+    """Builds the function that a thread runs on a connection (the act) for each query. Values are bound on the event
     loop; rows are read in the connection's thread.
     """
 
@@ -234,7 +236,7 @@ def attempt(act: Act, connection: sqlite3.Connection, where: str) -> tuple[Any, 
 
 
 def settle(future: "Future[Any]", result: object, error: BatutaError | None) -> None:
-    """Complete a future on the event loop. If its caller was cancelled, do nothing; committed changes remain."""
+    """Complete a future on the event loop. If its caller was cancelled, do nothing; committed changes remain committed."""
     if future.done():
         return
     if error is None:

@@ -1,4 +1,4 @@
-"""Copies a SQLite database into a backup while it is in use, and puts a backup in its place."""
+"""Copies a SQLite database into a backup while the database is in use, and replaces a database with a backup."""
 
 import os
 import shutil
@@ -15,8 +15,8 @@ from batuta.stores.backup.archive import Applied, open_private, sync
 from batuta.stores.sql.database import Limits, Query, Reading, Row
 from batuta.stores.sqlite.connection import Acts, open_connection, register_types, translate_errors
 
-PAGES = 2_000  # pages per progress report
-# A process keeps the file open as long as it runs, so a longer wait would not help.
+PAGES = 2_000  # number of pages per progress report
+# Seconds to wait for a lock. A process keeps the file open as long as it runs, so a longer wait would not help.
 BUSY_TIMEOUT = 2.0
 IN_USE = Reason("restore_in_use", "a process has the database open")
 STOP = Reason("restore_stop", "stop every process, then repeat")
@@ -25,9 +25,12 @@ TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 
 
 
 def copy(file: Path, target: Path, progress: Callable[[int, int], None]) -> None:
-    """Copy one committed state of the database without blocking writers. ``progress`` receives the copied and the total pages."""
+    """Copy one committed state of the database without blocking writers. ``progress`` receives the number of copied
+    pages and of all pages.
+    """
     with translate_errors(str(file)), closing(sqlite3.connect(file, isolation_level=None)) as source:
-        # The open transaction pins the state. Without it, the copy would restart after each commit of another process.
+        # The open transaction keeps one state readable. Without it, the copy would restart after each commit of another
+        # process.
         source.execute("BEGIN")
         source.execute("SELECT count(*) FROM sqlite_master").fetchone()
         open_private(target).close()
@@ -59,7 +62,9 @@ def migrations_in(file: Path) -> tuple[Applied, ...]:
 
 
 class OldDatabase(Reading):
-    """Reads the database that is being replaced. It is locked against other processes, and its file is kept under another name."""
+    """Reads the database that is being replaced. The database is locked against other processes, and its file is kept
+    under another name.
+    """
 
     def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:
         self._connection = connection
@@ -73,7 +78,8 @@ class OldDatabase(Reading):
 
 @contextmanager
 def hold(file: Path, clock: Clock, *, force: bool) -> Iterator[OldDatabase | None]:
-    """Lock all other processes out of the database at ``file`` while the block runs, and yield it for reading.
+    """Lock the database at ``file`` against all other processes while the block runs, and yield the database for
+    reading.
 
     Yields None if there is no database or, with ``force``, if it is too damaged to read. A process that has the
     database open prevents the lock, even with ``force``.
@@ -148,7 +154,7 @@ def replace(restored: Path, file: Path, kept: Path) -> Path | None:
     if was_there:
         _copy_ownership(file, restored)
         os.link(file, kept)
-    for beside in ("-wal", "-shm", "-journal"):  # these files belong to a damaged old database, not to the new file
+    for beside in ("-wal", "-shm", "-journal"):  # these files belong to the old, damaged database
         if Path(f"{file}{beside}").exists():
             shutil.move(f"{file}{beside}", f"{kept}{beside}")
     restored.replace(file)

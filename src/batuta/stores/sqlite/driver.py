@@ -36,7 +36,7 @@ T = TypeVar("T")
 _CONTROL = re.compile(r"\s*(BEGIN|COMMIT|END|ROLLBACK|SAVEPOINT|RELEASE)\b", re.IGNORECASE)
 
 
-# Interval at which a process that waits for the end of a task reads the commit counter of the file.
+# How often a process that waits for the end of a task reads the commit counter of the file.
 WATCH_PERIOD = timedelta(milliseconds=50)
 
 
@@ -76,7 +76,7 @@ class SqliteDatabase(Transaction):
         self._held.check()
 
     def check_file(self) -> None:
-        """Raise StoreReplaced if the database file was deleted or replaced since it was opened. Thread-safe."""
+        """Raise StoreReplaced if the database file was deleted or replaced after it was opened. Thread-safe."""
         if self._writer is not None:
             self._open_file.check()
 
@@ -146,7 +146,7 @@ class SqliteDatabase(Transaction):
         version = await self.data_version()
         try:
             receiver = self._notifications.listen(on_change)
-        except (OSError, NotImplementedError, AttributeError):  # a file system or a platform without FIFOs
+        except (OSError, NotImplementedError, AttributeError):  # the file system or the platform has no FIFOs
             return PollingListener(self, on_change, version)
         self._listeners.append(on_change)
         return SqliteListener(self, receiver, partial(self._listeners.remove, on_change))
@@ -165,7 +165,8 @@ class SqliteDatabase(Transaction):
 
     def _connect_reader(self, file: OpenFile) -> sqlite3.Connection:
         connection = self._connect(writes=False)
-        if (lost := file.find_loss()) is not None:  # the connection may have opened the file that replaced the original
+        # the new connection may have opened a file that replaced the original one
+        if (lost := file.find_loss()) is not None:
             connection.close()
             raise lost
         return connection
@@ -205,8 +206,8 @@ class SqliteListener:
 
 
 class PollingListener:
-    """Polls ``PRAGMA data_version``, to notice any commit, or to replace FIFOs where they are impossible. The same poll
-    detects that the file was replaced.
+    """Polls ``PRAGMA data_version`` to notice commits by any process. It also replaces FIFOs where they are impossible,
+    and detects that the file was replaced.
     """
 
     def __init__(
@@ -232,7 +233,7 @@ class PollingListener:
 
 
 class SqliteTransaction(Transaction):
-    """A transaction that occupies the writer from its first statement until the block ends."""
+    """A transaction that occupies the writer thread from its first statement until the block ends."""
 
     def __init__(self, writer: Writer, acts: Acts, limits: Limits, where: str) -> None:
         loop = asyncio.get_running_loop()
@@ -242,7 +243,7 @@ class SqliteTransaction(Transaction):
         self._session.ended.add_done_callback(_retrieve_exception)
         self._started = False
         self._guard = StatementGuard()
-        self.notified: dict[str | None, None] = {}  # queues to notify after the commit, in order
+        self.notified: dict[str | None, None] = {}  # names of the queues to notify after the commit, in order
 
     def notify(self, queue: str | None) -> None:
         self.notified[queue] = None
@@ -303,13 +304,15 @@ class SqliteSnapshot(Reading):
 
 
 def _retrieve_exception(ended: "asyncio.Future[None]") -> None:
-    """Retrieve the exception, so that asyncio does not warn about it. The block raises its own error."""
+    """Retrieve the exception of a future, so that asyncio does not warn about it. The block itself raises its own
+    error.
+    """
     if not ended.cancelled():
         ended.exception()
 
 
 def _begin_reading(connection: sqlite3.Connection) -> None:
-    _end_reading(connection)  # an earlier snapshot may have been cancelled and left its transaction open
+    _end_reading(connection)  # a cancelled earlier snapshot may have left its transaction open
     connection.execute("BEGIN")
 
 
@@ -323,7 +326,7 @@ def _execute(statement: str, connection: sqlite3.Connection) -> None:
 
 
 def statements(text: str) -> list[str]:
-    """Split a script into statements where SQLite finds their ends, so that triggers stay whole."""
+    """Split a script into statements at the ends that SQLite recognises, so that triggers stay whole."""
     found, current = [], ""
     for piece in re.split(r"(?<=;)", text):
         current += piece

@@ -3,9 +3,9 @@
 A process can keep reading and writing an unlinked file, but no other process finds its data. So after each COMMIT,
 before it acknowledges the write, the writer compares the device and inode of the path with those of the open file.
 
-The write-ahead log (``-wal``) and its index (``-shm``) are compared as well. SQLite opens them by name. So a process
-that starts after one was deleted shares nothing with the processes that hold the old file. If the path is a symbolic
-link, SQLite keeps both files next to the target of the link.
+The write-ahead log (``-wal``) and its index (``-shm``) are compared as well, because SQLite opens them by name. If one
+of them is deleted, a process that starts later creates a new file and does not see the changes of processes that hold
+the old file. If the path is a symbolic link, SQLite keeps both files next to the target of the link.
 """
 
 import os
@@ -21,12 +21,12 @@ T = TypeVar("T")
 Identity: TypeAlias = tuple[int, int]
 DELETED = Reason("file_deleted", "deleted")
 REPLACED = Reason("file_replaced", "replaced")
-# Attempts to open the file while another process replaces it.
+# Maximum attempts to open the file while another process replaces it.
 ATTEMPTS = 5
 
 
 class OpenFile:
-    """Detects whether the files of one open database were deleted or replaced. A detected loss is permanent."""
+    """Detects whether the files of one open database were deleted or replaced. Once detected, the loss is final."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -37,8 +37,8 @@ class OpenFile:
         self._loss: tuple[str, Reason] | None = None
 
     def open_with(self, connect: Callable[[], T], close: Callable[[T], None]) -> T:
-        """Open the first connection with ``connect`` and record the identities of its files. SQLite reports no inode,
-        so the opening is repeated if the path changed during it.
+        """Open the first connection with ``connect`` and record the identities of its files. If the path changed while
+        the file was being opened, open it again, because SQLite does not report the inode that it opened.
         """
         for _ in range(ATTEMPTS):
             before = _identity(self._paths[0])
@@ -63,8 +63,8 @@ class OpenFile:
 
     @property
     def lost(self) -> StoreReplaced | None:
-        """The loss that was detected earlier, without checking again. Every access creates a new error, because several
-        tasks raise it.
+        """The loss that an earlier check detected; this property does not check again. Every access creates a new error
+        object, because several tasks raise it.
         """
         if self._loss is None:
             return None
@@ -85,11 +85,11 @@ class OpenFile:
 
     @property
     def keeps_log(self) -> bool:
-        """Whether the write-ahead log in use is still at its path, so that no other process can have created another log."""
+        """Whether the write-ahead log in use is still at its path. Then no other process can have created another log."""
         return [_identity(path) for path in self._paths[1:]] == list(self._identities[1:])
 
     def remove_stale_log(self) -> None:
-        """Delete the log of the replaced file if it still exists, because SQLite would apply it to the new file."""
+        """Delete the log of the replaced file if the log still exists, because SQLite would apply it to the new file."""
         for path, identity in zip(self._paths[1:], self._identities[1:], strict=True):
             if identity is not None and _identity(path) == identity:
                 Path(path).unlink(missing_ok=True)

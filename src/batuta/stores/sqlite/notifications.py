@@ -26,11 +26,11 @@ from pathlib import Path
 
 # A line with this text instead of a queue's name means that any queue may have changed.
 ANY_QUEUE = "*"
-_CAPACITY = 65_536  # bytes of a FIFO; one read empties it
-_ATTEMPTS = 3  # attempts to make a FIFO while another process removes the empty folder
+_CAPACITY = 65_536  # capacity of a FIFO in bytes, so that one read empties it
+_ATTEMPTS = 3  # maximum attempts to create a FIFO while another process removes the empty folder
 _NO_READER = (errno.ENXIO, errno.EPIPE)
 _SENDING = os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
-# Its owner also opens a FIFO for writing, so that it never reads the end of the file when the last sender leaves.
+# The reader opens its FIFO for writing too, so that it never reads end-of-file when the last sender closes it.
 _RECEIVING = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -41,10 +41,12 @@ class NotificationFolder:
         self._file = file.resolve()
         self._folder = self._file.with_name(f"{self._file.name}-wake")
         self._own: set[str] = set()
-        self._open: dict[str, int] = {}  # descriptors of the listeners that were sent to, by the name of their FIFO
+        self._open: dict[str, int] = {}  # descriptors of the FIFOs that this process has written to, by FIFO name
 
     def send(self, queue: str | None) -> None:
-        """Write the name of a queue into the FIFOs of all other listeners. None means any queue. Never raises or blocks."""
+        """Write the name of a queue into the FIFOs of all other listeners. None means any queue. Neither raises nor
+        blocks.
+        """
         try:
             listeners = os.listdir(self._folder)  # noqa: PTH208 - once per enqueue: Path.iterdir is slower
         except OSError:
@@ -59,7 +61,8 @@ class NotificationFolder:
     def _send(self, name: str, line: bytes) -> None:
         try:
             descriptor = self._open.get(name) or self._connect(name)
-            with suppress(BlockingIOError):  # full
+            # a full FIFO is skipped, because its reader has notifications to read anyway
+            with suppress(BlockingIOError):
                 os.write(descriptor, line)
         except OSError as error:
             if (descriptor := self._open.pop(name, 0)) != 0:
@@ -77,7 +80,9 @@ class NotificationFolder:
         return descriptor
 
     def listen(self, on_change: Callable[[str | None], None]) -> "Receiver":
-        """Create this process's FIFO and call ``on_change`` for every notification. Raises OSError if that is impossible."""
+        """Create this process's FIFO and call ``on_change`` for every notification. Raises OSError if the FIFO cannot
+        be created.
+        """
         name = secrets.token_hex(8)
         receiver = Receiver(self, name, self._make(name), on_change)
         self._own.add(name)
@@ -104,7 +109,9 @@ class NotificationFolder:
         return descriptor
 
     def _permit(self, path: Path, *, is_folder: bool = False) -> None:
-        """Copy the owner and the permissions of the database file. Who may read the file may also search the folder."""
+        """Copy the owner and the permissions of the database file to ``path``. A user who may read the file may also
+        search the folder.
+        """
         found = self._file.stat()
         mode = stat.S_IMODE(found.st_mode) & 0o666
         path.chmod(mode | (mode & 0o444) >> 2 if is_folder else mode)
@@ -112,7 +119,7 @@ class NotificationFolder:
             os.chown(path, found.st_uid, found.st_gid)
 
     def remove(self, name: str) -> None:
-        """Remove the FIFO of a listener that ended, and the folder with its last FIFO."""
+        """Remove the FIFO of a listener that ended. If it was the last FIFO, remove the folder too."""
         self._own.discard(name)
         with suppress(OSError):
             (self._folder / name).unlink(missing_ok=True)

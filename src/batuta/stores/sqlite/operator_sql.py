@@ -1,4 +1,4 @@
-"""Translates an operator's query from PostgreSQL's SQL to SQLite's, so that one manual serves both databases.
+"""Translates an operator's query from PostgreSQL's SQL to SQLite's SQL, so that the same query works on both databases.
 
 SQLite stores instants as microseconds. ``NOW()``, ``CURRENT_DATE``, ``CURRENT_TIMESTAMP``, ``DATE(x)`` and
 ``INTERVAL '24 hours'`` become expressions on microseconds. Days begin at midnight of the application's zone.
@@ -43,7 +43,7 @@ def translate(text: str, zone: ZoneInfo) -> str:
 
 
 def local_day(zone: str, value: int | None) -> int | None:
-    """Return the local midnight at or before an instant. Both are in microseconds. SQLite calls this function."""
+    """Return the local midnight at or before an instant, both in microseconds. SQLite calls this function from SQL."""
     if value is None:
         return None
     local = instant(value).astimezone(ZoneInfo(zone))

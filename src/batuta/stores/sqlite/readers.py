@@ -1,7 +1,7 @@
 """Readers: connections that see the last committed state and never wait for the writer.
 
-Single reads share one inbox, which a few threads serve, each with its own connection. A snapshot occupies a whole
-connection, because all its reads need the same state.
+Single reads wait in one shared inbox, which a few threads serve, each with its own connection. A snapshot uses one
+connection exclusively, because all its reads need the same state.
 """
 
 import asyncio
@@ -67,7 +67,8 @@ class Reader:
         except BatutaError as error:
             return None, error
         self._connection = connection
-        if request.future.cancelled():  # cancelled while it waited in the inbox, or while the connection was opened
+        # the caller was cancelled while the request waited in the inbox or the connection was being opened
+        if request.future.cancelled():
             return None, None
         return attempt(request.act, connection, self._readers.where)
 
@@ -96,10 +97,10 @@ class Pinned:
         try:
             return await asyncio.shield(reading)
         except asyncio.CancelledError:
-            # The thread still uses the connection, so release the connection only after the thread has finished.
+            # The thread still uses the connection, so release it only after the thread has finished.
             self.connection.interrupt()
             await asyncio.wait([reading])
-            reading.exception()  # retrieved, so that asyncio does not warn: the caller was cancelled
+            reading.exception()  # retrieved so that asyncio does not warn about it; the caller was cancelled
             raise
 
 
@@ -119,12 +120,13 @@ class Readers:
         self._places = asyncio.Semaphore(limits.readers)
         self._idle: list[Pinned] = []
         self._stopped = False
-        self._watcher: Pinned | None = None  # has its own connection, because SQLite counts data_version per connection
+        # has a separate connection, because SQLite counts data_version per connection
+        self._watcher: Pinned | None = None
 
     async def read(self, act: Act) -> Any:
         request = Request(act, self._loop.create_future(), self._clock.monotonic())
         self._reading += 1
-        # Another connection costs memory, so it is opened only if all others are in use.
+        # Each connection costs memory, so open another one only if all others are in use.
         if self._reading > len(self._readers) < self._most:
             self._readers.append(Reader(self._inbox, self._connect, self))
         self._inbox.put(request)
@@ -132,7 +134,7 @@ class Readers:
             return await request.future
         except asyncio.CancelledError:
             self._interrupt(request)
-            # Interrupt again later, because a read that was about to start misses the first interrupt.
+            # Interrupt once more later, because a read that was about to start misses the first interrupt.
             self._loop.call_later(INTERRUPT_AGAIN_AFTER, self._interrupt, request)
             raise
         finally:

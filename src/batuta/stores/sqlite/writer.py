@@ -1,6 +1,6 @@
 """Writer: the only thread that writes to the database.
 
-All waiting units share one SQLite transaction and one sync to disk. A sync costs about 0.3 ms, a small change a
+All waiting units share one SQLite transaction and one sync to disk. A sync takes about 0.3 ms; a small change takes a
 hundredth of that.
 
     inbox ──▶ BEGIN IMMEDIATE ─▶ unit ─▶ unit ─▶ … ─▶ COMMIT ──▶ the callers of all units are notified
@@ -29,7 +29,7 @@ from batuta.kernel.errors import BatutaError, StoreTimeout, StoreUnavailable, Tr
 from batuta.stores.sqlite.connection import Act, attempt, close, settle, to_batuta_error
 from batuta.stores.sqlite.identity import OpenFile
 
-# Limits of a group, so that no unit waits long for later units.
+# Maximum units per group, so that no unit waits long for later units.
 GROUP_UNITS = 1000
 GROUP_TIME = timedelta(milliseconds=20)
 
@@ -40,7 +40,7 @@ class Unit(Protocol):
     """
 
     needs_savepoint: bool
-    repeatable: bool  # may be performed again after a rollback
+    repeatable: bool  # whether the unit may be performed again after a rollback
 
     def perform(self, connection: sqlite3.Connection) -> None: ...
     def report_commit(self) -> None: ...
@@ -71,7 +71,7 @@ class Single:
 
 @dataclass(slots=True)
 class TransactionUnit:
-    """An open transaction as a unit. Its caller sends one act at a time; if no act arrives within ``timeout``, the
+    """An open transaction as a unit. Its caller sends one act at a time. If no act arrives within ``timeout``, the
     transaction fails.
     """
 
@@ -96,8 +96,8 @@ class TransactionUnit:
         self._post(None, None)
 
     def roll_back(self) -> bool:
-        """Request a rollback and return whether the caller must wait for it. The wait is not needed if the writer never
-        started the session.
+        """Request a rollback and return whether the caller must wait for it. No wait is needed if the writer has not
+        started the transaction.
         """
         with self._closing:
             if not self._begun:
@@ -134,7 +134,7 @@ class TransactionUnit:
             raise StoreTimeout(where=self.where, why="a transaction stayed open without statements") from None
         if act is None:
             return False
-        # After some failures SQLite abandons the transaction; a later statement would then commit on its own.
+        # After some failures SQLite ends the transaction; a later statement would then be committed on its own.
         result, error = (None, _FAILED_BEFORE) if self._broken and future else attempt(act, connection, self.where)
         self._broken = self._broken or error is not None
         if future is None and error is not None:
@@ -155,7 +155,7 @@ class TransactionUnit:
         settle(self.ended, None, None)
 
     def report_failure(self, error: BatutaError) -> None:
-        # The writer may never have started the session, while the caller of its first statement waits for a result.
+        # The writer may never have started the transaction, while the caller of its first statement waits for a result.
         self._close(error)
         settle(self.ended, None, error)
 
@@ -179,7 +179,7 @@ class Writer:
         self._stopped = False
         self._stopping = threading.Lock()
         self._inbox: queue.SimpleQueue[tuple[float, Unit] | None] = queue.SimpleQueue()
-        self._postponed: Unit | None = None  # taken from the inbox; becomes the first unit of the next group
+        self._postponed: Unit | None = None  # a unit taken from the inbox that becomes the first unit of the next group
         self._deferring = SchemaCheck(connection)
         self._thread = threading.Thread(target=self._work, name="batuta-writer", daemon=True)
         self._thread.start()
@@ -208,8 +208,8 @@ class Writer:
                 unit, self._postponed = self._postponed, None
 
     def _check_unit(self, waiting: tuple[float, Unit]) -> Unit | None:
-        """Return the unit if it may be written. Fail a unit that waited longer than its limit, and every unit after the
-        file was lost.
+        """Return the unit if it may be written. Otherwise report an error to its caller: the unit waited longer than
+        its limit, or the file was lost.
         """
         asked_at, unit = waiting
         if (lost := self._file.lost) is not None:
@@ -237,7 +237,7 @@ class Writer:
             if self._perform(unit):
                 performed.append(unit)
             if not self._connection.in_transaction:
-                # SQLite abandoned the whole transaction (disk full, I/O error), so all changes are lost.
+                # SQLite ended the whole transaction (disk full, I/O error), so all changes are lost.
                 lost = StoreUnavailable(where=self._where, why="the transaction was lost with a failed statement")
                 self._fail(performed, lost)
                 return
@@ -252,7 +252,7 @@ class Writer:
         except queue.Empty:
             return None
         if waiting is None:
-            self._inbox.put(None)  # finish this group before stopping
+            self._inbox.put(None)  # put the stop signal back, to finish this group first
             return None
         unit = self._check_unit(waiting)
         if unit is not None and not (last.repeatable and unit.repeatable) and self._deferring.is_possible():
@@ -273,7 +273,7 @@ class Writer:
         return error is None
 
     def _commit(self, performed: Sequence[Unit]) -> None:
-        """Commit the group, and acknowledge it only if the database's path still names the file that was written."""
+        """Commit the group. Acknowledge it only if the database's path still names the file that was written."""
         try:
             self._connection.execute("COMMIT")
         except sqlite3.IntegrityError as error:
@@ -286,7 +286,7 @@ class Writer:
             self._call_on_loop(_report_commits, performed)
 
     def _repeat_one_by_one(self, performed: Sequence[Unit], error: sqlite3.Error) -> None:
-        """Write each unit with its own commit, to find the unit that violates a deferred constraint."""
+        """Write each unit with its own commit, in order to find the unit that violates a deferred constraint."""
         if len(performed) == 1:
             self._fail(performed, to_batuta_error(error, self._where))
             return
@@ -294,7 +294,7 @@ class Writer:
             if unit.repeatable:
                 self._write_alone(unit)
             else:
-                # Possible only after PRAGMA defer_foreign_keys, which the schema does not show.
+                # Possible only after PRAGMA defer_foreign_keys, which is not visible in the schema.
                 why = "a transaction that shared its commit violated a constraint"
                 self._fail([unit], StoreUnavailable(where=self._where, why=why))
 

@@ -1,1 +1,1 @@
-"""Queue tables and tasks in SQL."""
+"""Queue tables and tasks, stored in SQL."""

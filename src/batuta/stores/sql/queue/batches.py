@@ -4,9 +4,9 @@
     end:         lock the batch ──▶ no task of it is unfinished? ──▶ store the end and the counts
     release:     a wait whose target has ended ──▶ delete it ──▶ no wait left? ──▶ the task is due
 
-Workers settle tasks of a batch like any other task: they write no count and lock no row of a batch, so batches cannot
-deadlock with them. On PostgreSQL one process at a time ends and releases (an advisory lock of the transaction). It skips
-rows that another transaction has locked, and finds them again later.
+Workers settle tasks of a batch like any other task. They neither write counts nor lock rows of a batch, so workers and
+batches cannot deadlock. On PostgreSQL one process at a time ends batches and releases tasks, under an advisory lock of
+the transaction. It skips rows that another transaction has locked, and processes them in a later call.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,9 +33,9 @@ from batuta.tasks.registry import TASKS
 from batuta.tasks.service import TaskService
 from batuta.tasks.task import BoundTask, Call, arguments_to_store
 
-# Rows that one look changes, of each kind.
+# Maximum rows of each kind that one call changes.
 AT_ONCE = 500
-# Retention of batches after their end.
+# How long batches are kept after they ended.
 KEEP_BATCHES = timedelta(days=30)
 
 
@@ -77,7 +77,9 @@ class SqlBatches:
         events: Events,
         now: Callable[[], datetime | None],
     ) -> None:
-        """Create the store. ``service`` checks and enqueues the tasks. ``now`` returns None if the database's clock is used."""
+        """Create the store. ``service`` checks and enqueues the tasks. ``now`` returns None if the store uses the
+        database's clock.
+        """
         self._database = tasks.database
         self._tasks = tasks
         self._service = service
@@ -87,7 +89,7 @@ class SqlBatches:
         self._now = now
         self._audit = AuditLog(self._database.dialect, ids)
         self._queries = more_queries("batches.sql", TASKS, self._database.dialect, BatchQueries)
-        self.is_needed = True  # until the first look
+        self.is_needed = True  # True until the first check shows whether batches exist
 
     async def create(
         self,
@@ -133,7 +135,8 @@ class SqlBatches:
         self._wake()
         if not changed:
             return False
-        await self._cancel_tasks(self._database, id, stored)  # the loop of the workers cancels further ones
+        # cancels the first tasks now; a loop of the workers cancels the rest
+        await self._cancel_tasks(self._database, id, stored)
         self._tasks.endings.note_change()
         return True
 
@@ -160,12 +163,14 @@ class SqlBatches:
         await self._tasks.wait(id, timeout, "batch")
 
     async def find_abandoned(self, age: timedelta) -> Sequence[Mapping[str, Any]]:
-        """Return batches that have been open for this long although all their tasks have ended."""
+        """Return batches that have been open for this long and whose tasks have all ended."""
         rows = await self._database.all(self._queries.abandoned, before=self._clock.now() - age, limit=AT_ONCE)
         return [dict(row) for row in rows]
 
     async def explain(self, items: Sequence[Mapping[str, Any]]) -> dict[str, Reason]:
-        """Return which task or batch each of these tasks waits for, by id. Other tasks are left out."""
+        """Return the task or batch that each of these tasks waits for, by task id. Tasks that wait for neither are
+        omitted.
+        """
         waiting = [str(each["id"]) for each in items if each["status"] == "queued" and is_uuid(str(each["id"]))]
         found: dict[str, list[Row]] = {}
         for row in await self._database.all(self._queries.waits_of, ids=AsJson(waiting)) if waiting else ():
@@ -205,7 +210,9 @@ class SqlBatches:
         return await within.run(self._queries.cancel_tasks, id=id, reason=why, now=self._now(), limit=AT_ONCE)
 
     async def _end(self, transaction: Transaction, id: str) -> list[BatchProgress]:
-        """End a locked batch, unless a task was added before it was locked, and give the task ``on_end`` the counts."""
+        """End a locked batch and pass the counts to its task ``on_end``. If a task was added before the batch was
+        locked, do nothing.
+        """
         if not await transaction.run(self._queries.end, id=id, now=self._clock.now()):
             return []
         row = await transaction.one(self._queries.batch, id=id)
@@ -218,8 +225,8 @@ class SqlBatches:
         return [progress]
 
     async def _follow(self, transaction: Transaction) -> int:
-        """Release the tasks that wait for nothing more. Cancel those that waited for a task or batch without success.
-        Return the number of waits that are over.
+        """Release tasks whose waits are all over. Cancel tasks whose awaited task or batch did not succeed. Return the
+        number of waits that are over.
         """
         rows = await transaction.all(self._queries.resolved, limit=AT_ONCE)
         waits = [from_row(ResolvedWait, row) for row in rows]
@@ -241,7 +248,7 @@ class SqlBatches:
         return len(rows)
 
     async def _announce(self, transaction: Transaction, name: str) -> None:
-        """Notify every process after the commit."""
+        """Notify every process about ``name`` after the commit."""
         if self._database.dialect == "postgres":
             await transaction.all(self._queries.announce, name=name)
         else:

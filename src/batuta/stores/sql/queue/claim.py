@@ -1,4 +1,6 @@
-"""Settles ended items and claims the next ones. The statements differ between the two databases; the results are equal."""
+"""Settles ended items and claims the next ones. The statements differ between SQLite and PostgreSQL; the results are
+equal.
+"""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -23,19 +25,21 @@ from batuta.stores.sql.queue.statements import (
 Asked = Mapping[str, object]
 Claim = Callable[[Transaction, Asked, int], Awaitable[list[Lease]]]
 _NUMBERS = {int, float, type(None)}
-# Errors of decoding a value, for example one that was edited by hand.
+# Errors that decoding a value can raise, for example a value that was edited by hand.
 _UNREADABLE = (ValueError, TypeError, OverflowError)
 
 
 class Unwritten(NamedTuple):
-    """Leases whose settlement was not written: the lease is lost, or the row is locked by another transaction and was skipped."""
+    """Leases whose settlement was not written. Either the lease is lost, or another transaction has locked the row,
+    which was skipped.
+    """
 
     lost: list[Lease]
     unchecked: list[Lease]
 
 
 class SomeLost(Exception):
-    """A lease among many was lost, and it is not known which one. Nothing was written."""
+    """At least one of several leases was lost, and it is unknown which one. Nothing was written."""
 
 
 class PostgresClaims:
@@ -47,8 +51,8 @@ class PostgresClaims:
     async def settle_and_claim(
         self, transaction: Transaction, endings: Endings, asked: Asked, limit: int
     ) -> tuple[list[Lease], list[Lease]]:
-        """Settle items and claim the next ones in one statement. Return the claimed and the lost leases. Waits if
-        another transaction has locked a row to be settled.
+        """Settle items and claim the next ones in one statement. Return the claimed leases and the lost leases. The
+        statement waits for rows that another transaction has locked.
         """
         successes, others = split_endings(endings)
         rows = await transaction.all(
@@ -126,8 +130,8 @@ class SqliteClaims:
         self._unpack: Unpack | None = None
 
     async def settle_unlost(self, transaction: Transaction, endings: Endings, now: datetime | None) -> None:
-        """Settle items like ``settle``, without a look at their leases first. Raises SomeLost if a lease was lost; then
-        the caller rolls back.
+        """Settle items like ``settle``, but do not check their leases first. Raises SomeLost if a lease was lost; the
+        caller must then roll back.
         """
         successes, others = split_endings(endings)
         if successes:
@@ -173,7 +177,7 @@ class SqliteClaims:
     async def take(
         self, transaction: Transaction, picked: list[int], asked: Asked, take: Query | None = None
     ) -> list[Lease]:
-        """Lease the picked rows with the statement ``take``; None means the plain statement."""
+        """Lease the picked rows with the statement ``take``. None selects the ordinary statement."""
         if not picked:
             return []
         unpack = self._unpack or await self._read_columns(transaction)
@@ -189,7 +193,9 @@ class SqliteClaims:
             return unpack.decode_each(loads(held["items"].decode(errors="surrogateescape")))
 
     async def _read_columns(self, transaction: Transaction) -> "Unpack":
-        """Read the columns of the table. Called after an item was picked, because only then is it certain that the table exists."""
+        """Read the names and types of the table's columns. Call it after an item was picked, because only then is it
+        certain that the table exists.
+        """
         types = {row["name"]: row["type"] for row in await transaction.all(self._queries.columns)}
         given = types if self._table.given is None else {name: types[name] for name in row_columns(self._table)}
         lease = [(name, types[name]) for name in lease_columns(self._table)]
@@ -199,8 +205,8 @@ class SqliteClaims:
 
 
 class Round:
-    """The position in the round robin over groups: the group that this process claimed last. It starts at a random
-    group, so that short-lived processes do not always serve the same groups.
+    """The position in the round robin over groups: the group from which this process claimed last. It starts at a
+    random group, so that short-lived processes do not always serve the same groups.
     """
 
     def __init__(self) -> None:
@@ -210,8 +216,8 @@ class Round:
     async def claim_both(
         self, groups: Claim, ungrouped: Claim, transaction: Transaction, asked: Asked, limit: int
     ) -> list[Lease]:
-        """Claim items of groups and items without a group. Each kind goes first in every second call, so that neither
-        starves.
+        """Claim items that have a group and items without a group. The two kinds alternate in coming first, so that
+        neither starves.
         """
         first, second = (groups, ungrouped) if next(self._claims) % 2 else (ungrouped, groups)
         leases = await first(transaction, asked, limit)
@@ -231,7 +237,7 @@ class Round:
 
 
 class Unpack:
-    """Decodes rows that were read as one JSON value, according to the declared types of their columns."""
+    """Decodes rows that the database returned as one JSON value, according to the declared types of their columns."""
 
     _READERS: ClassVar[dict[str, Callable[[Any], object]]] = {
         "TIMESTAMPTZ": instant,
@@ -241,13 +247,13 @@ class Unpack:
     }
 
     def __init__(self, table: QueueTable, types: Mapping[str, str]) -> None:
-        """Create the decoder of rows that begin with the columns of the lease; the columns ``types`` follow."""
+        """Create the decoder for rows that begin with the columns of the lease, followed by the columns in ``types``."""
         self._table = table
         self._names = list(types)
         self._readers = [self._READERS.get(type) for type in types.values()]
 
     def leases_of(self, packed: Any) -> list[Lease]:
-        """Decode the rows column by column. Raises an error if a value is unreadable."""
+        """Decode the rows column by column. Raises an error if a value cannot be decoded."""
         found: list[Any] = list(zip(*packed, strict=True))
         (ids, fences, attempts, crashes, dues, created), columns = found[:6], found[6:]
         if not {*map(type, crashes), *map(type, dues), *map(type, created)} <= _NUMBERS:
@@ -260,7 +266,7 @@ class Unpack:
         return list(map(Lease, ids, fences, attempts, rows, are_last, dues, created))
 
     def decode_each(self, packed: Any) -> list[Lease]:
-        """Decode the rows value by value. Each lease names its unreadable columns, whose values become None."""
+        """Decode the rows value by value. Each lease lists its undecodable columns, whose values become None."""
         return [self._decode(values) for values in packed]
 
     def _decode(self, values: list[Any]) -> Lease:
@@ -293,15 +299,16 @@ def _values_for(query: Query, asked: Asked, limit: int) -> dict[str, object]:
     return {name: known[name] for name in query.parameters if name in known}
 
 
-# A retention without a limit, as text for the statement that settles plain successes. The text is valid JSON.
+# Marks an unlimited retention in the statement that settles plain successes. The text is valid JSON.
 FOR_EVER = "null"
 
 
 def split_endings(endings: Endings) -> tuple[list[tuple[Lease, str]], list[tuple[Lease, Settlement]]]:
-    """Return the plain successes, each with its retention in microseconds, and all other settlements."""
+    """Return the plain successes, each with its retention in microseconds, and separately all other settlements."""
     successes: list[tuple[Lease, str]] = []
     others: list[tuple[Lease, Settlement]] = []
-    keeps: dict[int, str | None] = {}  # by settlement: most items share the settlement object of their handler
+    # keyed by settlement object, because most items share the settlement of their handler
+    keeps: dict[int, str | None] = {}
     for lease, settlement in endings:
         try:
             keep = keeps[id(settlement)]
@@ -321,7 +328,7 @@ def _keep_of_success(settlement: Settlement) -> str | None:
 
 
 def leases_of(table: QueueTable, rows: Sequence[Row]) -> list[Lease]:
-    """Create the leases of claimed rows of PostgreSQL. With ``given``, the rows are decoded column by column."""
+    """Create the leases of claimed PostgreSQL rows. For a table with ``given``, the rows are decoded column by column."""
     if table.given is None:
         return [lease_of(table, dict(row)) for row in rows]
     if not rows:
@@ -342,8 +349,8 @@ def leases_of(table: QueueTable, rows: Sequence[Row]) -> list[Lease]:
 def _decode_documents(
     name: str, texts: Sequence[str], unreadable: list[tuple[str, ...]]
 ) -> tuple[Any, list[tuple[str, ...]]]:
-    """Decode the JSON column of all rows at once. If a value is unreadable, decode one by one, and name the column in
-    ``unreadable`` of its row.
+    """Decode the JSON column of all rows at once. If a value cannot be decoded, decode the rows one by one, and add the
+    column's name to ``unreadable`` for each bad row.
     """
     with suppress(*_UNREADABLE, RecursionError):
         return loads(f"[{','.join(texts)}]"), unreadable
@@ -420,8 +427,8 @@ def claims_for(table: QueueTable, dialect: str) -> PostgresClaims | SqliteClaims
 
 
 def merge_writes(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[str, object]]]]:
-    """Merge the statements of several effects, with their rows, in an order that all workers share, so that workers
-    never deadlock.
+    """Merge the statements of several effects, with their rows, in an order that is the same in all workers, so that
+    workers do not deadlock.
     """
     rows: dict[Query, list[Mapping[str, object]]] = {}
     shapes: set[tuple[Query, ...]] = set()
@@ -433,8 +440,8 @@ def merge_writes(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[st
 
 
 def order_statements(shapes: Iterable[tuple[Query, ...]]) -> list[Query]:
-    """Sort statements so that each one follows every statement that any item lists before it. Statements without such a
-    relation, and statements with contradictory orders, are sorted by name.
+    """Sort statements so that each one follows every statement that any item lists before it. Statements without a
+    defined order, and statements with contradictory orders, are sorted by name.
     """
     before: dict[Query, set[Query]] = {}
     for shape in shapes:

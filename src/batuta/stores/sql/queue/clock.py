@@ -23,7 +23,7 @@ from batuta.queue.item import QueueTable
 from batuta.stores.sql.database import Database, Query, Reading
 from batuta.stores.sql.queue.statements import more_queries
 
-# Smaller differences are NTP adjustments or delays between processes.
+# Smaller differences are NTP adjustments or delays between processes, and are ignored.
 TOLERANCE = timedelta(seconds=2)
 MARK_EVERY = timedelta(seconds=5)
 
@@ -42,13 +42,13 @@ class QueueClock:
 
     async def follow(self, database: Database, now: datetime, lease: timedelta) -> timedelta:
         """Record the current time. If the clock was set back since the last record, correct the table. Return how far
-        it was set back.
+        the clock was set back.
         """
         seen = await self._latest_seen(database)
         if seen is not None and -TOLERANCE <= now - seen < MARK_EVERY:
             return timedelta(0)
         async with database.transaction() as transaction:
-            # Check again inside the transaction, because another process may have corrected the table meanwhile.
+            # Check again inside the transaction, because another process may have corrected the table in the meantime.
             seen = await self._latest_seen(transaction)
             step = timedelta(0) if seen is None else seen - now
             is_back = step > TOLERANCE

@@ -17,7 +17,7 @@ from batuta.kernel.waiting import cancel_and_wait
 from batuta.stores.sql.database import AsJson, ChangeListener, Database, Query
 
 ENDED = "ended:"
-# Wait before a lost listener is opened again.
+# Seconds before a lost listener is opened again.
 REOPEN_AFTER = 1.0
 
 
@@ -29,7 +29,8 @@ class Endings:
         self._unfinished = unfinished
         self._waiters: dict[str, set[asyncio.Future[None]]] = {}
         self._changed = asyncio.Event()
-        self._is_unsure = False  # any task may have ended: ask the database about all awaited tasks
+        # True if any task may have ended, so that the database must be asked about all awaited tasks
+        self._is_unsure = False
         self._watching: asyncio.Task[None] | None = None
         self._listening: asyncio.Future[None] | None = None
 
@@ -48,7 +49,7 @@ class Endings:
                 del self._waiters[id]
 
     def note_change(self) -> None:
-        """Check the awaited tasks, because a task of this process may have ended."""
+        """Check the awaited tasks now, because a task of this process may have ended."""
         if self._waiters:
             self._change()
 
@@ -56,11 +57,11 @@ class Endings:
         if self._watching is not None:
             await cancel_and_wait(self._watching)
         self._watching = self._listening = None
-        for id in self._waiters:  # the waiters then find that the database is closed
+        for id in self._waiters:  # wake all waiters, which then find that the database is closed
             self._release(id)
 
     def _listen(self) -> "asyncio.Future[None]":
-        """Start the watch with the first waiter. The returned future is done when the listener is open."""
+        """Start the watch when the first waiter arrives. The returned future is done when the listener is open."""
         if self._watching is None or self._watching.done() or self._listening is None:
             self._listening = asyncio.get_running_loop().create_future()
             self._changed = asyncio.Event()
@@ -87,7 +88,8 @@ class Endings:
             try:
                 await self._watch_until_lost(listening)
             except StoreUnavailable as away:
-                if not listening.done():  # the first waiter reports that the database is away
+                # the error reaches the first waiter, which reports that the database is unavailable
+                if not listening.done():
                     listening.set_exception(away)
                     return
                 await self._clock.sleep(REOPEN_AFTER)
@@ -95,7 +97,7 @@ class Endings:
     async def _watch_until_lost(self, listening: "asyncio.Future[None]") -> None:
         listener: ChangeListener = await self._database.watch(self._receive)
         try:
-            self._change()  # notifications before the LISTEN may be lost
+            self._change()  # notifications sent before the LISTEN are lost, so check once
             if not listening.done():
                 listening.set_result(None)
             while True:
@@ -107,7 +109,7 @@ class Endings:
             await listener.close()
 
     async def _sleep(self, period: timedelta) -> None:
-        """Sleep until a change, or until the listener must be probed. Without waiters it is not probed."""
+        """Sleep until a change is reported or the listener must be probed. Without waiters, the listener is not probed."""
         if self._waiters:
             await self._clock.wait(self._changed, period.total_seconds())
         else:

@@ -1,4 +1,4 @@
-"""The indexes of a queue: the conditions of their rows, the statements that create them, and a check that they exist."""
+"""The indexes of a queue: their WHERE conditions, the statements that create them, and a check that they exist."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -9,7 +9,7 @@ from batuta.stores.sql.queries import query_of
 
 
 def index_ddl(table: QueueTable) -> dict[str, str]:
-    """Return the indexes that a queue needs on its table: by name, the statement that creates each."""
+    """Return the indexes that a queue needs on its table, as a mapping of index names to CREATE INDEX statements."""
     ready = table.ready_index or f"{table.name}_ready"
     columns = [table.queue, table.group, *priority_order(table), table.available_at, table.id]
     names = ", ".join(each for each in columns if each)
@@ -21,12 +21,12 @@ def index_ddl(table: QueueTable) -> dict[str, str]:
 
 
 async def require_indexes(database: Database, tables: Iterable[QueueTable]) -> None:
-    """Raise MissingIndexes, which contains the statements to add, if a queue table lacks an index."""
+    """Raise MissingIndexes, which contains the missing CREATE INDEX statements, if a queue table lacks an index."""
     wanted = {name: (table.name, ddl) for table in tables for name, ddl in index_ddl(table).items()}
     if not wanted:
         return
     found = {row["name"]: row["table"] for row in await database.all(_INDEXES[database.dialect])}
-    # A table without a single index, not even that of its primary key, does not exist yet.
+    # A table without any index, even for its primary key, does not exist yet.
     missing = {name: each for name, each in wanted.items() if name not in found and each[0] in found.values()}
     if missing:
         lacking = sorted({table for table, _ in missing.values()})
@@ -55,7 +55,9 @@ def unleased_condition(table: QueueTable) -> str:
 
 
 def is_one_of(column: str, values: Sequence[str]) -> str:
-    """Return the SQL condition in exactly the form of the table's partial indexes, because only then does the database use them."""
+    """Return an SQL condition in exactly the form that the table's partial indexes use, because otherwise the database
+    does not use them.
+    """
     quoted = [f"'{value}'" for value in values]
     return f"{column} = {quoted[0]}" if len(quoted) == 1 else f"{column} IN ({', '.join(quoted)})"
 

@@ -1,4 +1,4 @@
-"""Reads pages and error groups of a queue for operators, and performs changes of many items."""
+"""Reads pages and error groups of a queue for operators, and performs bulk changes of items."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from batuta.stores.sql.queue.store import SqlQueue
 
 CANCELLED_BY = define("cancelled_by", "cancelled by {by}")
 TASKS = "tasks"
-MOST_GROUPED = 20_000  # dead items that are grouped by their error
+MOST_GROUPED = 20_000  # maximum number of dead items that are grouped by their error
 MOST_ERRORS = 1_000
 MOST_COUNTED = 20_000
 BATCH = 1_000
@@ -51,7 +51,7 @@ _IS_TAGGED: Mapping[Dialect, str] = {
 
 
 def _compared(asked: ItemFilter, table: QueueTable) -> frozenset[str]:
-    """Return the parts of a filter that the statement compares. An application's table has neither names nor tags."""
+    """Return the parts of a filter that the SQL statement checks. An application's table has neither names nor tags."""
     given = {"before": asked.before, "key": asked.key if table.key else None}
     if table.name == TASKS:
         given |= {"name": asked.name, "tag": asked.tag}
@@ -72,7 +72,7 @@ def _queries(table: QueueTable, dialect: Dialect, compared: frozenset[str] = fro
         "name_column": name_column(table),
         "named": named,
         "or_limited": _limited(table, gaps, named),
-        # In a pipeline a finished row belongs to no stage.
+        # In a pipeline, a finished row belongs to no stage, so the stage is not compared.
         "of_whole": f" AND {table.queue} = :queue" if table.queue and table.queue != table.state else "",
     }
     text = read_sql(STATEMENTS / "inspection.sql").format_map(gaps)
@@ -80,7 +80,7 @@ def _queries(table: QueueTable, dialect: Dialect, compared: frozenset[str] = fro
 
 
 def _limited(table: QueueTable, gaps: Mapping[str, str], named: str) -> str:
-    """Return the waiting items of tasks with limits, which are in indexes of their own."""
+    """Return the SQL for waiting items of tasks with limits, which separate indexes cover."""
     if table.limit_key is None:
         return ""
     order = f"{table.available_at}, {table.id}"
@@ -88,18 +88,18 @@ def _limited(table: QueueTable, gaps: Mapping[str, str], named: str) -> str:
         f" UNION ALL SELECT {table.id} FROM (SELECT {table.id} FROM {table.name} WHERE {gaps['is_waiting']}"
         f" AND {table.limit_key} IS NOT NULL AND {in_line}{gaps['in_queue']}{named} AND ({order}) > (:at, :id)"
         f" ORDER BY {order} LIMIT :limit) AS {name}"
-        # Each condition is that of one index.
+        # Each of these conditions matches the condition of one index.
         for name, in_line in (("unfiled", "NOT in_line"), ("in_line", "in_line"))
     )
 
 
 def name_column(table: QueueTable) -> str:
-    """Return the column with the name of the function; a table of an application has none."""
+    """Return the column that holds the function's name. An application's table has no such column."""
     return "name" if table.name == TASKS else "''"
 
 
 def name_of(row: Row) -> str:
-    """Return the name of the function of an item, or an empty text."""
+    """Return the name of an item's function, or an empty string if its table stores none."""
     return str(dict(row).get("name") or "")
 
 
@@ -113,7 +113,9 @@ def order_column(table: QueueTable, state: ItemState) -> str:
 
 
 class QueueInspection:
-    """Reads one queue for operators. ``reading`` may be a transaction, or have its own connections and time limits."""
+    """Reads one queue for operators. ``reading`` may be a transaction, or a database with separate connections and
+    timeouts.
+    """
 
     def __init__(self, queue: SqlQueue, reading: Reading, dialect: Dialect) -> None:
         self.queue = queue
@@ -122,10 +124,11 @@ class QueueInspection:
         self._dialect = dialect
 
     async def page(self, asked: ItemFilter, after: Place | None, limit: int) -> tuple[list[Row], Place | None]:
-        """Return the items that follow ``after``, and the place of the last item that was compared, or None at the end.
+        """Return the items that follow ``after``, and the place of the last compared item. The place is None at the
+        end.
 
-        If the filter names an error group, a page may have fewer than ``limit`` items, because the statement does not
-        compare error groups.
+        If the filter names an error group, a page may have fewer than ``limit`` items, because error groups are
+        filtered after the query.
         """
         query: Query = getattr(_queries(self.table, self._dialect, _compared(asked, self.table)), asked.state.value)
         start = after or (LAST if asked.state in _FROM_THE_END else FIRST)
@@ -157,7 +160,7 @@ class QueueInspection:
         return found
 
     async def groups(self) -> list[ErrorGroup]:
-        """Return the groups of the newest dead items, the largest first."""
+        """Group the newest dead items by error and return the groups, largest first."""
         query = _queries(self.table, self._dialect).errors
         known = {"most": MOST_GROUPED, "limit": MOST_ERRORS, "queue": self.queue.name}
         rows = await self._reading.all(query, **{name: known[name] for name in query.parameters})
@@ -177,7 +180,7 @@ class BulkQueries:
 
 
 class SqlBulk:
-    """Stores and performs changes of many items."""
+    """Stores and performs bulk changes of items."""
 
     def __init__(
         self,
@@ -187,7 +190,7 @@ class SqlBulk:
         clock: Clock,
         now: Callable[[], datetime | None],
     ) -> None:
-        """Create the store. ``now`` returns None if the database's clock is used."""
+        """Create the store. ``now`` returns None if the store uses the database's clock."""
         self._database = database
         self._now = now
         self._queues = queues
@@ -197,7 +200,7 @@ class SqlBulk:
         self._queries = load_queries(BulkQueries, STATEMENTS / "bulk.sql", database.dialect)
 
     async def add(self, queue: str, change: Change, asked: ItemFilter, expected: int, *, by: str) -> str:
-        """Begin an operation, with its audit entry, and return its id."""
+        """Store a new bulk operation with its audit entry, and return its id."""
         id, now = self._ids.new(), self._clock.now()
         async with self._database.transaction() as transaction:
             await transaction.run(
@@ -239,7 +242,7 @@ class SqlBulk:
             return False
         try:
             return await self._advance(queue, operation)
-        except StoreConflict:  # a live item has the key of a retried one
+        except StoreConflict:  # an unfinished item has the key of an item to retry
             return await self._advance_singly(queue, operation)
 
     async def _advance(self, queue: SqlQueue, operation: BulkOperation) -> bool:
@@ -253,7 +256,7 @@ class SqlBulk:
         return place is not None
 
     async def _advance_singly(self, queue: SqlQueue, operation: BulkOperation) -> bool:
-        """Perform a batch item by item, and skip the items whose key belongs to a live item."""
+        """Perform a batch item by item, and skip the items whose key an unfinished item has."""
         if not await self._database.run(self._queries.take, id=operation.id, ticket=operation.ticket):
             return True
         rows, place = await self._read(self._database, queue, operation)
@@ -281,8 +284,8 @@ class SqlBulk:
         return await inspection.page(replace(operation.filter, error=None), operation.place, BATCH)
 
     def _concerns(self, operation: BulkOperation, table: QueueTable, row: Row) -> bool:
-        """Return whether the operation changes the item. It leaves out items that failed or were created after the
-        operation began.
+        """Return whether the operation changes the item. Items that failed or were created after the operation began
+        are skipped.
         """
         at = row[table.finished_at] if operation.filter.state is ItemState.DEAD else row[table.created_at]
         is_known = at is None or at <= operation.created_at

@@ -31,12 +31,12 @@ class ItemQueries:
 
 
 class SqlItems:
-    """Writes items into rows, finds the live item with a key, and deletes items whose retention has ended."""
+    """Writes items into rows, finds the unfinished item with a key, and deletes items whose retention has ended."""
 
-    unlimited: set[str]  # the stages without limits of all pipelines of this program
+    unlimited: set[str]  # the stages without limits, of all pipelines of this program
 
     def __init__(self, database: Database, max_payload: int, now: Callable[[], datetime | None]) -> None:
-        """Create the store. ``now`` returns None if the database's clock is used."""
+        """Create the store. ``now`` returns None if the store uses the database's clock."""
         self._database = database
         self._max_payload = max_payload
         self._now = now
@@ -44,7 +44,9 @@ class SqlItems:
         self.unlimited = set()
 
     def rows(self, pipeline: str, limits: Mapping[str, TaskLimits]) -> "PipelineRows":
-        """Return the writer of the items of a pipeline. ``limits`` are those of its stages, by name."""
+        """Return the object that writes the items of a pipeline into rows. ``limits`` holds the limits of its stages,
+        by name.
+        """
         return PipelineRows(pipeline, limits, self)
 
     def encode(self, item: object) -> AsJson:
@@ -57,7 +59,9 @@ class SqlItems:
     async def put(
         self, pipeline: str, first: SqlQueue, items: Sequence[NewItem], within: Transaction | None
     ) -> list[str]:
-        """Insert items at the first stage and return their ids. If a live item has the key of a new one, return its id."""
+        """Insert items at the first stage and return their ids. If an unfinished item has the key of a new item, return
+        the id of the existing item instead.
+        """
         ids = await first.put(items, within=within)
         return [
             id if id is not None else await self._find_alive(pipeline, first, item, within)
@@ -68,8 +72,8 @@ class SqlItems:
         return await self._database.run(self.queries.prune, now=self._now(), limit=limit)
 
     async def unlabel(self, limit: int) -> int:
-        """Clear the limit key of waiting items of stages without limits, so that the plain claim takes them again. One
-        call changes about ``limit`` items. Return their number.
+        """Clear the limit key of waiting items whose stage has no limits any more, so that the ordinary claim takes
+        them again. One call changes about ``limit`` items. Return their number.
         """
         if not self.unlimited:
             return 0
@@ -85,14 +89,15 @@ class SqlItems:
             row = await (within or self._database).one(self.queries.alive, pipeline=pipeline, key=item.key)
             if row is not None:
                 return str(row["id"])
-            (id,) = await first.put([item], within=within)  # the live item has just ended
+            # the item with this key has just ended, so insert the new item
+            (id,) = await first.put([item], within=within)
             if id is not None:
                 return id
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineRows:
-    """Writes the items of one pipeline into rows. An item at a stage with limits has the key of its line."""
+    """Writes the items of one pipeline into rows. At a stage with limits, the row also gets its limit key."""
 
     pipeline: str
     limits: Mapping[str, TaskLimits]
@@ -155,8 +160,8 @@ class ItemPipeline:
         """Put an item into the first stage and return its id. On return the item is synced to disk; with ``within``,
         when that transaction commits.
 
-        ``key`` deduplicates: if a live item has the same key, its id is returned instead. ``delay`` is in seconds. A
-        smaller ``priority`` is more urgent.
+        ``key`` deduplicates: if an unfinished item has the same key, nothing is inserted and its id is returned.
+        ``delay`` is in seconds. A smaller ``priority`` is more urgent.
         """
         (id,) = await self._put([item], [key], delay, priority, within)
         return id
@@ -170,7 +175,9 @@ class ItemPipeline:
         priority: int = 0,
         within: Transaction | None = None,
     ) -> list[str]:
-        """Put several items in one transaction and return their ids. ``keys`` has one key, or None, per item."""
+        """Put several items into the first stage in one transaction and return their ids. ``keys`` has one element per
+        item: a key or None.
+        """
         if keys is not None and len(keys) != len(items):
             raise ValueError(
                 f"{len(items)} items and {len(keys)} keys: give a key for each, None for those without one"
@@ -178,7 +185,7 @@ class ItemPipeline:
         return await self._put(items, keys or [None] * len(items), delay, priority, within)
 
     async def dead(self, limit: int = 100) -> list[DeadItem]:
-        """Return the items that failed after their last attempt, the last failure first."""
+        """Return the items that failed after their last attempt, most recent failure first."""
         rows = [row for stage in self._stages.values() for row in await stage.list_items(ItemState.DEAD, limit)]
         rows.sort(key=lambda row: (row["finished_at"], str(row["id"])), reverse=True)
         return [
@@ -195,8 +202,8 @@ class ItemPipeline:
         ]
 
     async def retry(self, id: str) -> bool:
-        """Run a dead item again, at the stage where it failed and with all its attempts. Return False if the pipeline has
-        no such dead item, or if a live item has its key.
+        """Run a dead item again, at the stage where it failed and with all its attempts. Return False if the pipeline
+        has no such dead item, or if an unfinished item has the same key.
         """
         row = await self._first.item(id) if is_uuid(id) else None
         if row is None or row["pipeline"] != self.name:
@@ -208,7 +215,7 @@ class ItemPipeline:
         return True
 
     def _stage_of(self, row: Mapping[str, Any]) -> SqlQueue:
-        """Return the stage in which a dead item failed, or the first one if that stage was removed."""
+        """Return the stage in which a dead item failed, or the first stage if that stage no longer exists."""
         return self._stages.get(row["last_stage"] or "", self._first)
 
     async def _put(

@@ -2,10 +2,10 @@
 
     enqueued, retried or rescued ──▶ [ unfiled ] ── due, seen by a claim ──▶ [ in line ] ── its line has room ──▶ leased
 
-A leased row is the slot of its task and of its key, so a slot returns with the lease of a dead worker. A start is a row of
-``rate_tokens``. One process at a time claims the items of a task: it counts, decides (``queue/limits.py``) and writes in
-one transaction. A claim visits only lines that may start an item, however many items wait in the others. In a pipeline, a
-stage takes the place of the task.
+Each leased row occupies one slot of its task and of its key, so the rescue of a dead worker's lease frees the slot.
+Each start is a row of ``rate_tokens``. One process at a time claims the items of a task: it counts, decides
+(``queue/limits.py``) and writes in one transaction. A claim reads only lines that may start an item, so the number of
+items in other lines does not matter. In a pipeline, a stage takes the place of the task.
 """
 
 from collections import Counter
@@ -29,13 +29,14 @@ from batuta.stores.sql.queue.claim import Asked, PostgresClaims, SqliteClaims, l
 from batuta.stores.sql.queue.statements import limit_name, more_queries
 from batuta.tasks.task import arguments_of
 
-# Items that one claim puts in line.
+# Maximum number of items that one claim assigns to lines.
 FILED_AT_ONCE = 1_000
-# A line with a full rate is visited at least this often, so that a raised limit or a corrected clock takes effect.
+# A line whose rate is exhausted is checked at least this often, so that a raised limit or a corrected clock takes
+# effect.
 RECHECK_LINE = timedelta(minutes=10)
-# Wait before the next claim while a slot may become free at any time.
+# Wait before the next claim if a slot may become free at any time.
 RECHECK_SLOT = timedelta(seconds=1)
-# The least wait before the next claim; used while another process claims the items of the task.
+# The shortest wait before the next claim. It applies while another process claims the items of the task.
 RECHECK_LOCK = timedelta(milliseconds=20)
 _UNLIMITED = 1 << 40
 
@@ -70,8 +71,8 @@ class LimitedClaims:
         own_time: bool,
         encryption: Encryption = PLAIN,
     ) -> None:
-        """Create the claims of a queue. ``limits`` are those of its tasks or of its stage, by name; tasks may be added later.
-        ``encryption`` is that of the arguments.
+        """Create the claims of a queue. ``limits`` maps the queue's tasks, or its stage, to their limits; tasks may be
+        added later. ``encryption`` decrypts the arguments.
         """
         self._encryption = encryption
         self._table = table
@@ -84,22 +85,25 @@ class LimitedClaims:
         dialect: Dialect = "postgres" if isinstance(claims, PostgresClaims) else "sqlite"
         self._uses_own_clock = own_time or dialect == "sqlite"
         self._queries = more_queries("queue_limits.sql", table, dialect, LimitQueries)
-        self._full_until: dict[str, datetime] = {}  # tasks with a full rate
-        self._first = 0  # the task that the next claim begins with
+        # tasks whose rate is exhausted, with the instant at which it has room again
+        self._full_until: dict[str, datetime] = {}
+        self._first = 0  # index of the task with which the next claim begins
         self._limited_goes_first = False
-        self._is_busy = False  # another process claimed items of a task at the same time
+        self._is_busy = False  # whether another process was claiming items of a task at the same time
         self._misplaced: list[Lease] = []
 
     def __bool__(self) -> bool:
         return bool(self._limits)
 
     def next_order(self) -> bool:
-        """Return whether limited items are claimed before the others. It alternates, so that neither kind starves."""
+        """Return whether this claim takes limited items before the other items. The result alternates, so that neither
+        kind starves.
+        """
         self._limited_goes_first = not self._limited_goes_first
         return self._limited_goes_first
 
     async def find_work(self, reading: Reading, endings: Endings, asked: Asked) -> list[TaskLimits]:
-        """Return the tasks that may have due items, and room for them once ``endings`` are settled."""
+        """Return the tasks that may have due items and whose limits allow a start once ``endings`` are settled."""
         ended = Counter(lease.row.get(self._name) for lease, _ in endings)
         known = list(self._limits.values())
         rows = await reading.all(
@@ -126,7 +130,7 @@ class LimitedClaims:
     async def claim(
         self, transaction: Transaction, work: Sequence[TaskLimits], asked: Asked, limit: int
     ) -> list[Lease]:
-        """Claim items of these tasks. Each call begins with another task, so that none starves."""
+        """Claim items of these tasks. Each call begins with a different task, so that none starves."""
         self._is_busy = False
         self._first += 1
         leases: list[Lease] = []
@@ -181,7 +185,7 @@ class LimitedClaims:
     async def _take(
         self, transaction: Transaction, task: str, shares: Mapping[str, int], asked: Asked
     ) -> tuple[list[Lease], Mapping[str, int]]:
-        """Lease the share of each line. Return the leases, and the number of leased items by line."""
+        """Lease the given number of items from each line. Return the leases, and the number of leased items by line."""
         values = {name: asked[name] for name in self._queries.take_in_line.parameters if name in asked}
         if isinstance(self._claims, SqliteClaims):
             picks = {key: await self._pick(transaction, task, key, count) for key, count in shares.items()}
@@ -220,8 +224,8 @@ class LimitedClaims:
         now: datetime,
         limit: int,
     ) -> None:
-        """Delete the empty lines. Postpone a line with a full rate to the instant at which the rate has room, and move
-        any other served line to the end.
+        """Delete the empty lines. Postpone a line whose rate is exhausted until the rate allows a start. Move any other
+        line that was served to the end.
         """
         moved: list[Json] = []
         empty: list[Json] = []
@@ -242,7 +246,9 @@ class LimitedClaims:
             await transaction.run(self._queries.close_lines, task=limits.task, keys=AsJson(empty))
 
     async def next_at(self, reading: Reading) -> datetime | None:
-        """Return the instant, by this process's clock, at which a limited item may start. None: no such item waits."""
+        """Return the instant, by this process's clock, at which the next limited item may start. None means that no
+        such item waits.
+        """
         if not self._limits:
             return None
         names = [name for name in self._limits if name not in self._full_until]
@@ -258,8 +264,8 @@ class LimitedClaims:
         return self._clock.now() + max(min(waits), RECHECK_LOCK) if waits else None
 
     async def label(self, database: Database, leases: Sequence[Lease], asked: Asked) -> list[Lease]:
-        """Return the leases that may run. Undo the claim of each item that was enqueued before its task had limits, and
-        give it its key. If the store is unavailable, the next call repeats this.
+        """Return the leases that may run. An item that was enqueued before its task had limits gets its limit key now,
+        and its claim is undone. If the store is unavailable, the next call repeats this.
         """
         self._misplaced += [lease for lease in leases if lease.row.get(self._name) in self._limits]
         if not self._misplaced:
@@ -275,7 +281,7 @@ class LimitedClaims:
         return kept
 
     async def explain(self, reading: Reading, items: Sequence[Mapping[str, Any]]) -> dict[str, Reason]:
-        """Return why waiting items wait for a limit, by their id. Items that wait for no limit are left out."""
+        """Return the limit that each waiting item waits for, by item id. Items that wait for no limit are omitted."""
         limited = [each for each in items if each["limit_key"] is not None and each[self._name] in self._limits]
         if not limited:
             return {}
@@ -298,7 +304,8 @@ class LimitedClaims:
             return limits.key_of_item(lease.row["item"])
         try:
             return limits.key_of(*arguments_of(lease.row["args"], self._encryption))
-        except (EncryptionError, TypeError, ValueError, KeyError):  # the run of the item reports what is wrong with it
+        # the item's own run reports what is wrong with its arguments
+        except (EncryptionError, TypeError, ValueError, KeyError):
             return NO_KEY
 
     def _now(self) -> datetime | None:

@@ -1,4 +1,4 @@
-"""Builds the SQL that settles items of one table, and the expressions that it shares with the other statements."""
+"""Builds the SQL that settles items of one table, and the SQL expressions that other statements share with it."""
 
 from collections.abc import Callable, Mapping
 
@@ -15,7 +15,7 @@ def now_of(dialect: Dialect) -> str:
 
 
 def assign(values: Mapping[str | None, str]) -> str:
-    """Return the assignments of an UPDATE. A key of None is a column that the table does not have, and is omitted."""
+    """Return the assignments of an UPDATE. A key of None stands for a column that the table lacks, and is omitted."""
     return ", ".join(f"{column} = {value}" for column, value in values.items() if column is not None)
 
 
@@ -24,15 +24,15 @@ def qualify(table: QueueTable, dialect: Dialect, column: str) -> str:
 
 
 def retention_end(table: QueueTable, dialect: Dialect) -> str:
-    """Return the SQL expression for the end of the retention of an item that ends without a worker."""
+    """Return the SQL expression for the end of an item's retention, for items that end without a worker."""
     seconds = int(table.keep.total_seconds())
     span = f"{seconds * 1_000_000}" if dialect == "sqlite" else f"{seconds} * INTERVAL '1 second'"
     return f"{now_of(dialect)} + {span}"
 
 
 def settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) -> str:
-    """Return the UPDATE that settles many rows in one statement, each guarded by its fence. ``ending`` is the alias of
-    the described settlement.
+    """Return the UPDATE that settles many rows in one statement. Each row is changed only if its fence matches. In the
+    statement, ``ending`` is the alias of a settlement.
 
     With ``skips_locked``, the statement first locks the rows that no other transaction has locked, and updates only
     those (PostgreSQL). That costs a tenth more than the plain UPDATE, which waits for row locks. A row that changed
@@ -51,7 +51,7 @@ def settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) -
     def after(name: str) -> str:
         return f"{now_of(dialect)} + ({of(name)})" + ("" if dialect == "sqlite" else " * INTERVAL '1 microsecond'")
 
-    # An item whose cancellation was requested does not return to the queue.
+    # An item whose cancellation was requested is cancelled instead of becoming ready again.
     is_unwanted = f"{mine(table.cancel_requested)} AND {of('ended')} IS NULL" if table.cancel_requested else "FALSE"
     result = "nullif(ending.value -> 'result', 'null')" if dialect == "sqlite" else "ending.result"
     values: dict[str | None, str] = {
@@ -79,8 +79,8 @@ def settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) -
 
 
 def _error(table: QueueTable, given: str, state: str, mine: Callable[[str], str]) -> str:
-    """Return the SQL expression for the error of a settled row. The row of a running item that was cancelled already has
-    the reason of the cancellation.
+    """Return the SQL expression for the error of a settled row. The row of a running item that was cancelled already
+    contains the reason of the cancellation.
     """
     if table.cancel_requested is None:
         return given
@@ -89,10 +89,11 @@ def _error(table: QueueTable, given: str, state: str, mine: Callable[[str], str]
 
 
 def settle_successes(table: QueueTable, dialect: Dialect) -> str:
-    """Return the UPDATE that settles rows as done, each guarded by its fence. Most items are settled so.
+    """Return the UPDATE that settles rows as done, the most frequent case. Each row is changed only if its fence
+    matches.
 
-    The UPDATE writes the same as that of ``settle``, but takes lists instead of JSON. The lists are texts, because the
-    driver examines each element of an array in Python.
+    This UPDATE writes the same values as the one of ``settle``, but takes lists instead of JSON. The lists are passed
+    as texts, because the driver would check each element of an array in Python.
     """
     keep = "(success.value ->> 2)" if dialect == "sqlite" else "success.keep * INTERVAL '1 microsecond'"
     values: dict[str | None, str] = {
@@ -121,8 +122,8 @@ def settle_successes(table: QueueTable, dialect: Dialect) -> str:
 
 
 def _endings(table: QueueTable, dialect: Dialect, *, skips_locked: bool) -> str:
-    """Return the FROM item with the settlements as rows. With ``skips_locked``, it is joined with the rows of the table
-    that could be locked.
+    """Return the FROM item that provides the settlements as rows. With ``skips_locked``, it is joined with the table's
+    rows that could be locked.
     """
     if dialect == "sqlite":
         return "json_each(:endings) AS ending"

@@ -21,19 +21,19 @@ from batuta.stores.sql.queue.settle_sql import (
     settle_successes,
 )
 
-# A claim checks this many priorities one by one. Each check skips any number of items that are not due.
+# A claim checks this many priorities one by one. Each check skips items that are not due, regardless of their number.
 MOST_LEVELS = 12
-# For further priorities, a claim sorts the due items if there are at most this many; otherwise it follows the ready
-# index.
+# For the remaining priorities, a claim sorts the due items if there are at most this many; otherwise it reads them in
+# the order of the ready index.
 MOST_SORTED = 1_000
-# A claim checks this many groups one by one. If they are not enough, one pass over the waiting rows finds the due
+# A claim checks this many groups one by one. If they yield too few items, one pass over the waiting rows finds the due
 # groups.
 MOST_GROUPS = 500
-# State that is shown for a leased row of a table without a running value.
+# State that operators see for a leased row of a table without a running value.
 RUNNING = "running"
 WORKER_DIED = define("worker_died", "its worker died while it ran")
 WORKER_DIED_OFTEN = define("worker_died_often", "its worker died {count} times while it ran")
-_COUNT = 987_654_321  # placeholder that an SQL expression replaces in an encoded reason
+_COUNT = 987_654_321  # a number in an encoded reason, which an SQL expression replaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,8 @@ class SqliteClaimQueries:
 def queue_queries(
     table: QueueTable, dialect: Dialect, own: tuple[str, ...] = ("id",), shared: tuple[str, ...] = ()
 ) -> QueueQueries:
-    """Build the queries for one table. ``own`` are columns with one value per row of ``put``; ``shared`` are columns
-    with one value for all rows.
+    """Build the queries for one table. ``own`` lists columns with one value per row of ``put``; ``shared`` lists
+    columns with one value for all rows.
     """
     text = _fill_template("queue.sql", {**queue_gaps(table, dialect), **_put_values(table, dialect, own, shared)})
     return load_text(QueueQueries, text, f"queue.sql of {table.name}", dialect)
@@ -114,7 +114,7 @@ def postgres_claim_queries(table: QueueTable) -> PostgresClaimQueries:
 def sqlite_claim_queries(
     table: QueueTable, given: tuple[tuple[str, str], ...] = (("id", "UUID"),)
 ) -> SqliteClaimQueries:
-    """Build the claim queries for SQLite. ``given`` contains the columns of a claimed row, each with its type."""
+    """Build the claim queries for SQLite. ``given`` lists the columns of a claimed row, each with its type."""
     packed = ", ".join(_pack(f"item.{name}", type) for name, type in given)
     text = _fill_template("queue_on_sqlite.sql", {**queue_gaps(table, "sqlite"), "packed": packed})
     return load_text(SqliteClaimQueries, text, f"queue_on_sqlite.sql of {table.name}", "sqlite", ["sqlite"])
@@ -123,16 +123,16 @@ def sqlite_claim_queries(
 def more_queries(
     file: str, table: QueueTable, dialect: Dialect, queries: type[SomeQueries], *, both: bool = True
 ) -> SomeQueries:
-    """Build the statements of another template for one table. The template is written for both databases, or without
-    ``both`` only for ``dialect``.
+    """Build the statements of another template for one table. If ``both`` is false, the template is written only for
+    ``dialect``.
     """
     text = _fill_template(file, queue_gaps(table, dialect))
     return load_text(queries, text, f"{file} of {table.name}", dialect, DIALECTS if both else [dialect])
 
 
 def _pack(column: str, type: str) -> str:
-    """Return an SQL expression that encodes a column, so that a value that JSON cannot represent does not make other
-    items unreadable.
+    """Return an SQL expression that encodes a column as JSON. A value that JSON cannot represent is converted, so that
+    it does not make other items unreadable.
     """
     if type == "JSONB":
         return f"CASE WHEN json_valid({column}) THEN json({column}) END"
@@ -145,16 +145,16 @@ def lease_columns(table: QueueTable) -> tuple[str, ...]:
 
 
 def row_columns(table: QueueTable) -> tuple[str, ...]:
-    """Return the columns that follow those of the lease, for a table with ``given``: columns that the engine needs, and
-    then ``given``.
+    """Return the columns that follow the lease columns, for a table with ``given``: first the columns that the engine
+    needs, then ``given``.
     """
     own = (*([table.state] if table.last_stage else ()), *([table.group] if table.group else ()))
     return tuple(dict.fromkeys((*own, *(table.given or ()))))
 
 
 def _given(table: QueueTable) -> str:
-    """Return the columns of a claimed row on PostgreSQL, in forms that the driver decodes fast: an id as text, an instant
-    as a number of microseconds, JSON as text.
+    """Return the columns of a claimed row on PostgreSQL, in forms that the driver decodes fast: ids as text, instants
+    as microseconds, JSON as text.
     """
     if table.given is None:
         return "*"
@@ -174,8 +174,8 @@ def _fill_template(queries: str, gaps: Mapping[str, str]) -> str:
 
 
 def _put_values(table: QueueTable, dialect: Dialect, own: Sequence[str], shared: Sequence[str]) -> dict[str, str]:
-    """Return the columns of ``put`` and their values. By default an item is created now and due after its delay, by the
-    database's clock.
+    """Return the columns of ``put`` and their values. By default an item is created now and due after its delay,
+    according to the database's clock.
     """
     one, all_ = ("row.value ->> '{}'", ":every ->> '{}'") if dialect == "sqlite" else ("row.{}", "every.{}")
     filled = {column: one.format(column) for column in own} | {column: all_.format(column) for column in shared}
@@ -216,7 +216,7 @@ def queue_gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
         "of_level": f" AND {table.priority} = level.value" if table.priority else "",
         "notified": f"coalesce({table.queue}, :notified)" if table.queue else ":notified",
         "own_queue": table.queue or f"'{table.name}'",
-        # Wakes the workers of the next stage.
+        # Wakes the workers of the stage to which the item moves.
         "handed_over": f", pg_notify('batuta', item.{table.state}) IS NULL AS sent"
         if table.queue == table.state
         else "",
@@ -239,7 +239,9 @@ def queue_gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
 
 
 def limit_name(table: QueueTable) -> str:
-    """Return the column that names what an item's limits belong to: its task, or in a pipeline its stage."""
+    """Return the column with the name to which an item's limits belong: the name of its task, or in a pipeline the name
+    of its stage.
+    """
     return table.state if table.queue == table.state else "name"
 
 
@@ -259,9 +261,7 @@ def _gaps_of_operators(table: QueueTable, dialect: Dialect, is_waiting: str) -> 
 
 
 def _level_gaps(table: QueueTable, dialect: Dialect, gaps: dict[str, str], index: str) -> dict[str, str]:
-    """Return the parts of the claim statement that depend on the priorities, once for the normal and once for the
-    reverse order.
-    """
+    """Return the parts of the claim statement that depend on priorities, for the normal and for the reverse order."""
     high_first, alone = table.urgent_is_high, "level(value, step) AS (SELECT 0, 1)"
     levels, backwards = (_levels(table, gaps, each, index) for each in (high_first, not high_first))
     pick = _pick if dialect == "postgres" else _pick_on_sqlite
@@ -276,8 +276,8 @@ def _level_gaps(table: QueueTable, dialect: Dialect, gaps: dict[str, str], index
 
 
 def _no_hold_condition(dialect: Dialect) -> str:
-    """Return the SQL condition that no pause switch holds the queue. A switch with a value other than true or false
-    holds it too.
+    """Return the SQL condition that no pause switch holds the queue. A switch whose value is neither true nor false
+    counts as a pause.
     """
     keys = "SELECT value FROM json_each(:holds)" if dialect == "sqlite" else "SELECT jsonb_array_elements_text(:holds)"
     return (
@@ -287,23 +287,25 @@ def _no_hold_condition(dialect: Dialect) -> str:
 
 
 def _stage_condition(table: QueueTable) -> str:
-    """Return the SQL condition that selects the dead items of a queue; for a stage, those that failed in this stage."""
+    """Return the SQL condition that selects the dead items of a queue. For a stage, it selects the items that failed in
+    this stage.
+    """
     if table.queue != table.state:
         return f" AND {table.queue} = :queue" if table.queue else ""
     return f" AND {table.last_stage} = :queue" if table.last_stage else ""
 
 
 def _stage_of_dead(table: QueueTable) -> str:
-    """Return the SQL expression for the stage of a dead row. It is the stage in which the row failed, or the first
-    stage if that stage was removed.
+    """Return the SQL expression for the stage of a dead row: the stage in which the row failed, or the first stage if
+    that stage no longer exists.
     """
     stages = ", ".join(f"'{stage}'" for stage in table.ready)
     return f"CASE WHEN {table.last_stage} IN ({stages}) THEN {table.last_stage} ELSE '{table.ready[0]}' END"
 
 
 def _queue_condition(table: QueueTable) -> str:
-    """Return the SQL condition for the rows that operators see in a queue. For a stage these include the dead rows that
-    failed in it.
+    """Return the SQL condition for the rows that operators see in a queue. For a stage, these include the dead rows
+    that failed in the stage.
     """
     if table.queue is None:
         return "TRUE"
@@ -340,8 +342,8 @@ def _take_changes(table: QueueTable, now: str) -> str:
 
 
 def _revive_changes(table: QueueTable) -> str:
-    """Return the UPDATE assignments that clear the cancellation request and the expiry of a revived row. Otherwise the
-    row would be cancelled or pruned.
+    """Return the UPDATE assignments that clear the cancellation request and the expiry of a revived row. Without them
+    the row would be cancelled or pruned.
     """
     sets = [f"{table.cancel_requested} = FALSE"] if table.cancel_requested else []
     sets += [f"{table.expires_at} = NULL"] if table.expires_at else []
@@ -374,14 +376,14 @@ def _or_cancel_condition(table: QueueTable) -> str:
 
 
 def _reason_with_count(code: ReasonCode, count: str) -> str:
-    """Return an SQL expression for an encoded reason. The database computes its fact ``count`` with the given expression."""
+    """Return an SQL expression for an encoded reason whose fact ``count`` is the result of the given SQL expression."""
     parts = (encode(code(count=_COUNT)) or "").split(str(_COUNT))
     return f" || {count} || ".join(f"'{part}'" for part in parts)
 
 
 def _rescue_changes(table: QueueTable, dialect: Dialect) -> str:
-    """Return the UPDATE assignments for items whose owner process died. An item that had not started counts neither a
-    crash nor an attempt.
+    """Return the UPDATE assignments for items whose owner process died. For an item that had not started, neither a
+    crash nor an attempt is counted.
     """
     is_unwanted = table.cancel_requested or "FALSE"
     begins = prefix_of(WAITS_ALONE)
@@ -409,8 +411,8 @@ def _release_values(table: QueueTable) -> dict[str | None, str]:
 
 
 def _release_changes(table: QueueTable, dialect: Dialect) -> str:
-    """Return the UPDATE assignments that undo a claim. The row becomes as it was before the claim, or cancelled if a
-    cancellation was requested since.
+    """Return the UPDATE assignments that undo a claim. The row returns to its state before the claim, or becomes
+    cancelled if a cancellation was requested since.
     """
     is_unwanted = table.cancel_requested or "FALSE"
     back = f"'{table.ready[0]}'" if table.running is not None else table.state
@@ -426,15 +428,17 @@ def _release_changes(table: QueueTable, dialect: Dialect) -> str:
 
 
 def _waiting_condition(table: QueueTable) -> str:
-    """Return the SQL condition for waiting rows. In a pipeline it includes rows of removed stages, which are in no
-    index of ready rows.
+    """Return the SQL condition for waiting rows. In a pipeline it includes rows of removed stages, which no index of
+    ready rows covers.
     """
     waits = f"{table.lease_until} IS NULL AND {table.finished_at} IS NULL"
     return waits if table.queue == table.state else f"{waits} AND {is_one_of(table.state, table.ready)}"
 
 
 def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool, index: str) -> str:
-    """Return a recursive CTE that finds the first waiting priorities, by jumping from one priority to the next in the index."""
+    """Return a recursive CTE that finds the first priorities with waiting items, by jumping from one priority to the
+    next in the index.
+    """
     if table.priority is None:
         return ""
     direction, beyond = ("DESC", "<") if high_first else ("ASC", ">")
@@ -451,8 +455,8 @@ def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool, index: st
 
 
 def _last_level(table: QueueTable, high_first: bool) -> str:
-    """Return a query for the last checked priority. The query returns no row if there are no further priorities; then
-    the subqueries joined to it do not run.
+    """Return a query for the last priority that was checked individually. If there are no further priorities, the query
+    returns no row, and the subqueries joined to it do not run.
     """
     if table.priority is None:
         return "SELECT 0 AS value WHERE FALSE"
@@ -460,7 +464,7 @@ def _last_level(table: QueueTable, high_first: bool) -> str:
 
 
 def _claim_order(table: QueueTable, high_first: bool) -> list[str]:
-    """Return the ORDER BY terms of a claim: by priority in the given direction, and within a priority the oldest item first."""
+    """Return the ORDER BY terms of a claim: priority in the given direction, then the oldest item first."""
     by_priority = [] if table.priority is None else [f"{table.priority} {'DESC' if high_first else 'ASC'}"]
     return [*by_priority, table.available_at, table.id]
 
@@ -519,8 +523,8 @@ def _pick_on_sqlite(table: QueueTable, gaps: dict[str, str], high_first: bool, l
     """Return the SELECT that picks due rows in order, like ``_pick``. SQLite has no LATERAL, so a nested loop keeps the
     order of the levels, and the index keeps the order within a level.
 
-    A part that is not needed compares its index column with NULL and reads nothing. SQLite would check any other
-    condition row by row.
+    An unneeded part compares its index column with NULL and so reads nothing. SQLite would evaluate any other condition
+    row by row.
     """
     source = f"{table.name} INDEXED BY {gaps['ready_index']}"
     waiting = f"{gaps['is_ready']}{gaps['in_queue']} AND {table.available_at} <="
@@ -536,7 +540,7 @@ def _pick_on_sqlite(table: QueueTable, gaps: dict[str, str], high_first: bool, l
         f" oldest(place) AS MATERIALIZED (SELECT rowid FROM {table.name}"
         f" WHERE {waiting} (SELECT coalesce(:now, now()) FROM ({last})) ORDER BY {table.available_at} LIMIT {MOST_SORTED + 1})"
         f" SELECT item FROM ("
-        # The LIMIT tells the planner that there are few levels. For many levels, SQLite would first build a filter from
+        # The LIMIT tells the planner that there are few priorities. Otherwise SQLite would first build a filter from
         # the whole table.
         f"SELECT {table.name}.rowid AS item FROM (SELECT value FROM level LIMIT {MOST_LEVELS}) AS level CROSS JOIN {source}"
         f" WHERE {free} AND {table.priority} = level.value"

@@ -39,8 +39,8 @@ DISCARDED = define("discarded", "discarded by an operator: no worker serves {que
 
 
 class SqlQueue:
-    """A queue on a table. ``queue`` selects one of several queues in the table. With ``own_time``, this process's clock
-    is used instead of the database's.
+    """A queue on a table. ``queue`` selects one of several queues in the table. With ``own_time``, the queue uses this
+    process's clock instead of the database's.
     """
 
     def __init__(
@@ -56,9 +56,9 @@ class SqlQueue:
         limits: Mapping[str, TaskLimits] | None = None,
         encryption: Encryption = PLAIN,
     ) -> None:
-        """Create the queue. ``liveness`` are the connections used to renew, settle, claim and rescue items. None means
-        the connections of ``database``. ``limits`` are those of the tasks of the queue, by name, and
-        ``encryption`` that of their arguments.
+        """Create the queue. ``liveness`` is a separate set of connections to renew, settle, claim and rescue items;
+        None means the connections of ``database``. ``limits`` maps the tasks of the queue to their limits.
+        ``encryption`` decrypts the arguments of the tasks.
         """
         self.table = table
         self.name = queue or table.name
@@ -80,11 +80,11 @@ class SqlQueue:
             )
         )
         self._set_clock = QueueClock(table) if database.dialect == "sqlite" else None
-        # Counts the claims of all workers of the queue, because every eighth claim takes the least urgent items first.
+        # Number of claims by all workers of the queue. Every eighth claim takes the least urgent items first.
         self.claims = count(1)
         self._queries_by_columns: dict[tuple[tuple[str, ...], tuple[str, ...]], QueueQueries] = {}
-        # Ids of items whose row was locked when they were settled. Until they are written, transactions that settle
-        # them skip locked rows.
+        # Ids of items whose row was locked when they were settled. Until their settlement is written, transactions that
+        # settle them skip locked rows.
         self._unchecked: set[str] = set()
 
     @property
@@ -94,8 +94,8 @@ class SqlQueue:
     async def put(
         self, items: Sequence[NewItem], within: Transaction | None = None, shared: Mapping[str, object] | None = None
     ) -> list[str | None]:
-        """Insert items and return their ids; an id is None if a live item has the same key. ``within`` is a transaction
-        of the caller. ``shared`` are columns with one value for all items.
+        """Insert items and return their ids; an id is None if an unfinished item has the same key. ``within`` is a
+        transaction of the caller. ``shared`` holds columns with one value for all items.
         """
         if not items:
             return []
@@ -118,9 +118,9 @@ class SqlQueue:
         shared: Mapping[str, object] | None = None,
         within: Transaction | None = None,
     ) -> list[str]:
-        """Insert items without keys and delays with one statement, and return their ids. It is the fast form of ``put``.
+        """Insert items without keys and delays in one statement, and return their ids. Faster than ``put``.
 
-        All rows have the same columns, and ``put_rows`` adds their ids. The value of a JSON column is a list or a
+        All rows must have the same columns; ``put_rows`` adds the ids. The value of a JSON column must be a list or a
         mapping that PostgreSQL can store.
         """
         if not rows:
@@ -135,8 +135,8 @@ class SqlQueue:
         return ids
 
     async def _put(self, rows: "Sequence[_New]", every: dict[str, Json], into: Transaction) -> set[str]:
-        """Insert rows, with one statement for all rows with the same columns and delay. Columns that are not filled get
-        their default.
+        """Insert rows, with one statement per set of rows that have the same columns and delay. Columns without a value
+        get their default.
 
         Rows are sorted by key, so that two processes that insert the same keys do not deadlock.
         """
@@ -182,8 +182,8 @@ class SqlQueue:
         return self._queries_by_columns[own, shared]
 
     def _goes_at_once(self, rows: "Sequence[_New]") -> bool:
-        """Return whether one statement is enough. On SQLite several rows need two statements: one inserts them, one
-        reads which were inserted.
+        """Return whether one statement is enough. On SQLite several rows need two statements: one inserts the rows, the
+        other reads which rows were inserted.
         """
         if self._database.dialect == "sqlite" and len(rows) > 1:
             return False
@@ -219,7 +219,7 @@ class SqlQueue:
                     leases = await self._claims.claim(transaction, asked, limit, reversed=reversed) if limit else []
                     self._notify_stages(transaction, [settlement for _, settlement in endings])
                 return ClaimResult(leases)
-        # Effects are application code and may be slow, so they use the connections of handlers.
+        # Effects are application code and may be slow, so they run on the connections of handlers.
         path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
         async with path.transaction() as transaction:
             unwritten = await self._settle(transaction, endings)
@@ -230,8 +230,8 @@ class SqlQueue:
     async def _turn_with_limits(
         self, limited: LimitedClaims, endings: Endings, asked: Asked, limit: int, *, reversed: bool
     ) -> ClaimResult:
-        """Settle items and claim the next ones of a queue that has tasks with limits. If no limited item may start, this
-        is the plain turn.
+        """Settle items and claim the next ones of a queue that has tasks with limits. If no limited item may start, do
+        the same as for a queue without limits.
         """
         work = await limited.find_work(self._liveness, endings, asked)
         if not work:
@@ -251,8 +251,8 @@ class SqlQueue:
         return ClaimResult([*leases, *await limited.label(self._liveness, plain, asked)], *unwritten)
 
     async def _turn_by_group(self, endings: Endings, asked: Asked, limit: int) -> ClaimResult:
-        """Settle items and claim the next ones in two transactions. If the claim conflicts with another process over a
-        group, only the claim is rolled back.
+        """Settle items in one transaction and claim the next ones in another. If the claim conflicts with another
+        process over a group, only the claim is rolled back.
         """
         path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
         async with path.transaction() as transaction:
@@ -265,8 +265,8 @@ class SqlQueue:
         return ClaimResult(leases, *unwritten)
 
     def _expects_no_lock(self, endings: Endings) -> bool:
-        """Return whether all rows to be settled are presumably unlocked. Only then is the single statement used,
-        because it waits for row locks.
+        """Return whether all rows to settle are presumably unlocked. Only then is the combined statement used, because
+        it waits for row locks.
         """
         return not self._unchecked or not any(lease.id in self._unchecked for lease, _ in endings)
 
@@ -298,8 +298,8 @@ class SqlQueue:
         return [Lapsing(row["id"], row["fence"], row["lease_until"]) for row in rows]
 
     async def rescue(self, limit: int, only: Sequence[Lapsing] | None = None) -> Sequence[Rescued]:
-        # Read the time before the statement waits for a locked file. The renewals of other processes wait for the same
-        # lock, so their leases must not expire during the wait.
+        # Read the time before the statement waits for a locked file. Other processes cannot renew their leases during
+        # that wait, so the leases must not count as expired because of it.
         asked = {"limit": limit, "now": self._query_time()}
         if only is None:
             return self._rescues(await self._liveness.all(self._queries.rescue, **asked))
@@ -314,7 +314,7 @@ class SqlQueue:
 
     def _rescues(self, rows: Sequence[Row]) -> list[Rescued]:
         if rows:
-            self._liveness.notify(None)  # the items may belong to any queue of the table
+            self._liveness.notify(None)  # notify all queues, because the items may belong to any queue of the table
         ends = {self.table.dead: ItemState.DEAD, self.table.cancelled: ItemState.CANCELLED}
         return [Rescued(row["id"], ends.get(row["state"], ItemState.READY), row["crashes"]) for row in rows]
 
@@ -348,8 +348,8 @@ class SqlQueue:
         return decode(row["error"]), row["now"]
 
     async def next_at(self) -> datetime | None:
-        """Return the instant at which the next item is due, by this process's clock, because a worker sleeps by that
-        clock. Return None if no item waits.
+        """Return the instant at which the next item is due, or None if no item waits. The instant is converted to this
+        process's clock, because a worker sleeps by that clock.
         """
         limited_at = await self.limited.next_at(self._liveness) if self.limited else None
         row = await self._next(self._liveness)
@@ -373,14 +373,14 @@ class SqlQueue:
         try:
             return await self._run_audited(self._queries.revive, "queue.retry", by, id=id, now=self._now())
         except StoreConflict:
-            return False  # a live item has the same key
+            return False  # an unfinished item has the same key
 
     async def discard(self, id: str, *, by: str | None = None) -> bool:
         return await self._run_audited(self._queries.discard, "queue.discard", by, id=id)
 
     async def find_unserved(self, served: Collection[str] = ()) -> list[Unserved]:
         """Return the waiting items of removed stages. This reads the whole table, so call it only every few minutes.
-        ``served`` are stages of other pipelines in the same table.
+        ``served`` lists the stages of other pipelines in the same table.
         """
         if self.table.queue != self.table.state:
             return []
@@ -393,7 +393,8 @@ class SqlQueue:
         """Move at most ``limit`` waiting items from one queue or stage to another, with an audit entry. Return their
         number.
 
-        Raises StoreConflict if a live item of the target has the same key; the operator must discard one of the two.
+        Raises StoreConflict if an unfinished item of the target has the same key; the operator must discard one of the
+        two items.
         """
         if self.table.queue == self.table.state and target not in self.table.ready:
             raise InvalidName(name=target, kind="stage", why=f"the stages are {', '.join(self.table.ready)}")
@@ -439,8 +440,8 @@ class SqlQueue:
     async def list_items(self, state: str, limit: int, *, of: str | None = None) -> list[dict[str, Any]]:
         """Return the newest items in a state: ready, running, done, dead, cancelled, or a state value of the table.
 
-        The dead items of a stage are those that failed in it. ``of`` selects another queue or stage of the same
-        table.
+        For a stage, the dead items are the items that failed in the stage. ``of`` selects another queue or stage of the
+        same table.
         """
         words: dict[str, tuple[str, ...]] = {
             ItemState.READY: (*self.table.ready, *([of] if of else [])),
@@ -455,7 +456,7 @@ class SqlQueue:
         return [dict(row) for row in rows]
 
     async def why_limited(self, items: Sequence[Mapping[str, Any]]) -> Mapping[str, Reason]:
-        """Return which limit each of these rows waits for, by id. Rows that wait for no limit are left out."""
+        """Return the limit that each of these rows waits for, by row id. Rows that wait for no limit are omitted."""
         if not self.limited:
             return {}
         waiting = [each for each in items if each[self.table.state] in self.table.ready]
@@ -479,7 +480,9 @@ class SqlQueue:
         )
 
     async def pulse(self) -> Pulse:
-        """Return exact counts of the queue's items. An item is stuck if its lease expired long ago and was not released."""
+        """Return exact counts of the queue's items. An item counts as stuck if its lease expired long ago and has not
+        been released.
+        """
         row = await self._database.one(
             self._queries.pulse,
             now=self._now(),
@@ -492,15 +495,15 @@ class SqlQueue:
         return from_row(Pulse, row)
 
     async def _settle(self, transaction: Transaction, endings: Endings) -> Unwritten:
-        """Write the settlements, then the effects and follow-ups of those that were written. Return the leases whose
-        settlement was not written.
+        """Write the settlements, then the effects and follow-up items of the written settlements. Return the leases
+        whose settlement was not written.
         """
         if not endings:
             return Unwritten([], [])
         unwritten = await self._claims.settle(transaction, endings, self._query_time())
         skipped = {(lease.id, lease.fence) for leases in unwritten for lease in leases}
         settled = [settlement for lease, settlement in endings if (lease.id, lease.fence) not in skipped]
-        # Effects run first, because a follow-up item may refer to their rows.
+        # Effects run before follow-ups are inserted, because a follow-up item may refer to rows that an effect writes.
         await self._run_effects(transaction, settled)
         await self.put([item for settlement in settled for item in settlement.follow_ups], within=transaction)
         self._notify_stages(transaction, settled)
@@ -540,12 +543,12 @@ class SqlQueue:
         return {"now": self._now(), "lease": in_microseconds(lease_holder.lease)}
 
     def _now(self) -> datetime | None:
-        """Return the time to pass to a statement, or None if the statement uses the database's clock."""
+        """Return the time to pass to a statement. None means that the statement uses the database's clock."""
         return self._clock.now() if self._own_time else None
 
     def _query_time(self) -> datetime | None:
-        """Return the time to pass to a statement, like ``_now``. On SQLite it is never None, because SQL's ``now()``
-        would call Python for every row.
+        """Return the time to pass to a statement, like ``_now``. On SQLite the result is never None, because SQL's
+        ``now()`` would call Python for every row.
         """
         return self._clock.now() if self._database.dialect == "sqlite" else self._now()
 
@@ -566,7 +569,9 @@ _NOTHING = timedelta(0)
 
 
 def _encode(value: object, dialect: Dialect) -> Json:
-    """Encode a value for a JSON row. SQLite needs instants as numbers and JSON as text; PostgreSQL accepts both as JSON."""
+    """Encode a value for a JSON row. SQLite needs instants as numbers and JSON values as text; PostgreSQL takes both as
+    JSON.
+    """
     match value:
         case datetime():
             return microseconds(value) if dialect == "sqlite" else value.isoformat()

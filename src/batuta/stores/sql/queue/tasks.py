@@ -63,7 +63,7 @@ class TaskQueries:
 
 @dataclass(eq=False)
 class SqlTasks:
-    """Stores tasks, and provides their queues to the workers."""
+    """Stores tasks and provides the workers with their queues."""
 
     database: Database
     ids: Ids
@@ -71,9 +71,9 @@ class SqlTasks:
     wake: Callable[[str], None]  # called with the queue of newly enqueued tasks
     _: KW_ONLY
     own_time: bool = False
-    liveness: Database | None = None  # connections of the queues; None means ``database``
-    registry: TaskRegistry = field(default_factory=TaskRegistry)  # the tasks whose limits the queues enforce
-    encryption: Encryption = PLAIN  # of arguments, results and progress
+    liveness: Database | None = None  # connections for the queues; None means ``database``
+    registry: TaskRegistry = field(default_factory=TaskRegistry)  # contains the limits that the queues enforce
+    encryption: Encryption = PLAIN  # encrypts arguments, results and progress
 
     def __post_init__(self) -> None:
         self._table = TASKS
@@ -85,7 +85,9 @@ class SqlTasks:
         )
 
     def relay(self) -> None:
-        """Stop counting crashes of this process against the tasks. Call it if other processes run the tasks."""
+        """Stop counting a crash of this process as a crash of its tasks. Call it if other processes (ARQ) run the
+        tasks.
+        """
         self._table = RELAYED_TASKS
         self._queues.clear()
         self._gatherers.clear()
@@ -166,8 +168,8 @@ class SqlTasks:
     async def _put_unique(
         self, task: AnyTask, options: EnqueueOptions, item: NewItem, shared: Mapping[str, object], within: Any | None
     ) -> str:
-        """Enqueue a call, unless a live task has its key or the key is reserved for a period. In that case, change the
-        task that has the key, if it waits and the options say so.
+        """Enqueue a call, unless an unfinished task has its key or the key is reserved for a period. In these cases,
+        change the task that has the key if the options say so and the task has not started.
         """
         if within is None:
             async with self.database.transaction() as transaction:
@@ -188,7 +190,9 @@ class SqlTasks:
         return id
 
     async def _share_batch(self, id: str, within: Transaction) -> None:
-        """Keep a batch from ending before the transaction ends. Raises BatchEnded if the batch accepts no tasks."""
+        """Lock a batch, so that it cannot end before the transaction ends. Raises BatchEnded if the batch accepts no
+        tasks.
+        """
         if not is_uuid(id) or await within.one(self._queries.share_batch, id=id) is None:
             raise BatchEnded(id=id)
 
@@ -200,7 +204,7 @@ class SqlTasks:
         shared: Mapping[str, object],
         within: Transaction,
     ) -> list[str | None]:
-        """Enqueue calls that wait for tasks and batches. Raises TaskUnknown if one of those does not exist."""
+        """Enqueue calls that wait for tasks and batches. Raises TaskUnknown if an awaited task or batch does not exist."""
         known = [id for id in options.after if is_uuid(id)]
         found = {str(row["id"]) for row in await within.all(self._queries.targets, ids=AsJson(known))}
         for id in options.after:
@@ -231,7 +235,8 @@ class SqlTasks:
     async def _put_plain(
         self, task: AnyTask, args: Sequence[list[Json]], priority: int, within: Any | None
     ) -> list[str]:
-        """Enqueue calls without keys and delays. Concurrent callers with one call each share a statement and a commit.
+        """Enqueue calls without keys and delays. Concurrent callers that enqueue one call each share a statement and a
+        commit.
 
         A call with a key is excluded, because its INSERT may wait for another transaction.
         """
@@ -249,14 +254,16 @@ class SqlTasks:
     async def _put_calls(
         self, queue: str, shared: dict[str, Json], args: Sequence[list[Json]], within: Any | None
     ) -> list[str]:
-        """Insert the calls of one caller with one statement. PostgreSQL receives their common context once."""
+        """Insert the calls of one caller in one statement. Their common columns are sent to PostgreSQL only once."""
         if self.database.dialect == "sqlite":
             return await self.queue(queue).put_rows([{"args": each} for each in args], shared, within)
         carried = args[0][2:] if args else []
         return await self._insert_calls(queue, shared, [each[:2] for each in args], carried, within)
 
     async def _put_gathered(self, queue: str, rows: Sequence[dict[str, Json]]) -> list[str]:
-        """Insert single calls of several callers. On PostgreSQL, calls of one task and priority are faster."""
+        """Insert single calls of several callers. On PostgreSQL, calls of the same task and priority use a faster
+        statement.
+        """
         task = {"name": rows[0]["name"], "priority": rows[0]["priority"]}
         if self.database.dialect == "sqlite" or any(
             row["name"] != task["name"] or row["priority"] != task["priority"] for row in rows
@@ -279,7 +286,7 @@ class SqlTasks:
         return None if row is None or row["is_over"] else self._status(row)
 
     async def why_waiting(self, id: str) -> Reason | None:
-        """Return which limit a waiting task waits for, or None if it waits for none."""
+        """Return the limit that a waiting task waits for, or None if it waits for no limit."""
         if (row := await self._task(id)) is None or row["status"] not in TASKS.ready:
             return None
         queue = self.queue(row["queue"])
@@ -317,7 +324,9 @@ class SqlTasks:
             raise TimeoutError(f"{what} {id} has not ended after {timeout.total_seconds():g} s: wait longer") from None
 
     async def find(self, queue: str, limit: int, *, tag: str | None = None, key: str | None = None) -> Sequence[Row]:
-        """Return the newest tasks of a queue with this tag and key; None means any. One of them must be given."""
+        """Return the newest tasks of a queue that have this tag and this key; None means any. At least one of the two
+        must be given.
+        """
         if key is None:
             return await self.database.all(self._queries.tagged, queue=queue, tag=AsJson([tag]), limit=limit)
         rows = await self.database.all(self._queries.keyed, queue=queue, key=key, limit=limit)
@@ -328,7 +337,9 @@ class SqlTasks:
         await self.database.run(self._queries.report, id=lease.id, fence=lease.fence, progress=AsJson(progress))
 
     async def report_of_call(self, lease: Lease, progress: Json) -> None:
-        """Store the progress of a call that ARQ runs. The fence is not checked, because another relay may hold the task's lease."""
+        """Store the progress of a call that ARQ runs. The fence is not checked, because another relay may now hold the
+        task's lease.
+        """
         refuse_unstorable(progress, "task progress", MAX_PAYLOAD)
         await self.database.run(self._queries.report_of_call, id=lease.id, progress=AsJson(progress))
 
@@ -337,8 +348,8 @@ class SqlTasks:
         return {str(row["id"]) for row in rows}
 
     async def find_unserved(self, served: Collection[str]) -> list[Unserved]:
-        """Return the waiting tasks of queues that are not in ``served``, by queue and name. The query is cheap, because
-        it skips served queues in the index.
+        """Return the waiting tasks in queues outside ``served``, by queue and name. The query is cheap, because it
+        skips served queues in the index.
         """
         rows = await self.database.all(self._queries.unserved, served=AsJson(sorted(served)))
         return [
@@ -346,8 +357,8 @@ class SqlTasks:
         ]
 
     async def rehome(self, name: str, source: str, target: str, limit: int) -> int:
-        """Move at most ``limit`` waiting tasks with this name to another queue, and return their number. Their age and
-        attempts are kept.
+        """Move at most ``limit`` waiting tasks with this name to another queue, and return their number. The tasks keep
+        their age and attempts.
         """
         moved = await self.database.run(self._queries.rehome, name=name, source=source, target=target, limit=limit)
         if moved:
@@ -356,7 +367,7 @@ class SqlTasks:
         return moved
 
     async def unlabel(self, limited: Collection[str], limit: int) -> int:
-        """Clear the limit key of at most ``limit`` waiting items whose task is not in ``limited``, so that the plain
+        """Clear the limit key of at most ``limit`` waiting items whose task is not in ``limited``, so that the ordinary
         claim takes them again. Return their number.
         """
         names = AsJson(sorted(limited))
@@ -374,7 +385,7 @@ class SqlTasks:
         return await self.database.one(self._queries.task, id=id, now=self._now()) if is_uuid(id) else None
 
     async def _find_alive(self, queue: str, item: NewItem, shared: Mapping[str, object], within: Any | None) -> str:
-        """Return the id of the live task that has the key. If that task has just ended, insert the new task."""
+        """Return the id of the unfinished task that has the key. If that task has just ended, insert the new task."""
         while True:
             row = await (within or self.database).one(self._queries.alive, name=shared["name"], key=item.key)
             if row is not None:
@@ -400,7 +411,7 @@ class SqlTasks:
         return from_row(TaskStatus, row, job_id=row["id"], error=decode(row["error"]), **times, **found)
 
     def _now(self) -> datetime | None:
-        """Return the time to pass to a statement, or None if the statement uses the database's clock."""
+        """Return the time to pass to a statement. None means that the statement uses the database's clock."""
         return self.clock.now() if self.own_time else None
 
 
@@ -411,7 +422,7 @@ class UnservedIn(NamedTuple):
 
 class UnservedItems:
     def __init__(self, tasks: SqlTasks, queues: Mapping[str, SqlQueue]) -> None:
-        """Create the search. ``queues`` are all queues and stages of this release, by name."""
+        """Create the search for unserved items. ``queues`` contains all queues and stages of this release, by name."""
         self._tasks = tasks
         self.queues = queues
 
