@@ -1,7 +1,7 @@
 """The entry points: ``app`` for uvicorn, ``work`` and ``command_line`` for the ``batuta`` command.
 
-This module imports neither the services nor the settings, because `batuta --help` imports it. ``app`` and ``work`` are
-built on first use.
+This module imports neither the services nor the settings, because every command imports it, even `batuta --help`.
+``app`` and ``work`` are built on first use.
 """
 
 from functools import cache
@@ -68,9 +68,7 @@ def _julia() -> "Julia":
 
 @cache
 def _app() -> "FastAPI":
-    """Build the application for a uvicorn that an operator starts. The process writes the same log as under ``batuta
-    api``.
-    """
+    """Build the application for uvicorn started by an operator. The process writes the same log as ``batuta api``."""
     import sys
 
     from app.application import create_api

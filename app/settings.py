@@ -25,7 +25,7 @@ class Settings(EngineSettings):
     batuta_lang: Language = "pt-BR"
     """language of commands and problems"""
     supabase_project_ref: str | None = None
-    """the mark that the database must carry in production"""
+    """the identifying mark that the database must contain in production"""
 
     julia_api_url: Url | None = None
     """the api's address for the scheduler; if unset, this machine at PORT"""
@@ -34,7 +34,7 @@ class Settings(EngineSettings):
     schedule_profile: Literal["continuo", "janelas"] = "continuo"
     """the profile of a new database; `batuta schedule use` changes it"""
     pilot_mode: bool = True
-    """true holds every automatic trigger"""
+    """true stops every automatic trigger"""
     discovery_automatico_enabled: bool = False
     """whether Julia sends first contacts without an operator; PILOT_MODE must be off"""
     oferta_automatica_enabled: bool = False
@@ -45,7 +45,7 @@ class Settings(EngineSettings):
     """whether Julia asks for feedback after a shift without an operator; PILOT_MODE must be off"""
 
     recuperacao_automatica_enabled: bool = False
-    """whether authors of incomplete group offers are asked for the missing fields; PILOT_MODE must be off"""
+    """whether Julia asks authors of incomplete group offers for the missing fields; PILOT_MODE must be off"""
 
     @property
     def webhook_address(self) -> str:
@@ -60,7 +60,7 @@ class Settings(EngineSettings):
         return (self.julia_api_url or f"http://127.0.0.1:{self.port}").rstrip("/")
 
     tasks_backend: Literal["sql", "arq"] = "sql"
-    """where tasks run: the engine's queue, or ARQ on Redis"""
+    """where tasks run: in the engine's queue (sql), or with ARQ on Redis (arq)"""
     redis_url: SecretStr | None = None
     """address of Redis for TASKS_BACKEND=arq, such as redis://host:6379"""
     redis_password: SecretStr | None = None
@@ -75,7 +75,7 @@ class Settings(EngineSettings):
         return self
 
     arq_max_jobs: Positive = 10
-    """concurrent tasks of one worker, on either backend"""
+    """concurrent tasks of one worker, with either value of TASKS_BACKEND"""
     arq_job_timeout: Positive = 300
     """time limit of a task, in seconds"""
     arq_keep_result: Annotated[int, Field(ge=0)] = 3600
@@ -92,17 +92,15 @@ class Settings(EngineSettings):
     """appointments: whether documents that the rules cannot read are sent to the model (needs OPENAI_API_KEY)"""
 
     openai_api_key: SecretStr | None = None
-    """key of the language model; if unset, only the rules read"""
+    """key of the language model; if unset, only rules read texts"""
     openai_base_url: Url | None = None
     """address of another server that speaks the OpenAI protocol"""
     llm_personal_data: bool = False
-    """groups: whether names, phone numbers, documents and addresses in a message are sent to the model; off: they are
-    replaced
-    """
+    """groups: whether personal data in a message is sent to the language model; if false, it is replaced by marks"""
     llm_model: str = "gpt-4o-mini"
     """name of the language model"""
     llm_daily_budget_usd: Annotated[float, Field(ge=0)] = 5.0
-    """daily budget of the model in dollars; when it is spent, only the rules read until midnight"""
+    """daily budget of the language model in dollars; when it is spent, only rules read texts until midnight"""
     llm_input_usd_per_million: Annotated[float, Field(ge=0)] = 0.15
     """price of a million input tokens, in dollars"""
     llm_output_usd_per_million: Annotated[float, Field(ge=0)] = 0.60
@@ -131,18 +129,18 @@ class Settings(EngineSettings):
     grupos_limiar_revisao: Share = 0.7
     """groups: minimum score for a review; below it a vacancy is discarded"""
     grupos_limiar_leitura: Share = 0.95
-    """groups: minimum calibrated confidence of a reading to import a vacancy; below it the model or a person decides"""
+    """groups: minimum calibrated confidence to import a vacancy; below it the language model or a person decides"""
 
     alerta_handoff_parte: Share = 0.2
     """alerts: largest share of the last hour's conversations that may need a person"""
     alerta_handoff_pico: Positive = 5
-    """alerts: fewest hand-overs to a person in 24 hours that count as a peak; a peak is also twice the daily mean"""
+    """alerts: fewest hand-overs in 24 hours that count as a peak; a peak is also at least twice the daily mean"""
     alerta_resposta_segundos: Positive = 120
     """alerts: longest mean time to an answer in the last 30 minutes, in seconds"""
     alerta_silencio_minutos: Positive = 30
-    """alerts: minutes without any sent message while a doctor waits, in the sending hours"""
+    """alerts: longest time in minutes without a sent message while a doctor waits, within the sending hours"""
     alerta_nota_minima: Annotated[float, Field(ge=1, le=10)] = 5.0
-    """alerts: lowest mean score of the conversations evaluated in 24 hours, from five conversations on"""
+    """alerts: lowest mean score of conversations evaluated in 24 hours; ignored if fewer than five were evaluated"""
     alerta_performance_ms: Positive = 1000
     """alerts: longest mean duration of the job heartbeat in the last hour, in milliseconds; twice as long is critical"""
     alerta_recusas_parte: Share = 0.4
@@ -173,7 +171,7 @@ class Settings(EngineSettings):
     rate_limit_per_doctor_hour: Positive = 3
     """messages per hour to one doctor"""
     send_min_gap_seconds: Positive = 45
-    """seconds between two messages to one number"""
+    """seconds between two messages to one phone number"""
 
     keep_conversations_days: Kept = 730
     """days after which the texts of messages with doctors are removed; `off` keeps them"""
@@ -268,7 +266,7 @@ class Settings(EngineSettings):
     telegram_timeout_db: Annotated[int, Field(ge=1, lt=60)] = 10
     """Telegram: seconds to store received messages; below 60, after which the supervisor restarts a loop"""
     telegram_timeout_cycle: Annotated[int, Field(ge=1, le=120)] = 120
-    """Telegram: seconds for one whole send, page or action; at most 120. The loops continue meanwhile"""
+    """Telegram: seconds for one whole send, page or action; at most 120. Other items continue meanwhile"""
     telegram_sends_at_a_time: Positive = 64
     """Telegram: accounts that send at the same time; each account sends one message at a time"""
 
@@ -299,7 +297,7 @@ class Settings(EngineSettings):
 
     @property
     def session_keys(self) -> tuple[str, ...]:
-        """The secrets that encrypt Telegram sessions, newest first; empty if none is set."""
+        """The secrets that encrypt Telegram sessions, newest first. The tuple is empty if none is set."""
         if self.telegram_session_keys is not None:
             keys = self.telegram_session_keys.get_secret_value().split(",")
             return tuple(each.strip() for each in keys if each.strip())

@@ -1,4 +1,6 @@
-"""HTTP clients of the integrations: no redirects, no proxy of the environment, and certificates that are loaded once."""
+"""HTTP clients of the integrations. They follow no redirects, use no proxy of the environment, and share certificates
+that are loaded once.
+"""
 
 import ssl
 from functools import cache

@@ -45,7 +45,8 @@ REPORT_TONES: Final[Mapping[str, Tone]] = {
     "recusado": Tone.DEGRADED,
     "incerto": Tone.DEGRADED,
 }
-# Last characters of an import's id, which tell two files apart: the name of a file may name a patient.
+# Number of last characters of an import's id that are shown. The name of the file is not shown, because it may name a
+# patient.
 SHOWN_ID = 8
 
 
@@ -188,7 +189,9 @@ def _report(julia: Julia, relatorio: Relatorio) -> Course:
 
 
 def _sending_note(julia: Julia) -> str:
-    """Return the sentence that states whether Julia may start conversations now, or nothing during the usual hours."""
+    """Return a sentence that says whether Julia may start conversations now. During the usual hours, return an empty
+    text.
+    """
     if is_demonstration(julia.settings):
         return "quadro.demonstracao"
     is_open = hours(julia.settings).is_open(julia.work.clock.now(), julia.work.zone)

@@ -39,7 +39,7 @@ def readings(
 
 
 def telegram_metrics(contas: Sequence[Mapping[str, Any]]) -> Sequence[Metric]:
-    """Return one family per figure, with a sample for each account."""
+    """Return one metric family per figure, with a sample for each account."""
     families = []
     for name, (field, meaning) in TELEGRAM.items():
         family = GaugeMetricFamily(f"julia_telegram_{name}", meaning, labels=["conta"])

@@ -1,4 +1,6 @@
-"""Personal data in the answers of Julia's routes: masked for callers without the scope pii, recorded for the others."""
+"""Personal data in the answers of Julia's routes. It is masked for callers without the scope pii. For other callers,
+the access is recorded.
+"""
 
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
@@ -12,9 +14,9 @@ T = TypeVar("T")
 
 
 async def personal(request: Request, document: T, *names: str, count: int = 1) -> T:
-    """Return the document with the fields ``names`` masked at every depth, unless the caller may see them.
+    """Return the document with the fields ``names`` masked at every depth, unless the caller has the scope pii.
 
-    If the caller may see them, the access to ``count`` records is written to the audit log.
+    If the caller has it, the access to ``count`` records is written to the audit log.
     """
     return document if await disclose(request, count) else cover(document, names)
 

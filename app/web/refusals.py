@@ -1,4 +1,4 @@
-"""Convert errors of the contexts to problems of the API, and return the name of the caller."""
+"""Convert errors of the contexts to problems of the API."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +16,8 @@ LONGEST_FACT = 500
 def as_problems(request: Request, refusals: Mapping[type[BatutaError], tuple[int, str]]) -> Iterator[None]:
     """Convert an error to a problem with the status and slug of the first class that matches the error.
 
-    The error's facts fill the text of the problem. The fact ``why`` is the error's sentence in the caller's language.
+    The facts of the error fill in the text of the problem. The fact ``why`` is the error's sentence in the caller's
+    language.
     """
     try:
         yield

@@ -22,13 +22,13 @@ def __getattr__(name: str) -> object:
 
 
 def _make() -> type:
-    """Build the settings. An error ends the process with one sentence, where ``arq`` would print a traceback."""
+    """Build the settings. An error ends the process with one sentence. Without this, ``arq`` would print a traceback."""
     try:
         settings = load_settings(Settings, environment(), Path(".env"))
         made = worker_settings(build(settings))
         asyncio.run(require_redis(settings))
     except BatutaError as error:
         raise SystemExit(f"julia: {error}") from None
-    # ARQ uses the event loop of its thread, which asyncio.run has removed.
+    # ARQ uses the event loop of its thread, but asyncio.run has removed that loop.
     asyncio.set_event_loop(asyncio.new_event_loop())
     return made

@@ -1,5 +1,5 @@
 """The worker of messages, ``python -m app.workers.fila_worker``. It sends messages, processes deliveries and resolves
-doubts.
+messages in doubt.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """The scheduler, ``python -m app.workers.scheduler``. ``JOBS`` is the active timetable.
 
-The profile is an operator's choice (``batuta schedule use``), or else ``SCHEDULE_PROFILE``.
+The profile is the one that an operator chose (``batuta schedule use``), otherwise ``SCHEDULE_PROFILE``.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    if name == "JOBS":  # built on access, because it depends on the environment and the database
+    if name == "JOBS":  # computed on access, because it depends on the environment and the database
         return timetable(_profile(load_settings(Settings, environment(), Path(".env"))))
     raise AttributeError(name)
 
@@ -29,7 +29,7 @@ def _profile(settings: Settings) -> Profile:
     """Return the active profile. If the database cannot be read, return the profile of the settings."""
     work = build(settings).work
     try:
-        # In a separate thread, because the importing program may run an event loop.
+        # Runs in a separate thread, because the importing program may run an event loop.
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, _read_profile(work)).result()
     except BatutaError:

@@ -77,7 +77,7 @@ def _quais(which: Sequence[str]) -> str:
 
 
 def _chamado(nome: str | None) -> str:
-    """Return the first name in a display name, or an empty text if the display name does not look like a name."""
+    """Return a comma and the first name in a display name, or an empty text if it does not look like a name."""
     first = next(iter((nome or "").split()), "")
     return f", {first[:LONGEST]}" if first.isalpha() else ""
 

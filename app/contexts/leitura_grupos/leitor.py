@@ -1,4 +1,4 @@
-"""Entry point of the reader. It turns a message into a reading."""
+"""Entry point of the group reader: turns a message into a ``Leitura``."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -46,15 +46,15 @@ def evidencias(
     assunto: Assunto,
     blocos: Sequence[Bloco] = BLOCOS,
 ) -> tuple[Leitura, list[tuple[float, ...]]]:
-    """Return a reading, and the features from which the confidence of each vacancy follows.
+    """Read a message. Return the result, and the features from which the confidence of each vacancy is computed.
 
-    With fewer ``blocos``, some layouts are read as a reader does that does not know them.
+    ``blocos`` are the layouts that are rewritten; with fewer blocks, the other layouts are read as ordinary lines.
     """
     return _lida(texto, enviado_em, regiao, vocabulario, assunto, blocos)
 
 
 def indicios_de(texto: str, *, enviado_em: datetime, regiao: str | None, vocabulario: Vocabulario) -> list[str]:
-    """Return the features from which the category of a message follows."""
+    """Return the features from which the category of a message is computed."""
     today = enviado_em.astimezone(SAO_PAULO).date()
     marks, found = _marcas(texto, today, regiao, vocabulario)
     vagas = _abertas(marks, vocabulario, _inteira(texto, today, regiao, vocabulario, marks))
@@ -64,7 +64,7 @@ def indicios_de(texto: str, *, enviado_em: datetime, regiao: str | None, vocabul
 def _marcas(
     texto: str, today: date, regiao: str | None, known: Vocabulario, blocos: Sequence[Bloco] = BLOCOS
 ) -> tuple[Folha, list[Sinal]]:
-    """Rewrite the layouts of a message, and mark what it contains."""
+    """Rewrite the layouts of a message, and mark its fields and signals."""
     lido = escrito(texto, today, known, blocos)
     found = sinais(lido)
     marks = folha(lido, today, known, regiao, pedidos(lido, found))
@@ -74,12 +74,14 @@ def _marcas(
 
 
 def _inteira(texto: str, today: date, regiao: str | None, known: Vocabulario, marks: Folha) -> Folha:
-    """Return the marks of the text without its strokes."""
+    """Return the marks of the text after its strike-through signs are removed."""
     return _marcas(texto.replace("~", " "), today, regiao, known)[0] if marks.riscados else marks
 
 
 def _abertas(marks: Folha, known: Vocabulario, whole: Folha) -> Montagem:
-    """Return the vacancies, without those that the message strikes out elsewhere: "5 N / 6 N", then "~6 N~ já foi"."""
+    """Return the open vacancies. Vacancies that the message strikes out elsewhere are left out: "5 N / 6 N", then "~6
+    N~ já foi".
+    """
     found = montar(marks, known)
     if not marks.riscados or len({each.hospital.valor for each in found.abertas}) != 1:
         return found

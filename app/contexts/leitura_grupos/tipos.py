@@ -46,7 +46,7 @@ class Campo(Generic[T]):
 
 
 class Forma(StrEnum):
-    """How a vacancy was derived from the message."""
+    """How a vacancy was read from the message."""
 
     LINHA = "linha"
     TITULO = "titulo"
@@ -56,14 +56,14 @@ class Forma(StrEnum):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Derivacao:
-    """How a vacancy was derived: written in one line, with fields of a heading, as a combination of lists, or as a cell
-    of a table.
+    """How a vacancy was read: from one line, with fields of a heading, as a combination of lists, or from a cell of a
+    table.
 
-    ``herdados`` counts the fields that another line states, ``padroes`` those that no line states. ``produto`` is the
-    number of vacancies of the same line. ``preco`` is the distance of the price: 0 its line, then its heading, its
-    section, the message; 4 without a price. ``disputa`` counts the other prices that apply just as well. ``de_semana``
-    means that only a weekday names the day. ``abaixo`` counts the fields that a later line states. ``do_bloco`` is the
-    range of the line, ``dia`` the position of the day.
+    ``herdados`` counts the fields that another line states, ``padroes`` the fields that no line states. ``produto`` is
+    the number of vacancies from the same line. ``preco`` is the distance of the price: 0 means the same line, then the
+    heading, the section, the message; the largest value means no price. ``disputa`` counts the other prices that apply
+    equally well. ``de_semana`` means that only a weekday names the day. ``abaixo`` counts the fields that a later line
+    states. ``do_bloco`` is the range of the line, ``dia`` the position of the day.
     """
 
     forma: Forma
@@ -82,7 +82,7 @@ class Derivacao:
 class VagaDita:
     """A shift as a message offers it. A field that the message does not state is None.
 
-    ``derivacao`` and ``certeza`` are set for complete vacancies that the rules read: ``certeza`` is the calibrated
+    ``derivacao`` and ``certeza`` are set for complete vacancies that the rules read. ``certeza`` is the calibrated
     probability that the vacancy and its price are correct.
     """
 
@@ -104,8 +104,8 @@ class VagaDita:
 
     @property
     def confianca(self) -> float:
-        """The calibrated probability of the vacancy, otherwise the lowest confidence of the four fields that identify
-        it. A missing field counts as 0.
+        """The calibrated probability of the vacancy. If it is not set, the lowest confidence of the four fields that
+        identify the vacancy. A missing field counts as 0.
         """
         if self.certeza is not None:
             return self.certeza
@@ -144,12 +144,12 @@ class VagaLida(VagaDita):
 
 @dataclass(frozen=True, slots=True)
 class Fechamento:
-    """A statement that vacancies are taken. ``vagas`` has those stated in full; the other fields have names that the
-    message contains.
+    """A statement that vacancies are taken. ``vagas`` has the vacancies that are stated in full. The other fields have
+    the names that the message contains.
 
-    ``certo`` means that the message is a notice, not a conversation. ``firme`` means that the closing word cannot
-    mean "agreed". ``todas`` means that several vacancies are meant. ``claro`` means that the closing word can refer
-    only to a shift.
+    ``certo`` means that the message is a notice, not a conversation. ``firme`` means that the closing word cannot mean
+    "agreed". ``todas`` means that several vacancies are meant. ``claro`` means that the closing word can refer only to
+    a shift.
     """
 
     trecho: Trecho
@@ -165,11 +165,11 @@ class Fechamento:
 
 @dataclass(frozen=True, slots=True)
 class Leitura:
-    """The reading of a group message. ``vagas`` is empty for an offer whose dates are past, or that lacks a hospital or
+    """The content of a group message. ``vagas`` is empty for an offer whose dates are past, or that lacks a hospital or
     a date (``incompletas``).
 
-    ``incompletas`` may also occur together with ``vagas``: a line about another place without a day. ``inexplicadas``
-    has the words that no rule explained.
+    ``incompletas`` and ``vagas`` may occur together, for example if one line names another place without a day.
+    ``inexplicadas`` has the words that no rule explained.
     """
 
     eh_oferta: bool
@@ -184,7 +184,7 @@ class Leitura:
 
 @dataclass(frozen=True, slots=True)
 class Nota:
-    """The result of the heuristic: how much a text resembles an offer, and its signals."""
+    """The result of the heuristic: the score (how much a text resembles an offer), and its signals."""
 
     score: float
     motivo: str

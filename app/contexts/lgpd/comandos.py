@@ -1,6 +1,4 @@
-"""Builds the SQL statements for the declared personal data: for each table, find, erase and count the rows of one
-person.
-"""
+"""Build SQL statements for the declared personal data: for each table, find, erase and count the rows of one person."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ _UUIDS = frozenset({De.MEDICO, De.CONTATO, De.CONVERSA, De.MENSAGEM, De.VAGA, De
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comando:
-    """The statements for one declared set of rows. ``apagar`` is None if the rows stay under an anonymous id."""
+    """The statements for one declared set of rows. ``apagar`` is None if the rows are kept under an anonymous id."""
 
     tabela: str
     por_ultimo: bool
@@ -29,7 +27,7 @@ class Comando:
 class TextoLivre:
     """Statements for one column of free text. ``achar`` and ``ocupados`` select the texts that contain the last digits
     of a phone number: ``achar`` in rows that may be changed now, ``ocupados`` in rows that are in use. ``trocar``
-    overwrites such a text in the rows that may be changed.
+    overwrites a text in a row that may be changed.
     """
 
     tabela: str

@@ -1,4 +1,4 @@
-"""The personal data of every table: the one declaration that export and erasure follow.
+"""The personal data of every table. Export and erasure both follow this declaration.
 
 ``TABELAS`` names every text, JSON and binary column of the database. A test compares it with the real schema of both
 databases, so a new column without a declaration fails. Three kinds of columns exist:
@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-# SQL values that replace personal data. The length of the number satisfies the constraint of ``clientes``.
+# SQL values that replace personal data. The replacement of a number has the length that the constraint of ``clientes``
+# requires.
 VAZIO: Final = "NULL"
 REMOVIDO: Final = "'[removido]'"
 SEM_TELEFONE: Final = "'00000000'"
@@ -42,11 +43,12 @@ class Dados:
     """
 
     de: Mapping[str, De]
-    apagar: Mapping[str, str] | None = None  # column to SQL value; None deletes the row, an empty mapping keeps it
-    mostra: str = ""  # columns of the export in addition to those of ``apagar``
+    # maps a column to its SQL value; None deletes the row, an empty mapping keeps it
+    apagar: Mapping[str, str] | None = None
+    mostra: str = ""  # columns that the export has in addition to those of ``apagar``
     se: str = "TRUE"
-    por_ultimo: bool = False  # identifies the person; erased only when nothing else remains
-    ocupada: str = "FALSE"  # rows in use now, which a later run erases
+    por_ultimo: bool = False  # the rows identify the person, so they are erased after all others
+    ocupada: str = "FALSE"  # SQL condition for rows in use now; a later run erases them
 
     @property
     def colunas(self) -> list[str]:
@@ -59,7 +61,7 @@ class Tabela:
     outras: str = ""
     dados: tuple[Dados, ...] = field(default=(), kw_only=True)
     livres: str = field(default="", kw_only=True)
-    ocupada: str = field(default="FALSE", kw_only=True)  # rows whose free text is in use now
+    ocupada: str = field(default="FALSE", kw_only=True)  # SQL condition for rows whose free text is in use now
 
     @property
     def declaradas(self) -> set[str]:
@@ -76,7 +78,7 @@ LEITURA_VIVA: Final = (
     " AND fila.lease_until IS NOT NULL)"
 )
 MEDICO: Final = {"cliente_id": De.MEDICO}
-# A contact without a number is the author of the message, who hides the number.
+# A contact without a number is the author of the message, who hides it.
 SO_NOME: Final = "contato_whatsapp IS NULL"
 
 # fmt: off
@@ -91,7 +93,7 @@ CONVERSAS: Final = (
         ),
     )),
     Tabela("doctor_state", dados=(
-        # Erased last, because this row contains the opt-out.
+        # Erased last, because this row contains the opt-out of the person.
         Dados(de=MEDICO, por_ultimo=True, mostra="permission_state cooling_off_until temperature temperature_trend temperature_band"
               " risk_tolerance last_inbound_at last_outbound_at next_allowed_at active_objection objection_severity"
               " objection_detected_at pending_action current_intent lifecycle_stage last_touch_method"),
@@ -103,7 +105,7 @@ CONVERSAS: Final = (
         Dados(de={"telefone": De.QUEM, "lid": De.QUEM}, por_ultimo=True, mostra="telefone lid created_at"),
     )),
     Tabela("conversations", "controlled_by first_touch_type last_touch_type execution_mode responsavel chatwoot_estado", dados=(
-        # The number of the conversation in the help desk stays: an operator deletes the copy there.
+        # The help desk's number of the conversation stays, because an operator needs it to delete the copy there.
         Dados(de=MEDICO, apagar={"status": "'archived'"},
               mostra="id chatwoot_conversation_id stage message_count ultima_mensagem_em created_at"),
     )),
@@ -164,7 +166,7 @@ CONVERSAS: Final = (
     )),
     Tabela("optouts_do_diario", "digest"),
     Tabela("lgpd_pedidos", "tipo digests por motivo contagens restam", dados=(
-        # The request itself empties this column when it is complete.
+        # The erasure empties this column itself when it is complete.
         Dados(de={"alvo": De.CONTEM}, apagar={}, mostra="id created_at concluido_em", se="alvo IS NOT NULL"),
     )),
 )
@@ -228,7 +230,7 @@ GRUPOS_E_VAGAS: Final = (
     )),
     Tabela("external_handoffs_historico", "de para por", livres="motivo"),
     Tabela("leituras_modelo", "chave modelo uso", dados=(
-        # Stored answers of the model: a cache without a key of the person, emptied as a whole.
+        # Stored answers of the language model. This cache has no key of the person, so all of it is emptied.
         Dados(de={"resposta": De.TODOS}, apagar={"resposta": VAZIO}),
     )),
     Tabela("grupos_whatsapp", "jid nome tipo regiao regiao_origem"),
@@ -251,7 +253,7 @@ AGENDAMENTOS: Final = (
               " observacoes exames carro cep endereco_coleta endereco_completo documento_completo numero_convenio"
               " nome_convenio carteira_convenio especialidade origem_id endereco_normalizado documento_normalizado created_at"),
     )),
-    # A stored file is read until its last row is an appointment, and deleted then.
+    # A stored file is deleted when its last row has become an appointment.
     Tabela("importacao_arquivos", dados=(Dados(de={"conteudo": De.TODOS}, ocupada="TRUE"),)),
     Tabela("importacoes", "sha256 status errors warnings created_by escolhidas colunas", livres="arquivo"),
     Tabela("colunas_de_planilhas", "forma colunas created_by"),
@@ -308,7 +310,7 @@ MOTOR: Final = (
     Tabela("api_tokens", "id name secret_hash scopes networks created_by"),
     Tabela("ended_sessions", "session"),
     Tabela("app_settings", "name setting"),
-    # The key of a limit has the id of a doctor, not the number; it expires within a day.
+    # The key of a limit has the id of a doctor, not the phone number. The row expires within a day.
     Tabela("rate_tokens", "rate_key"),
     Tabela("job_schedules", "job_name categoria schedule timezone"),
     Tabela("job_timetables", "fingerprint release_name renewed_by"),

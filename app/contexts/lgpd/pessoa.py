@@ -27,7 +27,7 @@ _APAGADO: Final = SEM_TELEFONE.strip("'")
 
 
 class PessoaDesconhecida(BatutaError):
-    """Raised if no table has data of the person. The text does not repeat the number, which may be a person's."""
+    """Raised if no table has data of the person. The message omits the number, because it may be a person's."""
 
     sentence = (
         "no data of this person: write the number with country code and area code, as in 5511900000001, or the id of a"
@@ -36,14 +36,14 @@ class PessoaDesconhecida(BatutaError):
 
 
 class NumeroDeVarias(BatutaError):
-    """Raised if people with different names have the number, because their data must not be mixed."""
+    """Raised if people with different names have the same number, because their data must not be mixed."""
 
     sentence = "{pessoas} people have this number: name one of these ids instead: {ids}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alvo:
-    """The identifiers of one person. ``chaves`` are the numbers without the ninth digit; ``lids`` are the hidden
+    """The identifiers of one person. ``chaves`` are the phone numbers without the ninth digit. ``lids`` are the hidden
     addresses. ``nomes`` are first names that distinguish the person from others with the same number.
     """
 
@@ -61,7 +61,7 @@ class Alvo:
 
     @property
     def quem(self) -> list[str]:
-        """Every text by which a table names the person: both forms of each number, and addresses."""
+        """Every text by which a table identifies the person: both forms of each number, and the addresses."""
         numbers = dict.fromkeys(form for each in self.chaves for form in (*forms(each), each))
         return [*numbers, *(f"{number}@{PERSON}" for number in numbers), *self.lids]
 
@@ -87,7 +87,7 @@ class Alvo:
 
 
 def alvo_de(document: Mapping[str, Sequence[str]]) -> Alvo:
-    """Return the identifiers that ``Alvo.em_json`` wrote."""
+    """Restore the identifiers that ``Alvo.em_json`` stored."""
     return Alvo(**{name: tuple(values) for name, values in document.items()})
 
 
@@ -145,7 +145,7 @@ class Pessoas:
                     return await self._complete(reading, Alvo(chaves=(chave(telefone or ""),)), None)
 
     async def completar(self, alvo: Alvo) -> Alvo:
-        """Return the stored identifiers, and those that the rows of the person have received since."""
+        """Return the stored identifiers, extended by identifiers that were added to the person's rows since."""
         async with self._database.snapshot() as reading:
             whole = alvo.join(await self._close(reading, alvo))
             visits = await self._appointments(reading, whole, [])
@@ -155,7 +155,7 @@ class Pessoas:
 
     async def _kind(self, escrito: str) -> tuple[str, str]:
         """Find the table of an id. Ids that were created at the same instant begin with the same characters, so a
-        beginning may match in several tables.
+        prefix may match in several tables.
         """
         found = [
             (table, id)
@@ -169,8 +169,8 @@ class Pessoas:
         return found[0]
 
     async def _complete(self, reading: Reading, known: Alvo, nome: str | None) -> Alvo:
-        """Add the other identifiers of a number. ``nome`` is the name of the chosen person, or None if people of every
-        name are meant.
+        """Add the other identifiers that belong to a number. ``nome`` is the name of the chosen person, or None for all
+        people with the number.
         """
         whole = await self._close(reading, known)
         doctors = await reading.all(self._queries.doctors, quem=AsJson(whole.quem))
@@ -184,8 +184,8 @@ class Pessoas:
         return whole.join(_visits(visits)).join(Alvo(nomes=tuple(filter(None, map(_first, names)))))
 
     async def _patient(self, reading: Reading, id: str) -> Alvo:
-        """Return the identifiers of one patient's appointments and, if no other person has the number, of all data of
-        the number.
+        """Return the identifiers of one patient's appointments. If no other person has the number, add all identifiers
+        of the number.
         """
         stored = await reading.one(self._queries.appointment, id=id)
         assert stored is not None
@@ -208,7 +208,9 @@ class Pessoas:
         return [decifrado(row, self._cifra) for row in await reading.all(self._queries.appointments, **asked)]
 
     async def _with_encrypted(self, reading: Reading, cpfs: Sequence[str]) -> list[Json]:
-        """Return the ids of the appointments whose encrypted document is one of these. The database cannot compare them."""
+        """Return the ids of the appointments whose encrypted document is one of ``cpfs``. The documents are decrypted
+        here, because the database cannot compare them.
+        """
         found, after = list[Json](), _FIRST_ID
         while rows := await reading.all(self._queries.encrypted, after=after, limit=PAGE):
             found += [str(row["id"]) for row in rows if decifrado(row, self._cifra)["cpf"] in cpfs]
@@ -217,9 +219,7 @@ class Pessoas:
         return found
 
     async def _close(self, reading: Reading, known: Alvo) -> Alvo:
-        """Add every hidden address, number and id that belongs to the same person as a known one, until none is
-        missing.
-        """
+        """Add every hidden address, number and id that belongs to the same person, until none is missing."""
         whole = known
         for _ in range(2):  # a hidden address leads to a number, which leads to the other addresses
             quem = AsJson(whole.quem)

@@ -1,4 +1,4 @@
-"""Erase a person again when an older backup, in which the person still exists, replaces the database."""
+"""Erase a person again after a restore of an older backup that still contains the person."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ class RestoreQueries:
 
 
 class RestauracaoLgpd:
-    """Applied after a restore: copies the LGPD requests of the replaced database, and reopens the erasures of people
-    whose data is in the backup again.
+    """After a restore, copy the LGPD requests of the replaced database, and reopen the erasures of people whose data is
+    in the backup.
 
-    ``limpar_historico`` continues the reopened erasures. Until then the person is opted out.
+    ``limpar_historico`` continues the reopened erasures. Until an erasure is complete, the person is opted out.
     """
 
     def __init__(self, dialect: Dialect, resumos: Resumos, diario: Diario | None, ids: Ids) -> None:

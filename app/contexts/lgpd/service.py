@@ -1,9 +1,9 @@
 """Export all data of one person, or erase it and issue a receipt.
 
-An erasure first stops everything that is under way for the person: it records the opt-out, cancels queued messages
-and readings, and releases reserved shifts. Then it erases the rows of every table in the same transaction
-(``dados_pessoais``). Rows in use at that instant, such as a message whose delivery is in doubt, remain, and the
-request stays open; ``retomar`` continues it. A request is complete only when a count after the commit finds nothing.
+An erasure first stops all work for the person: it records the opt-out, cancels queued messages and readings, and
+releases reserved shifts. Then it erases the rows of every table in the same transaction (``dados_pessoais``). Rows in
+use at that instant, such as a message whose delivery is in doubt, remain, and the request stays open; ``retomar``
+continues it. A request is complete only when a count after the commit finds no rows.
 """
 
 from collections import Counter
@@ -29,14 +29,14 @@ from batuta.kernel import PLAIN, Clock, Encryption, Ids, Json
 from batuta.sql import AsJson, AuditLog, Database, Query, Reading, Row, Transaction, load_queries
 
 LONGEST_MOTIVO: Final = 500
-# A further pass erases data that arrived during the last one. If data remains after these passes, the request stays
-# open.
+# Largest number of passes. Each further pass erases data that arrived during the previous one. If data remains
+# afterwards, the request stays open.
 PASSES: Final = 3
 MENCOES: Final = "mencoes"
 CIFRADO: Final = "%sealed:v1.%"
-# Stands for the count that follows the commit; the request stays open until then.
+# Placeholder until the count after the commit. It keeps the request open.
 POR_CONFERIR: Final = {"conferencia": 1}
-# Messages in doubt are resolved within a day, by Julia or by an operator.
+# A request that is open for longer is reported. Julia or an operator resolves messages in doubt within a day.
 LATE_AFTER: Final = timedelta(days=1)
 
 
@@ -124,7 +124,7 @@ class Lgpd:
             "gerado_em": now.astimezone(self._parts.zone).isoformat(),
             "pessoa": {"telefones": [*alvo.chaves], "ids": sorted(alvo.ids)},
             "tabelas": tables,
-            # Only counts: the texts belong to other people.
+            # The export contains only counts of these texts, because they belong to other people.
             MENCOES: {name: len(texts) for name, texts in mentions.items()},
         }
 
@@ -188,7 +188,7 @@ class Lgpd:
     async def _pass(
         self, id: str, alvo: Alvo, counts: Counter[str], por: str
     ) -> tuple[Counter[str], dict[str, int], Alvo]:
-        """Erase rows in one transaction, count the remaining rows afterwards, and store both results."""
+        """Erase rows in one transaction, then count the remaining rows, and store both results."""
         now = self._parts.clock.now()
         async with self._database.snapshot() as reading:
             mentions = await self._mentions(reading, alvo)
@@ -199,7 +199,7 @@ class Lgpd:
                 counts = counts + await self._erase(transaction, alvo, now, last=True)
             counts = counts + await self._mask(transaction, alvo, mentions)
             await self._advance(transaction, id, alvo, counts, POR_CONFERIR, now)
-        # A write that committed during the transaction has added rows of the person: identify and count again.
+        # A transaction that committed meanwhile may have added rows of the person, so identify and count again.
         alvo = await self._pessoas.completar(alvo)
         async with self._database.snapshot() as reading:
             left = await self._left(reading, alvo, now, last=False) or await self._left(reading, alvo, now, last=True)
@@ -251,8 +251,8 @@ class Lgpd:
     async def _mentions(
         self, reading: Reading, alvo: Alvo, *, in_use: bool = False
     ) -> dict[str, list[tuple[str, str | AsJson]]]:
-        """Return, by column, the free texts that contain a number of the person, each as stored and with the number
-        replaced. With ``in_use``, return instead the texts of rows that are in use now.
+        """Return, by column, the free texts that contain a number of the person. Each text is returned as stored and
+        with the number replaced. With ``in_use``, return instead the texts of rows that are in use now.
         """
         found: dict[str, list[tuple[str, str | AsJson]]] = {}
         if not alvo.chaves:
@@ -268,13 +268,13 @@ class Lgpd:
             for end in ends:
                 for row in await reading.all(each.ocupados if in_use else each.achar, last=end):
                     if (masked := change(row[each.coluna])) != row[each.coluna]:
-                        # The stored form of a text is the text itself. A JSON column encodes it.
+                        # In a text column the stored form is the text itself. A JSON column encodes the text.
                         new = str(masked) if row["said"] == row[each.coluna] else AsJson(masked)
                         found.setdefault(about, []).append((row["said"], new))
         return found
 
     def _row(self, tabela: str, row: Row) -> dict[str, Json]:
-        """Return a row for the export: without empty columns, and decrypted."""
+        """Return a row for the export: decrypted, and without empty columns."""
         shown = {name: _value(row[name], self._parts.zone) for name in row.keys() if row[name] is not None}  # noqa: SIM118
         return {name: self._parts.cifra.read(value, f"{tabela}.{name}") for name, value in shown.items()}
 
@@ -298,7 +298,7 @@ class Lgpd:
         now: datetime,
         counts: Mapping[str, int] | None = None,
     ) -> None:
-        """Store a request, with the identifiers of the person only for an erasure, and note it in the audit log."""
+        """Store a request and record it in the audit log. Only an erasure stores the identifiers of the person."""
         is_done = tipo == "exportar"
         await transaction.run(
             self._queries.open_request,

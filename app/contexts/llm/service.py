@@ -35,7 +35,7 @@ class Pergunta:
 
 
 def entre_marcas(texto: str) -> str:
-    """Enclose the text in an unguessable mark, so that the text cannot close the quotation."""
+    """Enclose the text in random marks, so that the text cannot pretend to end."""
     mark = secrets.token_hex(8)
     return f"{mark}\n{texto}\n{mark}"
 
@@ -84,11 +84,11 @@ class Precos:
         return (resposta.entrada * self.entrada + resposta.saida * self.saida) / 1_000_000
 
 
-# A reservation older than this has expired, because its process has died.
+# A reservation of a question older than this has expired, because its process has died.
 ASKING: Final = timedelta(seconds=90)
 SOON: Final = timedelta(seconds=3)
 LATER: Final = timedelta(minutes=1)
-# Interval at which the cost of other processes is read again. The cost of this process counts immediately.
+# How long the known cost of other processes is reused. The cost of this process counts immediately.
 SPENT_FOR: Final = timedelta(seconds=5)
 
 
@@ -111,7 +111,7 @@ class Gasto:
 
 @dataclass(frozen=True, slots=True)
 class SemVerba:
-    """The daily budget is spent: no query is sent before midnight."""
+    """The daily budget is spent. No query is sent before midnight."""
 
 
 Dito: TypeAlias = Respondeu | Calou | Hold | SemVerba
@@ -122,7 +122,7 @@ async def _nothing() -> None:
 
 
 class Custos:
-    """Reads the cost of queries. ``uso`` is the feature that sends them, or None for all features."""
+    """Reads the cost of queries. ``uso`` is the feature that sends the queries, or None for all features."""
 
     def __init__(self, database: Database, clock: Clock, uso: str | None = None) -> None:
         self._database = database
@@ -151,7 +151,7 @@ class Consulta:
         ids: Ids,
         clock: Clock,
     ) -> None:
-        """Build the service. ``nome`` is the name by which the provider knows the model."""
+        """Build the service. ``nome`` is the provider's name of the model."""
         self.nome = nome
         self._database = database
         self._llm = llm
@@ -165,7 +165,7 @@ class Consulta:
         self._queries = load_queries(ModelQueries, Path(__file__).parent / "consulta.sql", database.dialect)
 
     async def uma_vez(self, uso: str, chave: str, pergunta: Pergunta) -> Json | Snooze:
-        """Return the stored answer, or query the model and store its answer. Returns None if the daily budget is spent."""
+        """Return the stored answer, or query the model and store its answer. Return None if the daily budget is spent."""
         now = self._clock.now()
         known = await self._database.one(self._queries.known, chave=chave)
         if known is not None and known["resposta"] is not None:
@@ -203,7 +203,7 @@ class Consulta:
                 await self._database.run(self._queries.unanswered, chave=chave)
                 return Snooze(report.retry_at or LATER, silence_reason(report))
             case Respondeu(documento=document) as said:
-                # Store an unreadable answer too: another query would cost again and give the same answer.
+                # Store an unreadable answer too, because another query would cost again and give the same answer.
                 kept = {} if document is None else document
                 await self._pay(uso, chave, said, kept)
                 return kept

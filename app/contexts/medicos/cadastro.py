@@ -1,7 +1,7 @@
 """Register doctors, from the API or from a CSV file.
 
-The record of a number that is already registered does not change. The job `validar_telefones` checks the phones later.
-The registration does not check opt-outs, because every send does.
+If a number is already registered, its record does not change. The job `validar_telefones` checks the phones later. The
+registration does not check opt-outs, because every send does.
 """
 
 import csv
@@ -20,7 +20,7 @@ from batuta.sql import AuditLog, Database, Query, load_queries
 
 BAD_PHONE = define("telefone_do_medico", "the phone is not a number with area code, as in 11 90000-0001")
 BAD_STATE = define("uf_do_medico", "the state is not two letters, as in SP")
-# Names of the columns, without accents and in small letters.
+# Names of the CSV columns, in lower case without accents.
 COLUMNS: Final = {
     "telefone": "telefone", "celular": "telefone", "whatsapp": "telefone",
     "nome": "nome", "nome completo": "nome", "medico": "nome",
@@ -73,7 +73,7 @@ class Cadastro:
         self._queries = load_queries(CadastroQueries, Path(__file__).parent / "cadastro.sql", database.dialect)
 
     async def incluir(self, medicos: Sequence[NovoMedico], *, por: str) -> Incluidos:
-        """Register the doctors whose numbers are new, and record who did it."""
+        """Register the doctors whose numbers are new. Record the operator in the audit log."""
         now, novos = self._clock.now(), []
         async with self._database.transaction() as transaction:
             for each in medicos:

@@ -5,8 +5,8 @@
         └── no answer ──────┘
               (the claim of a dead process expires)
 
-Each look-up costs the asking chip some reputation. Therefore few phones are looked up at a time, only by day and
-through one chip, and none during a pause.
+Each look-up costs the chip that makes it some reputation. Therefore the job looks up few phones at a time, only by day,
+and with one chip. During a pause it looks up none.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ NO_CHIP_TO_ASK = define("sem_chip_para_consulta", "no connected sending chip is 
 SOME_LEFT_OUT = define("consulta_incompleta", "the gateway omitted some phones; they are retried later")
 
 AT_MOST: Final = 50
-# Longer than the call may take. After this time the claim expires.
+# How long a claim is valid. It is longer than the call may take.
 LEASE: Final = timedelta(minutes=10)
 AGAIN_AFTER: Final = (timedelta(hours=1), timedelta(hours=6), timedelta(days=1))
 HOURS: Final = Window(opens=time(8), lasts=timedelta(hours=12), days=frozenset(range(7)))
@@ -61,7 +61,7 @@ class Reservado:
 
 
 def verdict_of(telefone: str, found: Sequence[Numero]) -> str:
-    """Return the new status of a phone. A phone that the gateway's answer omits has an error and is retried."""
+    """Return the new status of a phone. A phone that the gateway's answer omits gets the status erro and is retried."""
     exists = next((each.exists for each in found if each.telefone == telefone), None)
     return "erro" if exists is None else "validado" if exists else "invalido"
 
@@ -83,7 +83,7 @@ class Validacao:
         zone: ZoneInfo,
         clock: Clock,
     ) -> None:
-        """Build the job. ``line`` is the WhatsApp port, or None if no gateway is configured."""
+        """Build the job. ``line`` is the WhatsApp client, or None if no gateway is configured."""
         self._database = database
         self._line = line
         self._circuits = circuits
@@ -139,7 +139,7 @@ class Validacao:
             if isinstance(own, Admit):
                 await (
                     own.ticket.give_back()
-                )  # the look-up says nothing about sending, so the chip's ticket is returned unused
+                )  # the look-up proves nothing about sending, so the chip's ticket is returned unused
                 return str(chip["instance_name"]), gateway.ticket
         await gateway.ticket.give_back()
         return NO_CHIP_TO_ASK()

@@ -1,12 +1,12 @@
-"""``fila_mensagens`` as the queues of both channels, and the states of its rows.
+"""The send queues of WhatsApp and Telegram, which share the table ``fila_mensagens``, and the states of its rows.
 
     pendente ──claim──▶ processando ──▶ enviada | bloqueada | erro | cancelada
         ▲                    │
         └── retry, snooze ◀──┘
 
-``envio_estado`` is the second state of a row, for a send whose result is not known. It is set before the message is
-handed to the gateway and cleared when the result is certain. While it is set, no worker claims the row, regardless
-of its status. A worker that dies during a send therefore leaves a doubt, never a second message.
+``envio_estado`` is a second state of a row, for a send whose result is unknown. It is set before the request to the
+gateway and cleared when the result is certain. While it is set, no worker claims the row, whatever its status. If a
+worker dies during a send, the message stays in doubt and is not sent twice.
 """
 
 from dataclasses import replace
@@ -20,15 +20,15 @@ class StatusDaMensagem(StrEnum):
     PENDENTE = "pendente"
     PROCESSANDO = "processando"
     ENVIADA = "enviada"
-    BLOQUEADA = "bloqueada"  # a rule forbids it for good; written by the effect of the settlement
+    BLOQUEADA = "bloqueada"  # a rule forbids the message permanently; set in the transaction that settles it
     ERRO = "erro"
     CANCELADA = "cancelada"
 
 
 class EnvioEstado(StrEnum):
-    INTENT = "intent"  # about to be handed to the gateway
-    UNKNOWN = "unknown"  # may have been handed to the gateway; to be reconciled
-    PARKED = "parked"  # no proof: an operator decides
+    INTENT = "intent"  # the request to the gateway is about to be made
+    UNKNOWN = "unknown"  # the gateway may have received the message; a loop finds out
+    PARKED = "parked"  # no proof was found; an operator decides
 
 
 FILA_MENSAGENS = QueueTable(
@@ -52,10 +52,10 @@ FILA_MENSAGENS = QueueTable(
     doubt="envio_estado",
     queue="fila",
 )
-# The queue of messages on Telegram, in the same table. One message of an account is sent at a time, so that an account
-# that hangs holds one place only.
+# Queue of messages on Telegram, in the same table. Each account sends one message at a time, so that an account that
+# hangs blocks only one message.
 TELEGRAM_SAIDA: Final = "telegram_saida"
-# Every attempt on Telegram has the same random_id, so a retry cannot send a message twice.
+# Largest number of attempts on Telegram. Every attempt has the same random_id, so a retry cannot send a message twice.
 TRIES_ON_TELEGRAM: Final = 8
 FILA_TELEGRAM = replace(
     FILA_MENSAGENS, group="conta_id", ready_index="telegram_saida_ready", crash_cap=TRIES_ON_TELEGRAM

@@ -3,7 +3,7 @@
 The decision is made in the transaction that stores the intent to send, so that it is still valid when the message is
 sent.
 
-The rules are checked in this order, and the first that objects determines the result:
+The rules are checked in this order, and the first rule that applies determines the result:
 
     unknown type ▸ invalid number or text ▸ no gateway here ▸ allowlist outside production ▸ cancellation requested ▸
     its vacancy is taken ▸ its conversation changed ▸ its campaign is paused or ended ▸ an earlier message in the same
@@ -11,9 +11,9 @@ The rules are checked in this order, and the first that objects determines the r
     too old ▸ trigger off ▸ opt-out in doubt ▸ quiet hours ▸ campaign windows ▸ cooling off ▸ not before ▸ contact cap ▸
     campaigns off ▸ safe mode ▸ another campaign lately
 
-A message that only has to wait is postponed; a message that can never be sent is ended. An answer to an inbound
-message passes fewer rules, but it must name that message. It counts as an answer for 30 minutes after that message.
-If the message came outside the sending hours and is recorded in ``mensagens_fora_horario``, it counts until noon of
+A message that only has to wait is postponed. A message that can never be sent is ended. Fewer rules apply to an answer,
+which must name its inbound message. It counts as an answer for 30 minutes after the inbound message. If the inbound
+message arrived outside the sending hours and is recorded in ``mensagens_fora_horario``, the answer counts until noon of
 the next business day.
 """
 
@@ -34,22 +34,23 @@ from batuta.reasons import define
 
 # How long a message waits if this process has no gateway.
 WITHOUT_LINE: Final = timedelta(minutes=1)
-# How long after an inbound message a message counts as its answer.
+# A message counts as an answer if it is sent at most this long after the inbound message.
 ANSWER_WITHIN: Final = timedelta(minutes=30)
-# An answer to a message of the night counts as an answer during this time after the sending hours open: until noon.
+# The answer to a message of the night counts as an answer for this time after the sending hours begin, that is until
+# noon.
 MORNING: Final = timedelta(hours=4)
 CONTACTS_IN_A_WEEK: Final = 5
 BETWEEN_CAMPAIGNS: Final = timedelta(days=3)
-# Age at which a message is too old. Only sending hours count: a night or a weekend does not age a message.
+# Age at which a message is too old to send. Only sending hours count, so a night or a weekend does not age a message.
 TIMELY: Final = timedelta(hours=24)
-# How long a held message waits before it is checked again. A pause itself takes effect immediately.
+# How long a held message waits before it is checked again. A new pause takes effect immediately.
 ASK_AGAIN: Final = timedelta(seconds=15)
-# Interval at which a message that waits for an operator is checked again. It may wait for a decision about a probable
-# opt-out, for the switch of its trigger, or for a conversation that a person has.
+# Interval at which a message that waits for an operator is checked again. The message waits for a decision about a
+# probable opt-out, for the switch of its trigger, or for a conversation that a person leads.
 ASK_ABOUT_DECISION: Final = timedelta(minutes=10)
 # How long a message waits for an earlier one in the same chat before it is checked again.
 IN_TURN: Final = timedelta(seconds=1)
-# The call begins at most this long after the decision, so the hours must stay open for at least this long.
+# The request begins at most this long after the decision. The sending hours must therefore last at least this long.
 LEAVES_WITHIN: Final = timedelta(seconds=2)
 # Type of a message that a person of the team wrote.
 BY_PERSON: Final = Tipo.MANUAL.value
@@ -93,19 +94,20 @@ SAME_WORDS: Final = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Medico:
     opted_out: bool = False
-    opt_out_in_doubt: bool = False  # a text of the doctor was read as a probable opt-out, and no operator has decided
+    # a text of the doctor was read as a probable opt-out, and no operator has decided yet
+    opt_out_in_doubt: bool = False
     is_cooling_off: bool = False
     cooling_off_until: datetime | None = None
     next_allowed_at: datetime | None = None
     last_inbound_at: datetime | None = None
     contacts_7d: int = 0
     other_campaign_at: datetime | None = None
-    with_person: bool = False  # a person of the team has taken over the conversation
+    with_person: bool = False  # a person of the team leads the conversation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PedidoDeEnvio:
-    """A message to send, with the facts about it at this moment."""
+    """A message to send, with the facts on which the decision depends."""
 
     tipo: str
     telefone: str
@@ -113,16 +115,16 @@ class PedidoDeEnvio:
     created_at: datetime
     due_at: datetime
     cancel_requested: bool = False
-    is_obsolete: bool = False  # the fact that the message is about has changed since it was queued
-    vacancy_taken: bool = False  # the vacancy that it offers is no longer open
+    is_obsolete: bool = False  # the fact that the message states has changed since it was queued
+    vacancy_taken: bool = False  # the vacancy that the message offers is no longer open
     # The conversation has left the stage of the follow-up, has a newer message, or its follow-ups are paused.
     followup_superseded: bool = False
     behind_another: bool = False  # an earlier message in the same chat is due or being sent
-    campaign_status: str | None = None  # None without a campaign
-    same_words_at: datetime | None = None  # when the same text was sent to this doctor, or may have been
-    proves_inbound: bool = False  # whether it names an existing message of the doctor
+    campaign_status: str | None = None  # None if the message belongs to no campaign
+    same_words_at: datetime | None = None  # when the same text was sent, or may have been sent, to this doctor
+    proves_inbound: bool = False  # the message names an existing inbound message of the doctor
     after_hours_at: datetime | None = None  # when the inbound message arrived, if that was outside the sending hours
-    bypass: str | None = None  # the operator who permits it, and the reason
+    bypass: str | None = None  # the operator who permits the message, and the reason
 
     @property
     def is_campaign(self) -> bool:
@@ -131,8 +133,8 @@ class PedidoDeEnvio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegrasDeEnvio:
-    """The rules at this moment, for one message. ``window`` is the window of its kind of campaign; None means all of
-    ``hours``.
+    """The rules that apply to one message at this moment. ``window`` is the window of its type of campaign; None means
+    all of ``hours``.
     """
 
     zone: ZoneInfo
@@ -141,7 +143,7 @@ class RegrasDeEnvio:
     longest: int = LONGEST  # the longest text that the channel accepts
     has_line: bool = True  # False if this process has no gateway configured; another process may have one
     allowlist: Collection[str] = ()
-    paused: Hold | None = None  # pause of all sending by operators
+    paused: Hold | None = None  # the pause of all sending that an operator set, or None
     campaigns: Hold | None = None
     safe_mode: Hold | None = None
     trigger_off: str | None = (
@@ -155,7 +157,7 @@ class RegrasDeEnvio:
 class Libera:
     """The message may be sent.
 
-    ``tipo`` is its effective type: an answer without an inbound message counts as Julia's initiative.
+    ``tipo`` is its effective type: an answer that names no inbound message counts as Julia's initiative.
     """
 
     tipo: TipoDeMensagem
@@ -170,7 +172,9 @@ class Adia:
 
 @dataclass(frozen=True, slots=True)
 class Bloqueia:
-    """The message will never be sent. ``cancels`` means that no rule forbids it; it is only no longer wanted."""
+    """The message will never be sent. ``cancels`` means that no rule forbids the message, but its reason no longer
+    applies.
+    """
 
     desfecho: Desfecho
     reason: str
@@ -200,7 +204,7 @@ def decide(pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: da
 
 
 def kind(pedido: PedidoDeEnvio, medico: Medico, regras: RegrasDeEnvio, now: datetime) -> TipoDeMensagem:
-    """Return the effective type of a message: the one in ``TIPOS``, or that of its campaign."""
+    """Return the effective type of a message: the type in ``TIPOS``, or the type of its campaign."""
     if pedido.is_campaign:
         return TipoDeMensagem.CAMPANHA
     trato = TIPOS[pedido.tipo]
@@ -220,8 +224,8 @@ def _answers_night(pedido: PedidoDeEnvio, regras: RegrasDeEnvio, now: datetime) 
 
 
 def _sendable(pedido: PedidoDeEnvio, longest: int) -> Bloqueia | None:
-    """Return why the number or the text cannot be sent, or None. The check comes before the send, because a refusal by
-    the gateway would count against the chip.
+    """Return why the number or the text cannot be sent, or None. The check precedes the send, because a refusal by the
+    gateway would lower the chip's trust.
     """
     if telefone_de(pedido.telefone) != pedido.telefone:
         return Bloqueia(Desfecho.FAILED_VALIDATION, INVALID_NUMBER())
@@ -265,8 +269,8 @@ def _check_repetition(pedido: PedidoDeEnvio, tipo: TipoDeMensagem, now: datetime
 
 
 def _check_optout(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, now: datetime) -> Bloqueia | None:
-    """Block messages after an opt-out. An answer within minutes of the doctor's message is allowed; a later answer, to
-    a message that arrived at night, is not.
+    """Block messages after an opt-out. An answer within minutes of the doctor's message is allowed. A later answer, to
+    a message of the night, is not.
     """
     answers_day = tipo is TipoDeMensagem.RESPOSTA and pedido.after_hours_at is None
     is_live = answers_day and _answers_live(pedido, medico, now)
@@ -276,10 +280,10 @@ def _check_optout(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, n
 
 
 def _check_takeover(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, now: datetime) -> Adia | None:
-    """Hold messages while a person of the team has the conversation, except messages from people and system notices.
+    """Hold back messages while a person of the team leads the conversation. Messages of people and system notices are
+    exempt.
 
-    When that person hands the conversation back, the person decides whether the held messages continue or are
-    cancelled.
+    The person who returns the conversation decides whether the held messages continue or are cancelled.
     """
     if not medico.with_person or tipo is TipoDeMensagem.SISTEMA or pedido.tipo == BY_PERSON:
         return None
@@ -308,8 +312,8 @@ def _timely(pedido: PedidoDeEnvio, regras: RegrasDeEnvio, now: datetime) -> Bloq
 
 
 def _check_doubt(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> Adia | None:
-    """Hold Julia's messages until an operator decides about the probable opt-out. A message that a person writes is
-    sent.
+    """Hold back Julia's messages until an operator decides about the probable opt-out. Messages that a person writes
+    are sent.
     """
     if not medico.opt_out_in_doubt or pedido.bypass or pedido.tipo == BY_PERSON:
         return None
@@ -347,7 +351,7 @@ def _check_campaigns(pedido: PedidoDeEnvio, medico: Medico, now: datetime) -> Bl
 
 
 def open_time(since: datetime, until: datetime, hours: Window, zone: ZoneInfo) -> timedelta:
-    """Return how much of the time between two instants was within ``hours``. Only the last 14 days count."""
+    """Return how much of the time between two instants was within ``hours``. Only the last 14 days are counted."""
     spent, at = timedelta(0), max(since, until - timedelta(days=14))
     while at < until:
         at = hours.next_open(at, zone)

@@ -1,8 +1,8 @@
 """Reasons that prevent a message on Julia's initiative to a doctor, as branches of an SQL ``CASE``.
 
-A statement that selects doctors names ``clientes`` as ``doctor`` and ``doctor_state`` as ``state``, and inserts
-``IMPEDIMENTOS`` after ``CASE``. It binds :now, :week_ago, :contatos, and :automatico, which is true unless a person
-chose the doctor. The rules of sending check each message again before it is sent.
+A statement that selects doctors must use the aliases ``doctor`` for ``clientes`` and ``state`` for ``doctor_state``,
+and insert ``IMPEDIMENTOS`` after ``CASE``. It must bind :now, :week_ago, :contatos and :automatico. The parameter
+:automatico is true unless a person chose the doctor. The rules of sending check each message again before it is sent.
 """
 
 from typing import Final

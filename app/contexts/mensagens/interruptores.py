@@ -1,4 +1,6 @@
-"""The switches that hold messages. The catalogue of jobs uses them too, so this module imports no rule of sending."""
+"""The switches that hold back messages. The catalogue of jobs imports this module too, so it imports no rule of
+sending.
+"""
 
 from typing import Final
 

@@ -16,7 +16,7 @@ from batuta.jobs import Window
 HORA, DIA = timedelta(hours=1), timedelta(days=1)
 # The end is exclusive: 20:00 is outside the window.
 HORARIO: Final = Window(opens=time(8), lasts=timedelta(hours=12))
-# Hours for synthetic recipients.
+# Sending hours for synthetic recipients.
 A_QUALQUER_HORA: Final = Window(opens=time(0), lasts=DIA, days=frozenset(range(7)))
 
 

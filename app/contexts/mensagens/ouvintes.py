@@ -1,8 +1,8 @@
 """Listeners for sent and ended messages, called in the transaction that settles the message.
 
-A stage, a counter or a flag that depends on a message changes here, never when the message is queued. If a listener
-raises an error, the settlement is undone; a sent message then stays in doubt until the listener works. Each call is
-about one outcome. A message that an operator retries after its end may still be sent, so ``enviada`` may follow
+A stage, a counter or a flag that depends on a message is changed by a listener, not when the message is queued. If a
+listener raises an error, the settlement is rolled back. A sent message then stays in doubt until the listener works.
+Each call concerns one outcome. If an operator retries an ended message, it may still be sent, so ``enviada`` may follow
 ``encerrada``.
 """
 
@@ -18,7 +18,7 @@ from batuta.sql import Row, Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MensagemEncerrada:
-    """A settled message. ``em`` is the time at which it was sent, or at which its end was decided."""
+    """A settled message. ``em`` is the time at which it was sent, or at which it was decided not to send it."""
 
     id: str
     tipo: str
@@ -38,9 +38,7 @@ class AoEnviar(Protocol):
 
 
 class Ouvintes:
-    """The listeners of one process, by type of message. The composition registers all of them before the process
-    starts.
-    """
+    """The listeners of one process, by type of message. All of them are registered before the process starts."""
 
     def __init__(self) -> None:
         self._by_type: dict[str, list[AoEnviar]] = {}

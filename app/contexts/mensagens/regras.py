@@ -1,4 +1,4 @@
-"""The rules of sending at this moment: switches, the windows of the timetable, and the allowlist."""
+"""Read the rules of sending that apply now: switches, the windows of the timetable, and the allowlist."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from batuta.kernel import Clock
 PAUSE_ALL: Final = SwitchRule(key="pause.all")
 PAUSES: Final = (PAUSE_ALL, SwitchRule(key=f"pause.queue.{FILA_MENSAGENS.name}"))
 PAUSES_OF_TELEGRAM: Final = (PAUSE_ALL, SwitchRule(key=f"pause.queue.{TELEGRAM_SAIDA}"))
-# The timetable whose windows apply to campaigns and to messages of triggers, and the window of each kind.
+# The timetable whose windows restrict campaigns and messages of triggers, and the window of each type.
 BOUND: Final = "janelas"
 WINDOW_OF: Final[Mapping[str, str]] = {
     "discovery": "manha",
@@ -43,7 +43,7 @@ class ScheduleRegistry(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegrasAgora:
-    """Reads the rules in the caller's transaction. They stay valid until the transaction ends.
+    """Reads the rules of sending in the caller's transaction. They stay valid until the transaction ends.
 
     ``triggers`` has, for each automatic trigger, the rules of the switches that can stop it. Its keys are the triggers'
     own switches.
@@ -64,8 +64,8 @@ class RegrasAgora:
     triggers: Mapping[str, Sequence[SwitchRule]] = field(default_factory=dict)
 
     async def __call__(self, reading: Any, janela: str | None, gatilho: str | None = None) -> RegrasDeEnvio:
-        """Read the rules for one message. ``janela`` is the kind of campaign or trigger whose window applies;
-        ``gatilho`` is its trigger.
+        """Read the rules for one message. ``janela`` is the type of campaign or trigger whose window applies.
+        ``gatilho`` is the switch of the message's trigger.
         """
         switches = await self.switches.all(within=reading)
         return RegrasDeEnvio(

@@ -35,7 +35,9 @@ class Saidas:
     async def put(
         self, items: Sequence[NewItem], within: Transaction | None = None, shared: Mapping[str, object] | None = None
     ) -> list[str | None]:
-        """Queue messages, each on its channel. Return their ids; None for a message whose key is queued already."""
+        """Queue messages, each on its channel. Return their ids. The id is None for a message whose key is already
+        queued.
+        """
         ids: list[str | None] = []
         for item in items:
             conta = await self._account(item, within or self._database)

@@ -18,7 +18,7 @@ CANCELLED_BY_PERSON = define("cancelada_na_devolucao", "the person who led the c
 
 
 class NaDevolucao(StrEnum):
-    """A person's decision about messages that were held while the person had the conversation."""
+    """A person's decision about messages that were held back while the person led the conversation."""
 
     CONTINUAR = "continuar"
     CANCELAR = "cancelar"
@@ -40,22 +40,24 @@ class MessageQueries:
 
 class Mensagens:
     def __init__(self, dialect: Dialect, ouvintes: Ouvintes | None = None) -> None:
-        """Build the service. ``ouvintes`` is called for each message that the service cancels."""
+        """Build the service. ``ouvintes`` is called for each message that this service cancels."""
         self.ouvintes = ouvintes or Ouvintes()
         self._queries = load_queries(MessageQueries, Path(__file__).parent / "mensagens.sql", dialect)
 
     async def travar(self, transaction: Transaction, cliente_id: str) -> None:
-        """Serialise the decisions about one doctor until the transaction ends.
+        """Lock the doctor, so that decisions about the doctor are made one after the other until the transaction ends.
 
-        A transaction that forbids messages to the doctor calls this first. After its commit, a message whose send was
-        decided earlier is sent only if its intent is already stored.
+        A transaction that forbids messages to the doctor locks the doctor first. After its commit, only a message whose
+        intent is already stored is still sent.
         """
         await transaction.one(self._queries.alone, cliente_id=cliente_id)
 
     async def cancelar(
         self, transaction: Transaction, cliente_id: str, *, outcome: str, reason: str, now: datetime
     ) -> int:
-        """Cancel this doctor's queued messages, and mark those being sent to stop. Return the number cancelled."""
+        """Cancel this doctor's queued messages, and request a stop of those that are being sent. Return the number of
+        cancelled messages.
+        """
         await transaction.run(self._queries.ask_to_stop, cliente_id=cliente_id)
         cancelled = await transaction.all(
             self._queries.cancel_waiting,
@@ -68,7 +70,9 @@ class Mensagens:
         return len(cancelled)
 
     async def cancelar_campanha(self, transaction: Transaction, campanha_id: int, *, now: datetime) -> int:
-        """Cancel this campaign's queued messages, and mark those being sent to stop. Return the number cancelled."""
+        """Cancel this campaign's queued messages, and request a stop of those that are being sent. Return the number of
+        cancelled messages.
+        """
         await transaction.run(self._queries.ask_campaign_to_stop, campanha_id=campanha_id)
         cancelled = await transaction.all(
             self._queries.cancel_campaign,
@@ -88,9 +92,9 @@ class Mensagens:
         return released
 
     async def devolver(self, transaction: Transaction, cliente_id: str, decisao: NaDevolucao, *, now: datetime) -> int:
-        """Continue or cancel Julia's queued messages to a doctor, according to the decision of the person who returns
-        or ends the conversation. Call it in the transaction that changes the conversation. Return how many messages
-        continue or are cancelled.
+        """Continue or cancel Julia's queued messages to a doctor, as decided by the person who returns or ends the
+        conversation. Call this method in the transaction that changes the conversation. Return the number of messages
+        that continue or were cancelled.
         """
         match decisao:
             case NaDevolucao.CONTINUAR:

@@ -1,6 +1,6 @@
-"""The types of queued messages: the values of ``fila_mensagens.tipo``, and how the rules treat each.
+"""The types of queued messages (the values of ``fila_mensagens.tipo``), and how the rules treat each type.
 
-A type without an entry here is never sent. A new kind of message is one line of ``Tipo`` and one of ``TIPOS``.
+A type without an entry here is never sent. To add a type, add one line to ``Tipo`` and one to ``TIPOS``.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from batuta.kernel import Json
 from batuta.queues import NewItem
 from batuta.sql import AsJson
 
-# Metadata key of the switch of the trigger that queued a message. While the switch is off, the message is held.
+# Metadata key of the switch of the trigger that queued a message. While the switch is off, the message is held back.
 GATILHO: Final = "gatilho"
 # Metadata key of the inbound message that an answer refers to.
 INBOUND: Final = "inbound_message_id"
@@ -22,7 +22,7 @@ INBOUND: Final = "inbound_message_id"
 
 class Tipo(StrEnum):
     CAMPANHA = "campanha"
-    # on Julia's initiative
+    # messages on Julia's initiative
     PROSPECCAO = "prospeccao"
     DISCOVERY = "discovery"
     OFERTA = "oferta"
@@ -35,13 +35,13 @@ class Tipo(StrEnum):
     FOLLOWUP_3 = "followup_3"
     LEMBRETE = "lembrete"
     CONFIRMACAO = "confirmacao"  # to a doctor, about a shift of that doctor
-    HANDOFF = "handoff"  # to the person who posted a vacancy: a doctor wants it
+    HANDOFF = "handoff"  # to the person who posted a vacancy, because a doctor wants it
     LEMBRETE_HANDOFF = "lembrete_handoff"
     # answers, which must name their inbound message
     RESPOSTA = "resposta"
-    RECEBIMENTO = "recebimento"  # outside the sending hours: confirms that the message was received
-    RETOMADA = "retomada"  # in the morning: the answer to a message of the night
-    # written by people or by the system
+    RECEBIMENTO = "recebimento"  # sent outside the sending hours: confirms that an inbound message was received
+    RETOMADA = "retomada"  # sent in the morning: answers an inbound message of the night
+    # messages that people or the system write
     MANUAL = "manual"
     SISTEMA = "sistema"
 
@@ -51,21 +51,21 @@ class Trato:
     """How the rules treat one type of message.
 
     ``como`` is the type whose limits, hours and chips apply. A message with a higher ``prioridade`` is sent first.
-    ``gatilho`` is the switch of the only trigger that queues this type.
+    ``gatilho`` is the switch of the trigger that queues this type, if only one does.
     """
 
     como: TipoDeMensagem
     prioridade: int
-    responde: bool = False  # counts as an answer if it names the inbound message; otherwise as ``como``
+    responde: bool = False  # counts as an answer if it names its inbound message, otherwise as ``como``
     gatilho: str | None = None
-    sem_teto: bool = False  # about a vacancy that the person took or posted, so the weekly limit does not block it
+    sem_teto: bool = False  # concerns a vacancy that the person took or posted, so the weekly limit does not apply
 
 
 TIPOS: Final[Mapping[str, Trato]] = {
     Tipo.CAMPANHA: Trato(como=TipoDeMensagem.CAMPANHA, prioridade=3),
     Tipo.PROSPECCAO: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=4),
     Tipo.DISCOVERY: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=4, gatilho="discovery_automatico_enabled"),
-    # People announce vacancies too, so an offer names its trigger in its metadata.
+    # Operators offer vacancies too, so an offer of a trigger names its trigger in the metadata.
     Tipo.OFERTA: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=4),
     Tipo.REATIVACAO: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=4, gatilho="reativacao_automatica_enabled"),
     Tipo.RECUPERACAO: Trato(como=TipoDeMensagem.PROSPECCAO, prioridade=3, gatilho="recuperacao_automatica_enabled"),
@@ -76,7 +76,7 @@ TIPOS: Final[Mapping[str, Trato]] = {
     Tipo.FOLLOWUP_3: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=5),
     Tipo.LEMBRETE: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=5),
     Tipo.CONFIRMACAO: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=6, sem_teto=True),
-    # Operators open hand-offs too, so a first message names its trigger in its metadata.
+    # Operators open hand-offs too, so a first message of a trigger names its trigger in the metadata.
     Tipo.HANDOFF: Trato(como=TipoDeMensagem.FOLLOWUP, prioridade=6, sem_teto=True),
     Tipo.LEMBRETE_HANDOFF: Trato(
         como=TipoDeMensagem.FOLLOWUP, prioridade=6, gatilho="external_handoff.enabled", sem_teto=True
@@ -90,7 +90,7 @@ TIPOS: Final[Mapping[str, Trato]] = {
 
 
 def gatilho_de(tipo: str, metadata: Mapping[str, object], *, is_campaign: bool) -> str | None:
-    """Return the switch of the trigger that queued a message, or None if no trigger did."""
+    """Return the switch of the trigger that queued a message, or None if no trigger queued it."""
     named = metadata.get(GATILHO)
     if isinstance(named, str):
         return named
@@ -102,8 +102,8 @@ def gatilho_de(tipo: str, metadata: Mapping[str, object], *, is_campaign: bool) 
 class NovaMensagem:
     """A message for the queue. While a message with the same ``chave`` is queued, a second one is not added.
 
-    ``gatilho`` is the switch of the trigger that queues it. ``responde_a`` is the id of the inbound message that it
-    answers. ``em`` is the earliest time of the send; None means immediately.
+    ``gatilho`` is the switch of the trigger that queues the message. ``responde_a`` is the id of the inbound message
+    that it answers. ``em`` is the earliest time of the send; None means immediately.
     """
 
     tipo: Tipo

@@ -46,7 +46,7 @@ def examinados(document: object) -> Mapping[str, Any]:
 
 
 def nomes_conhecidos(document: Mapping[str, Any]) -> Nomes:
-    """Return the names of a document as the dictionary has them after ``batuta grupos carregar``."""
+    """Return the names of a document in the form that the dictionary has after ``batuta grupos carregar``."""
     by_form: dict[str, list[Conhecido]] = {}
     for each in document.get("hospitais", ()):
         known = Conhecido(each["canonico"], each["canonico"], each.get("cidade"), each.get("uf"), 1.0)
@@ -91,8 +91,8 @@ def _is_day(value: object) -> bool:
 
 
 def _can_be_place(name: str) -> bool:
-    """Return whether a name such as "HT" or "Santa Casa" is acceptable. Words that every offer contains are not,
-    because they would match all offers.
+    """Return whether a name may be stored as the name of a place, as "HT" and "Santa Casa" may. Words that every offer
+    contains are rejected, because they would match all offers.
     """
     return bool(busca(name)) and busca(name) not in _de_toda_oferta()
 

@@ -1,6 +1,6 @@
 """Validate an operator's corrections: hospital names, specialities, days and numbers.
 
-The pipeline remembers corrections, so that a wrong one would affect the reading of every later message.
+The pipeline stores corrections, so a wrong correction would affect how every later message is read.
 """
 
 import re
@@ -95,7 +95,7 @@ class Correcao:
         return [each.name for each in fields(self) if getattr(self, each.name) is not None]
 
     def recusar(self, hoje: date) -> None:
-        """Raise an error for an implausible value. ``hoje`` is the day in São Paulo."""
+        """Raise an error for an implausible value. ``hoje`` is today's date in São Paulo."""
         if self.hospital is None and (self.cidade is not None or self.uf is not None):
             raise LugarSemHospital
         if self.uf is not None and self.uf not in ESTADOS:
@@ -107,15 +107,15 @@ class Correcao:
 
 
 def nome_de_lugar(nome: str, nomes: Nomes) -> None:
-    """Raise NaoENome unless an unknown text can be the name of a hospital."""
+    """Raise NaoENome if an unknown text cannot be the name of a hospital."""
     score, why = em_duvida(nome, nomes)
     if not score:
         raise NaoENome(motivo=why or "")
 
 
 def em_duvida(nome: str, nomes: Nomes) -> tuple[float, str | None]:
-    """Return how likely a text is the name of a place, and the reason if the likelihood is 0. A speciality has the
-    likelihood 0.
+    """Return the probability that a text is the name of a place, and the reason if it is 0. A speciality has the
+    probability 0.
     """
     return pode_ser_nome(nome, eh_especialidade=nomes.vocabulario.especialidades.valor(nome) is not None)
 

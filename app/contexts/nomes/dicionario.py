@@ -17,13 +17,14 @@ from batuta.kernel import Clock
 from batuta.queues import Writes
 from batuta.sql import Database, Query, Row, Transaction, load_queries
 
-# Seconds between version checks. After this time every process uses a new name.
+# Seconds between two version checks. All processes know a new name after this time.
 LOOK_EVERY: Final = 5.0
 REMEMBERED: Final = 20_000
 MAQUINA, GESTOR, SEED = "sistema_auto", "gestor", "seed"
 BATCH: Final = 500
 
-# Name, town, state, aliases, and the regions of each alias that an operator added for some regions only.
+# Name, town, state and aliases of a hospital, and the regions of each alias that an operator added for some regions
+# only.
 Lugar: TypeAlias = tuple[str, str | None, str | None, tuple[str, ...], tuple[tuple[str, frozenset[str]], ...]]
 Area: TypeAlias = tuple[str, tuple[str, ...]]
 
@@ -87,8 +88,7 @@ class Dicionario:
     ) -> tuple[str, Writes]:
         """Return the id of a new hospital and the statements that store it.
 
-        The id derives from name and city, so that two processes that create the hospital concurrently create one
-        row.
+        The id is derived from name and city, so two processes that create the hospital at the same time create one row.
         """
         id = id_de("hospital", busca(nome), chave(cidade or ""))
         estado = uf if uf is not None and len(uf) == 2 else None
@@ -110,8 +110,8 @@ class Dicionario:
         return Writes(((self.queries.add_hospital_alias, learnt),))
 
     def semelhante(self, hospital_id: str, nome: str, score: float, now: datetime) -> Writes:
-        """Return the statement that stores a similar name as an alias, with its score, so that the next search finds
-        the name directly.
+        """Return the statement that stores a similar name as an alias with its score. The next search then finds the
+        name directly.
         """
         return self.aprende(hospital_id, nome, score, now) + self._version_bump()
 
@@ -119,8 +119,8 @@ class Dicionario:
         return Writes(((self.queries.use_hospital_alias, {"id": hospital_id, "forma": busca(nome)}),))
 
     def nova_especialidade(self, nome: str, now: datetime) -> tuple[str, Writes]:
-        """Return the id of a speciality and the statements that store it. A speciality is added when the reader first
-        finds it, because the reader returns only canonical names.
+        """Return the id of a speciality and the statements that store it. A speciality is stored when the reader first
+        finds it; the reader returns only canonical names.
         """
         id = id_de("especialidade", chave(nome))
         alias = {
@@ -142,8 +142,8 @@ class Dicionario:
     async def ensinar_hospital(
         self, transaction: Transaction, hospital_id: str, nome: str, *, por: str, regiao: str | None, now: datetime
     ) -> None:
-        """Assign a name to a hospital in a region for an operator, and delete the aliases that the pipeline inferred
-        for the name.
+        """Assign a name to a hospital in a region on behalf of an operator. Delete the aliases with this name that the
+        pipeline inferred.
         """
         await transaction.run(self.queries.unlearn_hospital_alias, id=hospital_id, forma=busca(nome))
         for query, values in self.aprende(hospital_id, nome, 1.0, now, por=por).statements:
@@ -164,8 +164,8 @@ class Dicionario:
         por: str,
         now: datetime,
     ) -> str:
-        """Return the hospital that an operator names. An unknown hospital is created; without a town, it gets the
-        group's region.
+        """Return the id of the hospital that an operator names. An unknown hospital is created. If the operator gives
+        no town, it gets the group's region.
         """
         known = await self.nomes_em(transaction)
         found = achar(nome, cidade, uf, regiao, known)
@@ -180,9 +180,9 @@ class Dicionario:
         return id
 
     async def especialidade_de_gestor(self, transaction: Transaction, nome: str, *, now: datetime) -> str:
-        """Return the speciality that an operator names. Raises EspecialidadeDesconhecida.
+        """Return the id of the speciality that an operator names. Raises EspecialidadeDesconhecida.
 
-        A speciality of the vocabulary gets its row at its first use.
+        A speciality of the vocabulary gets its database row when it is first used.
         """
         names = await self.nomes_em(transaction)
         canonical = especialidade_de(nome, names)
@@ -221,8 +221,8 @@ class Dicionario:
         )
 
     async def nomes_em(self, transaction: Transaction) -> Nomes:
-        """Read the names inside a transaction, without the cache, because an operator's decision needs the current
-        state.
+        """Read the names inside a transaction. The cache is not used, because an operator's decision needs the current
+        names.
         """
         ask = transaction.all
         return _nomes(
@@ -249,7 +249,9 @@ def _nomes(version: int, hospitals: Sequence[Row], regions: Sequence[Row], speci
 
 
 def _ensinados(hospitals: Sequence[Row], regions: Sequence[Row]) -> dict[tuple[str, str], frozenset[str]]:
-    """Return, for each name, the regions for which operators added it. The town of the hospital is not included."""
+    """Return, for each name of a hospital, the regions for which operators added the name. The hospital's own town is
+    not included.
+    """
     taught: dict[tuple[str, str], set[str]] = {
         (row["id"], row["alias_normalizado"]): set() for row in hospitals if row["origem"] == GESTOR
     }
@@ -261,8 +263,8 @@ def _ensinados(hospitals: Sequence[Row], regions: Sequence[Row]) -> dict[tuple[s
 def _canonicos(
     hospitals: Sequence[Row], taught: Mapping[tuple[str, str], frozenset[str]], specialities: Sequence[Row]
 ) -> tuple[tuple[Lugar, ...], tuple[Area, ...]]:
-    """Return the names that the reader uses: only those that people entered, because names that the pipeline inferred
-    would reinforce themselves.
+    """Return the names that the reader uses. Only names that people entered are used, because names that the pipeline
+    inferred would confirm themselves.
     """
     places: dict[str, list[Row]] = {}
     for row in hospitals:
@@ -289,7 +291,7 @@ def _canonicos(
 
 @lru_cache(maxsize=2)
 def _vocabulario(lugares: tuple[Lugar, ...], areas: tuple[Area, ...]) -> Vocabulario:
-    """Build the vocabulary once for the same names: building it takes 0.1 ms per hospital, and each decision of an
+    """Build the vocabulary, cached for equal names. Building takes 0.1 ms per hospital, and each decision of an
     operator reads the names again.
     """
     return Vocabulario.de(

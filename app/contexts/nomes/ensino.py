@@ -1,5 +1,5 @@
-"""Find the hospital or speciality of a name that an operator added, and remove the name. A wrong name affects the
-reading of messages until it is removed.
+"""Find the hospital or speciality that has a name, and remove the name. A wrong name affects how messages are read
+until it is removed.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class TeachingQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ensinado:
-    """A name and its owner. ``tipo`` is hospital or especialidade; ``por`` is the operator who added the name, if any."""
+    """A name and its owner. ``tipo`` is hospital or especialidade. ``por`` is the operator who added the name, or None."""
 
     tipo: str
     id: str
@@ -59,7 +59,7 @@ class Ensino:
             return await self._owners(transaction, nome)
 
     async def esquecer(self, nome: str, *, por: str, id: str | None = None) -> Ensinado:
-        """Remove a name from its hospital or speciality. Vacancies that were already read stay unchanged."""
+        """Remove a name from its hospital or speciality. Vacancies that were read before stay unchanged."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             owners = [each for each in await self._owners(transaction, nome) if id in (None, each.id)]
@@ -83,9 +83,7 @@ class Ensino:
         ]
 
     async def _forget(self, transaction: Transaction, owner: Ensinado, nome: str) -> None:
-        """Delete the alias. If it was the main name of a hospital, another of its names becomes the main name, also for
-        the reader.
-        """
+        """Delete the alias. If it was the main name of a hospital, another name of the hospital becomes the main name."""
         if owner.tipo == "especialidade":
             await transaction.run(self._queries.forget_speciality_name, id=owner.id, forma=chave(nome))
             return
@@ -94,7 +92,7 @@ class Ensino:
             await transaction.run(self._queries.rename_hospital, id=owner.id)
 
     async def _note(self, transaction: Transaction, owner: Ensinado, by: str, now: datetime) -> None:
-        """Write the removal to the audit log with ids only, because the name may be any text."""
+        """Write the removal to the audit log with ids only, because a name may be any text."""
         before: dict[str, Json] = {"origem": owner.origem, "por": owner.por, "confirmado": owner.confirmado}
         await self._audit.note(
             transaction, actor=by, action="nome.esquecer", subject=f"{owner.tipo}:{owner.id}", before=before, after=None, now=now

@@ -38,7 +38,7 @@ class Limpeza:
         self._queries = load_queries(CleaningQueries, Path(__file__).parent / "limpeza.sql", database.dialect)
 
     async def limpeza_hospitais(self, call: JobCall) -> Outcome:
-        """Delete hospitals that the pipeline created, to which no row refers, and whose text cannot be a name."""
+        """Delete hospitals that the pipeline created, whose text cannot be a name, and to which no row refers."""
         areas = (await self._dicionario.nomes()).vocabulario.especialidades
         looked, deleted, after = 0, 0, str(UUID(int=0))
         for _ in range(MOST_PAGES):
@@ -56,7 +56,7 @@ class Limpeza:
         return Done(items=deleted, result=_counts(looked, deleted))
 
     async def _delete(self, id: str, now: datetime) -> bool:
-        """Delete a hospital. Returns False if a reference appeared in the meantime."""
+        """Delete a hospital. Returns False if a row refers to it meanwhile."""
         async with self._database.transaction() as transaction:
             await transaction.run(self._queries.forget_names, id=id)
             gone = bool(await transaction.run(self._queries.delete_hospital, id=id))

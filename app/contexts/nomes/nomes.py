@@ -1,4 +1,5 @@
-"""Names of places: their search form, whether a text can be a name, and the hospital that has the name.
+"""Names of places: normalise a name for search, judge whether a text can be a name, and find the hospital that has a
+name.
 
 The functions are pure: ``Nomes`` contains the known names, and ``achar`` searches them.
 """
@@ -17,7 +18,8 @@ from app.contexts.leitura_grupos.api import Vocabulario, chave, palavras_soltas,
 from app.contexts.nomes.parecidos import PROPRIOS, por_extenso, so_grafia
 
 SEMELHANTE: Final = 88.0
-# Highest score of a new name that resembles a known name but may be another place. Such a name goes to review.
+# Highest score of a new name that resembles a known name but may be another place. A vacancy with such a name is
+# reviewed.
 PARECIDO: Final = 0.6
 LONGEST, SHORTEST, SHORTEST_WORD = 120, 3, 5
 _DADOS: Final = tomllib.loads((Path(__file__).parent / "nomes.toml").read_text(encoding="utf-8"))
@@ -34,8 +36,8 @@ _SUFFIX: Final = re.compile(r"(?<!\s)(?:\s++[-–—]\s|\s*+\(|\s++/\s|\s*+\|)")
 
 @dataclass(frozen=True, slots=True)
 class Conhecido:
-    """A hospital, listed under one of its names. ``confianca`` is the certainty that the name belongs to the hospital.
-    ``so_em`` has the regions for which an operator added the name; None means that it is valid everywhere.
+    """A hospital under one of its names. ``confianca`` is the certainty that the name belongs to the hospital.
+    ``so_em`` has the regions for which an operator added the name; None means that the name is valid everywhere.
     """
 
     id: str
@@ -48,8 +50,8 @@ class Conhecido:
 
 @dataclass(frozen=True, slots=True)
 class Achado:
-    """The result of a search. ``id`` is None if no hospital has the name. ``score`` is then the likelihood that the
-    text is a new name; 0 means that it is not a name.
+    """The result of a search. ``id`` is None if no hospital has the name. In this case ``score`` is the probability
+    that the text is a new name; 0 means that it is not a name.
     """
 
     id: str | None
@@ -60,8 +62,8 @@ class Achado:
 
 @dataclass(frozen=True)
 class Nomes:
-    """The known names, keyed by search form. The values of ``hospitais`` are hospitals; those of ``especialidades`` are
-    ids.
+    """The known names. The keys are names in search form. The values of ``hospitais`` are hospitals, the values of
+    ``especialidades`` are ids.
     """
 
     versao: int
@@ -71,14 +73,14 @@ class Nomes:
 
     @cached_property
     def formas(self) -> list[str]:
-        """The forms that a misspelt name may match: confirmed names and main names, without aliases found by
-        similarity.
+        """The search forms that a misspelt name may match: confirmed names and main names. Aliases that were found by
+        similarity are not included.
         """
         return [form for form in self.hospitais if form and self.firmes(form)]
 
     @cached_property
     def palavras(self) -> frozenset[str]:
-        """Correctly spelt words. A word of this set is never a misspelling of another word."""
+        """Correctly spelt words. None of these words counts as a misspelling of another word."""
         sure = (form for form, known in self.hospitais.items() if any(each.confianca == 1.0 for each in known))
         names = (word for form in sure for word in form.split())
         return frozenset((*names, *self.vocabulario.cidades.palavras())) | PROPRIOS | palavras_soltas("nao_sao_nomes")
@@ -88,7 +90,7 @@ class Nomes:
 
 
 def busca(nome: str) -> str:
-    """Return the search form of a name: leading abbreviations are expanded, brackets removed."""
+    """Return the search form of a name: leading abbreviations are expanded, and brackets are removed."""
     words = chave(re.sub(r"\([^()]{0,80}\)", " ", nome)).split()
     if not words:
         return ""
@@ -97,7 +99,7 @@ def busca(nome: str) -> str:
 
 
 def pode_ser_nome(nome: str, *, eh_especialidade: bool = False) -> tuple[float, str | None]:
-    """Return how likely a text is the name of a place, from 0 to 1, and the reason if the value is 0."""
+    """Return the probability that a text is the name of a place, and the reason if it is 0."""
     plain, form = nome.strip().lower(), busca(nome)
     if len(form) < SHORTEST or not any(char.isalpha() for char in form):
         return 0.0, "curto"
@@ -118,8 +120,8 @@ def pode_ser_nome(nome: str, *, eh_especialidade: bool = False) -> tuple[float, 
 
 
 def achar(nome: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado:
-    """Find the hospital that has this name. A stated city must match; city and region choose between hospitals of the
-    same name.
+    """Find the hospital that has this name. If a city is stated, it must match. City and region choose between
+    hospitals with the same name.
     """
     for form in dict.fromkeys((busca(nome), busca(_SUFFIX.split(nome, maxsplit=1)[0]))):
         found = _choose(nomes.hospitais.get(form, ()) if form else (), cidade, uf, regiao)
@@ -136,7 +138,7 @@ def achar(nome: str, cidade: str | None, uf: str | None, regiao: str | None, nom
 
 
 def onde(cidade: str | None, uf: str | None, regiao: str | None) -> tuple[str | None, str | None]:
-    """Return town and state as the message states them, or else those of the group's region."""
+    """Return the town and the state that the message states. Without them, return those of the group's region."""
     if cidade is not None or not regiao:
         return cidade, uf
     town, _, state = regiao.rpartition("/")
@@ -162,7 +164,8 @@ def _choose(
 def _is_there(known: Conhecido, cidade: str | None, uf: str | None, regiao: str | None) -> bool:
     """Return whether a known name applies in the stated place.
 
-    A name that the pipeline inferred applies only in the hospital's town; elsewhere it means another place.
+    A name that the pipeline inferred applies only in the hospital's town. In another town the same name means another
+    place.
     """
     if known.confianca < 1.0:
         town, state = onde(cidade, uf, regiao)
@@ -177,8 +180,8 @@ def _fits(known: str | None, said: str | None) -> bool:
 
 
 def _match_alike(form: str, cidade: str | None, uf: str | None, regiao: str | None, nomes: Nomes) -> Achado | None:
-    """Match a name that differs only in spelling. A name that is only similar gives the result ``parecido``, because it
-    may be another place.
+    """Match a name that differs from a known name only in spelling. If the names are merely similar, the result is
+    ``parecido``, because the text may mean another place.
     """
     if len(form) < 2 * SHORTEST:
         return None

@@ -14,7 +14,7 @@ _A_MAIS: Final = frozenset(_DADOS["a_mais"])
 _MIUDAS: Final = frozenset(_DADOS["miudas"])
 _ABREVIADAS: Final[Mapping[str, str]] = _DADOS["abreviadas"]
 PROPRIOS: Final = frozenset(word for line in _DADOS["proprios"] for word in line.split())
-# Shortest word, in letters, that may be misspelt: in a shorter word another letter often makes another word.
+# Length of the shortest word that may count as misspelt. In a shorter word, another letter often makes another word.
 SHORTEST: Final = 5
 _SOUNDS: Final = (("ph", "f"), ("th", "t"), ("y", "i"), ("z", "s"), ("w", "v"), ("k", "c"))
 _TWICE: Final = re.compile(r"(.)\1")
@@ -36,7 +36,7 @@ def so_grafia(dito: str, conhecido: str, palavras: Container[str]) -> bool:
         if twin is not None:
             ours.remove(word)
             theirs.remove(twin)
-    # One of the names may have extra words. If both have extra words, they are two places.
+    # Only one of the names may have extra words. If both have extra words, they are two places.
     return not (ours and theirs) and all(word in _A_MAIS for word in (*ours, *theirs))
 
 

@@ -1,1 +1,1 @@
-"""Upkeep: heartbeat, deletion of old history, and business events."""
+"""Housekeeping: heartbeat, deletion of old history, and business events."""

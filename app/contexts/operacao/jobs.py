@@ -1,4 +1,4 @@
-"""Scheduled jobs of upkeep."""
+"""Scheduled housekeeping jobs."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ from batuta.sql import Retention, prune_all
 
 OUT_OF_TIME = define("tempo_esgotado", "the time limit was reached; the next run continues")
 
-# A batch starts only if more time than this remains.
+# Shortest remaining time in which a further batch is started.
 MARGIN = timedelta(seconds=10)
 
 
@@ -27,12 +27,14 @@ class Upkeep:
         self._clock = clock
 
     async def heartbeat(self, call: JobCall) -> Outcome:
-        """Prove that the whole path works: the scheduler fires, the API answers and the database accepts a write."""
+        """Prove that the whole chain works: the scheduler fires, the API answers and the database accepts a write."""
         await self._beats.beat("heartbeat", "heartbeat", {"execution": call.key}, now=self._clock.now())
         return Done(items=1)
 
     async def limpar_historico(self, call: JobCall) -> Outcome:
-        """Apply every retention, and continue erasures of people. The result counts the rows of each table."""
+        """Delete rows after their retention, and continue the erasure of people. The result counts the rows of each
+        table.
+        """
         pruned = await prune_all(self._retentions, lambda: call.deadline - self._clock.now() >= MARGIN)
         result: dict[str, Json] = {"linhas": {**pruned.by_table}}
         if not pruned.is_all:

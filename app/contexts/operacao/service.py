@@ -33,8 +33,8 @@ class Eventos:
         conversation_id: str | None = None,
         props: Mapping[str, Json] | None = None,
     ) -> bool:
-        """Store an event in the transaction that writes the fact. Returns False if it is already stored. ``props`` must
-        have no personal data.
+        """Store an event in the transaction that writes the fact. Returns False if the event is already stored.
+        ``props`` must not contain personal data.
         """
         return bool(
             await transaction.run(

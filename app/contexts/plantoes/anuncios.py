@@ -1,8 +1,8 @@
-"""Offer a vacancy to doctors, with one message for each and at most one offer per doctor.
+"""Offer a vacancy to doctors. Each doctor gets one message and at most one offer.
 
 The offers, their messages and the new state are written in one transaction, so a process that dies before the commit
-has offered nothing. The queue sends each message later. Before the send, every rule that may hold or block the message
-is checked again, and the message is cancelled if the vacancy has been taken.
+has offered nothing. The queue sends each message later. Before the send, every rule that may hold back or block the
+message is checked again. If the vacancy has been taken, the message is cancelled.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,8 +47,8 @@ class OfferQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anuncio:
-    """The result of an announcement. ``oferecidas`` has the doctors whose message is queued; ``recusadas`` has the
-    reason for each doctor who gets none.
+    """The result of an announcement. ``oferecidas`` has the doctors whose message is queued. ``recusadas`` has the
+    reason for each doctor who gets no message.
     """
 
     id: str
@@ -82,8 +82,8 @@ class Anuncios:
     async def anunciar(
         self, id: str, clientes: Sequence[str], *, por: str, gatilho: str | None = None
     ) -> Anuncio | Resposta:
-        """Offer the vacancy to these doctors. Returns a ``Resposta``, and writes nothing, if the vacancy is no longer
-        available. ``gatilho`` is the switch of the trigger that offers it, or None if a person does.
+        """Offer the vacancy to these doctors. If the vacancy is no longer available, write nothing and return a
+        ``Resposta``. ``gatilho`` is the switch of the trigger that offers the vacancy, or None if a person offers it.
         """
         now, wanted = self._clock.now(), list(dict.fromkeys(clientes))
         async with self._database.transaction() as transaction:

@@ -4,9 +4,9 @@
     +30 never written to, +20 last written to 7 to 30 days ago, −50 less than 7 days ago
     +40 the same speciality, +20 a part of it
 
-These doctors are left out: opted out or probably opted out, no valid number, in conversation with the team, paused,
-cooling off, next contact scheduled for later, weekly cap reached, another message queued or in doubt, already offered
-this vacancy or an equal one, another shift at that time.
+A doctor is left out for one of these reasons: opted out or probably opted out, no valid number, in conversation with
+the team, paused, cooling off, next contact scheduled for later, weekly limit reached, another message queued or in
+doubt, this vacancy or an equal one already offered, another shift at that time.
 """
 
 import re
@@ -29,7 +29,7 @@ WEEK: Final = timedelta(days=7)
 MONTH: Final = timedelta(days=30)
 MOST: Final = 500
 _SEPARATES: Final = re.compile(r"[/,;+&|]|(?<!\s)\s++e\s++", re.IGNORECASE)
-# Words that do not count when two specialities are compared.
+# Words that are ignored when two specialities are compared.
 _MIUDAS: Final = frozenset(
     {"de", "da", "do", "e", "em", "geral", "medica", "medico", "medicina", "cirurgia", "clinica"}
 )
@@ -66,8 +66,8 @@ class Candidato:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Escolha:
-    """The best doctors for a vacancy. ``aptos`` counts all to whom it may be offered; ``impedidos`` counts the others of
-    the same speciality, by reason.
+    """The best doctors for a vacancy. ``aptos`` counts all doctors to whom the vacancy may be offered. ``impedidos``
+    counts the other doctors of the same speciality, by reason.
     """
 
     candidatos: tuple[Candidato, ...] = ()
@@ -94,7 +94,9 @@ class Candidatos:
         return list((await self.escolher(vaga_id, limite)).candidatos)
 
     async def escolher(self, vaga_id: str, limite: int) -> Escolha:
-        """Choose the best ``limite`` doctors, and count the others by reason. Raises VagaDesconhecida."""
+        """Choose the best ``limite`` doctors. Count the doctors to whom the vacancy may not be offered, by reason.
+        Raises VagaDesconhecida.
+        """
         vaga = await self._database.one(self._queries.vacancy, id=vaga_id)
         if vaga is None:
             raise VagaDesconhecida(id=vaga_id)
@@ -108,13 +110,13 @@ class Candidatos:
         )
 
     async def examinar(self, reading: Reading, vaga: Row, clientes: Sequence[str]) -> dict[str, Candidato]:
-        """Return these doctors by id, each with the reason that prevents an offer, if any. An unknown id is omitted."""
+        """Return these doctors by id, each with the reason that prevents an offer, or None. An unknown id is omitted."""
         rows = await self._consider(reading, vaga, (), (), clientes, len(clientes))
         return {each.cliente_id: each for each in map(_candidato, rows)}
 
     async def _specialities(self, vaga: Row) -> tuple[list[str], list[str]]:
-        """Return the spellings in the doctors' rows that mean the vacancy's speciality, and those that mean a part of
-        it.
+        """Return two lists of spellings in the doctors' rows: those that mean the vacancy's speciality, and those that
+        mean a part of it.
         """
         names = await self._dicionario.nomes()
         wanted = formas_da_especialidade(names, vaga)

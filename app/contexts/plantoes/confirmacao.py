@@ -3,7 +3,7 @@
     reservada            ── end + buffer has passed ──▶ pendente_confirmacao: an operator confirms the shift
     aberta | anunciada   ── start has passed ─────────▶ cancelada (vencida)
 
-Every vacancy is locked and checked again before it changes, so that two concurrent runs change it once.
+The job locks and checks every vacancy again before it changes it, so that two concurrent runs change it once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,9 +35,10 @@ MOST_PAGES: Final = 1000
 MARGIN: Final = timedelta(seconds=10)
 # Largest number of ids in the job's result. The count has no limit.
 SHOWN: Final = 200
-# An operator has one day to confirm a shift.
+# Time in which an operator should confirm a shift.
 ANSWER_WITHIN: Final = timedelta(hours=24)
-# The job runs every hour; one missed run is tolerated.
+# A shift that the job has not changed within this time is reported. The job runs every hour, so one missed run is
+# tolerated.
 JOB_WITHIN: Final = timedelta(hours=2)
 
 
@@ -49,7 +50,7 @@ class ConfirmationQueries:
 
 @dataclass(frozen=True, slots=True)
 class Passo:
-    """A change of state that becomes due at some instant. ``vence`` returns this instant for a shift."""
+    """A change of state that becomes due. ``vence`` returns the instant at which it is due for a shift."""
 
     de: tuple[StatusDaVaga, ...]
     para: StatusDaVaga
@@ -66,8 +67,8 @@ class Confirmacao:
         self._queries = load_queries(ConfirmationQueries, Path(__file__).parent / "confirmacao.sql", database.dialect)
 
     async def processar_confirmacao_plantao(self, call: JobCall) -> Outcome:
-        """Apply the due changes. ``buffer_horas`` is the number of hours after the end of a shift at which its
-        confirmation is due. The result counts the changes of this run.
+        """Apply the due changes. ``buffer_horas`` is the number of hours after the end of a shift at which the shift
+        needs a confirmation. The result counts the changes of this run.
         """
         if (buffer := _buffer(call.params.get("buffer_horas"))) is None:
             return Failed(BUFFER_WANTED(most=MOST_BUFFER_HOURS), permanent=True)

@@ -1,5 +1,5 @@
-"""Compute when a shift starts and ends. Missing hours come from the period; without a period, the shift lasts until the
-end of the day.
+"""Compute when a shift starts and ends. Missing hours come from the period. Without hours and period, the shift lasts
+until the end of the day.
 """
 
 import re
@@ -21,15 +21,15 @@ HORAS: Final[Mapping[Periodo, tuple[str, str]]] = {
     Periodo.MANHA: ("07:00", "13:00"),
     Periodo.H24: ("07:00", "07:00"),
 }
-# 6 is the former id of the afternoon.
+# 6 is an earlier id of the afternoon.
 _POR_ID: Final = {**{PERIODO_ID[each]: hours for each, hours in HORAS.items()}, 6: HORAS[Periodo.TARDE]}
 _HORA: Final = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::[0-5][0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
 class Turno:
-    """Start and end of a shift. If neither hour nor period is known, ``inicio`` is the end of the day, so that the
-    vacancy stays open until then.
+    """Start and end of a shift. If hours and period are unknown, ``inicio`` is the end of the day, so that the vacancy
+    stays open until then.
     """
 
     inicio: datetime

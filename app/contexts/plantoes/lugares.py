@@ -1,4 +1,4 @@
-"""Find the hospital that an operator names. An unknown name may be a typing error, so it creates no hospital."""
+"""Find the hospital that an operator names. An unknown name creates no hospital, because it may be a typing error."""
 
 from rapidfuzz import fuzz, process
 
@@ -10,8 +10,8 @@ NEAR = 60.0
 
 
 def achar_hospital(nova: NovaVaga, names: Nomes) -> str:
-    """Return the id of the hospital. Raises HospitalDesconhecido, HospitalParecido if similar names exist, or
-    HospitalDeVarios with the cities to choose from.
+    """Return the id of the hospital. Raises HospitalDesconhecido if there is none, HospitalParecido if similar names
+    exist, and HospitalDeVarios if several cities have a hospital of this name.
     """
     found = achar(nova.hospital, nova.cidade, nova.uf, None, names)
     if found.como == "ambiguo":

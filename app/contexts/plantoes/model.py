@@ -1,4 +1,4 @@
-"""Results and errors of actions on a vacancy, and the rules that need no database."""
+"""Results and errors of actions on a vacancy, and the rules without database access."""
 
 import re
 from dataclasses import dataclass
@@ -79,13 +79,13 @@ class MotivoDaCancelada(StrEnum):
 
 # Reason of the hourly job for cancelling a vacancy: its start passed without a doctor.
 VENCIDA: Final = "vencida"
-# Only the shift of a reserved vacancy can end for these reasons.
+# These reasons apply only to a reserved vacancy.
 DE_PLANTAO_RESERVADO: Final = (MotivoDaCancelada.NAO_COMPARECEU, MotivoDaCancelada.MEDICO_DESISTIU)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NovaVaga:
-    """A vacancy as an operator enters it, with hours or a period. ``outra`` allows a second equal vacancy."""
+    """A vacancy that an operator enters, with hours or a period. ``outra`` allows a second, equal vacancy."""
 
     hospital: str
     especialidade: str
@@ -100,7 +100,7 @@ class NovaVaga:
     outra: bool = False
 
     def recusar(self, hoje: date) -> None:
-        """Raise CampoDaVagaRecusado for the first implausible field. ``hoje`` is the day in São Paulo."""
+        """Raise CampoDaVagaRecusado for the first implausible field. ``hoje`` is today's date in São Paulo."""
         if not hoje <= self.data <= hoje + AHEAD:
             espera = f"{hoje.isoformat()} … {(hoje + AHEAD).isoformat()}"
             raise CampoDaVagaRecusado(campo="data", espera=espera)
@@ -134,7 +134,7 @@ class Repetida:
 
 @dataclass(frozen=True, slots=True)
 class Ocupada:
-    """The change was refused, because another doctor has the vacancy or had it."""
+    """The change was refused, because the vacancy is or was reserved for another doctor."""
 
     id: str
     status: StatusDaVaga
@@ -153,7 +153,7 @@ Resposta: TypeAlias = Feita | Repetida | Ocupada | Impedida
 
 
 def exigir(resposta: Resposta) -> Feita | Repetida:
-    """Return the result if the vacancy has the requested state; otherwise raise VagaOcupada or VagaNaoPode."""
+    """Return the result if the vacancy has the requested state. Otherwise raise VagaOcupada or VagaNaoPode."""
     match resposta:
         case Feita() | Repetida():
             return resposta
@@ -167,8 +167,8 @@ def exigir(resposta: Resposta) -> Feita | Repetida:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situacao:
-    """A vacancy at the time of a decision. ``oferecida`` means that the vacancy has been offered to a doctor at least
-    once.
+    """The facts about a vacancy on which a decision depends. ``oferecida`` means that the vacancy was offered to a
+    doctor at least once.
     """
 
     id: str
@@ -177,7 +177,7 @@ class Situacao:
     oferecida: bool = False
 
 
-# The new state, or the result for the caller if the state does not change.
+# The new state of the vacancy, or the result for the caller if the state does not change.
 Decisao: TypeAlias = StatusDaVaga | Resposta
 
 
@@ -213,7 +213,7 @@ def decidir_cancelamento(vaga: Situacao, *, motivo: MotivoDaCancelada) -> Decisa
 
 
 def _ocupada(vaga: Situacao) -> Ocupada | Impedida | None:
-    """Return the refusal for a vacancy that is no longer available, or None if it still needs a doctor."""
+    """Return the refusal if the vacancy is no longer available, or None if it still needs a doctor."""
     if vaga.status in PROCURA:
         return None
     if vaga.status is StatusDaVaga.CANCELADA:

@@ -1,5 +1,5 @@
-"""Convert vacancies and the results of actions to documents for commands and HTTP routes. They contain ids of doctors, but
-never their names or numbers.
+"""Convert vacancies and the results of actions to documents for commands and HTTP routes. The documents contain ids of
+doctors, but no names or numbers.
 """
 
 from collections.abc import Mapping

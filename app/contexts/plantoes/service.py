@@ -1,7 +1,8 @@
 """Create, list, reserve, release and end vacancies.
 
 A method that changes a vacancy locks it, checks whether the change is permitted, and writes state, history and event in
-one transaction. A lost race is a result (``model.Resposta``), not an error.
+one transaction. If another caller changed the vacancy first, the method returns a result (``model.Resposta``) and
+raises no error.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +40,7 @@ from app.contexts.vagas.api import PERIODO_ID, PROCURA, StatusDaVaga, Transicoes
 from batuta.kernel import Clock, Ids
 from batuta.sql import Database, Query, Row, Transaction, load_queries
 
-# A position before every vacancy: day, hour and id.
+# A sort position before every vacancy: day, hour and id.
 BEFORE_ALL: Final = (date.min, "", "00000000-0000-0000-0000-000000000000")
 
 
@@ -91,8 +92,8 @@ class Plantoes:
         self._queries = load_queries(VacancyQueries, Path(__file__).parent / "plantoes.sql", database.dialect)
 
     async def criar(self, nova: NovaVaga, *, por: str) -> str:
-        """Create a vacancy and return its id. Raises CampoDaVagaRecusado for an implausible field, and VagaRepetida for
-        an equal open vacancy.
+        """Create a vacancy and return its id. Raises CampoDaVagaRecusado for an implausible field, and VagaRepetida if
+        an equal vacancy is open.
         """
         now = self._clock.now()
         nova.recusar(now.astimezone(self._zone).date())
@@ -125,7 +126,9 @@ class Plantoes:
     async def listar(
         self, filtro: Filtro, *, limite: int, pular: int = 0, depois: tuple[date, str, str] = BEFORE_ALL
     ) -> Sequence[Row]:
-        """List vacancies, earliest day first, from the row after ``depois`` on: its day, its hour and its id."""
+        """List vacancies, earliest day first. The list begins after the vacancy that ``depois`` identifies by day, hour
+        and id.
+        """
         return await self._database.all(
             self._queries.listed, status=filtro.status, origem=filtro.origem, cliente_id=filtro.cliente_id,
             por_medico=filtro.cliente_id is not None, de=filtro.de, ate=filtro.ate, limite=limite, pular=pular,
@@ -145,14 +148,16 @@ class Plantoes:
             )
 
     async def contagem(self) -> dict[StatusDaVaga, int]:
-        """Count the vacancies by state: those of today and later, and all that are reserved or pending confirmation."""
+        """Count the vacancies by state: those of today and later, and all vacancies that are reserved or pending
+        confirmation.
+        """
         today = self._clock.now().astimezone(self._zone).date()
         rows = await self._database.all(self._queries.counts, hoje=today)
         return {StatusDaVaga(row["status"]): int(row["items"]) for row in rows}
 
     async def registrar_interesse(self, id: str, cliente_id: str, *, por: str) -> Resposta:
-        """Record that a doctor wants the vacancy. Doctors may register while it is reserved, because it may be released
-        again.
+        """Record that a doctor wants the vacancy. This is also possible while the vacancy is reserved, because it may
+        be released again.
         """
         now, still = self._clock.now(), (*PROCURA, StatusDaVaga.RESERVADA, StatusDaVaga.AGUARDANDO_CONFIRMACAO)
         async with self._database.transaction() as transaction:
@@ -173,8 +178,8 @@ class Plantoes:
         return Feita(id, status)
 
     async def reservar(self, id: str, cliente_id: str, *, por: str, motivo: str = "reserva") -> Resposta:
-        """Reserve the vacancy for a doctor. Of two concurrent calls, the first to lock the row succeeds and the other
-        returns ``Ocupada``.
+        """Reserve the vacancy for a doctor. Of two concurrent calls, the first one to lock the row succeeds. The other
+        call returns ``Ocupada``.
         """
         return await self._change(id, partial(decidir_reserva, quer=cliente_id), por, motivo, cliente_id)
 
@@ -237,7 +242,7 @@ class Plantoes:
         return Feita(id, decided)
 
     async def _hold(self, transaction: Transaction, id: str, cliente_id: str | None) -> Row:
-        """Lock the vacancy and return its row. Raises if the vacancy or the doctor does not exist."""
+        """Lock the vacancy and return its row. Raises an error if the vacancy or the doctor does not exist."""
         if (vaga := await self._transicoes.travar(transaction, id)) is None:
             raise VagaDesconhecida(id=id)
         if cliente_id is not None and await transaction.one(self._queries.is_doctor, id=cliente_id) is None:
@@ -246,7 +251,7 @@ class Plantoes:
 
 
 def _horas(nova: NovaVaga) -> tuple[Periodo, str, str]:
-    """Return period and hours. A period without hours gets its usual hours; hours without a period determine the
+    """Return period and hours. A period without hours gets its usual hours. Hours without a period determine the
     period.
     """
     if nova.hora_inicio is None or nova.hora_fim is None:

@@ -1,7 +1,7 @@
-"""Name one open vacancy of a doctor's speciality inside another message, such as a follow-up.
+"""Add one open vacancy of the doctor's speciality to another message, such as a follow-up.
 
-The vacancy counts as offered to the doctor: an acceptance reserves it, and it is not offered to the doctor again. Its
-state does not change, so it can still be announced.
+The vacancy then counts as offered to the doctor: an acceptance reserves it, and it is not offered to the doctor again.
+The state of the vacancy does not change, so it can still be announced.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from app.contexts.plantoes.candidatos import eh_a_mesma, formas_da_especialidade
 from app.contexts.plantoes.horario import turno_de
 from batuta.sql import Dialect, Query, Reading, Row, Transaction, load_queries
 
-# Number of open vacancies, the earliest first, among which the vacancy is chosen.
+# Largest number of open vacancies that are considered, the earliest first.
 MOST: Final = 500
-# The message may wait for the sending hours, so the shift must not begin earlier than this.
+# Shortest time until the shift begins, because the message may wait for the sending hours.
 NOTICE: Final = timedelta(days=1)
 
 
@@ -38,7 +38,7 @@ class VagasAbertas:
     hoje: date
 
     def da_especialidade(self, escrita: str) -> list[Row]:
-        """Return the vacancies of the speciality as spelt in a doctor's row."""
+        """Return the vacancies whose speciality a doctor's row spells as ``escrita``."""
         canonica = self.nomes.vocabulario.especialidades.valor
         return [vaga for vaga in self.vagas if eh_a_mesma(escrita, formas_da_especialidade(self.nomes, vaga), canonica)]
 

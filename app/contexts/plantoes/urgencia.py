@@ -1,7 +1,7 @@
-"""Marks vacancies as urgent: those whose hospital and day the briefing names, as long as they need a doctor.
+"""Mark vacancies as urgent: those whose hospital and day the briefing names, while they need a doctor.
 
-Only the briefing in force counts. A vacancy that it no longer names stops being urgent, and a vacancy that is created
-later becomes urgent at the next run.
+Only the active briefing counts. A vacancy that it no longer names stops being urgent. A vacancy that is created later
+becomes urgent at the next run.
 """
 
 import re
@@ -18,7 +18,7 @@ from batuta.reasons import Reason, define
 from batuta.sql import AsJson, AuditLog, Database, Query, load_queries
 
 BRIEFING: Final = "briefing"
-# A day without a year is the first such day that is not further in the past than this.
+# A day without a year means the first such day that is at most this long past.
 PAST: Final = timedelta(days=60)
 UNKNOWN_PLACE = define("aviso_hospital", "hospital '{hospital}' is unknown or ambiguous: write its registered name")
 UNKNOWN_DAY = define("aviso_dia", "'{dia}' is not a day: write it as 12/03 or 12/03/2026")
@@ -27,7 +27,9 @@ _DAY = re.compile(r"(\d{1,2})/(\d{1,2})(?:/(\d{2}|\d{4}))?")
 
 @dataclass(frozen=True, slots=True)
 class Urgentes:
-    """The result of a run: the urgent vacancies now, those that changed, and the lines that were not understood."""
+    """The result of a run: the number of urgent vacancies, the number of changed ones, and the lines that were not
+    understood.
+    """
 
     total: int
     mudaram: int
@@ -67,12 +69,12 @@ class Urgencias:
 
 
 def _read(itens: Sequence[Mapping[str, Any]], names: Nomes, today: date) -> tuple[list[dict[str, str]], list[Reason]]:
-    """Return hospital and day of each item, and a warning for each item that names no known hospital or day."""
+    """Return the hospital and the day of each item, and a warning for each item without a known hospital or day."""
     found: list[dict[str, str]] = []
     warnings: list[Reason] = []
     for each in itens:
         if "hospital" not in each:
-            continue  # kept as text; the reading of the document warned about it
+            continue  # the line stays plain text; a warning was given when the document was read
         hospital, day = achar(str(each["hospital"]), None, None, None, names), _day(str(each["data"]), today)
         if hospital.id is None:
             warnings.append(UNKNOWN_PLACE(hospital=each["hospital"]))
@@ -84,7 +86,9 @@ def _read(itens: Sequence[Mapping[str, Any]], names: Nomes, today: date) -> tupl
 
 
 def _day(text: str, today: date) -> date | None:
-    """Return the day, or None. Without a year it is the first such day that is not older than PAST."""
+    """Return the day, or None if the text is not a day. A day without a year means the first such day that is at most
+    PAST ago.
+    """
     if (match := _DAY.fullmatch(text)) is None:
         return None
     day, month, year = (None if each is None else int(each) for each in match.groups())

@@ -1,3 +1,3 @@
-"""Quality of the service that doctors receive: alerts about measured figures, evaluations of conversations, and the
-guidance for the model that is made from them.
+"""Quality of the service that doctors receive: alerts about figures, evaluations of conversations, and the guidance for
+the language model that is derived from the evaluations.
 """

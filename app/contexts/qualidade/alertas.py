@@ -1,7 +1,8 @@
-"""Alerts about the service to doctors. Each rule compares a figure of stored rows with a threshold of the settings.
+"""Alerts about the service to doctors. Each rule compares a figure with a threshold of the settings.
 
-The rules are a health check, so that a problem appears in ``batuta health``, and the alert loop of the engine reports its start
-and its end once. The job ``verificar_alertas`` returns every figure. Findings contain figures only, never personal data.
+The rules are a health check, so problems appear in ``batuta health``. The alert loop of the engine reports the start
+and the end of a problem once. The job ``verificar_alertas`` returns every figure. Findings contain figures and no
+personal data.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,14 +22,14 @@ from batuta.sql import Database, Query, Reading, Row, load_queries
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 WEEK: Final = 7 * DAY
 ANSWERS_OF: Final = timedelta(minutes=30)
-# A message to a doctor this long after the doctor's last message is a new contact, not an answer.
+# A message that Julia sends later than this after the doctor's last message counts as a new contact, not as an answer.
 ANSWERED_WITHIN: Final = timedelta(hours=2)
-# An answer may take the worker this long, so a younger message is not yet counted as unanswered.
+# Time that the worker may take for an answer. A younger message does not count as unanswered yet.
 SETTLED: Final = timedelta(minutes=5)
 MOST_ANSWERS, MOST_PLACES = 500, 10
-# Smallest counts for which a share or a mean is meaningful.
+# Smallest counts for which a share or a mean is reported.
 CONVERSAS, RESPOSTAS, AVALIADAS, CHAMADAS, OFERTAS = 5, 3, 5, 5, 10
-# A figure this many times its threshold is critical.
+# If a figure exceeds its threshold by this factor, the finding is critical.
 PICO_CRITICO, LENTO_CRITICO = 1.5, 2
 LOST: Final = {Severity.CRITICAL: 5, Severity.ERROR: 3, Severity.WARNING: 2, Severity.INFO: 0}
 
@@ -49,7 +50,7 @@ class Limiares:
 
 @dataclass(frozen=True, slots=True)
 class Hospital:
-    """A hospital with its hand-offs to authors of vacancies in the last 24 hours (``dia``) and in the week before."""
+    """A hospital with the number of its hand-offs in the last 24 hours (``dia``) and in the week before."""
 
     id: str
     nome: str
@@ -59,8 +60,8 @@ class Hospital:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Medidas:
-    """The figures of the rules. ``segundos`` is the mean time to an answer; ``esperam`` counts messages without an
-    answer. A mean is None if nothing was counted.
+    """The figures that the rules compare. ``segundos`` is the mean time to an answer. ``esperam`` counts messages
+    without an answer. A mean is None if nothing was counted.
     """
 
     conversas: int = 0
@@ -73,7 +74,7 @@ class Medidas:
     esperam: int = 0
     esperam_desde: datetime | None = None
     enviadas: int = 0
-    no_horario: bool = True  # the sending hours are open, so that Julia answers
+    no_horario: bool = True  # whether it is within the sending hours, in which Julia answers
     avaliadas: int = 0
     nota: float | None = None  # mean score of the conversations evaluated in the last 24 hours
     chamadas: int = 0
@@ -155,7 +156,7 @@ def _finding(
     since: datetime | None = None,
     **facts: object,
 ) -> Finding:
-    """Build the finding ``alertas.{what}``. ``found`` is the figure as operators read it."""
+    """Build the finding ``alertas.{what}``. ``found`` is the figure as text for operators."""
     shown = f"{limit:.0%}" if isinstance(limit, float) else str(limit)
     return Finding(
         severity=severity,
@@ -267,7 +268,7 @@ class Alertas:
 
 
 def _mean(value: float | Decimal | None) -> float | None:
-    """Return a mean of either database as a float; PostgreSQL returns a decimal number."""
+    """Return a mean as a float. PostgreSQL returns a decimal number."""
     return None if value is None else float(value)
 
 

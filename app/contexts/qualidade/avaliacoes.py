@@ -1,9 +1,9 @@
 """Evaluate each ended or quiet conversation once, and let a person correct the score.
 
-no model, or its budget is spent  ──▶ the rules evaluate (``avaliador = regras``)
-the model answers in form         ──▶ its evaluation is stored (``avaliador = modelo``)
-the answer cannot be read         ──▶ no evaluation; a later run asks again; after three such answers the rules evaluate
-the model does not answer         ──▶ the run ends with its reason; the conversation waits
+no model, or its budget is spent  ──▶ the rules evaluate (``avaliador = regras``) the model fills in the form       ──▶
+its evaluation is stored (``avaliador = modelo``) the answer is unreadable          ──▶ a later run queries again; after
+three unreadable answers the rules evaluate the model does not answer         ──▶ the run ends with its reason; the
+conversation waits
 """
 
 from collections import Counter
@@ -48,7 +48,7 @@ USO: Final = "qualidade"
 LOTE: Final = 50
 MOST_MESSAGES: Final = 60
 MOST_UNREAD: Final = 3
-# A query to the model may take 30 seconds; the rest is for the result.
+# Shortest remaining time in which another conversation is evaluated. A query to the model may take 30 seconds.
 MARGIN: Final = timedelta(seconds=40)
 BEST: Final = 10
 LONGEST_CORRECTION: Final = 500
@@ -90,7 +90,7 @@ class Avaliacoes:
         ids: Ids,
         clock: Clock,
     ) -> None:
-        """Build the service. Without ``llm`` the rules evaluate the conversations. ``quieta_apos`` is the time after
+        """Build the service. If ``llm`` is None, rules evaluate the conversations. ``quieta_apos`` is the time after
         the last message at which an open conversation counts as quiet.
         """
         self._database = database
@@ -141,8 +141,8 @@ class Avaliacoes:
         return row
 
     async def corrigir(self, id: str, nota: int, *, por: str, motivo: str) -> Row:
-        """Store the score that a person gives, with the reason. Personal data in the reason is masked. A later
-        correction replaces an earlier one.
+        """Store a person's score with the reason. Personal data in the reason is masked. A later correction replaces an
+        earlier one.
         """
         before, now = await self.ver(id), self._clock.now()
         reason = sem_nomes(motivo, [before["primeiro_nome"], before["sobrenome"]])[:LONGEST_CORRECTION]
@@ -169,7 +169,7 @@ class Avaliacoes:
         return await self.ver(id)
 
     async def _evaluate(self, row: Row, counted: Counter[str]) -> str | None:
-        """Evaluate one conversation and count the result. Return a reason if the run has to stop."""
+        """Evaluate one conversation and count the result. Return a reason if the run must stop."""
         newest = await self._database.all(self._queries.said, id=row["id"], limite=MOST_MESSAGES)
         messages, version = newest[::-1], None
         notas, avaliador = por_regras(row["stage"], messages), REGRAS

@@ -14,7 +14,7 @@ LISTAS: Final = ("positivos", "negativos", "sugestoes")
 MOST_LINES, LONGEST_LINE = 5, 200
 LONGEST_TEXT: Final = 2_000
 NAME: Final = "[nome]"
-# A shorter name is not masked, because it may be an ordinary word.
+# Length of the shortest name that is masked. A shorter name may be an ordinary word.
 SHORTEST_NAME: Final = 3
 _OBJETIVO: Final = {"fechou": 10, "qualificado": 7, "negociando": 7, "respondeu": 6, "optout": 2}
 RESERVOU, RESPONDEU_TUDO = "o plantão foi reservado", "cada mensagem do médico teve uma resposta"
@@ -113,7 +113,7 @@ def _author(mensagem: Row | Mapping[str, Any], who: Mapping[str, str]) -> str:
 
 
 def _lines(said: Sequence[Json]) -> list[str]:
-    """Return at most five sentences, each short, on one line and without phone numbers."""
+    """Return at most five sentences, each shortened, on one line and without phone numbers."""
     lines = (" ".join(mask_text(each, LONGEST_LINE).split()) for each in said[:MOST_LINES])
     return [each for each in lines if each]
 

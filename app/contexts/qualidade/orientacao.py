@@ -1,7 +1,8 @@
-"""The guidance for the model: a text that condenses evaluations and the corrections of people, with all its versions.
+"""The guidance for the language model: a text that condenses evaluations and the corrections of people, with all its
+versions.
 
-The text is made by rules from stored sentences, so that it contains only what evaluations say. Without evaluations, or
-with unchanged ones, the version in force remains.
+Rules compose the text from stored sentences, so that it contains only what evaluations say. Without new evaluations the
+active version remains.
 """
 
 from collections import Counter
@@ -31,15 +32,15 @@ NOTHING_TO_CONDENSE = define(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condensada:
-    """The text of a guidance, and how many evaluations and corrections it condenses."""
+    """The text of a guidance, and the number of evaluations and corrections that it condenses."""
 
     texto: str
     base: Mapping[str, Json]
 
 
 def condensar(avaliacoes: Sequence[Row | Mapping[str, Any]]) -> Condensada | None:
-    """Condense evaluations, newest first: corrections of people, then the most frequent sentences. Return None without
-    evaluations.
+    """Condense evaluations, newest first: corrections of people, then the most frequent sentences. Return None for an
+    empty list.
     """
     corrected = [each for each in avaliacoes if each["nota_corrigida"] is not None and each["correcao"]]
     good = [each for each in avaliacoes if each["nota"] >= GOOD]
@@ -63,7 +64,7 @@ def condensar(avaliacoes: Sequence[Row | Mapping[str, Any]]) -> Condensada | Non
 
 
 def _most_frequent(avaliacoes: Sequence[Row | Mapping[str, Any]], name: str) -> list[str]:
-    """Return the most frequent sentences of a list; equally frequent ones in alphabetical order."""
+    """Return the most frequent sentences in the column ``name``. Equally frequent sentences are in alphabetical order."""
     counted = Counter(line for each in avaliacoes for line in each[name])
     return [line for line, _ in sorted(counted.items(), key=lambda each: (-each[1], each[0]))[:MOST_LINES]]
 
@@ -85,7 +86,7 @@ class Orientacoes:
         self._queries = load_queries(GuidanceQueries, Path(__file__).parent / "orientacao.sql", database.dialect)
 
     async def em_vigor(self) -> Row | None:
-        """Return the version in force, or None before the first one."""
+        """Return the active version, or None if there is no version yet."""
         return await self._database.one(self._queries.active, nome=NOME)
 
     async def versoes(self) -> Sequence[Row]:
@@ -93,9 +94,7 @@ class Orientacoes:
         return await self._database.all(self._queries.versions, nome=NOME, limite=MOST_VERSIONS)
 
     async def atualizar_prompt_feedback(self, call: JobCall) -> Outcome:
-        """Write the next version of the guidance if the evaluations result in a text that differs from the version in
-        force.
-        """
+        """Write a new version of the guidance if the evaluations give a text that differs from the active version."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             rows = await transaction.all(self._queries.evaluated, since=now - RECENT, limite=MOST_EVALUATIONS)
@@ -107,7 +106,7 @@ class Orientacoes:
             if not known or known[0]["conteudo"] != made.texto:
                 version += 1
                 await transaction.run(self._queries.close, nome=NOME, now=now)
-                # Zero rows: another run has written this version.
+                # No row changed, so another run has written this version.
                 changed = bool(await transaction.run(
                     self._queries.add, id=self._ids.new(), nome=NOME, versao=version, conteudo=made.texto,
                     base=AsJson(dict(made.base)), por=call.by or SISTEMA, now=now,

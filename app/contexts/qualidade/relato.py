@@ -32,7 +32,7 @@ def avaliacao_em_palavras(row: Row, zone: ZoneInfo) -> dict[str, Any]:
 
 
 def orientacao_em_palavras(row: Row, zone: ZoneInfo) -> dict[str, Any]:
-    """Describe one version of the guidance. ``ate`` is None for the version in force."""
+    """Describe one version of the guidance. ``ate`` is None for the active version."""
     return {
         **{name: row[name] for name in ("versao", "conteudo", "base", "por")},
         "desde": _local(row["created_at"], zone),

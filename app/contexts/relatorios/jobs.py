@@ -1,4 +1,4 @@
-"""Jobs that make the reports: ``report-periodo?tipo=`` for a part of a day, and ``report-semanal`` for a week."""
+"""Jobs that create the reports: ``report-periodo?tipo=`` for a part of a day, and ``report-semanal`` for a week."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -25,7 +25,7 @@ NOT_DELIVERED = define(
     "`batuta relatorios reenviar {id}` sends it again",
 )
 DATA: Final = "data"
-# The first Monday that a report may begin with.
+# The first Monday with which a weekly report may begin.
 FIRST_DAY: Final = date(2000, 1, 3)
 
 
@@ -40,7 +40,7 @@ class ReportJobs:
         return {"report-periodo": self.report_periodo, "report-semanal": self.report_semanal}
 
     async def report_periodo(self, call: JobCall) -> Outcome:
-        """Make the report of a part of today, or of the day in ``data``. If that part has not ended yet, only return
+        """Create the report of a part of today, or of the day in ``data``. If that part has not ended yet, only return
         the figures.
         """
         tipo = call.params.get("tipo")
@@ -51,7 +51,7 @@ class ReportJobs:
         return await self._report(parte_do_dia(Tipo(tipo), day, self._zone), call)
 
     async def report_semanal(self, call: JobCall) -> Outcome:
-        """Report the previous week, or the week that contains the day in ``data``."""
+        """Create the report of the previous week, or of the week that contains the day in ``data``."""
         if (day := self._day(call)) is None:
             return Failed(DAY_WANTED(), permanent=True)
         wanted = day if DATA in call.params else day - WEEK
@@ -70,7 +70,7 @@ class ReportJobs:
         return Done(items=1, result=result)
 
     def _day(self, call: JobCall) -> date | None:
-        """Return the local day that the call names, or today if it names none. Return None if the day cannot be used."""
+        """Return the local day that the call names, or today if it names none. Return None if the day is invalid."""
         today = self._clock.now().astimezone(self._zone).date()
         try:
             day = date.fromisoformat(call.params.get(DATA) or today.isoformat())

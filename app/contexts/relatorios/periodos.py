@@ -23,8 +23,7 @@ class Tipo(StrEnum):
 HORAS: Final = {Tipo.MANHA: (0, 10), Tipo.ALMOCO: (10, 13), Tipo.TARDE: (13, 17), Tipo.FIM_DIA: (17, 20)}
 DO_DIA: Final = tuple(HORAS)
 WEEK: Final = timedelta(days=7)
-# The clock of the api may be behind the clock of the scheduler by this much. A period that ends within this time counts
-# as ended.
+# Tolerance between the clocks of the api and the scheduler. A period that ends within this time counts as ended.
 TOLERANCE: Final = timedelta(minutes=1)
 
 

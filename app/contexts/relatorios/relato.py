@@ -9,7 +9,7 @@ from app.contexts.relatorios.service import Relatorio, taxa_de_resposta
 from batuta.extension import Texts
 from batuta.kernel import Json
 
-# Parts of the figures that have a response rate.
+# Parts of the figures for which a response rate is computed.
 RATED: Final = ("periodo", "dia")
 
 

@@ -24,7 +24,7 @@ SISTEMA: Final = "sistema"
 DESTINOS: Final = ("slack", "webhook")
 MOST_HIGHLIGHTS: Final = 5
 ABANDONED: Final = timedelta(minutes=5)
-# A refused report is sent again by later runs within this time; after that its figures are old.
+# Period in which later runs send a refused report again. After that the figures are outdated.
 RETRY_FOR: Final = timedelta(hours=24)
 LONGEST_ERROR: Final = 500
 
@@ -35,7 +35,9 @@ class RelatorioDesconhecido(BatutaError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relatorio:
-    """A stored report. ``envios`` maps each destination to the state of its delivery; ``erros`` has the errors."""
+    """A stored report. ``envios`` maps each destination to the state of its delivery. ``erros`` maps each destination
+    to its error.
+    """
 
     id: str
     periodo: Periodo
@@ -80,12 +82,14 @@ class Relatorios:
         self._queries = load_queries(ReportQueries, Path(__file__).parent / "relatorios.sql", database.dialect)
 
     async def contar(self, periodo: Periodo) -> dict[str, Json]:
-        """Count the figures of a period from the stored rows, without a report."""
+        """Count the figures of a period without storing a report."""
         async with self._database.snapshot() as reading:
             return await self._count(reading, periodo)
 
     async def fazer(self, periodo: Periodo, *, por: str) -> Relatorio:
-        """Return the report of the period. The first call computes and stores it; later calls return it unchanged."""
+        """Return the report of the period. The first call computes and stores the report. Later calls return the stored
+        report.
+        """
         wanted = {"tipo": periodo.tipo.value, "inicio": periodo.inicio}
         if (row := await self._database.one(self._queries.of_period, **wanted)) is not None:
             return _relatorio(row)
@@ -100,8 +104,8 @@ class Relatorios:
         return _relatorio(row)
 
     async def entregar(self, relatorio: Relatorio, *, de_novo: bool = False) -> Relatorio:
-        """Send the report to every destination that has not received it. ``de_novo``, which a person requests, also
-        repeats deliveries that arrived or whose result is unknown.
+        """Send the report to every destination that has not received it. If a person requests it (``de_novo``), also
+        repeat deliveries that arrived or whose result is unknown.
         """
         for destino in self.destinos:
             await self._deliver(destino, relatorio, de_novo)
@@ -134,7 +138,7 @@ class Relatorios:
 
     async def nao_entregues(self) -> Row:
         """Return the number of deliveries of the last day (``items``) that were refused or are uncertain, and the time
-        of the first (``desde``).
+        of the first one (``desde``).
         """
         now = self._clock.now()
         row = await self._database.one(self._queries.undelivered, depois=now - RETRY_FOR, abandonado=now - ABANDONED)
@@ -152,8 +156,8 @@ class Relatorios:
         return Check(name="relatorios", section=JOBS_AND_WORKERS, ask=self.ask)
 
     async def _deliver(self, destino: Destino, relatorio: Relatorio, de_novo: bool) -> None:
-        """Send the report to one destination, unless the destination already has it. The intent is stored before the
-        request.
+        """Send the report to one destination, unless the destination has already received it. The intent is stored
+        before the request is made.
         """
         now, key = self._clock.now(), {"id": relatorio.id, "destino": destino.nome}
         claimed = await self._database.run(

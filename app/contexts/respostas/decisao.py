@@ -1,4 +1,4 @@
-"""Decide the answer to one inbound message, from its reading and the stored facts. This module uses no database."""
+"""Decide the answer to one inbound message from its class and the stored facts. This module uses no database."""
 
 import re
 import unicodedata
@@ -19,7 +19,7 @@ Vaga: TypeAlias = Row | Mapping[str, Any]
 FROM_GROUP: Final = "grupo_whatsapp"
 # Smallest confidence at which an acceptance reserves a vacancy. Below it, a person reads the message.
 SURE: Final = 0.5
-# Questions that the facts of a vacancy answer, by the column that must be known.
+# Questions that the facts of a vacancy answer, with the column that must be known.
 _ABOUT: Final = {
     "valor": re.compile(r"\b(valor|quanto|pagam?|preco|cache|remuneracao)\b"),
     "data": re.compile(r"\b(dia|data|quando)\b"),
@@ -33,7 +33,7 @@ _BEYOND: Final = re.compile(
     r"|almoco|jantar|pacientes|atendimentos|equipe|outr[oa]s?|mais|negociar?|aumentar?|melhorar?|trocar?|transporte"
     r"|alojamento|dormir|documentos?|crm|rqe|experiencia)\b|\bquando\b.{0,200}\b(paga|recebe)"
 )
-# An acceptance with one of these words depends on something: "aceito se for até as 7", "aceito, mas só até as 13h".
+# Words of a condition, which makes an acceptance uncertain: "aceito se for até as 7", "aceito, mas só até as 13h".
 _CONDITION: Final = re.compile(r"\b(?:se|mas|porem|desde que|contanto que|dependendo|depende|caso|talvez)\b")
 _IDENTITY: Final = re.compile(
     r"\b(robo|bot|robot|chatbot|ia|maquina|inteligencia artificial|automatic[oa])\b"
@@ -43,9 +43,9 @@ _IDENTITY: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fatos:
-    """Stored facts about a doctor who wrote. ``oferta`` is the vacancy of the last message that Julia or a person sent.
-    ``abertas`` counts offers that the doctor can still accept. ``reserva`` is the doctor's next reserved vacancy.
-    ``a_confirmar`` is the vacancy of a group whose poster has to confirm the doctor.
+    """Stored facts about the doctor who wrote. ``oferta`` is the vacancy of the last message that Julia or a person
+    sent. ``abertas`` counts the offers that the doctor can still accept. ``reserva`` is the doctor's next reserved
+    vacancy. ``a_confirmar`` is the group vacancy for which the poster must still confirm the doctor.
     """
 
     nome: str | None = None
@@ -58,17 +58,17 @@ class Fatos:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reacao:
-    """Julia's answer and its effects. If ``motivo`` is set, an entry of the pending list is opened for this reason."""
+    """Julia's answer and its effects. If ``motivo`` is set, an entry of the pending list is opened with this reason."""
 
     texto: str
     motivo: MotivoDaPendencia | None = None
     estagio: Estagio | None = None
-    escala: bool = False  # the conversation needs a person once the answer is settled
+    escala: bool = False  # True if the conversation is escalated to a person after the answer was sent or has ended
 
 
 @dataclass(frozen=True, slots=True)
 class Reservar:
-    """The doctor accepts this vacancy."""
+    """Request to reserve this vacancy, because the doctor accepts it."""
 
     vaga: Vaga
 
@@ -118,9 +118,7 @@ def reservada(resposta: Resposta, vaga: Vaga, fatos: Fatos) -> Reacao:
 
 
 def a_confirmar(vaga: Vaga, fatos: Fatos, *, ate: datetime) -> Reacao:
-    """Return the answer which tells the doctor that the poster must still confirm the vacancy, by the local time
-    ``ate``.
-    """
+    """Return the answer that tells the doctor that the poster must still confirm, by the local time ``ate``."""
     said = _say(textos.A_CONFIRMAR, fatos, vaga, estagio=Estagio.NEGOCIANDO)
     return replace(said, texto=f"{said.texto} {textos.PRAZO.format(ate=quando(ate))}")
 
@@ -139,7 +137,7 @@ def recebimento(classe: Classe, fatos: Fatos) -> str:
 
 
 def _accept(fatos: Fatos) -> Reacao | Reservar:
-    """Reserve the vacancy only if the last message was an offer and no other offer is open; otherwise a person decides."""
+    """Reserve the vacancy only if the last message was an offer and no other offer is open. Otherwise a person decides."""
     if fatos.oferta is not None and fatos.oferta_aberta and fatos.abertas == 1:
         return Reservar(fatos.oferta)
     if fatos.a_confirmar is not None and not fatos.abertas:

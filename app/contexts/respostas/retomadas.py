@@ -1,8 +1,7 @@
-"""The job of the morning: answer the messages that came outside the sending hours.
+"""The morning job: answer the messages that arrived outside the sending hours.
 
-Each conversation gets one answer to all its messages. The answer is queued, and its messages are marked, in one
-transaction: if the process dies before the commit, nothing was done; if it dies after the commit, nothing is repeated.
-The messages count as processed when the answer is sent.
+Each conversation gets one answer to all its messages. One transaction queues the answer and marks the messages that it
+answers, so that a crash neither loses nor repeats an answer. The messages count as processed when the answer is sent.
 """
 
 from datetime import datetime, timedelta
@@ -26,8 +25,7 @@ CLOSED = define("retomadas_fora_do_horario", "messages that arrive outside the s
 OUT_OF_TIME = define("retomadas_sem_tempo", "the time limit was reached; the next run continues")
 REMOVED: Final = "[removido]"
 MARGIN: Final = timedelta(seconds=10)
-# Messages from outside the sending hours are reported if no run of the job answered them within this time, weekends
-# included.
+# Messages that the job has not answered within this time, weekends included, are reported.
 LATE: Final = timedelta(hours=72)
 
 
@@ -39,7 +37,9 @@ class Retomadas:
         self._clock = clock
 
     async def processar_retomadas(self, call: JobCall) -> Outcome:
-        """Queue the answers of the morning, the oldest message first. The result counts conversations."""
+        """Queue the morning answers. The conversation with the oldest message comes first. The result counts
+        conversations.
+        """
         if not self._respostas.is_open(self._clock.now()):
             return Skipped(CLOSED())
         counted: dict[str, int] = {}
@@ -62,7 +62,7 @@ class Retomadas:
         return Check(name="retomadas", section=JOBS_AND_WORKERS, ask=self.ask)
 
     async def _resume(self, conversa_id: str, cliente_id: str) -> str | None:
-        """Handle one conversation. Return the name of the result, or None if another process was faster."""
+        """Handle one conversation. Return the name of the result, or None if another process handled it first."""
         now, queries = self._clock.now(), self._respostas.queries
         async with self._database.transaction() as transaction:
             await self._mensagens.travar(transaction, cliente_id)
@@ -89,8 +89,8 @@ class Retomadas:
             return "enfileiradas"
 
     async def _react(self, transaction: Transaction, came: Recebida, night: Row, now: datetime) -> Reacao:
-        """Decide the answer to one message that arrived outside the sending hours. A message that no rule answers goes
-        to a person.
+        """Decide the answer to one message that arrived outside the sending hours. If no rule answers the message, a
+        person does.
         """
         fatos = await self._respostas.fatos(transaction, came.cliente_id, now)
         decided = decidir(ler(night["conteudo"]), night["conteudo"], fatos)

@@ -4,7 +4,7 @@
     outside the sending hours  ──▶ a row of ``mensagens_fora_horario`` and at most one acknowledgement in six hours
     an acceptance, at any hour ──▶ an attempt to reserve the vacancy, and an answer that states its result
 
-A message that no rule answers is left to the pending list. An answer that is not sent opens an entry there too.
+A message that no rule answers enters the pending list. An answer that is not sent opens an entry there too.
 """
 
 from collections.abc import Sequence
@@ -38,12 +38,13 @@ from batuta.sql import Dialect, Query, Row, Transaction, load_queries
 
 JULIA: Final = "julia"
 ACKNOWLEDGE_EVERY: Final = timedelta(hours=6)
-# The answer to an older inbound message counts as an answer only if that message is in ``mensagens_fora_horario``.
+# Age of the inbound message up to which a message counts as its answer. An older inbound message must be in
+# ``mensagens_fora_horario``.
 LIVE: Final = timedelta(minutes=30)
 ANSWERED: Final = "respondida"
 SENT: Final = "sucesso"
 SEEKS: Final = ("aberta", "anunciada")
-# Entries of the pending list that are opened at night too.
+# Reasons for which an entry of the pending list is opened at night too.
 AT_ANY_HOUR: Final = (
     MotivoDaPendencia.PEDE_PESSOA,
     MotivoDaPendencia.OBJECAO_GRAVE,
@@ -134,8 +135,8 @@ class Respostas:
     async def reservar(self, transaction: Transaction, came: Recebida, vaga: Vaga, fatos: Fatos) -> Reacao:
         """Try to reserve the vacancy for the doctor and return the answer that states the result.
 
-        If the vacancy comes from a group, the person who posted it must confirm it first. If Julia cannot ask the
-        poster, the vacancy is reserved and a person of the team asks.
+        If the vacancy comes from a group, its poster must first confirm the doctor. If Julia cannot ask the poster, the
+        vacancy is reserved and a person of the team asks the poster.
         """
         motivo = f"aceite:{came.message_id}"
         if vaga["origem"] == FROM_GROUP:
@@ -198,7 +199,7 @@ class Respostas:
         await self._escalate(transaction, mensagem)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Ask a person to answer, because Julia's answer will not be sent."""
+        """Request a person to answer, because Julia's answer will not be sent."""
         await self._escalate(transaction, mensagem)
         if mensagem.tipo == Tipo.RECEBIMENTO.value:
             await transaction.run(self.queries.unacknowledge, id=mensagem.id)
@@ -224,8 +225,8 @@ class Respostas:
     async def retomar(
         self, transaction: Transaction, came: Recebida, nights: Sequence[Row], reacoes: Sequence[Reacao], now: datetime
     ) -> None:
-        """Queue one answer to all messages of a conversation that arrived outside the sending hours; ``came`` is the
-        last of them.
+        """Queue one answer to all messages of a conversation that arrived outside the sending hours. ``came`` is the
+        last of these messages.
         """
         for each in reacoes:
             await self.aplicar(transaction, came, each, now)
@@ -314,8 +315,8 @@ class Respostas:
         return id
 
     async def _escalate(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Hand the conversation to the team when the acknowledgement of the request was sent or has ended. An earlier
-        hand-over would hold the acknowledgement itself.
+        """Escalate the conversation to the team when the acknowledgement of the request was sent or has ended.
+        Escalating earlier would hold back the acknowledgement itself.
         """
         if mensagem.metadata.get(ESCALATES) and mensagem.conversa_id is not None:
             motivo = MotivoDaPendencia.PEDE_PESSOA.value

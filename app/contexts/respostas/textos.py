@@ -1,4 +1,4 @@
-"""The texts of Julia's answers. Julia never claims to be a person, and states only facts that are stored."""
+"""The texts of Julia's answers. Julia says that it is a program, and states only facts that are stored."""
 
 from datetime import date, datetime, time
 from typing import Final
@@ -86,8 +86,8 @@ def abertura(opens: datetime, today: date) -> str:
 
 
 def quando_veio(came: date, today: date) -> str:
-    """Say when a message arrived. On Mondays the text names the weekday instead of "ontem": Julia answers the messages
-    of the whole weekend then.
+    """Say when a message arrived. On Mondays the text names the weekday instead of "ontem", because Julia then answers
+    the messages of the whole weekend.
     """
     match (today - came).days:
         case 0:

@@ -1,5 +1,5 @@
-"""Files of queued messages. The database stores them until they are sent, because the worker may run on another machine
-than the process that queued the message.
+"""Files of queued messages. The database stores a file until it is sent, because the sending worker may run on another
+machine.
 """
 
 from dataclasses import dataclass
@@ -59,10 +59,10 @@ class Arquivos:
 
 
 def arquivo_de(nome: str, mime: str, conteudo: bytes, texto: str) -> Arquivo:
-    """Return a file to send with this text. Raises ArquivoRecusado if Telegram would not accept them together."""
+    """Return a file to send with this text. Raises ArquivoRecusado if Telegram would refuse the file or the text."""
     if not 0 < len(conteudo) <= LARGEST_FILE or len(texto) > LONGEST_CAPTION:
         raise ArquivoRecusado(nome=nome[:LONGEST_NAME], most=LARGEST_FILE // 1024 // 1024, longest=LONGEST_CAPTION)
-    # Only the last part of the name: a client may send a path.
+    # A client may send a path, so only its last part is used.
     name = nome.replace("\\", "/").rpartition("/")[2].strip()[-LONGEST_NAME:]
     return Arquivo(conteudo=conteudo, nome=name or "arquivo", mime=mime[:LONGEST_NAME] or "application/octet-stream")
 

@@ -1,8 +1,8 @@
 """Telegram as a channel of the send protocol.
 
-Every attempt of a message has the same random_id, so the server sends it once. A message in doubt is searched for in
-the history of the chat, which works even after the server has forgotten the random_id. A message that the complete
-history does not contain was not sent.
+Every attempt to send a message has the same random_id, so the server sends the message once. The channel searches the
+history of the chat for a message in doubt, which works even after the server has forgotten the random_id. If the
+complete history does not contain the message, it was not sent.
 """
 
 from collections.abc import Callable, Sequence
@@ -66,7 +66,8 @@ from batuta.kernel import Clock
 from batuta.reasons import define
 from batuta.sql import Database, Transaction
 
-# The updates of the account, and the history of a chat, may lag behind the send.
+# Wait before a search counts as proof, because the updates of the account and the history of a chat may lag behind the
+# send.
 PROOF_AFTER: Final = timedelta(seconds=5)
 INACTIVE: Final = timedelta(minutes=1)
 PEER_FLOOD: Final = timedelta(hours=6)
@@ -87,12 +88,16 @@ NO_CHAT = define("telegram_sem_chat", "the account does not know the chat of the
 
 
 def random_id_of(id: str) -> int:
-    """Return the random_id of a queued message: 63 bits that depend only on its row, so every retry uses the same."""
+    """Return the random_id of a queued message: 63 bits derived from the id of its row, so that every retry has the
+    same random_id.
+    """
     return int.from_bytes(blake2b(id.encode(), digest_size=8).digest()) >> 1
 
 
 def texto_de(mensagem: MensagemVista) -> str:
-    """Return the text under which a message is queued and recorded; a message without text has the type of its file."""
+    """Return the text under which a message is queued and recorded. For a message without text it is the type of its
+    file.
+    """
     return mensagem.texto or f"[{'mensagem' if mensagem.midia is None else mensagem.midia.tipo}]"
 
 
@@ -147,7 +152,7 @@ class CanalTelegram:
         return PorConta(canal=self, conta=conta, linha=linha, peer=entidade.peer, origem=origem, ticket=own.ticket)
 
     async def _resolve(self, linha: Linha, mensagem: Mensagem) -> Entidade | Recusada | Snooze:
-        """Find the person, and link the address to the number of the person."""
+        """Find the person at Telegram, and link the person's address to the phone number."""
         destino = await self.entidades.destino(self.database, linha.conta, mensagem.telefone)
         found = await chamar(
             lambda limit: linha.resolve(destino, limit=limit), self.prazos.entity, self.clock, "resolve"
@@ -177,8 +182,8 @@ class CanalTelegram:
         return Origem(chat.peer, int(asked["mensagem"]))
 
     async def _find_earlier_send(self, linha: Linha, fatos: Fatos, hash: str, peer: Peer) -> Lembrada | Snooze | None:
-        """Search the chat for a message that may have been sent before, because it was tried or because the database
-        was restored.
+        """Search the chat for a message that may have been sent before, because an attempt was made or the database was
+        restored.
         """
         created_at, now = fatos.pedido.created_at, self.clock.now()
         blind = await blind_since(self.database, created_at, now)
@@ -236,7 +241,7 @@ class Origem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PorConta:
-    """One attempt by one account. ``origem`` is the message to forward, if any."""
+    """One attempt by one account. ``origem`` is the message to forward, or None."""
 
     canal: CanalTelegram
     conta: str
@@ -347,8 +352,8 @@ def _why(failure: object) -> str:
 
 
 def _report_of(result: SendResult) -> EffectReport:
-    """Translate an answer into a report for the circuit breaker of the account. A flood is not reported to the breaker
-    but stored as a wait.
+    """Translate an answer into a report for the circuit breaker of the account. A flood wait is stored as a wait and
+    not reported.
     """
     match result:
         case Sent() | AlreadySent() | PeerUnknown() | PeerBlocked() | FloodWait() | SlowMode():

@@ -4,9 +4,9 @@
                          │ failure: a pause that doubles up to five minutes
                          └ revoked or banned: the account waits for a person
 
-Each account has at most one step at a time, in a task of its own and with a deadline. A tick starts the steps that are
-due and waits for none of them, so an account that hangs delays only itself. A step that ignores its cancellation can
-only be ended with its process, so the tick then requests a new process.
+Each account runs at most one step at a time, in a separate task with a deadline. A tick starts the due steps and does
+not wait for them, so an account that hangs delays only itself. A step that ignores its cancellation can only be ended
+by a restart of the process, which the tick then requests.
 """
 
 import asyncio
@@ -43,7 +43,8 @@ from batuta.kernel import Clock, Late, Raised, call_with_deadline, name_of, with
 from batuta.loops import Pace, Wakeup, task_stack
 from batuta.reasons import define
 
-# Including the time limit of a probe, a dead connection is found within 90 seconds, and missed updates within 60.
+# With this interval and the time limit of a probe, a dead connection is found within 90 seconds, and missed updates
+# within 60.
 PROBE_EVERY: Final = timedelta(seconds=45)
 # Shortest wait for updates, so that a receive just before a probe is not a busy loop.
 SHORTEST_RECEIVE: Final = timedelta(seconds=1)
@@ -53,8 +54,8 @@ FIRST_RECEIVE: Final = timedelta(seconds=1)
 FIRST_PAUSE: Final = timedelta(seconds=1)
 LONGEST_PAUSE: Final = timedelta(minutes=5)
 EVERY: Final = timedelta(seconds=5)
-# Waits of a request without a connection: while the account connects, and after the end of the account's pause. The
-# third is the longest wait.
+# Waits before a request without a connection is tried again: while the account connects, after the end of the account's
+# pause, and at most.
 WITHOUT_CONNECTION: Final = timedelta(seconds=5)
 AFTER_PAUSE: Final = timedelta(seconds=1)
 LONGEST_WAIT: Final = timedelta(minutes=1)
@@ -72,7 +73,7 @@ class Recebedor(Protocol):
 
 @dataclass(slots=True)
 class Conexao:
-    """One account in this process. ``until`` is the end of the pause after a failure; ``began`` is the start of the
+    """One account in this process. ``until`` is the end of the pause after a failure. ``began`` is the start of the
     current step on the monotonic clock.
     """
 
@@ -117,7 +118,7 @@ class Conexoes:
         return any(each.step is not None for each in self._open.values())
 
     def retry_at(self, conta: str) -> datetime:
-        """Return when a request without a connection should be tried again: soon after the pause of the account."""
+        """Return when to try a request again that had no connection: soon after the pause of the account."""
         known, now = self._open.get(conta), self.clock.now()
         if known is None or known.until is None or known.until <= now:
             return now + WITHOUT_CONNECTION
@@ -174,7 +175,7 @@ class Conexoes:
         known.step.add_done_callback(over)
 
     async def _run(self, known: Conexao, step: Coroutine[Any, Any, None]) -> None:
-        """Run one step within its limit. If the store fails or the step is late, the account pauses."""
+        """Run one step within its time limit. If the store fails or the step takes too long, the account pauses."""
         limit = self.prazos.step
         match await call_with_deadline(lambda: step, self.clock.now() + limit, self.clock, "a step"):
             case Raised(error=error):
@@ -194,7 +195,7 @@ class Conexoes:
             await self._fail(known, made)
             return
         known.linha, known.failures, known.until, known.why = made, 0, None, ""
-        # Connecting has probed the server. The first receive stores the position from which updates count.
+        # Connecting has already probed the server. The first receive stores the position from which updates count.
         known.probed_at = self.clock.now()
         await self.contas.conectada(conta.id)
         self.on_connect()
@@ -209,7 +210,7 @@ class Conexoes:
         await self._fail(known, alive)
 
     async def _renew(self, known: Conexao) -> None:
-        """Renew the ownership of the session. A probe would do so too, but Telegram accepts no probe now."""
+        """Renew the ownership of the session. Normally a probe renews it, but Telegram accepts no probe now."""
         known.probed_at = self.clock.now()
         lost = await chamar(
             lambda _: self.sessoes.renew(known.conta.id), self.prazos.database, self.clock, "telegram_sessoes"
@@ -232,24 +233,24 @@ class Conexoes:
                 await self._drop(known, kept.why)
 
     async def failed(self, linha: Linha, failure: Falha) -> None:
-        """Apply the consequence of a failed request to the account of the connection. Ignore a failure of a connection
-        that was already replaced, because several requests report the end of one connection.
+        """Apply the consequence of a failed request to the account. Ignore the failure of a connection that was already
+        replaced, because several requests may report the end of the same connection.
         """
         known = self._open.get(linha.conta)
         if known is not None and known.linha is linha:
             await self._fail(known, failure)
 
     async def _fail(self, known: Conexao, failure: Falha) -> None:
-        """Start a wait, begin a new connection, or end the session."""
+        """Start a wait, reconnect, or end the session, depending on the failure."""
         conta = known.conta.id
         match failure:
             case SlowMode() | PeerUnknown() | PeerBlocked() | Refused():
-                return  # about one request, not about the account
+                return  # this failure concerns one request, not the account
             case FloodWait(metodo=metodo, wait=wait):
-                # While the account connects, a flood of any call delays the next attempt to connect.
+                # While the account connects, a flood wait of any method delays the next attempt to connect.
                 await self.esperar(conta, Metodo.CONNECT if known.linha is None else metodo, wait)
             case PeerFlood():
-                return  # the sender opens the account's breaker
+                return  # the sender opens the circuit breaker of the account
             case SessionRevoked(why=why, banned=banned):
                 state = EstadoDaConta.BANIDA if banned else EstadoDaConta.REVOGADA
                 await self.contas.mudar(conta, state, by=SYSTEM, erro=REVOKED(why=why))
@@ -260,7 +261,7 @@ class Conexoes:
                 await self._drop(known, why)
 
     async def esperar(self, conta: str, metodo: Metodo, wait: timedelta) -> datetime:
-        """Store a flood wait with a random extra of up to a tenth, and return its end."""
+        """Store a flood wait, lengthened at random by up to a tenth. Return its end."""
         until = self.clock.now() + wait * (1 + self.chance() / 10)
         await self.contas.esperar(conta, metodo, until, FLOOD(metodo=metodo.value, seconds=round(wait.total_seconds())))
         return until
@@ -271,7 +272,7 @@ class Conexoes:
         self._pause(known, why, until)
         try:
             await self.contas.caiu(known.conta.id, why)
-        finally:  # otherwise this connection and the next one would use the session at the same time
+        finally:  # without this, the old and the new connection would use the session at the same time
             if linha is not None:
                 await chamar(lambda limit: linha.close(limit=limit), self.prazos.entity, self.clock, "close")
             self.wakeup.set()

@@ -1,4 +1,4 @@
-"""Accounts of Telegram: their states, their positions in the updates, and the waits that Telegram imposes."""
+"""Accounts of Telegram: their states, their positions in the stream of updates, and the waits that Telegram imposes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ class Contas:
         self._queries = load_queries(AccountQueries, Path(__file__).parent / "contas.sql", database.dialect)
 
     async def adicionar(self, nome: str, *, telefone: str | None = None, usuario_id: int | None = None, by: str) -> str:
-        """Add an account, or activate the account of this name again. Return its id."""
+        """Add an account, or reactivate the account with this name. Return its id."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             values = {"telefone": telefone, "usuario_id": usuario_id}
@@ -110,7 +110,7 @@ class Contas:
         return None if row is None else EstadoDaConta(row["estado"])
 
     async def mudar(self, id: str, estado: EstadoDaConta, *, by: str, erro: str | None = None) -> bool:
-        """Change the state of an account. Returns False if it has this state already."""
+        """Change the state of an account. Returns False if the account already has this state."""
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             values = {"estado": estado.value, "erro": encode(erro, LONGEST_ERROR)}
@@ -132,7 +132,9 @@ class Contas:
         await transaction.run(self._queries.advance, id=id, marca=marca, is_news=is_news, now=self._clock.now())
 
     async def esperar(self, id: str, metodo: Metodo, ate: datetime, motivo: str) -> None:
-        """Store that the account may not call a method until an instant. A longer wait that is already stored is kept."""
+        """Store that the account may not call a method until an instant. If a longer wait is already stored, that one
+        stays.
+        """
         values = {"metodo": metodo.value, "ate": ate, "motivo": encode(motivo, LONGEST_ERROR)}
         await self._write(self._queries.wait, conta_id=id, **values, now=self._clock.now())
 

@@ -31,8 +31,8 @@ def endereco(entidade: Entidade) -> Address:
 
 
 def message_id(conta: str, chat: Peer, id: int) -> str:
-    """Return a unique id of a message. In a supergroup a message has the same number for all accounts; in any other
-    chat each account has its own number for it.
+    """Return an id of a message that is unique over all accounts. In a supergroup all accounts have the same number for
+    a message. In any other chat each account has its own number.
     """
     return f"tg:{chat.chave}:{id}" if chat.tipo is TipoDeChat.CANAL else f"tg:{conta}:{chat.chave}:{id}"
 
@@ -98,8 +98,8 @@ class EntidadesConhecidas:
         return f"+{telefone}" if row is None else str(row["chave"])
 
     async def conta_para(self, reading: Reading, telefone: str) -> str | None:
-        """Return the account that writes to the person: the one with the most recent contact, otherwise the least busy.
-        None means that there is no active account.
+        """Return the account that writes to the person: the account with the most recent contact, otherwise the least
+        busy one. Return None if no account is active.
         """
         forms = {"telefone": telefone, "other_form": other_form(telefone)}
         rows = await reading.all(self._queries.account_of_person, **forms)

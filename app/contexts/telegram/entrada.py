@@ -1,7 +1,9 @@
-"""The inbox: each message of Telegram is stored once, together with the position in the updates, and processed later.
+"""The inbox: each Telegram message is stored once, together with the position in the stream of updates, and processed
+later.
 
-A private message joins the same conversations as WhatsApp; a message of a group joins the groups pipeline; a message of
-the account itself is an echo, which resolves sends in doubt. Attachments are stored by reference.
+A private message belongs to the same conversation as WhatsApp messages. A group message enters the groups pipeline. A
+message that the account itself sent is an echo, which resolves sends in doubt. Of attachments only a reference is
+stored.
 """
 
 from collections.abc import Mapping, Sequence
@@ -92,7 +94,7 @@ class Entrada:
         self._queries = load_queries(InboxQueries, Path(__file__).parent / "entrada.sql", database.dialect)
 
     async def guardar(self, conta: str, recebidas: Novidades) -> None:
-        """Store updates and their position in one transaction. Updates that come twice change nothing."""
+        """Store updates and their position in one transaction. Repeated updates change nothing."""
         seen = [each for each in recebidas.atualizacoes if isinstance(each, MensagemVista)]
         await self._entidades.keep(conta, _entities(seen))
         async with self._database.transaction() as transaction:
@@ -103,8 +105,8 @@ class Entrada:
                 await transaction.one(self._queries.wake)
 
     async def guardar_historico(self, transaction: Transaction, conta: str, mensagens: Sequence[MensagemVista]) -> int:
-        """Store messages of the history, and return how many were new. They are not processed, but an opt-out in them
-        applies, and their authors are linked to their telephone numbers.
+        """Store messages of the history, and return how many were new. They are not processed like new messages, but
+        opt-outs in them apply, and their authors are linked to their phone numbers.
         """
         new = 0
         for seen in mensagens:
@@ -140,7 +142,7 @@ class Entrada:
             new = {"texto": row["texto"], "editada_em": seen.editada}
             await transaction.run(self._queries.edit, chave=row["chave"], **new)
         elif not seen.chat.is_bot:
-            # A back-fill may have read the message before its update came.
+            # A back-fill may have stored the message before its update arrived.
             await transaction.run(self._queries.process, chave=row["chave"], now=self._clock.now())
 
     async def _add(self, transaction: Transaction, seen: MensagemVista, row: Mapping[str, Any], *, origem: str) -> int:
@@ -157,7 +159,7 @@ class Entrada:
 
 
 class EntradaWork:
-    """Processes stored messages: the facts are written in the transaction that settles the row."""
+    """Processes stored messages. Their effects are written in the transaction that settles the row."""
 
     def __init__(self, conversas: Conversas, grupos: Grupos, clock: Clock) -> None:
         self._conversas = conversas
@@ -207,7 +209,7 @@ def _row(conta: str, seen: MensagemVista) -> dict[str, Any]:
 
 
 def fact_of(row: Any) -> Fato:
-    """Translate a stored message into the fact that conversations and groups understand."""
+    """Translate a stored message into the fact that the contexts of conversations and groups process."""
     chat, conta = peer_de(row["chat"]), str(row["conta_id"])
     midia = None if row["midia"] is None else str(row["midia"]["tipo"])
     who = None if row["quem"] is None else Address(row["quem"], row["autor_telefone"], row["quem"])
@@ -249,7 +251,7 @@ def fact_of(row: Any) -> Fato:
 
 
 def _reference(midia: Midia) -> dict[str, Json]:
-    """Return what is stored of an attachment. Its sender chooses the names, so their length is limited."""
+    """Return the fields of an attachment to store. The sender chooses the names, so their length is limited."""
     return {
         "tipo": midia.tipo,
         "referencia": midia.referencia[:LONGEST_REFERENCE],

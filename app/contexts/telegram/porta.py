@@ -1,4 +1,4 @@
-"""The port to Telegram: requests with one account, and every possible answer.
+"""The interface to Telegram: requests of one account, and every possible answer.
 
 An implementation never repeats a send, never waits out a flood and never raises. Each request takes ``limit``, the time
 after which it is abandoned, and returns its own success value or one of these failures:
@@ -8,15 +8,15 @@ after which it is abandoned, and returns its own success value or one of these f
     PeerFlood        nothing was sent. Telegram limits the account as a whole: stop writing with it for hours
     PeerUnknown      nothing was sent. The account cannot find or address this person or chat
     PeerBlocked      nothing was sent. The person or the chat accepts no message from this account
-    SessionRevoked   nothing was done. The account is logged out or banned: a person has to log in again
+    SessionRevoked   nothing was done. The account is logged out or banned: a person must log in again
     OwnedElsewhere   nothing was done. Another process owns the session
     Refused          nothing was done. permanent: a retry of the same request fails too
     Unavailable      nothing was done. The request did not leave: there is no connection
     Unknown          the answer is lost. The request may have been done
 
 A send carries a ``random_id``. Telegram sends one message per account and ``random_id``: a repetition returns the first
-message (``Sent``) or ``AlreadySent``, as long as the server remembers the ``random_id``. After that, ``list_sent`` finds
-the message in the history of the chat.
+message (``Sent``) or ``AlreadySent``, as long as the server remembers the ``random_id``. After that, ``list_sent``
+finds the message in the history of the chat.
 """
 
 from collections.abc import Sequence
@@ -80,14 +80,14 @@ class SessionRevoked:
 
 @dataclass(frozen=True, slots=True)
 class OwnedElsewhere:
-    """Another process owns the session. ``until`` is the end of its lease if it does not renew the lease."""
+    """Another process owns the session. ``until`` is the end of its lease, unless it renews the lease."""
 
     until: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    why: str  # shown to operators: contains no number, no name and no text
+    why: str  # shown to operators, so it contains no number, no name and no message text
     permanent: bool = False
 
 
@@ -123,7 +123,7 @@ class TipoDeChat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The address of a person or a chat. ``acesso`` is valid for the account that obtained it only."""
+    """The address of a person or a chat. ``acesso`` is valid only for the account that obtained it."""
 
     tipo: TipoDeChat
     id: int
@@ -131,13 +131,13 @@ class Peer:
 
     @property
     def chave(self) -> str:
-        """The identity of the chat, equal for all accounts."""
+        """The identity of the chat, which is the same for all accounts."""
         return f"{self.tipo.value}:{self.id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entidade:
-    """A person or a chat. ``telefone`` has digits only; Telegram shows it only to contacts."""
+    """A person or a chat. ``telefone`` has digits only. Telegram shows a number only to contacts."""
 
     peer: Peer
     nome: str | None = None
@@ -148,7 +148,7 @@ class Entidade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Midia:
-    """An attachment by reference. ``referencia`` identifies the file at Telegram; its bytes are not read."""
+    """A reference to an attachment. ``referencia`` identifies the file at Telegram; its content is not downloaded."""
 
     tipo: str  # imagem, video, audio, documento, figurinha, localizacao, contato, outro
     referencia: str
@@ -188,7 +188,7 @@ class Apagadas:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LidaPeloOutro:
-    """The other side has read the messages of the account in this chat up to ``ate``."""
+    """The other person has read the account's messages in this chat up to ``ate``."""
 
     chat: Peer
     ate: int
@@ -201,8 +201,9 @@ Atualizacao: TypeAlias = MensagemVista | Apagadas | LidaPeloOutro
 class Novidades:
     """Updates in order of arrival; empty if nothing arrived within the limit.
 
-    ``marca`` is the position after these updates. Store it in the transaction that stores the updates and hand it to the
-    next ``connect``, which then delivers everything that arrived since. Updates may come twice around a reconnection.
+    ``marca`` is the position after these updates. The caller stores it in the transaction that stores the updates, and
+    passes it to the next ``connect``, which then delivers all later updates. After a reconnection, updates may be
+    delivered twice.
     """
 
     atualizacoes: tuple[Atualizacao, ...]
@@ -226,18 +227,18 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class AlreadySent:
-    """The server knows this ``random_id``: the message was sent before. ``list_sent`` returns its id."""
+    """The server knows this ``random_id``, so the message was sent before. ``list_sent`` returns its id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feito:
-    """The request was done. Edits, deletions and reads may be repeated."""
+    """The request was done. Repeating an edit, a deletion or a read mark is harmless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vivo:
-    """The account answers. ``eu`` is its own user id. ``atraso`` means that updates are missing; the connection fetches
-    them.
+    """The account answers. ``eu`` is the user id of the account. ``atraso`` means that updates are missing, which the
+    connection fetches.
     """
 
     eu: int
@@ -246,8 +247,8 @@ class Vivo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Historico:
-    """A page of messages with an id above the requested one, oldest first. The next page begins after ``ate``, even if
-    this page contains no readable message.
+    """A page of messages after the requested id, oldest first. The next page begins after ``ate``, even if this page
+    contains no readable message.
     """
 
     mensagens: tuple[MensagemVista, ...]
@@ -267,7 +268,7 @@ SendResult: TypeAlias = Sent | AlreadySent | Falha
 
 
 class Linha(Protocol):
-    """A connected account. It works until ``close``, or until a request returns ``SessionRevoked`` or
+    """A connected account. It can be used until ``close``, or until a request returns ``SessionRevoked`` or
     ``OwnedElsewhere``.
     """
 
@@ -276,7 +277,7 @@ class Linha(Protocol):
 
     async def probe(self, *, limit: timedelta) -> Vivo | Falha:
         """Check that the server answers, renew the ownership of the session, and fetch missing updates. A failure means
-        that the connection is dead: close it and connect again.
+        that the connection is dead. The caller must close it and connect again.
         """
         ...
 
@@ -287,7 +288,7 @@ class Linha(Protocol):
     async def send_file(
         self, peer: Peer, arquivo: Arquivo, legenda: str, *, random_id: int, limit: timedelta
     ) -> SendResult:
-        """Upload and send a file. An upload that fails returns ``Unavailable``: the message was not sent."""
+        """Upload and send a file. If the upload fails, return ``Unavailable``, because the message was not sent."""
         ...
 
     async def forward(
@@ -303,8 +304,8 @@ class Linha(Protocol):
     async def mark_read(self, peer: Peer, ate: int, *, limit: timedelta) -> Feito | Falha: ...
 
     async def resolve(self, destino: str, *, limit: timedelta) -> Entidade | Falha:
-        """Find a person or a chat by ``@username``, ``+telephone``, ``Peer.chave`` or the id of a person. A known entity
-        costs no request to Telegram.
+        """Find a person or a chat by ``@username``, ``+telephone``, ``Peer.chave`` or the id of a person. For a known
+        entity no request is made.
         """
         ...
 
@@ -313,24 +314,24 @@ class Linha(Protocol):
     async def list_sent(self, peer: Peer, *, since: datetime, limit: timedelta) -> Enviadas | Falha: ...
 
     async def receive(self, *, limit: timedelta) -> Novidades | Falha:
-        """Wait for updates. Return as soon as there are any, or return an empty result after ``limit``."""
+        """Wait for updates. Return as soon as updates arrive, or return an empty result after ``limit``."""
         ...
 
     async def close(self, *, limit: timedelta) -> None:
-        """End the connection and give up the ownership of the session. Never fails; safe to call twice."""
+        """End the connection and release the ownership of the session. Never raises, and may be called twice."""
         ...
 
 
 class Telegram(Protocol):
     async def connect(self, conta: str, *, marca: str | None, limit: timedelta) -> Linha | Falha:
-        """Take ownership of the session of an account and connect. ``marca`` is the position of the last stored update;
-        without it, updates begin now. An account without a session returns ``SessionRevoked``.
+        """Take ownership of the session of an account and connect. ``marca`` is the position of the last stored update.
+        If it is None, updates begin now. For an account without a session, return ``SessionRevoked``.
         """
         ...
 
 
 class Entidades(Protocol):
-    """Known people and chats of an account, so that they are not resolved again."""
+    """Stores the known people and chats of an account, so that they are not resolved again."""
 
     async def find(self, conta: str, destino: str) -> Entidade | None: ...
 
@@ -342,11 +343,11 @@ class Entidades(Protocol):
 class MotivoDaRecusa(StrEnum):
     """Reasons why a login is refused."""
 
-    TELEFONE = "telefone"  # no account has this number, or it is not a number
+    TELEFONE = "telefone"  # no account has this number, or it is not a phone number
     CODIGO = "codigo"
     CODIGO_VENCIDO = "codigo_vencido"
     SENHA = "senha"
-    SESSAO = "sessao"  # not a session, or no longer logged in
+    SESSAO = "sessao"  # the text is not a session, or the session is no longer logged in
     BANIDA = "banida"
 
 
@@ -362,8 +363,8 @@ class PedeSenha:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entrou:
-    """A successful login: the session to store, and the account. Both are hidden in every representation, so that no log
-    and no error contains them.
+    """A successful login: the session to store, and the account. ``repr`` hides both, so that no log and no error
+    contains them.
     """
 
     sessao: str = field(repr=False)
@@ -371,7 +372,7 @@ class Entrou:
 
 
 class Login(Protocol):
-    """One login. The calls of a login share a connection, so they are made on the same object."""
+    """One login. All calls of a login share a connection, so they must be made on the same object."""
 
     async def ask_code(self, telefone: str, *, limit: timedelta) -> Feito | Recusado | Falha: ...
 
@@ -380,7 +381,7 @@ class Login(Protocol):
     async def check_password(self, senha: str, *, limit: timedelta) -> Entrou | Recusado | Falha: ...
 
     async def import_session(self, sessao: str, *, limit: timedelta) -> Entrou | Recusado | Falha:
-        """Check that a session of another program is logged in. That program must not use it any longer."""
+        """Check that a session from another program is logged in. The other program must stop using the session."""
         ...
 
     async def close(self, *, limit: timedelta) -> None: ...

@@ -1,5 +1,5 @@
-"""The deadline of every call to Telegram. A port must end each request at its limit; if it does not, this module ends
-the call.
+"""Enforce the deadline of every call to Telegram. The client should end each request at its limit. If it does not, this
+module cancels the call.
 """
 
 import logging
@@ -14,7 +14,7 @@ from batuta.reasons import define
 
 log = logging.getLogger("julia.telegram")
 T = TypeVar("T")
-# The port should end a request by itself. It is cancelled this long after its limit.
+# A call that the client does not end at its limit is cancelled this long afterwards.
 MARGIN: Final = timedelta(seconds=2)
 TIMEOUT = define("telegram_timeout", "[TIMEOUT] {op} after {seconds}s")
 CRASHED = define("telegram_falhou", "{op} failed: {error}")
@@ -44,11 +44,11 @@ def log_timeout(op: str, limit: timedelta) -> None:
 
 
 async def chamar(call: Callable[[timedelta], Awaitable[T]], limit: timedelta, clock: Clock, op: str) -> T | Unknown:
-    """Call the port with a limit, and return Unknown if it raises or does not return in time."""
+    """Call the Telegram client with a limit. Return Unknown if the client raises or does not return in time."""
     began = clock.monotonic()
     match await call_with_deadline(lambda: call(limit), clock.now() + limit + MARGIN, clock, op):
         case Returned(value=value):
-            # The port ended the call itself at the limit.
+            # The client itself ended the call at the limit.
             if isinstance(value, Unknown | Unavailable) and clock.monotonic() - began >= limit.total_seconds():
                 log_timeout(op, limit)
             return cast("T", value)

@@ -61,7 +61,7 @@ class ContaVista:
     erro: str | None
 
     def problem(self, now: datetime) -> tuple[str, Severity, int] | None:
-        """Return the text, the severity and the lost points of the problem, or None."""
+        """Return the problem of the account as text key, severity and lost points, or None."""
         if self.estado in _STOPPED:
             return _STOPPED[self.estado]
         if self.estado != EstadoDaConta.ATIVA.value:

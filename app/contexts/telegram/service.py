@@ -1,5 +1,5 @@
-"""Operations on Telegram for operators: send a message or a file, read its state, read a chat, act on a message, link a
-person.
+"""Operations on Telegram for operators: send a message or a file, show its state, back-fill a chat, act on a message,
+link a person to a doctor.
 """
 
 from datetime import datetime
@@ -86,7 +86,9 @@ class ServicoTelegram:
         arquivo: Arquivo | None = None,
         chave: str | None = None,
     ) -> str | None:
-        """Queue a message to a doctor, named by number or id. Return its id, or None if ``chave`` is queued already."""
+        """Queue a message to a doctor. ``quem`` is the doctor's number or id. Return the id of the message, or None if
+        a message with this ``chave`` is already queued.
+        """
         row = await self._doctor(quem)
         chosen = (
             await self._contas.conta(conta)
@@ -121,7 +123,7 @@ class ServicoTelegram:
         return values
 
     async def ler_historico(self, conta: str, destino: str, *, maximo: int, chave: str | None = None) -> str | None:
-        """Queue a back-fill of a chat. Return its id, or None if one of this chat is queued already."""
+        """Queue a back-fill of a chat. Return its id, or None if a back-fill of this chat is already queued."""
         id = await self._contas.conta(conta)
         values = {"conta_id": id, "destino": destino, "maximo": min(maximo, MOST_MESSAGES)}
         (made,) = await self._historico.put([NewItem(values=values, key=chave or f"{id}:{destino}")])
@@ -143,8 +145,8 @@ class ServicoTelegram:
         texto: str | None = None,
         para: str | None = None,
     ) -> str | None:
-        """Queue an action on a message at Telegram. ``texto`` is the new text of an edit, ``para`` the doctor to whom a
-        message is forwarded. Return its id, or None if the same action is queued already.
+        """Queue an action on a message at Telegram. ``texto`` is the new text of an edit. ``para`` is the doctor who
+        receives a forward. Return the id of the action, or None if the same action is already queued.
         """
         if (texto is not None) != (acao is Acao.EDITAR) or (para is not None) != (acao is Acao.ENCAMINHAR):
             raise AcaoIncompleta

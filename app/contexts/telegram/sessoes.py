@@ -1,9 +1,9 @@
 """Sessions of Telegram accounts: stored encrypted, and owned by one process at a time.
 
-A session is the whole access to an account. Only an implementation of the port reads it, and only while this process
-owns it. Telegram ends a session that two processes use, so an owner renews its lease with every probe. A process that
-cannot renew it stops using the session before the lease ends. When a process has provably ended, another process may
-take its session immediately.
+A session gives full access to an account. Only the Telegram client reads it, and only while this process owns it.
+Telegram ends a session that two processes use, so an owner renews its lease with every probe. A process that cannot
+renew it stops using the session before the lease ends. If a process has certainly ended, another process may take its
+session immediately.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,8 @@ from batuta.kernel import Clock, has_ended
 from batuta.reasons import define, reason_of_error
 from batuta.sql import Database, Query, Transaction, load_queries
 
-# Longer than the time of three probes. If the owner is killed on another machine, its session is free after this time.
+# Longer than three probe intervals. If the owner is killed on another machine, its session becomes free after this
+# time.
 LEASE: Final = timedelta(seconds=180)
 NO_SESSION = define("telegram_sem_sessao", "the account has no session: run `batuta telegram login`")
 
@@ -32,7 +33,7 @@ class ChaveErrada(BatutaError):
 
 
 class SemChave(BatutaError):
-    """Raised for a session that cannot be stored because no key is configured."""
+    """Raised if a session cannot be stored because no key is configured."""
 
     sentence = (
         "a Telegram session is stored encrypted, and no key is set: set SECRET_KEY or TELEGRAM_SESSION_KEYS first"
@@ -45,7 +46,7 @@ class Cifra(Protocol):
     def encrypt(self, conta: str, clear: str) -> str: ...
 
     def decrypt(self, conta: str, cifrada: str) -> str:
-        """Return the session. Raises ChaveErrada if no key fits, or the text belongs to another account."""
+        """Decrypt a session. Raises ChaveErrada if no key fits, or if the session belongs to another account."""
         ...
 
     def is_current(self, cifrada: str) -> bool:
@@ -76,13 +77,15 @@ class Sessoes:
         self._queries = load_queries(SessionQueries, Path(__file__).parent / "sessoes.sql", database.dialect)
 
     async def store(self, conta: str, sessao: str, *, within: Transaction | None = None) -> None:
-        """Store the session of a login. A process that uses an earlier session of the account loses it."""
+        """Store the session of a login. If a process uses an earlier session of the account, it loses the ownership."""
         await (within or self._database).run(
             self._queries.store, conta_id=conta, cifrada=self._cifra.encrypt(conta, sessao), now=self._clock.now()
         )
 
     async def take(self, conta: str) -> str | OwnedElsewhere | SessionRevoked:
-        """Take ownership of a session and return it. A session under an old key is encrypted again."""
+        """Take ownership of a session and return it. A session that an old key encrypted is encrypted with the newest
+        key.
+        """
         now = self._clock.now()
         mine = {"conta_id": conta, "dono": self._dono, "ate": now + LEASE}
         row = await self._database.one(self._queries.take, **mine, now=now)
@@ -100,7 +103,7 @@ class Sessoes:
         return sessao
 
     async def renew(self, conta: str) -> OwnedElsewhere | SessionRevoked | None:
-        """Renew the ownership. Returns None, or why the session must not be used any longer."""
+        """Renew the ownership. Return None, or the reason why the session must no longer be used."""
         renewed = await self._database.run(
             self._queries.renew, conta_id=conta, dono=self._dono, ate=self._clock.now() + LEASE
         )
@@ -113,8 +116,8 @@ class Sessoes:
         return await self._database.run(self._queries.remove, conta_id=conta) > 0
 
     async def encrypt_all_again(self) -> int:
-        """Encrypt every session with the newest key, and return how many had an older key. After that, the older keys
-        can be removed.
+        """Encrypt every session with the newest key. Return how many sessions had an older key. Afterwards the older
+        keys can be removed.
         """
         changed = 0
         for row in await self._database.all(self._queries.all_sessions):

@@ -1,8 +1,8 @@
 """The loops ``history`` and ``jobs``: back-fills of chats, and actions on messages that exist at Telegram.
 
-A back-fill reads one page per turn and stores it together with its position, so it continues after a crash where it
-stopped. An edit, a deletion and a read may be repeated without harm. A forward is a message to a doctor: this loop reads
-the original and queues the forward, and the loop ``outbound`` sends it under the same rules as every other message.
+A back-fill reads one page per attempt and stores the page together with its position, so that it continues there after
+a crash. Repeating an edit, a deletion or a read mark is harmless. A forward is a message to a doctor: this loop reads
+the original and queues the forward. The loop ``outbound`` then sends it under the same rules as every other message.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -154,7 +154,7 @@ class Tarefas:
         await transaction.run(queries.progress, **key, cursor=page.ate, lidas=len(page.mensagens), novas=new)
 
     async def agir(self, lease: Lease) -> Outcome:
-        """Edit, delete or mark a message, or queue the forward of it."""
+        """Edit a message, delete it, mark it as read, or queue its forward."""
         row, conta, acao = lease.row, str(lease.row["conta_id"]), Acao(lease.row["acao"])
         linha = await self._ready(conta, _METODOS[acao])
         if isinstance(linha, Snooze):
@@ -224,8 +224,8 @@ class Tarefas:
     async def _call(
         self, linha: Linha, call: Callable[[timedelta], Awaitable[T | Falha]], limit: timedelta, metodo: Metodo
     ) -> T | Outcome:
-        """Call the port. A flood wait is stored for the account; after a failure of the connection the item waits for a
-        new connection.
+        """Call the Telegram client. A flood wait is stored for the account. If the connection fails, the item waits for
+        a new connection.
         """
         result = await chamar(call, limit, self.clock, metodo.value)
         match result:

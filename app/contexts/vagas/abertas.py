@@ -1,7 +1,7 @@
 """List open and closed vacancies for operators.
 
-Each row has two ids: ``vaga_id`` is the vacancy, which a notice closes; ``revisao_id`` is the extracted vacancy that
-it was imported from.
+Each row has two ids. ``vaga_id`` is the id of the vacancy, which a notice closes. ``revisao_id`` is the id of the
+extracted vacancy from which it was imported.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ class Abertas:
     async def lista(
         self, *, limite: int, pular: int = 0, dia: date | None = None, fechadas: bool = False
     ) -> Sequence[Row]:
-        """List open vacancies from today on, or of one day. With ``fechadas``, list closed vacancies of any day
+        """List open vacancies from today on, or of one day. With ``fechadas``, list the closed vacancies of any day
         instead.
         """
         first = dia or (date.min if fechadas else self._today())

@@ -1,4 +1,4 @@
-"""Decide which open vacancies a message closes. Only clear matches are closed; an operator decides about the others."""
+"""Decide which open vacancies a message closes. Only clear matches are closed. An operator decides about the others."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -76,8 +76,8 @@ def decidir(
 ) -> DecisaoDoFechamento:
     """Match a notice with the open vacancies of its group.
 
-    ``alvos`` has the targets that the notice names; ``citada`` is the message that it replies to; ``autor`` is its
-    author.
+    ``alvos`` has the vacancies that the notice names. ``citada`` is the message to which the notice replies. ``autor``
+    is the author of the notice.
     """
     answered = [each for each in abertas if citada is not None and each.citavel == citada]
     if answered:
@@ -92,7 +92,9 @@ def decidir(
 
 
 def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[VagaAberta], autor: str | None) -> DecisaoDoFechamento:
-    """Close the named vacancies that the author of the notice offered. Matches offered by other authors go to review."""
+    """Close the named vacancies that the author of the notice offered. If another author offered a matching vacancy, an
+    operator decides.
+    """
     own = {each.id for each in abertas if _is_own(each, autor)}
     closed: list[str] = []
     doubted: list[str] = []
@@ -110,8 +112,8 @@ def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[VagaAberta], autor: str |
 def _citada(
     fechamento: Fechamento, alvos: Sequence[Alvo], answered: Sequence[VagaAberta], autor: str | None
 ) -> DecisaoDoFechamento:
-    """Close the vacancies of the quoted offer that fit the notice, if its author wrote the notice. Otherwise, or if the
-    match is ambiguous, an operator decides.
+    """Close the vacancies of the quoted offer that match the notice, if the same author wrote both. Otherwise, or if
+    the match is ambiguous, an operator decides.
     """
     meant = _ids(each for each in answered if any(alvo.fits(each) for alvo in alvos))
     everything = _ids(answered)[:MOST]
@@ -119,7 +121,7 @@ def _citada(
         return DecisaoDoFechamento(duvida=everything, motivo="diz_outra_coisa")
     if len(meant) > 1 and not fechamento.todas and not any(each.is_whole for each in alvos):
         return DecisaoDoFechamento(duvida=meant[:MOST], motivo="varias_vagas")
-    # Any member of a group can quote an offer, so only its author closes it.
+    # Any member of a group can quote an offer, so only the author of the offer can close it.
     if not any(_is_own(each, autor) for each in answered):
         return DecisaoDoFechamento(duvida=meant[:MOST], motivo="dito_por_outro")
     return DecisaoDoFechamento(fecha=meant, como="citada")

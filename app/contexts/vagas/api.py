@@ -1,4 +1,4 @@
-"""Interface of vacancies for other contexts: the services that store, close and reprice them, their states and
+"""Interface of vacancies for other contexts: the services that store, close and reprice vacancies, their states and
 thresholds.
 """
 

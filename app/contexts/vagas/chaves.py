@@ -1,7 +1,7 @@
 """Move deduplication keys between extracted vacancies after an operator's decision.
 
-A key identifies one vacancy (place, day, period, speciality) and belongs to one extracted vacancy. When the holder
-of a key is rejected, the next extracted vacancy from another author gets the key.
+A key identifies one vacancy (place, day, period, speciality) and belongs to one extracted vacancy. If the extracted
+vacancy that has the key is rejected, the next one from another author gets the key.
 """
 
 from collections.abc import Mapping
@@ -37,9 +37,10 @@ class Chaves:
             await transaction.run(self._queries.free, id=id, hash=hash)
 
     async def tomar(self, transaction: Transaction, id: str, hash: str, now: datetime) -> str:
-        """Claim the key for an extracted vacancy that an operator approved, and return the id of the holder.
+        """Give the key to an extracted vacancy that an operator approved, and return the id of the one that has the key
+        afterwards.
 
-        An undecided holder gives the key up and becomes a duplicate of the approved vacancy.
+        If an undecided vacancy has the key, it loses the key and becomes a duplicate of the approved vacancy.
         """
         holder = await self._take_key(transaction, id, hash, now)
         if holder == id or not await transaction.run(self._queries.become_duplicate, id=holder, principal=id, now=now):
@@ -52,7 +53,7 @@ class Chaves:
         self, transaction: Transaction, vaga: Row | Mapping[str, Any], now: datetime, *, mesmo_texto: bool
     ) -> None:
         """Release the key of a rejected vacancy, and send the next duplicate from another author to review.
-        ``mesmo_texto`` allows a duplicate with the same text; it is False if the text itself was wrong.
+        ``mesmo_texto`` allows a duplicate with the same text. It is False if the text itself was wrong.
         """
         id, hash = str(vaga["id"]), vaga["hash_dedup"]
         await self.soltar(transaction, id, hash)

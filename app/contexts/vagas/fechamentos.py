@@ -1,6 +1,6 @@
-"""Process notices that a vacancy is taken: close the vacancy, or let an operator decide which one is meant.
+"""Process notices that a vacancy is taken: close the vacancy, or let an operator decide which vacancy is meant.
 
-The same rules reject an offer in review, because a taken vacancy needs no decision. The audit log has the actor, the
+A notice also rejects an offer in review, because a taken vacancy needs no decision. The audit log has the actor, the
 reason and the message of every closing.
 """
 
@@ -26,10 +26,10 @@ from batuta.sql import AsJson, AuditLog, Database, Query, Row, Transaction, load
 EARLIER_UNREAD = define("anterior_nao_lida", "an earlier message of the same group has not been read yet")
 
 SOON: Final = timedelta(seconds=30)
-# Unread messages older than this do not delay a notice.
+# Unread messages that are older than this do not delay a notice.
 WAITED_FOR: Final = timedelta(hours=1)
-# A quoted message may arrive later through another chip. After this time it counts as posted before any chip joined the
-# group.
+# A quoted message may arrive later through another chip. After this time, the message is assumed to be older than the
+# chip's membership in the group.
 ARRIVES: Final = timedelta(minutes=5)
 MAQUINA: Final = "grupos"
 
@@ -81,8 +81,8 @@ class Fechamentos:
         self._queries = load_queries(ClosingQueries, Path(__file__).parent / "fechamentos.sql", database.dialect)
 
     async def de(self, mensagem: Row, dito: Fechamento | None) -> DecisaoDoFechamento | Snooze:
-        """Decide which vacancies a message closes. Returns a Snooze while an earlier message, which may be the offer,
-        is unread.
+        """Decide which vacancies a message closes. Returns a Snooze while an earlier message, which may contain the
+        offer, is unread.
         """
         if dito is None:
             return NADA
@@ -99,7 +99,9 @@ class Fechamentos:
         return decidir(dito, alvos, abertas, citada=mensagem["citada"], autor=mensagem["contato_id"])
 
     async def cedo(self, mensagem: Row) -> Snooze | None:
-        """Return a Snooze if the message refers to a message that may still arrive, or None if it can be read now."""
+        """Return a Snooze if the message refers to a message that may still arrive. Return None if the message can be
+        read now.
+        """
         is_early = await self._is_early(mensagem, self._clock.now())
         return Snooze(SOON, EARLIER_UNREAD()) if is_early else None
 
@@ -120,8 +122,8 @@ class Fechamentos:
     def feito(
         self, mensagem: Row, dito: Fechamento, decisao: DecisaoDoFechamento, junto: Writes
     ) -> Callable[[Transaction], Awaitable[None]]:
-        """Return the effect of a notice: it runs the statements of ``junto``, closes the vacancies and stores the
-        notice.
+        """Return the effect of a notice. The effect runs the statements of ``junto``, closes the vacancies and stores
+        the notice.
         """
 
         async def effect(transaction: Transaction) -> None:
@@ -181,7 +183,7 @@ class Fechamentos:
     async def _close(
         self, transaction: Transaction, vagas: Sequence[str], by: str, how: str | None, because: str, now: datetime
     ) -> tuple[str, ...]:
-        """Close each open vacancy and reject each vacancy in review. Return the ids of the changed ones."""
+        """Close each open vacancy, and reject each vacancy in review. Return the ids of the changed vacancies."""
         closed = []
         for id in vagas:
             waited = await transaction.run(self._queries.reject, id=id, por=by, now=now)
@@ -196,7 +198,7 @@ class Fechamentos:
         return tuple(closed)
 
     async def _close_vacancy(self, transaction: Transaction, id: str, by: str, how: str | None, now: datetime) -> bool:
-        """Close a vacancy by its id, or by the id of the extracted vacancy that it was imported from."""
+        """Close a vacancy. ``id`` is its id, or the id of the extracted vacancy from which it was imported."""
         closed = False
         for row in await transaction.all(self._queries.vacancies, id=id):
             vaga = await self._transicoes.travar(transaction, row["id"])
@@ -209,16 +211,16 @@ class Fechamentos:
     async def _note(
         self, transaction: Transaction, by: str, action: str, subject: str, after: dict[str, Json], now: datetime
     ) -> None:
-        """Write ids and states to the audit log, never the text of the message."""
+        """Write ids and states to the audit log, but not the text of the message."""
         await self._audit.note(
             transaction, actor=by, action=action, subject=subject, before=None, after=after, now=now
         )  # fmt: skip
 
     async def _alvos(self, dito: Fechamento, regiao: str | None) -> list[Alvo]:
-        """Return the targets of a notice.
+        """Return the vacancies that a notice may mean.
 
-        A notice with complete vacancies has one target for each. Otherwise every combination of its hospitals, days
-        and periods is a target. A notice that names none of them has one empty target.
+        If the notice has complete vacancies, each is a target. Otherwise every combination of its hospitals, days and
+        periods is a target. If the notice names none of these, there is one empty target.
         """
         if dito.vagas:
             return [await self._alvo(each, regiao) for each in dito.vagas]
@@ -245,7 +247,7 @@ class Fechamentos:
         )
 
     async def _hospital(self, nome: str, cidade: str | None, uf: str | None, regiao: str | None) -> str:
-        """Return the hospital's id. For an unknown or ambiguous name, return an id that matches no vacancy."""
+        """Return the id of the hospital. For an unknown or ambiguous name, return an id that matches no vacancy."""
         found = await self._dicionario.achar(nome, cidade, uf, regiao)
         return found.id if found.id is not None and found.como in ("alias", "semelhante") else _UNKNOWN
 

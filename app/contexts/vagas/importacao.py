@@ -13,7 +13,7 @@ from app.contexts.vagas.limiares import Limiares, alcanca
 PESOS: Final = {"hospital": 0.30, "especialidade": 0.30, "data": 0.25, "periodo": 0.10, "valor": 0.05}
 PLAUSIVEL: Final = (100, 10_000)
 LONGE_DIAS: Final = 90
-# A hospital match below this score always goes to review.
+# A vacancy whose hospital match has a lower score always goes to review.
 CERTO: Final = 0.7
 LEITURA_INCERTA: Final = "leitura_incerta"
 PERIODO_ID: Final = {
@@ -34,9 +34,9 @@ class DecisaoDaImportacao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidata:
-    """An extracted vacancy after the normalisation of its names. Scores are from 0 to 1, or None for a missing field.
+    """An extracted vacancy with normalised names. Scores are from 0 to 1, or None for a missing field.
 
-    ``leitura`` is the probability that the vacancy was read correctly, or None if its reading has none.
+    ``leitura`` is the probability that the vacancy was read correctly, or None if it is unknown.
     """
 
     hospital: float | None
@@ -59,7 +59,7 @@ class Parecer:
 
 
 def score_de(vaga: Candidata) -> float:
-    """Return the weighted confidence of the vacancy's fields, from 0 to 1."""
+    """Return the weighted mean confidence of the vacancy's fields, from 0 to 1."""
     parts = {
         "hospital": vaga.hospital or 0.0,
         "especialidade": vaga.especialidade or 0.0,
@@ -71,10 +71,10 @@ def score_de(vaga: Candidata) -> float:
 
 
 def julgar(vaga: Candidata, hoje: date, limiares: Limiares) -> Parecer:
-    """Decide about an extracted vacancy. A vacancy of a past day or of a blocked hospital is discarded, an incomplete
-    vacancy and an uncertain reading go to review, and for any other vacancy the score determines the result.
+    """Decide about an extracted vacancy. A vacancy of a past day or of a blocked hospital is discarded. An incomplete
+    or uncertain vacancy goes to review. For any other vacancy the score decides.
 
-    ``hoje`` is the day in São Paulo.
+    ``hoje`` is today's date in São Paulo.
     """
     score = score_de(vaga)
     if vaga.data is not None and vaga.data < hoje:

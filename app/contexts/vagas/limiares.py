@@ -1,4 +1,4 @@
-"""Thresholds of the pipeline's decisions. Each decision stores the threshold it used."""
+"""Thresholds for the decisions of the pipeline. Each decision stores the threshold that it used."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,8 @@ _QUASE = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limiares:
-    """Thresholds of the pipeline. A message whose heuristic score reaches ``alta`` counts as an offer without being
-    classified. A vacancy is imported only if the probability that it was read correctly reaches ``leitura``.
+    """Thresholds of the pipeline. A message whose heuristic score reaches ``alta`` counts as an offer without
+    classification. A vacancy is imported only if the probability that it was read correctly reaches ``leitura``.
     """
 
     heuristica: float = 0.3

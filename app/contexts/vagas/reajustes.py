@@ -1,7 +1,7 @@
 """Read messages that only correct the price of an offer: "corrigindo: o valor é 2.000".
 
-The correction applies to the offer that the message replies to, the offer that it names, or the author's latest
-offer. It applies immediately if the message contains nothing else. Otherwise an operator decides.
+The correction applies to the offer to which the message replies, the offer that it names, or the author's latest offer.
+If the message contains nothing else, the correction applies immediately. Otherwise an operator decides.
 """
 
 import re
@@ -37,9 +37,10 @@ from batuta.sql import AsJson, Database, Query, Row, Transaction, load_queries
 
 # Largest number of characters of a message that is read as a price correction.
 CURTA: Final = 300
-# Largest number of characters of a message that contains nothing but a price correction.
+# Largest number of characters of a message that may contain nothing but a price correction.
 SIMPLES: Final = 120
-# Largest number of offers read per author. If it is reached, older offers are missing, so the match is unclear.
+# Largest number of offers that are read per author. If an author has more, older offers are missing, so the match is
+# unclear.
 MOST: Final = 200
 ALHEIAS: Final = frozenset({Categoria.PROCURA, Categoria.PROPAGANDA, Categoria.SPAM})
 _CUE: Final = re.compile(
@@ -69,7 +70,7 @@ _OF_OFFERS: Final = re.compile(r"\b(?:valor|valores|plantao|plantoes|vagas?)\b")
 
 @dataclass(frozen=True, slots=True)
 class Reajuste:
-    """A corrected price. ``trecho`` is its position in the text; ``simples`` means that the message contains nothing
+    """A corrected price. ``trecho`` is its position in the text. ``simples`` means that the message contains nothing
     else.
 
     The other fields have the names that the message contains.
@@ -90,7 +91,7 @@ class Reajuste:
 
 @dataclass(frozen=True, slots=True)
 class Reajustado:
-    """The extracted vacancies that a correction applies to. ``claro`` means that it certainly applies to all of them."""
+    """The extracted vacancies to which a correction applies. ``claro`` means that it certainly applies to all of them."""
 
     dito: Reajuste
     vagas: tuple[str, ...]
@@ -106,8 +107,8 @@ class AdjustmentQueries:
 def reajuste(
     texto: str, hoje: date, vocabulario: Vocabulario, regiao: str | None, *, responde: bool = False
 ) -> Reajuste | None:
-    """Read a price correction. Returns None unless the text has exactly one price. ``responde`` means that the message
-    is a reply.
+    """Read a price correction. Returns None if the text does not have exactly one price. ``responde`` means that the
+    message is a reply.
     """
     words = chave(texto)
     if len(texto) > CURTA or "?" in texto or not _CUE.search(words) or _ELSE.search(words):
@@ -156,10 +157,10 @@ def escolher(
     ditas: Sequence[Row],
     citada: str | None,
 ) -> Reajustado | None:
-    """Return the offers that a correction applies to, or None if there are none.
+    """Return the offers to which a correction applies, or None if there are none.
 
-    ``ditas`` has the author's offers, newest first; ``lugares`` and ``areas`` have the ids of names in the message;
-    ``citada`` is the message that it replies to.
+    ``ditas`` has the author's offers, newest first. ``lugares`` and ``areas`` have the ids of the places and
+    specialities in the message. ``citada`` is the message to which it replies.
     """
     meant = [each for each in ditas if citada in (None, each["citavel"])]
     if dito.names_something:
@@ -197,8 +198,8 @@ class Reajustes:
         self._queries = load_queries(AdjustmentQueries, Path(__file__).parent / "reajustes.sql", database.dialect)
 
     async def de(self, mensagem: Row, leitura: Leitura) -> Reajustado | Snooze | None:
-        """Read the correction of a message. Returns a Snooze while an earlier message of its group, which may be the
-        offer, is unread.
+        """Read the price correction in a message. Returns a Snooze while an earlier message of its group, which may
+        contain the offer, is unread.
         """
         if leitura.categoria in ALHEIAS or mensagem["contato_id"] is None:
             return None
@@ -219,8 +220,8 @@ class Reajustes:
         return found if found is None or found.claro or not leitura.incompletas else None
 
     def feito(self, mensagem: Row, achado: Reajustado, junto: Writes) -> Callable[[Transaction], Awaitable[None]]:
-        """Return the effect of a price correction: it runs the statements of ``junto`` and adds each vacancy again, as
-        a duplicate with the new price.
+        """Return the effect of a price correction. The effect runs the statements of ``junto``, and adds each vacancy
+        again as a duplicate with the new price.
         """
 
         async def effect(transaction: Transaction) -> None:

@@ -1,7 +1,8 @@
-"""Apply the corrections that an author posts about an offer. An open vacancy follows the author's latest message.
+"""Apply the corrections that an author posts about an offer. An open vacancy has the values of the author's latest
+message.
 
-A vacancy that was offered to a doctor changes only after an operator approves it. The first message stays among the
-sources.
+A vacancy that was offered to a doctor changes only if an operator approves the change. The first message remains among
+the sources.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -49,8 +50,8 @@ class RectificationQueries:
 
 
 def mesmo_autor(vaga: Row | Mapping[str, Any], principal: Row | Mapping[str, Any]) -> bool:
-    """Return whether the author of ``vaga`` posted ``principal``, from any number of the person, or is its named
-    contact.
+    """Return whether the author of ``vaga`` also posted ``principal``, from any of the person's numbers, or is named as
+    its contact.
     """
     author = vaga["contato_responsavel_id"]
     if author is not None and author == principal["contato_responsavel_id"]:
@@ -75,8 +76,8 @@ class Retificacoes:
     def efeito(
         self, vaga: Row, principal: str, junto: Writes, now: datetime
     ) -> Callable[[Transaction], Awaitable[None]]:
-        """Return the effect that applies corrections. It first runs the statements of ``junto``, which lock the
-        principal's row.
+        """Return the effect that applies corrections. The effect first runs the statements of ``junto``, which lock the
+        row of the vacancy to correct.
         """
 
         async def effect(transaction: Transaction) -> None:
@@ -111,7 +112,7 @@ class Retificacoes:
         claro: bool = True,
     ) -> None:
         """Apply a message in which an author repeats an offer. ``claro`` means that the message certainly refers to
-        this offer; otherwise an operator decides.
+        this offer. Otherwise an operator decides.
         """
         antes = await self._standing(transaction, vaga, principal)
         if antes is None or antes["posterior"] or antes["duas"]:
@@ -134,7 +135,7 @@ class Retificacoes:
     async def _supersede(
         self, transaction: Transaction, vaga: Row | Mapping[str, Any], principal: str, now: datetime
     ) -> None:
-        """Mark the author's earlier, undecided corrections as superseded."""
+        """Mark the author's earlier corrections without a decision as superseded."""
         await transaction.run(
             self._queries.supersede, principal=principal, mensagem=vaga["mensagem_id"], motivo=MUDOU, now=now,
             com_horas=vaga["hora_inicio"] is not None, **{name: vaga[name] for name in CAMPOS},
@@ -145,7 +146,7 @@ class Retificacoes:
     ) -> bool:
         """Write the changed fields. Return whether the vacancy now matches the message.
 
-        The pipeline does not change a vacancy that has been offered to a doctor meanwhile.
+        If the vacancy has been offered to a doctor meanwhile, the pipeline does not change it.
         """
         by_operator = por != MAQUINA
         if antes["vaga_id"] is not None and not await transaction.run(

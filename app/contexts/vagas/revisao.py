@@ -1,6 +1,7 @@
 """Review of extracted vacancies: an operator sees the source text and approves, corrects or rejects the vacancy.
 
-The name of a corrected hospital is stored as an alias, so that the next message with that name needs no review.
+If the operator corrects the hospital, the name in the message is stored as an alias, so that the next message with that
+name needs no review.
 """
 
 from collections import Counter
@@ -24,7 +25,7 @@ from batuta.sql import AuditLog, Database, Query, Row, Transaction, load_queries
 LONGEST: Final = 500
 REJEITADA: Final = "rejeitada"
 PERIODOS: Final = {id: str(periodo) for periodo, id in PERIODO_ID.items()}
-# A position before every row: creation time and id.
+# A sort position before every row: creation time and id.
 BEFORE_ALL: Final = (datetime(1970, 1, 1, tzinfo=UTC), "00000000-0000-0000-0000-000000000000")
 
 
@@ -65,7 +66,7 @@ class ReviewQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decidida:
-    """The result of a review. ``status`` is ``importada``, ``duplicada`` (another extracted vacancy is the same) or
+    """The result of a review. ``status`` is ``importada``, ``duplicada`` (another extracted vacancy is equal) or
     ``rejeitada``.
     """
 
@@ -97,7 +98,9 @@ class Revisao:
         motivo: str | None = None,
         depois: tuple[datetime, str] = BEFORE_ALL,
     ) -> Sequence[Row]:
-        """List extracted vacancies, oldest first, from the row after ``depois`` on. ``motivo`` is the code of a reason."""
+        """List extracted vacancies, oldest first. The list begins after the row that ``depois`` identifies. ``motivo``
+        is the code of a reason.
+        """
         return await self._database.all(
             self._queries.waiting,
             limite=limite,
@@ -120,11 +123,13 @@ class Revisao:
         return 0 if row is None else int(row["items"])
 
     async def decididas(self) -> Sequence[Row]:
-        """Return the vacancies of the messages about which an operator decided completely, with their texts."""
+        """Return the vacancies, with their texts, of all messages whose vacancies an operator has completely decided."""
         return await self._database.all(self._queries.decided)
 
     async def ver(self, id: str) -> tuple[Row, Sequence[Row]]:
-        """Return an extracted vacancy and its sources, by its own id or by the id of the vacancy imported from it."""
+        """Return an extracted vacancy and its sources. ``id`` is its id, or the id of the vacancy that was imported
+        from it.
+        """
         row = await self._database.one(self._queries.one, id=id)
         if row is None and (read := await self._database.one(self._queries.of_vacancy, id=id)) is not None:
             row = await self._database.one(self._queries.one, id=read["id"])
@@ -133,8 +138,8 @@ class Revisao:
         return row, await self._database.all(self._queries.sources, id=row["id"])
 
     async def aprovar(self, id: str, correcao: Correcao, *, por: str, notas: str | None = None) -> Decidida:
-        """Import the extracted vacancy, with corrections if given, unless another extracted vacancy holds its
-        deduplication key.
+        """Import the extracted vacancy, with corrections if given. If another extracted vacancy has its deduplication
+        key, it becomes a duplicate instead.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
@@ -174,7 +179,7 @@ class Revisao:
     async def _apply_correction(
         self, transaction: Transaction, vaga: dict[str, Any], correcao: Correcao, por: str, now: datetime
     ) -> Decidida:
-        """Apply the author's change to the vacancy of the earlier offer."""
+        """Apply the author's correction to the vacancy of the earlier offer."""
         id = str(vaga["id"])
         vaga |= {name: said for name in CAMPOS if (said := getattr(correcao, name)) is not None}
         vacancy = await self._vagas.retificacoes.aprovar(transaction, vaga, por=por, now=now)
@@ -183,7 +188,7 @@ class Revisao:
         return Decidida(id=id, status="duplicada", vaga_id=vacancy)
 
     async def _import(self, transaction: Transaction, vaga: Mapping[str, Any], por: str, now: datetime) -> str:
-        """Write the vacancy and return its id. If another process was faster, raise an error, which rolls the
+        """Write the vacancy and return its id. If another process wrote it first, raise an error, which rolls the
         transaction back.
         """
         score = float(vaga["score_importacao"] or 0.0)
@@ -197,7 +202,7 @@ class Revisao:
     async def _note(
         self, transaction: Transaction, by: str, action: str, id: str, after: dict[str, Json], now: datetime
     ) -> None:
-        """Write ids and names of changed fields to the audit log, never text of the message or the operator."""
+        """Write ids and names of changed fields to the audit log, but no text of the message or the operator."""
         before: dict[str, Json] = {"status": "aguardando_revisao"}
         await self._audit.note(
             transaction, actor=by, action=f"vaga_grupo.{action}", subject=f"vaga_grupo:{id}", before=before, after=after,
@@ -219,7 +224,7 @@ class Revisao:
         self, transaction: Transaction, vaga: dict[str, Any], how: Correcao, por: str, now: datetime
     ) -> str | None:
         """Apply the operator's correction to ``vaga`` in place. Return the hospital name that was stored as an alias,
-        if any.
+        or None.
         """
         if how.hospital is not None:
             vaga["hospital_id"] = await self._dicionario.hospital_de_gestor(
@@ -278,7 +283,7 @@ class Revisao:
             await transaction.run(query, **values)
 
 
-# Labelled messages from decisions, in the format of the labelled data of the reader.
+# Labelled messages made from decisions, in the format of the reader's labelled data.
 
 
 def rotuladas(rows: Sequence[Row | Mapping[str, Any]], zone: ZoneInfo) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The states of a vacancy, and the only code that changes them.
+"""The states of a vacancy, and the service that changes them. No other code does.
 
     aberta ──▶ anunciada ──▶ reservada ──▶ pendente_confirmacao ──▶ realizada | cancelada
        │           │  ▲          │
@@ -8,8 +8,8 @@
              ├──▶ cancelada      withdrawn, or vencida: its start passed
              └──▶ aguardando_confirmacao ──▶ aberta | anunciada | reservada | fechada   (external hand-off)
 
-A change locks the vacancy, checks its state and writes the new state, a line of ``vagas_historico`` and a business event in the
-caller's transaction. ``confirmada`` is a state of old data and has no transitions.
+A change locks the vacancy, checks its state and writes the new state, a line of ``vagas_historico`` and a business
+event in the caller's transaction. ``confirmada`` is a state of old data and has no transitions.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ class StatusDaVaga(StrEnum):
     FECHADA = "fechada"
 
 
-# States in which a vacancy needs a doctor.
+# States in which a vacancy still needs a doctor.
 PROCURA: Final = (StatusDaVaga.ABERTA, StatusDaVaga.ANUNCIADA)
 _TABELA: Final = {
     "aberta": "anunciada reservada aguardando_confirmacao cancelada fechada",
@@ -81,7 +81,7 @@ class Transicoes:
         cliente_id: str | None = None,
     ) -> bool:
         """Change a vacancy that ``travar`` locked. Returns False if its state does not permit the change.
-        ``cliente_id`` is the doctor who reserves it.
+        ``cliente_id`` is the doctor for whom it is reserved.
         """
         id, de = str(vaga["id"]), StatusDaVaga(vaga["status"])
         if para not in PERMITIDAS[de]:
@@ -105,5 +105,7 @@ class Transicoes:
         return True
 
     def comecar(self, id: str, *, por: str, motivo: str, now: datetime) -> tuple[Query, dict[str, object]]:
-        """Return the statement that begins the history of a vacancy. Run it after the insert of the vacancy."""
+        """Return the statement that writes the first line of a vacancy's history. It must run after the insert of the
+        vacancy.
+        """
         return self._queries.begin, {"id": id, "por": por, "motivo": motivo, "now": now}

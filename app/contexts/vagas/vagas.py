@@ -2,8 +2,8 @@
 
     names become ids ──▶ the first vacancy with a key is the principal ──▶ import, review or discard
 
-Every stage is idempotent: new ids derive from their input, and a key belongs to one extracted vacancy, so that a
-retry after a crash writes the same rows.
+Every stage is idempotent: new ids are derived from the input, and a key belongs to one extracted vacancy. A retry after
+a crash therefore writes the same rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from batuta.pipelines import Next, StageOutcome
 from batuta.queues import Lease, Writes
 from batuta.sql import AsJson, Database, Query, Row, load_queries
 
-# A key that was held longer than this may be claimed again.
+# Another vacancy may claim a key that was claimed longer ago than this.
 JANELA: Final = timedelta(hours=48)
 CANARIO: Final = "canario"
 SEM_VAGA: Final = "vaga_sumiu"
@@ -126,8 +126,8 @@ class Vagas:
     def resultado(
         self, vaga: Row | Mapping[str, Any], parecer: Parecer, now: datetime, *, por: str = MAQUINA
     ) -> Writes:
-        """Return the statements that store a decision. For an import they also store the vacancy and the first line of
-        its history. A discarded vacancy loses its key.
+        """Return the statements that store a decision. If the decision is to import, they also store the vacancy and
+        the first line of its history. If it is to discard, they release the key.
         """
         is_imported = parecer.decisao is DecisaoDaImportacao.IMPORTAR
         vaga_id = id_de("vacancy", vaga["id"])
@@ -149,8 +149,8 @@ class Vagas:
         return Writes(((self.queries.judged, judged), *made, *free))
 
     async def _add_source_of(self, vaga: Row, principal: str, now: datetime) -> Done:
-        """Store the message as one more source of the principal, the first extracted vacancy with the same key. A
-        source by the same author may correct the principal.
+        """Store the message as one more source of the principal, which is the first extracted vacancy with the same
+        key. If the author is the same, the message may correct the principal.
         """
         repeats = (self.queries.repeats, {"id": vaga["id"], "principal": principal, "now": now})
         review = (self.queries.send_to_review, {"id": vaga["id"], "now": now})
@@ -208,8 +208,8 @@ class Vagas:
         return {row["id"]: row for row in await self._database.all(self.queries.vagas, ids=AsJson(list(ids)))}
 
     async def _take_keys(self, asked: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], str]:
-        """Claim keys and return the holder of each. If several vacancies of the batch have the same key, the first gets
-        it.
+        """Claim keys, and return the id of the vacancy that has each key. If several vacancies of the batch have the
+        same key, the first one gets it.
         """
         first: dict[str, str] = {}
         for hash, vaga in asked:
@@ -224,11 +224,11 @@ class Vagas:
 def chave_de(
     vaga: Row | Mapping[str, Any], hospital_id: str | None, especialidade_id: str | None, periodo_id: int | None
 ) -> str | None:
-    """Return the deduplication key, or None without a speciality. One place, day, period and speciality are one
-    vacancy.
+    """Return the deduplication key, or None if the speciality is unknown. Vacancies with the same place, day, period
+    and speciality have the same key.
 
-    A place without an id counts by its name. Without a place, the text of the message counts, so that a forwarded
-    copy matches.
+    If the place has no id, its name counts. If there is no place, the text of the message counts, so that a forwarded
+    copy has the same key.
     """
     if especialidade_id is None:
         return None
@@ -239,7 +239,7 @@ def chave_de(
 
 
 def _canary_mark(vaga: Row | Mapping[str, Any]) -> str:
-    """Return a mark that separates the keys of the daily canary message from those of real vacancies."""
+    """Return a mark for the key that separates the daily canary message from real vacancies."""
     return CANARIO if vaga["grupo_tipo"] == CANARIO else ""
 
 

@@ -24,7 +24,7 @@ class Recebida:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeGrupo:
-    """A message in a group that one of our chips is in. ``citada`` is the message that it replies to."""
+    """A message in a group of one of our chips. ``citada`` is the message to which it replies."""
 
     message_id: str
     instance: str
@@ -40,7 +40,7 @@ class DeGrupo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eco:
-    """A message sent by one of our chips, by Julia or by a person with the phone."""
+    """A message that one of our chips sent. Julia wrote it, or a person with the phone."""
 
     message_id: str
     instance: str
@@ -61,7 +61,7 @@ class Recibo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ligacao:
-    """A change of a chip's connection. ``code`` is the reason of a disconnection; ``em`` is the time by the gateway's
+    """A change of a chip's connection. ``code`` is the reason of a disconnection. ``em`` is the time on the gateway's
     clock.
     """
 
@@ -76,7 +76,7 @@ class Ligacao:
 class EscritaNaCentral:
     """A message to the doctor that a person of the team wrote in the help desk."""
 
-    central_id: int  # the conversation in the help desk
+    central_id: int  # id of the conversation in the help desk
     message_id: int
     autor: str
     texto: str
@@ -91,7 +91,7 @@ class MudancaNaCentral:
     resolvida: bool
     autor: str | None  # the person to whom the conversation is assigned
     etiquetas: frozenset[str]
-    em: datetime | None  # time of the help desk's clock
+    em: datetime | None  # time on the help desk's clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""The inbox of webhooks. It stores a delivery, acknowledges it and processes it later. A repeated delivery changes
-nothing.
+"""The inbox of webhooks. The api stores and acknowledges a delivery, and the worker processes it later. A repeated
+delivery changes nothing.
 
 The facts of a delivery are written in the transaction that settles its row. A delivery that failed half-way is
-therefore processed again from the beginning, and a processed one is never processed twice.
+therefore processed again from the beginning, and a processed delivery is never processed twice.
 """
 
 from collections.abc import Callable, Sequence
@@ -71,7 +71,7 @@ class Inbox:
         self._store = store
 
     async def keep(self, delivery: Entregue) -> bool:
-        """Store a delivery. It is on disk when the call returns. Returns False for a repeated delivery."""
+        """Store a delivery. When the call returns, the delivery is committed. Returns False for a repeated delivery."""
         values: dict[str, object] = {
             "canal": delivery.canal,
             "instance_name": delivery.instance,
@@ -83,8 +83,8 @@ class Inbox:
 
 
 class InboxWork:
-    """Processes stored deliveries. ``read`` extracts the facts of a delivery. ``central`` handles facts of the help desk;
-    None ignores them.
+    """Processes stored deliveries. ``read`` extracts the facts of a delivery. ``central`` handles facts of the help
+    desk. If it is None, these facts are ignored.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Requests to the API of Chatwoot. Each has a total deadline and a size limit, and none is repeated here.
+"""Requests to the API of Chatwoot. Each request has a total deadline and a size limit, and is made once.
 
 Contacts are found by their identifier, conversations by a custom attribute, and messages by their ``source_id``. A
 request that is repeated after a lost answer therefore finds the earlier result.
@@ -21,13 +21,13 @@ WITHIN: Final = timedelta(seconds=15)
 LARGEST: Final = 2 * 1024 * 1024
 CONNECT_SECONDS: Final = 5.0
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
-# Custom attribute that names Julia's conversation.
+# Custom attribute of a help desk conversation that contains the id of Julia's conversation.
 ATTRIBUTE: Final = "julia_conversa"
 STRANGE: Final = Falha(EffectReport(Effect.BROKE, "unexpected answer"))
 
 
 class ChatwootClient:
-    """The help desk of one account and one inbox, which must be an API inbox. ``token`` is a secret."""
+    """Client of the help desk for one account and one inbox, which must be an API inbox. ``token`` is a secret."""
 
     def __init__(self, base_url: str, token: str, account: int, inbox: int, clock: Clock) -> None:
         self._base = f"{base_url.rstrip('/')}/api/v1/accounts/{account}"
@@ -37,7 +37,7 @@ class ChatwootClient:
         self._client: httpx2.AsyncClient | None = None
 
     def __repr__(self) -> str:
-        return f"ChatwootClient({self._base!r})"  # never contains the token
+        return f"ChatwootClient({self._base!r})"  # without the token
 
     async def close(self) -> None:
         client, self._client = self._client, None
@@ -103,7 +103,7 @@ class ChatwootClient:
         return _nothing(await self._call("POST", f"/conversations/{central_id}/toggle_status", body))
 
     async def _contact(self, ficha: Ficha) -> tuple[int, str] | Falha:
-        """Return the contact of a doctor, and the contact's address in the inbox."""
+        """Return the id of a doctor's contact, and the address of the contact in the inbox."""
         identifier = f"julia:{ficha.cliente_id}"
         found = await self._call("GET", f"/contacts/search?q={quote(identifier, safe='')}")
         if isinstance(found, Falha):

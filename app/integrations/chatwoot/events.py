@@ -17,7 +17,7 @@ CANAL: Final = "chatwoot"
 PREFIX: Final = "chatwoot:"
 MESSAGE: Final = "message_created"
 CHANGES: Final = ("conversation_updated", "conversation_status_changed")
-# Largest age of a signed delivery, so that a recorded delivery cannot be sent again later.
+# Largest age of a signed delivery in seconds, so that a recorded delivery cannot be replayed later.
 OLDEST_SECONDS: Final = 300
 LONGEST_NAME: Final = 80
 
@@ -33,7 +33,7 @@ def is_proved(secret: str, headers: Mapping[str, str], query: Mapping[str, str],
 
 
 def delivery_of(body: Json, inbox: int, delivery: str | None) -> Entregue | Ignorado | None:
-    """Return the delivery to store, the reason why it is ignored, or None if it is not a delivery of Chatwoot.
+    """Return the delivery to store, the reason why it is ignored, or None if the body is not a delivery of Chatwoot.
 
     ``delivery`` is the header X-Chatwoot-Delivery. Only the fields that the facts need are stored.
     """
@@ -79,7 +79,7 @@ def facts_of(evento: str, payload: Json) -> Sequence[Fato]:
 def _message(body: Mapping[str, Any], inbox: int) -> dict[str, Json] | None:
     """Return a message that a person wrote to the doctor in this inbox, otherwise None.
 
-    Messages with a ``source_id`` were published by Julia.
+    Messages with a ``source_id`` were published by Julia and are ignored.
     """
     match body:
         case {"id": int(id), "content": str(text), "message_type": "outgoing", "conversation": {"id": int(talk)}}:

@@ -41,8 +41,8 @@ class MarkdownFolder:
         return self._read(folder / names[-1]) if names else None
 
     def _read(self, file: Path) -> Documento | None:
-        """Return the file as a document, or None if it does not exist. At most MOST_BYTES are read; a longer file is
-        invalid.
+        """Return the file as a document, or None if it does not exist. At most MOST_BYTES are read, and a longer file
+        is invalid.
         """
         try:
             with file.open("rb") as opened:

@@ -3,8 +3,8 @@
     GOOGLE_DOCS_BRIEFING_ID     a document, or a folder: the newest document is the briefing
     GOOGLE_DOCS_TEMPLATES_ID    a folder with a sub-folder for each type of campaign: its newest document is the template
 
-The newest document has the latest date in its name (2026-03-09), or without dates the latest change. A document is
-exported as Markdown only if its version changed since this process read it.
+The newest document is the one with the latest date in its name (2026-03-09). If no name has a date, it is the one that
+was changed last. A document is exported as Markdown only if its version changed since this process last read it.
 """
 
 import re
@@ -54,8 +54,8 @@ class GoogleDocs:
         self._clock = clock
         self._base = f"{base.rstrip('/')}/drive/v3"
         self._token: tuple[str, datetime] | None = None
-        # Documents by file id, each with the version that was exported. The directives do not depend on it: they
-        # compare the stored hash.
+        # Documents by file id, each with its exported version. This cache only saves requests; the directives compare
+        # the stored hash.
         self._read: dict[str, tuple[str, Documento]] = {}
 
     async def briefing(self) -> Documento | None:
@@ -131,7 +131,7 @@ class GoogleDocs:
     async def _send(
         self, method: str, url: str, headers: Mapping[str, str], form: Mapping[str, str] | None = None
     ) -> tuple[int, bytes]:
-        """Return status and body. At most MOST_BYTES are read."""
+        """Send a request and return status and body. At most MOST_BYTES are read."""
         try:
             return await with_timeout(WITHIN, self._request(method, url, headers, form), self._clock, "Google")
         except DeadlineExceeded:
@@ -155,7 +155,7 @@ class GoogleDocs:
             return response.status_code, bytes(read[:MOST_BYTES])
 
 
-# Files of shared drives are included.
+# Parameters that include files of shared drives.
 SHARED: Final = {"supportsAllDrives": "true"}
 ALL: Final = {"includeItemsFromAllDrives": "true"}
 

@@ -45,7 +45,7 @@ class ServiceAccount:
         raise UnusableKey
 
     def assertion(self, now: datetime) -> str:
-        """Return a JSON Web Token that asks for an access token to read files, signed with RS256."""
+        """Return a JSON Web Token, signed with RS256, that requests an access token to read files."""
         claims = {
             "iss": self.email,
             "scope": SCOPE,
@@ -74,7 +74,8 @@ def _private_numbers(pem: str) -> tuple[int, int]:
         der = base64.b64decode("".join(lines), validate=True)
     except binascii.Error as error:
         raise ValueError("not base64") from error
-    # PrivateKeyInfo: version, algorithm, and the octets of RSAPrivateKey: version, modulus, public and private exponent.
+    # PrivateKeyInfo contains version, algorithm and RSAPrivateKey. RSAPrivateKey contains version, modulus, public and
+    # private exponent.
     (_, info), *_ = _parts(der)
     octets = next(content for tag, content in _parts(info) if tag == OCTETS)
     (_, key), *_ = _parts(octets)
@@ -83,7 +84,9 @@ def _private_numbers(pem: str) -> tuple[int, int]:
 
 
 def _parts(der: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield tag and content of each element of DER. Raises IndexError or ValueError if it is incomplete."""
+    """Yield tag and content of each element of a DER encoding. Raises IndexError or ValueError if the encoding is
+    incomplete.
+    """
     at = 0
     while at < len(der):
         tag, size, at = der[at], der[at + 1], at + 2

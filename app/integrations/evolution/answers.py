@@ -1,4 +1,6 @@
-"""Translate the gateway's answers by status and field, because the wording of its messages changes between versions."""
+"""Translate the gateway's answers by HTTP status and field. The wording of its messages is not used, because it changes
+between versions.
+"""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -28,7 +30,7 @@ from app.integrations.evolution.http import Answer, Reply, Silence
 from batuta.kernel import Json, mask_text
 from batuta.reasons import HTTP_STATUS, HTTP_STATUS_SAID, define
 
-# 402 is a temporary ban, 403 forbidden, 406 permanent. 401 is a logged-out phone or a wrong key.
+# 402 means a temporary ban, 403 forbidden, 406 a permanent ban. 401 means a logged-out phone or a wrong key.
 BAN_CODES = frozenset({402, 403, 406})
 LOGGED_OUT = 401
 NOT_FOUND = 404
@@ -71,7 +73,7 @@ def send_result(reply: Reply, now: datetime) -> SendResult:
         case Answer(status=400) if _has_no_account(reply):
             return NotOnWhatsApp()
         case Answer(status=status) if status < 500:
-            # A wrong key, an unknown instance or a redirect is not the fault of the message.
+            # A wrong key, an unknown instance or a redirect does not depend on the message.
             return Refused(_complaint(reply), permanent=status in OF_THE_MESSAGE, needs_person=status in OF_THE_SETUP)
         case Answer(body=body) if _code(body) == "LICENSE_REQUIRED":
             return Refused(LICENCE(), needs_person=True)
@@ -96,7 +98,9 @@ def unavailable(reply: Reply) -> Unavailable | None:
 
 
 def retry_after(answer: Answer, now: datetime) -> timedelta | None:
-    """Parse a Retry-After header, which is a number of seconds or a date. A wait of more than a day is cut to a day."""
+    """Parse a Retry-After header, which is a number of seconds or a date. A wait of more than a day is shortened to a
+    day.
+    """
     said = next((value for name, value in answer.headers.items() if name.lower() == "retry-after"), "")
     try:
         if said.isdecimal():
@@ -135,7 +139,7 @@ def number_of(row: Json) -> Numero | None:
 
 
 def read_stored(row: Json) -> Encontrada | None:
-    """Parse a stored message. Returns None if another person sent it or it has no text."""
+    """Parse a stored message. Returns None if another person sent it or if it has no text."""
     match row:
         case {"key": {"id": str(id), "remoteJid": str(jid), "fromMe": True}, **rest}:
             text, at = (
@@ -180,7 +184,7 @@ def _complaint(answer: Answer) -> str:
 
 
 def _message_in(body: Json) -> Json:
-    """Return the error message. One endpoint omits the envelope ``{"response": {"message": …}}``."""
+    """Return the error message of a body. One endpoint omits the envelope ``{"response": {"message": …}}``."""
     match body:
         case {"response": {"message": message}} | {"message": message}:
             return message

@@ -1,4 +1,4 @@
-"""Client of Evolution API, version 2. It implements the WhatsApp port (``app.contexts.comum.whatsapp``)."""
+"""Client of Evolution API, version 2. It implements the WhatsApp interface (``app.contexts.comum.whatsapp``)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from batuta.kernel import Clock, Json, make_writable
 
 PAGE = 50
 LONGEST_NAME = 200
-# Pages of one recipient's messages that are searched for an earlier send.
+# Largest number of pages of one recipient's messages that are searched for an earlier send.
 MOST_PAGES = 4
-# Events that Julia needs. With all events the gateway would also post every presence and contact.
+# Events that Julia needs. If all events were enabled, the gateway would also post every presence and contact.
 EVENTS = ("CONNECTION_UPDATE", "MESSAGES_UPDATE", "MESSAGES_UPSERT", "SEND_MESSAGE", "STATUS_INSTANCE")
 SECRET_HEADER = "X-Webhook-Secret"  # noqa: S105 - the header's name
 
@@ -30,7 +30,7 @@ SECRET_HEADER = "X-Webhook-Secret"  # noqa: S105 - the header's name
 @dataclass(frozen=True, slots=True)
 class Limits:
     call: timedelta = timedelta(seconds=15)
-    # The gateway answers after it has sent the message, which takes long on a bad connection.
+    # Time limit of a send. The gateway answers after it has sent the message, which takes long on a bad connection.
     send: timedelta = timedelta(seconds=45)
 
 
@@ -39,11 +39,13 @@ class Webhook:
     url: str
     enabled: bool
     events: frozenset[str]
-    by_events: bool = False  # whether each event goes to a separate address
+    by_events: bool = False  # whether the gateway posts each event to a separate address
 
     @property
     def misses(self) -> frozenset[str]:
-        """Events that Julia needs but the webhook does not deliver. A webhook without a list of events delivers all."""
+        """Events that Julia needs but the webhook does not deliver. A webhook without a list of events delivers all
+        events.
+        """
         return frozenset(EVENTS) - self.events if self.events else frozenset()
 
 
@@ -54,7 +56,7 @@ class EvolutionClient:
         self._limits = limits or Limits()
 
     async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult:
-        """Send a text. The gateway's ``delay`` is not used, because it postpones the answer beyond the caller's
+        """Send a text. The gateway's parameter ``delay`` is not used, because it delays the answer beyond the caller's
         timeout.
         """
         body = {"number": telefone, "text": texto}
@@ -80,7 +82,7 @@ class EvolutionClient:
         if not isinstance(body, list):
             return _strange_answer("fetchInstances")
         found = [instance_of(row) for row in body]
-        # Reject a list that is only partly readable: the unreadable instances would look deleted.
+        # Reject a list with unreadable instances, because these would look deleted.
         return [each for each in found if each is not None] if all(found) else _strange_answer("fetchInstances")
 
     async def numbers(self, instance: str, telefones: Sequence[str]) -> Sequence[Numero] | Unavailable:
@@ -96,7 +98,7 @@ class EvolutionClient:
         return [found[telefone] for telefone in asked if telefone in found]
 
     async def group(self, instance: str, jid: str) -> Grupo | Unavailable:
-        """Return the name of a group that the instance is in. The participants in the answer are ignored."""
+        """Return the name of a group of this instance. The participants in the answer are ignored."""
         path = f"{path_of('group', 'findGroupInfos', instance)}?groupJid={quote(jid, safe='')}"
         body = await self._ask("GET", path)
         if isinstance(body, Unavailable):

@@ -37,7 +37,7 @@ _WORDS = (
     ),
 )  # fmt: skip
 _DEEPEST = 10
-# A number of seconds reaches this in the year 5138, so that larger values are milliseconds.
+# Larger values are milliseconds. As a number of seconds, this value is in the year 5138.
 _MILLISECONDS = 10**11
 
 
@@ -57,7 +57,7 @@ def media_of(message: Json) -> str | None:
 
 
 def contexts(message: Json) -> Iterator[Mapping[str, Json]]:
-    """Yield the context of a message: the message that it replies to, and whether it was forwarded."""
+    """Yield the contexts of a message, which say to which message it replies and whether it was forwarded."""
     for layer in _layers(message, _DEEPEST):
         for part in layer.values():
             if isinstance(part, Mapping) and isinstance(context := part.get("contextInfo"), Mapping):

@@ -13,13 +13,14 @@ from app.integrations.evolution.content import MEDIA, contexts, instant_of, medi
 from batuta.kernel import Json, dumps, json_object, make_writable
 
 CANAL = "evolution"
-# Longer than any text that people write. Media arrive without their bytes.
+# Largest size of a stored delivery. It is longer than any text that people write; media arrive without their content.
 LONGEST = 512 * 1024
 WANTED = frozenset({"messages.upsert", "messages.update", "send.message", "connection.update", "status.instance"})
-# Longest external name or state that a column stores.
+# Longest name or state from outside that a column stores.
 LONGEST_NAME = 200
 _EARLIEST = datetime(2015, 1, 1, tzinfo=UTC)
-# The sender's phone sets the time of a message. A time further in the future than this is rejected.
+# A message whose time is further in the future than this gets the current time. The sender's phone sets the time of a
+# message.
 _AHEAD = timedelta(minutes=5)
 
 
@@ -30,7 +31,7 @@ def delivery_of(body: Json) -> Entregue | Ignorado | None:
     match body:
         case {"event": str(event), "instance": str(instance), "data": Mapping() | list()}:
             evento = event.lower().replace("_", ".").replace("-", ".")
-            instance = make_writable(instance)  # as in the stored payload
+            instance = make_writable(instance)  # the same replacement as in the stored payload
         case _:
             return None
     if evento not in WANTED:
@@ -152,7 +153,7 @@ def _instant(value: Json, now: datetime) -> datetime:
 
 
 def _wall_time(value: object) -> datetime | None:
-    """Parse the gateway's local time, which is wrongly marked as UTC. It is valid only for ordering the events of one
+    """Parse the gateway's local time, which is wrongly marked as UTC. It can only be used to order the events of one
     instance.
     """
     try:
@@ -167,7 +168,7 @@ def _is_forwarded(data: Mapping[str, Json]) -> bool:
 
 
 def _quoted_id(data: Mapping[str, Json]) -> str | None:
-    """Return the id of the message that this message replies to."""
+    """Return the id of the message to which this message replies."""
     return next((id[:LONGEST_NAME] for each in _contexts(data) if (id := _text(each.get("stanzaId")))), None)
 
 

@@ -1,4 +1,4 @@
-"""Send one request to the gateway with a total deadline, a size limit for the answer, no redirects and no retry."""
+"""Send one request to the gateway with a total deadline and a size limit for the answer. Redirects and retries are off."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from batuta.kernel import Clock, Json, with_timeout
 
 LARGEST_ANSWER = 4 * 1024 * 1024
 CONNECT_SECONDS = 5.0
-# Errors that prove that the request was never sent.
+# Errors that prove that the request was not sent.
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
 
 
@@ -30,7 +30,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """A request without an answer. ``never_sent`` means that the request was not sent either."""
+    """A request without an answer. ``never_sent`` means that even the request was not sent."""
 
     why: str
     never_sent: bool
@@ -47,7 +47,7 @@ class Gateway:
         self._client: httpx2.AsyncClient | None = None
 
     def __repr__(self) -> str:
-        return f"Gateway({self._base_url!r})"  # never contains the key
+        return f"Gateway({self._base_url!r})"  # without the key
 
     async def call(self, method: str, path: str, *, limit: timedelta, body: Mapping[str, Json] | None = None) -> Reply:
         try:
@@ -76,8 +76,8 @@ class Gateway:
 
     def _open(self) -> httpx2.AsyncClient:
         if self._client is None:
-            # No timeout per read, because an answer in small pieces would never reach it. The deadline around the call
-            # applies.
+            # There is no timeout per read, because an answer in small pieces would never reach it. The deadline around
+            # the call applies instead.
             timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
             limits = httpx2.Limits(max_connections=50, max_keepalive_connections=10)
             self._client = open_client(timeout, limits)
@@ -85,7 +85,7 @@ class Gateway:
 
 
 def path_of(*parts: str) -> str:
-    """Join the parts of a path. Each part is quoted, so that a slash in a name is not read as a separator."""
+    """Join the parts of a path. Each part is quoted, so that a slash in a name does not separate two parts."""
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 

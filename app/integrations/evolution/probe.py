@@ -1,4 +1,4 @@
-"""Check that the gateway answers. Its welcome page needs no key."""
+"""Check that the gateway answers. The request goes to its welcome page, which needs no key."""
 
 import httpx2
 

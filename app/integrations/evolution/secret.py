@@ -1,8 +1,8 @@
 """Authenticate a delivery of the gateway. The gateway does not sign its deliveries.
 
-A delivery carries one of three proofs: a header that we set (``X-Webhook-Secret``), a token that the gateway makes
-from a header called ``jwt_key`` (an HS256 JWT that expires after ten minutes), or the secret in the query of the
-address (``?token=…``), for set-ups where only the address can be configured.
+A delivery is authenticated in one of three ways. The first is a header that we configure (``X-Webhook-Secret``). The
+second is an HS256 JWT that the gateway makes from a header called ``jwt_key`` and that expires after ten minutes. The
+third is the secret in the query of the address (``?token=…``), for set-ups where only the address can be configured.
 """
 
 import base64
@@ -15,15 +15,15 @@ from datetime import datetime
 from app.integrations.evolution.client import SECRET_HEADER
 from batuta.kernel import Json, loads
 
-# The clocks of the gateway and of this machine may differ by this much.
+# Tolerance between the clocks of the gateway and of this machine.
 LEEWAY_SECONDS = 60
-# A token of the gateway is shorter; it has a few hundred characters.
+# Longest token that is checked. A token of the gateway has a few hundred characters.
 LONGEST = 2_000
 
 
 def is_proved(secret: str, headers: Mapping[str, str], query: Mapping[str, str], now: datetime) -> bool:
     given = [headers.get(SECRET_HEADER.lower(), ""), query.get("token", "")]
-    # Compare every candidate, even after a match, so that the time reveals nothing.
+    # Compare every candidate, even after a match, so that the duration reveals nothing about the secret.
     plain = [hmac.compare_digest(secret.encode(), each.encode()) for each in given]
     scheme, _, token = headers.get("authorization", "").partition(" ")
     return any(plain) or (scheme.lower() == "bearer" and _is_signed(secret, token.strip(), now))

@@ -1,5 +1,5 @@
-"""Client for one structured query to a model: instruction, data and a schema. It has no tools, no conversation and no
-retry.
+"""Client for one structured query to a language model: instruction, data and schema. There are no tools, no
+conversation and no retries.
 """
 
 import json
@@ -28,13 +28,13 @@ class ChatClient:
         self._key = key
         self._model = model
         self._clock = clock
-        # A pooled client checks all its connections at each acquire and release. Each client therefore has one
-        # connection and one call at a time.
+        # A pooled HTTP client checks all its connections at each call. Therefore each client here has one connection
+        # and makes one call at a time.
         self._lines: list[httpx2.AsyncClient] = []
         self._free: list[httpx2.AsyncClient] = []
 
     def __repr__(self) -> str:
-        return f"ChatClient({self._url!r}, {self._model!r})"  # never contains the key
+        return f"ChatClient({self._url!r}, {self._model!r})"  # without the key
 
     async def perguntar(self, instrucao: str, dados: str, schema: Mapping[str, Any]) -> Resposta:
         try:
@@ -89,8 +89,8 @@ class ChatClient:
             self._free.append(line)
 
     def _open(self) -> httpx2.AsyncClient:
-        # No timeout per read, because an answer in small pieces would never reach it. The deadline around the call
-        # applies.
+        # There is no timeout per read, because an answer in small pieces would never reach it. The deadline around the
+        # call applies instead.
         timeout = httpx2.Timeout(None, connect=5.0, pool=5.0)
         return open_client(timeout)
 
@@ -106,7 +106,7 @@ def _answer(read: bytes) -> Resposta:
 
 
 def _document(content: str) -> Json:
-    """Return the JSON of an answer, even with a code fence or prose around it, or None if there is none."""
+    """Return the JSON in an answer, which may have a code fence or prose around it. Return None if there is no JSON."""
     start, end = content.find("{"), content.rfind("}")
     return _parse(content[start : end + 1]) if 0 <= start < end else None
 

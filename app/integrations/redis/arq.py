@@ -1,4 +1,4 @@
-"""Tasks on ARQ: its Redis settings, the loop that sends tasks to Redis, and the check that Redis answers."""
+"""Tasks on ARQ: the Redis settings, the loop that sends tasks to Redis, and the check that Redis answers."""
 
 from arq.connections import ArqRedis, RedisSettings
 
@@ -39,7 +39,7 @@ async def require_redis(settings: Settings) -> None:
 
 
 def add_arq(work: Batuta, settings: Settings) -> ArqRelay:
-    """Run the tasks on ARQ. The worker sends each task to Redis and receives its outcome."""
+    """Configure the engine to run tasks on ARQ. The worker sends each task to Redis and receives its outcome."""
     where = redis_of(settings)
 
     def make_client() -> ArqRedis:

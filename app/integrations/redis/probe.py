@@ -17,7 +17,7 @@ async def answers(url: SecretStr | None, password: SecretStr | None) -> Part:
 
 
 async def ask(url: SecretStr, password: SecretStr | None) -> Part:
-    """Send a PING. If it fails, the reason omits the address, which may contain a password."""
+    """Send a PING. If it fails, the reason does not contain the address, which may contain a password."""
     parts, (host, port) = urlsplit(url.get_secret_value()), _address(url)
     secret = password.get_secret_value() if password else unquote(parts.password or "")
     try:

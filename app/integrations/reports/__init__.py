@@ -1,1 +1,1 @@
-"""Deliver reports to a Slack channel and to any address that takes JSON."""
+"""Deliver reports to a Slack channel and to any address that accepts JSON."""

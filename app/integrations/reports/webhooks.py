@@ -1,7 +1,7 @@
 """Deliver a report with one POST request, without redirects and without retry.
 
-The result distinguishes a report that did not arrive from one that may have arrived: only the former may be sent again
-without a person's decision.
+The result says whether the report arrived, did not arrive, or may have arrived. Only a report that did not arrive is
+sent again without a person's decision.
 """
 
 from collections.abc import Mapping
@@ -22,15 +22,15 @@ from batuta.kernel import Clock, Json, with_timeout
 
 WITHIN: Final = timedelta(seconds=15)
 CONNECT_SECONDS: Final = 5.0
-# Errors that prove that the request was never sent.
+# Errors that prove that the request was not sent.
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.UnsupportedProtocol)
-# Statuses with which a server says that it did not process the request, although it is not the caller's error.
+# Statuses that mean that the server did not process the request, although the request was correct.
 NOT_PROCESSED: Final = frozenset({429, 503})
 
 
 @dataclass(slots=True)
 class Poster:
-    """Sends one JSON document. The address is a secret: errors never contain it."""
+    """Sends one JSON document. The address is a secret, so errors do not contain it."""
 
     url: str = field(repr=False)
     clock: Clock
@@ -56,7 +56,7 @@ class Poster:
 
 
 def delivery_of(status: int) -> Entrega:
-    """Return the delivery result that an HTTP status means. After most server errors the report may have arrived."""
+    """Return the delivery result for an HTTP status. After most server errors the report may have arrived."""
     if 200 <= status < 300:
         return Entregue()
     if status >= 500 and status not in NOT_PROCESSED:
@@ -79,7 +79,7 @@ class SlackChannel:
 
 @dataclass(frozen=True, slots=True)
 class JsonWebhook:
-    """Sends the report as a JSON object, with the id of the report, so that the receiver recognises a repetition."""
+    """Sends the report as a JSON object with the id of the report, so that the receiver recognises a repetition."""
 
     poster: Poster
     zone: ZoneInfo

@@ -11,7 +11,7 @@ from batuta.extension import Texts
 @dataclass(frozen=True, slots=True)
 class SlackNotices:
     """Sends the notice as text to an incoming webhook of Slack, which cannot recognise a repetition. ``pagina`` is the
-    address of the page.
+    address of the page to which the notice links.
     """
 
     poster: Poster
@@ -34,7 +34,7 @@ class SlackNotices:
 
 @dataclass(frozen=True, slots=True)
 class JsonNotices:
-    """Sends the notice as a JSON object with its id, by which the receiver recognises a repetition."""
+    """Sends the notice as a JSON object with its id, so that the receiver recognises a repetition."""
 
     poster: Poster
     pagina: str

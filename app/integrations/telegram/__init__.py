@@ -1,1 +1,3 @@
-"""Telegram apart from its protocol: encryption of sessions, and the client of the simulated Telegram."""
+"""Parts of Telegram that do not depend on its protocol: the encryption of sessions, and the client of the simulated
+Telegram.
+"""

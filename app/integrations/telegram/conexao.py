@@ -1,6 +1,4 @@
-"""Code that both implementations of the port share: the time limit of a request, its result, and the start of a
-connection.
-"""
+"""Code that both Telegram clients share: the time limit of a request, its result, and the start of a connection."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -26,7 +24,7 @@ class Ok:
 
 
 class Prazo:
-    """The time limit of one request to the port. All calls that the request makes share this limit."""
+    """The time limit of one request to Telegram. All calls that the request makes share this limit."""
 
     def __init__(self, limit: timedelta, clock: Clock) -> None:
         self.limit = limit
@@ -50,13 +48,13 @@ class Prazo:
 
 
 async def close_client(closing: Awaitable[None], clock: Clock) -> None:
-    """Close a client. If its sockets do not close in time, they end with the process."""
+    """Close a client. Sockets that do not close in time are left to the end of the process."""
     with suppress(DeadlineExceeded):
         await Prazo(CLOSES_WITHIN, clock).run(closing, "close")
 
 
 class Inicio(Protocol):
-    """A line that is not connected yet."""
+    """A client of one account that is not connected yet."""
 
     async def begin(self, prazo: Prazo) -> Falha | None: ...
     async def close(self, *, limit: timedelta) -> None: ...
@@ -66,7 +64,9 @@ L = TypeVar("L", bound=Inicio)
 
 
 async def connect_line(sessoes: Sessoes, conta: str, prazo: Prazo, make: Callable[[str], L]) -> L | Falha:
-    """Take the session of an account, and connect the line that ``make`` builds with it. A line that fails is closed."""
+    """Take the session of an account, build a client with ``make``, and connect it. If the connection fails, the client
+    is closed.
+    """
     sessao = await prazo.store(sessoes.take(conta))
     if not isinstance(sessao, str):
         return sessao

@@ -1,7 +1,7 @@
-"""Client of the simulated Telegram (``simulador/telegram.py``). It implements the port over HTTP on loopback.
+"""Client of the simulated Telegram (``simulador/telegram.py``). It uses HTTP on loopback.
 
-It follows the update protocol of the original: pushed updates have a position (``pts``), missing updates are fetched as
-a difference, also after the server was silent or its answer came too late, and a repeated update is dropped.
+It follows the update protocol of the original: pushed updates have a position (``pts``), and repeated updates are
+dropped. Missing updates are fetched as a difference, also after the server was silent or answered too late.
 """
 
 import re
@@ -54,7 +54,7 @@ NEVER_SENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTime
 CONNECT_SECONDS: Final = 5.0
 MOST_PAGES: Final = 20
 PAGE: Final = 100
-# Part of the limit during which the server waits for an update.
+# Share of the limit during which the server waits for an update.
 ASKED_SHARE: Final = 0.8
 NO_ANSWER: Final = "no answer within {seconds:g} s"
 _WAIT = re.compile(r"^(FLOOD_WAIT|SLOWMODE_WAIT)_(\d+)$")
@@ -95,7 +95,7 @@ class LinhaSimulada:
         self._sessoes = sessoes
         self._entidades = entidades
         self._clock = clock
-        # Loopback without TLS: building the default certificates takes longer than all calls of a test.
+        # No TLS is needed on loopback, and loading the default certificates takes longer than all calls of a test.
         self._client = httpx2.AsyncClient(
             headers={"Authorization": f"Bearer {sessao}"},
             trust_env=False,
@@ -105,8 +105,8 @@ class LinhaSimulada:
         self._conexao = ""
         self._eu = 0
         self._pts = 0
-        self._may_lack = False  # an answer with updates may have been lost
-        self._flooded_until = 0.0  # the server refuses the difference before this time of the monotonic clock
+        self._may_lack = False  # True if an answer with updates may have been lost
+        self._flooded_until = 0.0  # time on the monotonic clock before which the server refuses the difference
         self._waiting: deque[tuple[int, Atualizacao]] = deque()
         self._random_ids: dict[tuple[str, int], int] = {}
 
@@ -204,7 +204,7 @@ class LinhaSimulada:
     async def receive(self, *, limit: timedelta) -> Novidades | Falha:
         prazo = self._prazo(limit)
         failed = None if self._waiting else await self._wait_for_updates(prazo)
-        # Without an answer in time, nothing is new: a probe finds a dead connection.
+        # If no answer arrives in time, return no updates. A probe finds a dead connection.
         if failed is not None and (prazo.left or not isinstance(failed, Unknown)):
             return failed
         updates = tuple(update for _, update in self._waiting)
@@ -218,7 +218,7 @@ class LinhaSimulada:
         prazo = self._prazo(limit)
         if self._conexao:
             await self._request("POST", "/disconnect", Metodo.CONNECT, prazo, body={"conexao": self._conexao})
-        await prazo.store(self._sessoes.release(self._conta))  # otherwise the lease ends by itself
+        await prazo.store(self._sessoes.release(self._conta))  # if this fails, the lease expires by itself
         await close_client(self._client.aclose(), self._clock)
 
     async def _send(self, metodo: Metodo, peer: Peer, body: Mapping[str, Json], prazo: Prazo) -> SendResult:
@@ -237,8 +237,8 @@ class LinhaSimulada:
         return Feito() if isinstance(found, Ok) else found
 
     async def _wait_for_updates(self, prazo: Prazo) -> Falha | None:
-        """Wait for pushed updates. The server pushes an update once: if the answer is lost, the next call fetches the
-        difference. During a flood it only waits.
+        """Wait for pushed updates. The server pushes an update once. If the answer is lost, the next call fetches the
+        difference. During a flood wait, this method only waits.
         """
         if self._may_lack and self._clock.monotonic() >= self._flooded_until:
             failed = await self._fetch_missing(prazo)
@@ -246,7 +246,7 @@ class LinhaSimulada:
             if failed is not None or self._waiting:
                 return failed
         self._may_lack = True
-        # The server answers before the limit, so that a missing answer means a dead connection.
+        # The server must answer before the limit, so that a missing answer means a dead connection.
         path = f"/updates?conexao={self._conexao}&espera={ASKED_SHARE * prazo.left.total_seconds()}"
         pushed = await self._request("GET", path, Metodo.PROBE, prazo)
         if not isinstance(pushed, Ok):
@@ -270,8 +270,8 @@ class LinhaSimulada:
         return None
 
     async def _take(self, pushed: Sequence[Mapping[str, Any]], prazo: Prazo) -> Falha | None:
-        """Accept pushed updates. If updates are missing before one of them, fetch the difference, which contains all of
-        them.
+        """Accept pushed updates. If updates before one of them are missing, fetch the difference, which contains all
+        updates.
         """
         for each in pushed:
             if each["pts"] > self._pts + 1:
@@ -282,7 +282,7 @@ class LinhaSimulada:
     async def _keep(self, updates: Sequence[Mapping[str, Any]], prazo: Prazo) -> None:
         for each in updates:
             if each["pts"] <= self._pts:
-                continue  # a repetition
+                continue  # this update was already received
             self._pts = each["pts"]
             self._waiting.append((each["pts"], self._update(each)))
         seen = [each["mensagem"] for each in updates if "mensagem" in each]

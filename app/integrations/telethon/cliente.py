@@ -1,7 +1,7 @@
-"""Telethon's client with the settings that the port requires, and the position of its updates.
+"""Telethon's client with the settings that Julia requires, and the position of its updates.
 
-Telethon's own waits and repetitions are off: no sleep during a flood, one attempt per request, no reconnection in the
-background. A lost connection ends the client; the worker connects again with its own back-off.
+Telethon's own waits and repetitions are switched off: no sleep during a flood, one attempt per request, no reconnection
+in the background. A lost connection ends the client. The worker then connects again with its own back-off.
 """
 
 import json
@@ -34,8 +34,8 @@ class Cliente(TelegramClient):  # type: ignore[misc] # Telethon has no types
     def __init__(
         self, session: StringSession, api_id: int, api_hash: str, marca: str | None = None, *, repeats: int = 0
     ) -> None:
-        """Create the client. ``repeats`` is how often a request is repeated when the server redirects it to another
-        data centre, which happens during a login.
+        """Create the client. ``repeats`` is the number of times that a request is repeated if the server redirects it
+        to another data centre, which happens during a login.
         """
         super().__init__(
             session,
@@ -59,7 +59,7 @@ class Cliente(TelegramClient):  # type: ignore[misc] # Telethon has no types
 
     @property
     def marca(self) -> str:
-        """The position of the updates: of the account, and of each channel with its access hash."""
+        """The position in the updates of the account and of each channel. Each channel has its access hash."""
         state, channels = self._message_box.session_state()
         known = {id: self._mb_entity_cache.get(id) for id in channels}
         return json.dumps(
@@ -78,7 +78,7 @@ class Cliente(TelegramClient):  # type: ignore[misc] # Telethon has no types
 
     @property
     def updates_error(self) -> BaseException | None:
-        """Why the client stopped receiving updates."""
+        """The reason why the client stopped receiving updates, or None."""
         error: BaseException | None = self._updates_error
         return error
 
@@ -98,8 +98,8 @@ class Cliente(TelegramClient):  # type: ignore[misc] # Telethon has no types
     async def _preprocess_updates(
         self, updates: Sequence[Any], users: Sequence[Any], chats: Sequence[Any]
     ) -> list[Any]:
-        """Take a batch of updates. Telethon calls this after it moved its position past the batch, so that the batch and
-        the position belong together. Nothing is left for Telethon's own event handlers.
+        """Take a batch of updates. Telethon calls this method after it moved its position past the batch, so the batch
+        and the position belong together. Return an empty list, so that Telethon's own event handlers do nothing.
         """
         await super()._preprocess_updates(updates, users, chats)
         self.taken(Lote(updates, [*users, *chats], self.marca))

@@ -1,4 +1,4 @@
-"""The port to Telegram on Telethon: one client per account, raw requests with the caller's ``random_id``."""
+"""The Telegram client on Telethon: one Telethon client per account, and raw requests with the caller's ``random_id``."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -44,9 +44,10 @@ from batuta.kernel import Clock
 
 PAGE: Final = 100
 MOST_PAGES: Final = 20
-# Newest messages and random ids that a connection remembers.
+# Largest number of message ids and random ids that a connection remembers.
 REMEMBERED: Final = 4096
-# Largest number of updates that wait for the worker. With more, the connection ends, and the next one fetches them.
+# Largest number of updates that wait for the worker. If there are more, the connection ends, and the next connection
+# fetches them.
 MOST_WAITING: Final = 10_000
 STORE_WITHIN: Final = timedelta(seconds=10)
 PICTURES: Final = frozenset({"image/jpeg", "image/png"})
@@ -62,7 +63,7 @@ class TelegramTelethon:
         clock: Clock,
         make: Callable[[StringSession, str | None], Cliente],
     ) -> None:
-        """Create the port. ``make`` builds a client from a session and a position."""
+        """Create the client. ``make`` builds a Telethon client from a session and a position."""
         self._sessoes = sessoes
         self._entidades = entidades
         self._clock = clock
@@ -205,7 +206,7 @@ class LinhaTelethon:
 
     async def history(self, peer: Peer, *, after: int, most: int, limit: timedelta) -> Historico | Falha:
         count, prazo = min(most, PAGE), self._prazo(limit)
-        # A negative offset from the next id gives the messages after it.
+        # A negative offset from the next id returns the messages after that id.
         found = await self._page(
             Metodo.HISTORY, peer, prazo, offset_id=after + 1, add_offset=-count, limit=count, min_id=after
         )
@@ -230,7 +231,7 @@ class LinhaTelethon:
             messages = found.value.messages
             reader = await self._reader(found.value, prazo)
             read = [seen for each in messages for seen in reader.message(each)]
-            # The times of Telegram have whole seconds.
+            # Telegram's times have whole seconds.
             sent += [each for each in read if each.is_own and each.em >= since.replace(microsecond=0)]
             if len(messages) < PAGE or (read and read[-1].em < since):
                 return Enviadas(mensagens=tuple(sent), is_complete=True)
@@ -257,7 +258,7 @@ class LinhaTelethon:
         self._is_closed = True
         prazo = self._prazo(limit)
         await self._invoke(Metodo.CONNECT, self._client.disconnect(), prazo)
-        await prazo.store(self._sessoes.release(self._conta))  # otherwise the lease ends by itself
+        await prazo.store(self._sessoes.release(self._conta))  # if this fails, the lease expires by itself
 
     def _take(self, lote: Lote) -> None:
         if self._is_full:
@@ -266,7 +267,7 @@ class LinhaTelethon:
         self._count += len(lote.updates)
         self._woken.set()
         if self._count > MOST_WAITING:
-            # The position stays before the updates that are dropped from now on.
+            # From now on updates are dropped, so the stored position stays before them.
             self._is_full = True
             self._client.disconnect()
 
@@ -289,7 +290,7 @@ class LinhaTelethon:
         return [seen for each in lote.updates for seen in reader.update(each) if self._is_new(each, seen)]
 
     def _is_new(self, update: Any, seen: Atualizacao) -> bool:
-        """Return False for a message that was already received. An edit is new each time."""
+        """Return whether the message was not received before. An edit is new each time."""
         if not isinstance(seen, MensagemVista) or isinstance(
             update, types.UpdateEditMessage | types.UpdateEditChannelMessage
         ):
@@ -371,7 +372,7 @@ class LinhaTelethon:
 
     def _on_disconnected(self, done: "asyncio.Future[None]") -> None:
         if not done.cancelled():
-            done.exception()  # read, so that asyncio does not print it
+            done.exception()  # read the exception, so that asyncio does not print it
         self._woken.set()
 
     def _prazo(self, limit: timedelta) -> Prazo:
@@ -379,8 +380,8 @@ class LinhaTelethon:
 
 
 async def _without_cancel(call: Any) -> Any:
-    """Await a call. Telethon cancels the calls that are open when the connection ends; that is a lost connection, not a
-    cancellation of the caller.
+    """Await a call. When the connection ends, Telethon cancels its open calls. Such a cancellation is reported as a
+    lost connection.
     """
     try:
         return await call

@@ -30,7 +30,7 @@ REFUSALS: Final = {
 
 class LoginTelethon:
     def __init__(self, make: Callable[[StringSession], Cliente], clock: Clock) -> None:
-        """Create the login. ``make`` builds a client that follows a change of the data centre."""
+        """Create the login. ``make`` builds a client that follows a redirect to another data centre."""
         self._make = make
         self._clock = clock
         self._client: Cliente | None = None

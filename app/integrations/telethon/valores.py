@@ -1,4 +1,4 @@
-"""Translate Telethon's objects and errors into the values of the port."""
+"""Translate Telethon's objects and errors into the types of ``porta``."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -52,12 +52,14 @@ BLOCKED: Final = (
     errors.ChatRestrictedError,
     errors.ChatAdminRequiredError,
 )
-# After these the server may have done the request.
+# Errors after which the server may have done the request.
 UNSURE: Final = (errors.ServerError, errors.TimedOutError, errors.RpcCallFailError)
 
 
 def failure(error: errors.RPCError | AuthKeyNotFound, metodo: Metodo) -> Falha:
-    """Translate an error of the server. The error's text may contain a phone number, so only the error's name is kept."""
+    """Translate an error of the server. Only the name of the error is kept, because its text may contain a phone
+    number.
+    """
     name = type(error).__name__
     match error:
         case errors.SlowModeWaitError():
@@ -98,7 +100,7 @@ def input_peer(peer: Peer) -> Any:
 
 
 def entity_of(entity: Any) -> Entidade | None:
-    """Translate a person or a chat. Returns None for an abridged one, whose access hash is not valid."""
+    """Translate a person or a chat. Returns None for an abridged object, whose access hash is not valid."""
     if getattr(entity, "min", False):
         return None
     match entity:
@@ -120,7 +122,7 @@ def entity_of(entity: Any) -> Entidade | None:
 
 
 class Leitor:
-    """Reads messages and updates with the people and chats that came with them."""
+    """Reads messages and updates, using the people and chats that arrived with them."""
 
     def __init__(self, eu: int, entities: Sequence[Any], random_ids: Mapping[tuple[str, int], int]) -> None:
         known = (entity_of(each) for each in entities)

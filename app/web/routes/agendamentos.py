@@ -1,5 +1,5 @@
-"""``/api/v1/appointments`` and ``/api/v1/jobs/{job_id}/status``. The request stores the rows of an uploaded file;
-background tasks read their texts.
+"""``/api/v1/appointments`` and ``/api/v1/jobs/{job_id}/status``. An upload stores the rows of a file. Background tasks
+then read addresses and documents.
 """
 
 from collections.abc import AsyncIterator
@@ -82,7 +82,8 @@ Documents = Annotated[bool, Query(description="also show documents, which are ma
 class OneOfThem(Convertor[str]):
     """Matches one path segment that is not the name of another page.
 
-    So an invalid id gets a specific error, and a request to another page is never taken for an appointment.
+    With this convertor an invalid id gets a specific error, and a request to another page is not treated as an
+    appointment.
     """
 
     regex = r"(?!(?:import|imports|stats|export|reprocess)(?:/|$))[^/]+"
@@ -98,14 +99,14 @@ register_url_convertor("agendamento", OneOfThem())
 
 
 class Paged(StreamingResponse):
-    """Streams pages without watching for a disconnect, because each page is short."""
+    """Streams pages without checking whether the client disconnected, because each page is short."""
 
     async def __call__(self, scope: Scope_, receive: Receive, send: Send) -> None:
         await self.stream_response(send)
 
 
 class Campos(BaseModel):
-    """Fields to set. A missing field is unchanged; null clears it."""
+    """Fields to set. A missing field stays unchanged. null clears a field."""
 
     model_config = ConfigDict(extra="forbid")
     nome_marca: Name | None = None
@@ -221,7 +222,7 @@ def _add_importing(routes: APIRouter, importacao: Importacao) -> None:
     ) -> dict[str, Any]:
         """Import a spreadsheet. When the call answers, every valid row is stored with its task.
 
-        Columns with uncertain titles are refused with a proposal; send the file again with ``colunas``.
+        If titles are uncertain, the file is refused with proposed columns. Send it again with ``colunas``.
         """
         content = await file.read()
         with as_problems(request, REFUSALS):
@@ -264,7 +265,7 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
         documentos: Documents = False,
         limite: Annotated[int, Query(ge=1, le=PAGE)] = 50,
     ) -> dict[str, Any]:
-        """List appointments, newest first. ``proxima`` is the value of ``antes_de`` for the next page."""
+        """List appointments, newest first. Pass ``proxima`` as ``antes_de`` to get the next page."""
         require_documents(request, documentos)
         filtro = Filtro(
             leitura=normalization_status,
@@ -339,7 +340,7 @@ def require_documents(request: Request, asked: bool) -> None:
 
 
 async def visao_of(request: Request, count: int, *, documentos: bool = False) -> Visao:
-    """Return what the caller may see of ``count`` appointments, and record the access."""
+    """Return which part of ``count`` appointments the caller may see, and record the access."""
     await disclose(request, count, unmasked=documentos)
     return _visao(request, documentos)
 

@@ -35,7 +35,7 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 # At least one visible character, and no control characters.
 NAME = r"^[^\s\x00-\x1f\x7f][^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$"
 _PLACE = r"\{[ \t\r\n]*(?:nome|especialidade)[ \t\r\n]*\}|\{\{[ \t\r\n]*(?:nome|especialidade)[ \t\r\n]*\}\}"
-# The pattern is for the API document. Other text in braces is refused by an error that lists the placeholders.
+# The pattern serves the API document. Other text in braces causes an error that lists the placeholders.
 BODY = rf"^[ \t\r\n]*(?:[^\s{{}}\x00-\x1f\x7f]|{_PLACE})(?:[^{{}}\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|{_PLACE})*$"
 
 
@@ -110,7 +110,7 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
         responses={404: {"description": "no doctor has such an id"}},
     )
     async def create(request: Request, nova: Nova) -> dict[str, Any]:
-        """Create a draft. Messages are sent only after it is scheduled."""
+        """Create a draft. No message is sent before the campaign is scheduled."""
         with as_problems(request, REFUSALS):
             asked = NovaCampanha(
                 nome=nova.nome_template,
@@ -148,7 +148,7 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/cancelar", operation_id="cancel_campanha", responses=ANSWERS)
     async def cancelar(request: Request, id: Id) -> dict[str, Any]:
-        """Cancel a campaign for good. Messages being sent get a stop request."""
+        """Cancel a campaign permanently. Messages that are being sent get a stop request."""
         return await _act(request, id, lambda: campanhas.cancelar(id, by=caller_of(request)))
 
     return routes

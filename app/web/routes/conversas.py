@@ -1,4 +1,6 @@
-"""``/api/v1/conversas`` and ``/api/v1/pendencias``: who leads a conversation, and the messages that wait for a person."""
+"""``/api/v1/conversas`` and ``/api/v1/pendencias``: show and change who leads a conversation, and list the messages
+that wait for a person.
+"""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -43,8 +45,7 @@ REFUSALS = {
     RespostaRecusada: (422, "conversa_refused"),
     PendenciaDesconhecida: (404, "pendencia_unknown"),
 }
-# Leaves room for the decision about held messages, which the history stores before the reason.
-# At least one visible character, and no control characters except line breaks.
+# Text with at least one visible character, and no control characters except line breaks.
 TEXT = r"^[ \t\r\n]*[^\s\x00-\x1f\x7f][^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$"
 Motivo = Annotated[str, Field(max_length=LONGEST_MOTIVO - 50, pattern=NAME)]
 
@@ -61,7 +62,7 @@ class Devolucao(BaseModel):
 
 
 class Escrito(BaseModel):
-    """A message of the caller to the doctor. ``chave`` makes a repetition of the request harmless."""
+    """A message of the caller to the doctor. A repeated request with the same ``chave`` queues no second message."""
 
     model_config = ConfigDict(extra="forbid")
     texto: Annotated[str, Field(max_length=LONGEST_TEXTO, pattern=TEXT)]
@@ -98,7 +99,7 @@ def _conversations(messages: Messages, escrita: EscritaDaEquipe, zone: ZoneInfo)
 
     @routes.post("/{id}/assumir", operation_id="take_conversa", responses=ANSWERS)
     async def take(request: Request, id: UUID, porque: Porque) -> dict[str, Any]:
-        """Give the conversation to the caller. From now on the messages that Julia queued are held."""
+        """Give the conversation to the caller. From now on, the messages that Julia queued are held back."""
         with as_problems(request, REFUSALS):
             return mudada_em_palavras(await care.assumir(str(id), por=caller_of(request), motivo=porque.motivo))
 
@@ -110,8 +111,8 @@ def _conversations(messages: Messages, escrita: EscritaDaEquipe, zone: ZoneInfo)
         openapi_extra=needs(Scope.SEND),
     )
     async def answer(request: Request, id: UUID, escrito: Escrito) -> dict[str, Any]:
-        """Queue a message of the caller to the doctor. The caller leads the conversation from now on, and the sending
-        rules apply. ``mensagem`` is null if a message with the same key is queued already.
+        """Queue a message of the caller to the doctor. From now on the caller leads the conversation. The sending rules
+        apply. ``mensagem`` is null if a message with the same key is already queued.
         """
         with as_problems(request, REFUSALS):
             done = await escrita.responder(str(id), escrito.texto, por=caller_of(request), chave=escrito.chave)
@@ -119,7 +120,7 @@ def _conversations(messages: Messages, escrita: EscritaDaEquipe, zone: ZoneInfo)
 
     @routes.post("/{id}/devolver", operation_id="return_conversa", responses=ANSWERS)
     async def give_back(request: Request, id: UUID, como: Devolucao) -> dict[str, Any]:
-        """Return the conversation to Julia, and continue or cancel the messages that waited."""
+        """Return the conversation to Julia. The messages that were held back continue or are cancelled."""
         with as_problems(request, REFUSALS):
             done = await care.devolver(str(id), como.mensagens, por=caller_of(request), motivo=como.motivo)
             return mudada_em_palavras(done)

@@ -44,7 +44,7 @@ def router(fechamentos: Fechamentos, zone: ZoneInfo) -> APIRouter:
         limite: Annotated[int, Query(ge=1, le=200)] = 50,
         pular: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     ) -> dict[str, Any]:
-        """List notices, oldest first, with the text and the vacancies that each may mean."""
+        """List notices, oldest first, with the text and the vacancies that each notice may mean."""
         found = await fechamentos.pendentes(limite=limite, pular=pular, status=status)
         await disclose(request, len(found))
         return {"avisos": [aviso_em_palavras(row, vagas, zone) for row, vagas in found]}

@@ -36,7 +36,7 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 class Aprovacao(BaseModel):
-    """Corrections of the reading. An absent field keeps the value that was read."""
+    """Corrections of the fields that were read. An absent field keeps its value."""
 
     model_config = ConfigDict(extra="forbid")
     hospital: Word | None = None
@@ -94,7 +94,9 @@ def router(revisao: Revisao, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/aprovar", operation_id="approve_revisao", responses=ANSWERS)
     async def approve(request: Request, id: UUID, como: Aprovacao | None = None) -> dict[str, Any]:
-        """Approve a vacancy, with corrections if any. The corrected name of the hospital is remembered."""
+        """Approve a vacancy, with corrections if any. If the hospital is corrected, the name in the message becomes an
+        alias of that hospital.
+        """
         said = {} if como is None else como.model_dump(exclude={"notas"})
         with as_problems(request, REFUSALS):
             done = await revisao.aprovar(

@@ -18,7 +18,7 @@ Skip = Annotated[int, Query(ge=0, le=1_000_000)]
 
 
 def _require_text(value: object) -> object:
-    """Raise ValueError for a bare number, which would be read as a time since 1970."""
+    """Raise ValueError for a number, which would be read as a time since 1970."""
     if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
         raise ValueError("write the day as in 2026-03-11")
     return value
@@ -39,7 +39,7 @@ def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
         limite: Limit = 50,
         pular: Skip = 0,
     ) -> dict[str, Any]:
-        """List messages, newest first, with the last stage, the score, and the reason for which each was discarded."""
+        """List messages, newest first, with the last stage and the score. A discarded message has the reason."""
         require_pii(request, texto)
         texts = texts_for(request)
         rows = await recebidas.lista(limite=limite, pular=pular, descartadas=descartadas, motivo=motivo)
@@ -60,7 +60,7 @@ def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
     ) -> dict[str, Any]:
         """List open vacancies from today on, earliest day first.
 
-        ``vaga_id`` is the id that a notice closes; ``revisao_id`` is the id in /grupos/revisao.
+        ``vaga_id`` is the id of the vacancy, which a notice closes. ``revisao_id`` is its id in /grupos/revisao.
         """
         require_pii(request, contato)
         rows = await abertas.lista(limite=limite, pular=pular, dia=dia, fechadas=fechadas)

@@ -55,8 +55,8 @@ class Medicos(BaseModel):
 
 
 class CorrecaoPedida(BaseModel):
-    """A correction. An absent field is unchanged; null ends the rest (a period without messages from Julia) or cancels
-    the agreed next contact.
+    """A correction. An absent field stays unchanged. null ends the rest (a period without messages from Julia) or
+    cancels the agreed next contact.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -67,7 +67,7 @@ class CorrecaoPedida(BaseModel):
     proximo_contato: AwareDatetime | None = None
 
     def given(self) -> Correcao:
-        """Return the fields that the caller wrote."""
+        """Return the fields that the caller set."""
         written, given = self.model_fields_set, Correcao()
         if "temperatura" in written:
             given["temperatura"] = self.temperatura
@@ -85,7 +85,7 @@ def router(cadastro: Cadastro, estados: Estados, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("", status_code=201, operation_id="add_doctors")
     async def add(request: Request, novos: Medicos) -> dict[str, Any]:
-        """Register doctors. A number that is registered already is unchanged."""
+        """Register doctors. If a number is already registered, its record stays unchanged."""
         medicos = [NovoMedico(**each.model_dump()) for each in novos.medicos]
         incluidos = await cadastro.incluir(medicos, por=caller_of(request))
         return {"novos": list(incluidos.novos), "repetidos": incluidos.repetidos}

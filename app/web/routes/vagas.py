@@ -54,7 +54,7 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such vacancy, doctor, hospital or speciality"},
     409: {"description": "the vacancy is taken by another doctor, or its state does not permit the action"},
 }
-# A schema cannot express which names exist or which days are allowed, so these refusals are not 422.
+# These errors are not 422, because a schema cannot express which names exist or which days are allowed.
 REFUSALS = {
     VagaDesconhecida: (404, "vacancy_unknown"),
     MedicoDesconhecido: (404, "doctor_unknown"),
@@ -69,13 +69,13 @@ REFUSALS = {
 }
 
 
-# Accepts 39.0, because JSON has one kind of number. It comes last in an annotation, otherwise the API document loses
-# the limits.
+# Accepts 39.0, because JSON has one kind of number. This validator must come last in an annotation; otherwise the API
+# document loses the limits.
 A_NUMBER = BeforeValidator(require_number)
 
 
 class Nova(BaseModel):
-    """A new vacancy. Hours or a period are required; without a value, the price is to be agreed."""
+    """A new vacancy. Hours or a period are required. Without a value, the price is to be agreed."""
 
     model_config = ConfigDict(extra="forbid")
     hospital: Word
@@ -133,7 +133,7 @@ def router(shifts: Shifts, zone: ZoneInfo) -> APIRouter:
         """Offer the vacancy to these doctors, or to the best candidates. Each doctor gets at most one offer of a
         vacancy.
 
-        Returns the doctors who get no offer, with the reason of each.
+        Returns the doctors who get no offer, each with the reason.
         """
         por = caller_of(request)
         with as_problems(request, REFUSALS):
@@ -195,7 +195,7 @@ def _add_changes(routes: APIRouter, shifts: Shifts) -> None:
 
     @routes.post("/{id}/reservar", operation_id="reserve_vaga", responses=ANSWERS)
     async def reserve(request: Request, id: UUID, quem: DeMedico) -> dict[str, Any]:
-        """Reserve the vacancy for a doctor. Of several concurrent requests exactly one succeeds; the others get 409."""
+        """Reserve the vacancy for a doctor. Of several concurrent requests exactly one succeeds. The others get 409."""
         por, doctor = caller_of(request), str(quem.medico)
         return await _change(request, lambda: plantoes.reservar(str(id), doctor, por=por))
 

@@ -95,7 +95,8 @@ def _require_proof(request: Request, settings: Settings) -> None:
     if settings.webhook_secret is None:
         if settings.in_development and is_local(request):
             return
-        # 503, not 4xx: the gateway retries for a while, so that no delivery is lost while an operator sets the secret.
+        # The status is 503 and not 4xx, so that the gateway retries for a while and no delivery is lost while an
+        # operator sets the secret.
         raise Problem(503, "webhook_closed", headers={"Retry-After": "60"})
     secret, now = settings.webhook_secret.get_secret_value(), state_of(request).work.clock.now()
     if not is_proved(secret, request.headers, request.query_params, now):

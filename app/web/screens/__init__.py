@@ -1,6 +1,6 @@
 """Julia's pages of the dashboard, and the actions on them. Every action calls the same service as its command.
 
-The modules here import no web framework, because every process loads them.
+These modules import no web framework, because every process loads them.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ TEMPLATES: Final = Path(__file__).parents[1] / "templates"
 
 
 def screens(julia: Callable[[], Julia]) -> Sequence[Screen]:
-    """Return the pages in the order of the navigation. ``julia`` returns the services when a page is read."""
+    """Return the pages in the order of the navigation. ``julia`` returns the services when a page is requested."""
     return [
         revisao.screen(julia),
         *conversas.screens(julia),

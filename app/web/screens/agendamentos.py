@@ -28,7 +28,7 @@ PATH: Final = "/agendamentos"
 RECENT: Final = 30
 SHOWN_ID: Final = 8
 FILE, COLUMNS = "arquivo", "colunas"
-# Other fields of the form.
+# Largest size of the other fields of the form.
 FORM_BYTES: Final = 64 * 1024
 TONES: Final[Mapping[str, Tone]] = {
     "recebendo": Tone.RUNNING,
@@ -55,7 +55,7 @@ def screens(julia: Callable[[], Julia]) -> Sequence[Screen]:
 
 
 class Acts:
-    """Previews and performs imports and repeated readings."""
+    """Previews and performs imports and repetitions of readings."""
 
     def __init__(self, julia: Callable[[], Julia]) -> None:
         self._julia = julia

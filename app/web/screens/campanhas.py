@@ -1,4 +1,4 @@
-"""``/painel/campanhas``: the progress of campaigns, and why a doctor received nothing."""
+"""``/painel/campanhas``: the progress of campaigns, and the reasons why doctors received no message."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
@@ -224,7 +224,7 @@ def _figures(progress: Progresso) -> list[tuple[str, int, Tone]]:
 
 
 def _reasons(progress: Progresso, texts: Texts) -> list[dict[str, object]]:
-    """Return why doctors received nothing, the most frequent reason first."""
+    """Return the reasons why doctors received no message, the most frequent reason first."""
     groups = {
         "excluidos": progress.excluidos,
         "bloqueadas": progress.bloqueadas,

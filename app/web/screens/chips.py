@@ -1,4 +1,4 @@
-"""``/painel/chips``: the WhatsApp numbers, why one does not send, and the actions pause and activate."""
+"""``/painel/chips``: the WhatsApp numbers, the reasons why a number does not send, and the actions pause and activate."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -103,7 +103,7 @@ def _line(row: Row, is_open: bool, visit: Visit) -> dict[str, object]:
 
 
 def obstacles(row: Row, is_open: bool, now: datetime) -> list[tuple[str, dict[str, object]]]:
-    """Return why a chip sends nothing, or less than it could, each with the facts of its sentence."""
+    """Return the reasons why a chip sends nothing, or less than it could. Each reason has the facts for its sentence."""
     if row["tipo"] != SENDS:
         return []
     rests = row["cooldown_until"]

@@ -1,4 +1,6 @@
-"""``/painel/conversas``: what waits for a person first; one conversation with its messages, and the actions on it."""
+"""``/painel/conversas``: conversations that wait for a person first, one conversation with its messages, and the
+actions on it.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -40,7 +42,7 @@ PATH: Final = "/conversas"
 PAGE: Final = 30
 QUEUES: Final = ("esperam", "pessoa", "julia", "encerradas")
 SHOWN_ID: Final = 6
-# Leaves room for the decision about held messages, which the history stores before the reason.
+# Shorter than the column, because the history stores the decision about held messages before the reason.
 LONGEST_REASON: Final = LONGEST_MOTIVO - 50
 ID: Final = Field(name="conversa", kind=FieldKind.HIDDEN, required=True)
 REASON: Final = Field(name="motivo", label="tela.motivo", required=True, longest=LONGEST_REASON, is_private=True)

@@ -1,4 +1,4 @@
-"""Splits the text of a message into parts: fields that were read, words that no rule explained, and the rest."""
+"""Split the text of a message into parts: fields that were read, words that no rule explained, and the rest."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Part:
 
 
 def parts_of(text: str, spans: Mapping[str, Any]) -> Sequence[Part]:
-    """Split a text at the borders of its spans. Spans may overlap, and a span outside the text is cut."""
+    """Split a text at the borders of its spans. Spans may overlap. A span that extends beyond the text is cut."""
     fields = {name: _within(span, text) for name, span in spans.items() if name != UNEXPLAINED}
     unexplained = [_within(each, text) for each in spans.get(UNEXPLAINED, ())]
     borders = sorted({0, len(text), *(border for span in (*fields.values(), *unexplained) for border in span)})

@@ -1,11 +1,11 @@
-"""The page for an address that names no record."""
+"""The page for an address that identifies no record."""
 
 from typing import NoReturn
 
 
 def refuse_missing() -> NoReturn:
     """Raise a 404 problem."""
-    # Imported only here, because the web framework would cost every other role memory.
+    # Imported here, because the import of the web framework would cost every other role memory.
     from batuta.web import Problem
 
     raise Problem(404, "record_unknown")

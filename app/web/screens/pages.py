@@ -14,14 +14,14 @@ _POSITION: Final = re.compile(r"(\d{1,17})_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The row of a list after which the next page begins, as an address contains it."""
+    """The row of a list after which the next page begins. It is a parameter of the page's address."""
 
     at: datetime
     id: str
 
     @classmethod
     def read(cls, text: str) -> Self | None:
-        """Parse a position. Return None for any other text, and the list begins at its first row."""
+        """Parse a position. Return None for any other text; the list then begins at its first row."""
         found = _POSITION.fullmatch(text)
         if found is None:
             return None
@@ -36,7 +36,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A filter of a list: a link with its own query, and the number of rows that it matches, if known."""
+    """A filter of a list: a link with a query, and the number of rows that match it, or None."""
 
     text: str
     query: Mapping[str, str]
@@ -49,5 +49,7 @@ def is_id(text: str) -> bool:
 
 
 def word(texts: Texts, group: str, stored: object) -> str:
-    """Return the text for a stored word. A word without a text is shown as it is stored: another version wrote it."""
+    """Return the text for a stored word. A word without a text, which another version may have written, is returned as
+    stored.
+    """
     return texts.get(f"{group}.{stored}", str(stored))

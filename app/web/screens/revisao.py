@@ -1,4 +1,6 @@
-"""``/painel/revisao``: one vacancy at a time, with its source text beside the fields, for a decision from the keyboard."""
+"""``/painel/revisao``: one vacancy at a time, with its source text next to the fields. An operator decides with the
+keyboard.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +34,7 @@ from batuta.sql import Row
 PATH: Final = "/revisao"
 WAITING: Final = "aguardando_revisao"
 STATUSES: Final = (WAITING, "importada", "rejeitada", "duplicada", "descartada")
-# Vacancies that follow the shown one in the list beside it.
+# Number of further vacancies in the list next to the shown vacancy.
 AHEAD: Final = 12
 LEAST_VALUE, MOST_VALUE = 100, 50_000
 HOUR: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
@@ -43,7 +45,7 @@ FORM: Final = (
     "hospital", "especialidade", "data", "periodo", "hora_inicio", "hora_fim", "valor", *PERSONAL,
 )  # fmt: skip
 
-# The colour of each field in the text; fields that are read together have the same one.
+# The colour of each field in the text. Fields that are read together have the same colour.
 COLOURS: Final = {
     "hospital": 1, "especialidade": 2, "data": 3, "periodo": 4, "hora_inicio": 4, "hora_fim": 4, "valor": 5, "contato_nome": 6,
     "contato_whatsapp": 6,
@@ -52,16 +54,16 @@ COLOURS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FieldOfVacancy:
-    """A field as the form shows it. ``origin`` is the key of the text that says where the value comes from.
+    """A field of the form. ``origin`` is the key of the text that says where the value comes from.
 
-    ``confidence`` is a percentage, or None if the reading has none.
+    ``confidence`` is a percentage, or None if it is unknown.
     """
 
     name: str
     label: str
     value: str
     origin: str
-    raw: str | None = None  # as the message has it, if the dictionary replaced it
+    raw: str | None = None  # the words of the message, if the dictionary replaced them
     confidence: int | None = None
 
     @property
@@ -325,7 +327,7 @@ def _before(row: Row, texts: Texts) -> dict[str, object]:
 
 
 def _reason_of(row: Row) -> str | None:
-    """Return the code of the reason, without the text that a person wrote: the text may contain personal data."""
+    """Return the code of the reason, without the text that a person wrote, because that text may contain personal data."""
     return None if row["status"] == "rejeitada" else row["motivo_status"]
 
 
@@ -352,7 +354,9 @@ def _fields() -> Sequence[Field]:
 
 
 def _approval(values: Mapping[str, str]) -> Sequence[str]:
-    """Return the command that approves. It repeats every field, because it does not know which the operator changed."""
+    """Return the command that approves the vacancy. It contains every field, because this function does not know which
+    fields the operator changed.
+    """
     options = ("hospital", "cidade", "uf", "especialidade", "data", "periodo", "hora_inicio", "hora_fim", "valor")
     given = [(f"--{name.replace('_', '-')}", values[name]) for name in options if values.get(name)]
     return ["grupos", "aprovar", values["vaga"], *(word for pair in given for word in pair)]

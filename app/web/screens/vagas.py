@@ -43,7 +43,7 @@ PATH: Final = "/vagas"
 PAGE: Final = 40
 BEST: Final = 8
 SHOWN_ID: Final = 6
-# Texts of the reasons that have a code; any other reason is free text.
+# Text keys of reasons that have a code. Any other reason is free text.
 REASONS: Final = "estado.motivo_da_vaga"
 POSITION: Final = re.compile(r"(\d{4}-\d{2}-\d{2})_(\d{2}:\d{2}|)_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 TONES: Final[Mapping[StatusDaVaga, Tone]] = {
@@ -226,7 +226,7 @@ async def _one(julia: Julia, visit: Visit) -> Mapping[str, object]:
     except VagaDesconhecida:
         refuse_missing()
     status = StatusDaVaga(vista.vaga["status"])
-    # Only reasons that are free text are personal data.
+    # A reason that is free text is personal data; a code is not.
     codes = texts.group(REASONS)
     has_texts = any(row["motivo"] not in codes for row in vista.historico)
     is_open = visit.may(Scope.PII)

@@ -13,7 +13,7 @@ WITH_A_PATIENT: Final = ("endereco_completo", "documento_completo", "telefone", 
 
 
 def eh_secao(colunas: Mapping[str, int], linha: Sequence[Celula]) -> bool:
-    """Return whether a row is no appointment but divides the sheet: it has one filled cell, or it shows a total."""
+    """Return whether a row only divides the sheet: it has one filled cell, or it shows a total."""
     filled = (place for place, valor in enumerate(linha) if dito(valor) is not None)
     first = next(filled, None)
     if first is not None and next(filled, None) is None:

@@ -1,4 +1,4 @@
-"""Find specialities, and sectors that imply a speciality."""
+"""Find specialities, and hospital sectors that imply a speciality."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +48,9 @@ def _areas(texto: Texto, livre: str, vocabulario: Vocabulario) -> Iterator[Area]
 
 
 def sem_iniciais_da_cidade(areas: Sequence[Area], places: Sequence[Lugar], plano: str) -> list[Area]:
-    """Remove the initials of a town, after its hospital or after "em": "Santa Casa CG" of Campo Grande."""
+    """Remove specialities that are really the initials of a town, after its hospital or after "em": the "CG" of "Santa
+    Casa CG" (Campo Grande).
+    """
     ends: dict[str, set[int]] = {}  # where places end, by the initials of their town
     initials = {city: _initials(city) for city in {place.cidade for place in places} if city}
     for place in places:
@@ -70,13 +72,13 @@ def _is_town(area: Area, ends: Mapping[str, set[int]], plano: str) -> bool:
 
 
 def _heads(livre: str, start: int, end: int) -> bool:
-    """Return whether a sector heads its line: "PA: 17/01 SD"."""
+    """Return whether a sector is the heading of its line: "PA: 17/01 SD"."""
     is_first = _BULLET.fullmatch(livre, livre.rfind("\n", 0, start) + 1, start) is not None
     return is_first and livre[end : end + 1] == ":" and not livre.startswith(("medic", "plantonista"), start)
 
 
 def _is_loud(texto: Texto, start: int, end: int, flat: bool, livre: str, vocabulario: Vocabulario) -> bool:
-    """Return whether an abbreviation is a speciality. It must be in upper case, unless the text has no capitals, and
+    """Return whether an abbreviation is a speciality. It must be in upper case (unless the text has no capitals), and
     must not be the state of a town.
     """
     first, last = texto.trecho(start, end)
@@ -88,8 +90,8 @@ def _is_loud(texto: Texto, start: int, end: int, flat: bool, livre: str, vocabul
 
 
 def _is_state(texto: Texto, livre: str, start: int, vocabulario: Vocabulario) -> bool:
-    """Return whether "GO" is the state right after a town: "Anápolis/GO", "(Jataí - GO)". A town of another state has a
-    speciality after it.
+    """Return whether "GO" is the state directly after a town of Goiás: "Anápolis/GO", "(Jataí - GO)". After a town of
+    another state, "GO" is a speciality.
     """
     link = _STATE.search(livre, max(0, start - 4), start)
     if link is None:

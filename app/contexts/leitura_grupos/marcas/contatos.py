@@ -45,7 +45,7 @@ class Nome(Marca):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Contato:
-    """A number, a name, or both."""
+    """A contact: a number, a name, or both."""
 
     fone: Fone | None
     nome: Nome | None
@@ -93,7 +93,7 @@ def contatos(texto: Texto, livre: str, telefones: list[Fone], vocabulario: Vocab
 
 
 class _Nomes:
-    """Finds names: the words next to a number that remain after all known words are removed."""
+    """Finds the names of contacts: the words next to a phone number that remain after all known words are removed."""
 
     def __init__(self, texto: Texto, livre: str, vocabulario: Vocabulario) -> None:
         self._texto = texto
@@ -115,8 +115,8 @@ class _Nomes:
         return self._nome(self._find_name(words, at))
 
     def _find_name(self, words: list[Palavra], at: int) -> list[Palavra]:
-        """Return the nearest name before the position ``at``. Words that introduce the number are skipped; the unknown
-        words before them are the name.
+        """Return the nearest name before the position ``at``. Words that introduce the number are skipped, and the
+        unknown words before these are the name.
         """
         while words and (words[-1].texto in _apresentam() or self._is_number(words[-1])):
             at = words.pop().inicio
@@ -163,7 +163,7 @@ class _Nomes:
         return self._nome(words) if words and self._could_be(words[0]) else None
 
     def assinado(self) -> Nome | None:
-        """Return a name without a phone number: after "falar com", or a signature at the end."""
+        """Return a name without a phone number: after "falar com", or as a signature at the end."""
         for each in _CALL.finditer(self._livre):
             words = list(self._texto.palavras_entre(each.end(), each.end() + 40))
             while words and words[0].texto in _TITLE:
@@ -187,7 +187,7 @@ class _Nomes:
         return self._nome(words)
 
     def _is_number(self, word: Palavra) -> bool:
-        """Return whether a word belongs to the phone number, and not to a price before it."""
+        """Return whether a word is a part of the phone number. A price before the number is not."""
         return word.texto.isdigit() and self._livre[word.inicio : word.fim] == word.texto
 
     def _is_word(self, word: Palavra) -> bool:
@@ -198,7 +198,7 @@ class _Nomes:
         return is_free and is_long and is_said and word.texto not in self._known
 
     def _is_short_name(self, word: Palavra) -> bool:
-        """Return whether two letters are a name such as "Gi" or "Lu": only the first is upper case."""
+        """Return whether a word of two letters is a name such as "Gi" or "Lu": only the first letter is upper case."""
         first, last = self._texto.trecho(word.inicio, word.fim)
         return self._texto.fonte[first:last].istitle()
 
@@ -212,7 +212,7 @@ class _Nomes:
         )
 
     def _lower_line(self, word: Palavra) -> bool:
-        """Return whether the line has no capitals at all, so that names on it have none either."""
+        """Return whether the line of the word has no capitals, so that names on the line have none either."""
         start = self._texto.plano.rfind("\n", 0, word.inicio) + 1
         end = self._texto.plano.find("\n", word.fim)
         line = self._texto.fonte[
@@ -244,7 +244,7 @@ _HERE_IS = re.compile(
 )
 _SPEAKS = re.compile(r"\bdra?\.? (?P<n>[a-z]{3,15}) aqui\b")
 _LAUGHS = re.compile(r"k{2,}|(?:ha){2,}h?|(?:rs){1,}|(?:he){2,}")
-# Capitals inside a sentence show that the author capitalises names.
+# Matches a capitalised word inside a sentence, which shows that the author capitalises names.
 _CAPITALS = re.compile(r"[a-zà-ÿ,] [A-ZÀ-Ý][a-zà-ÿ]{2,}")
 _SIGNED = re.compile(r"[-.!\n]\s{0,2}(?:dra?\.?\s)?(?P<n>[a-z]{3,15}(?:\s[a-z]{3,15})?)\.?$")
 

@@ -1,4 +1,4 @@
-"""Find days: dates, lists, ranges, weekdays and relative days such as "tomorrow", which count from the day of the
+"""Find days: dates, lists, ranges, weekdays, and relative days such as "amanhã", which count from the day of the
 message.
 """
 
@@ -25,8 +25,8 @@ _WD = (
     r"|[2-6]\.?a(?: {0,2}-? {0,2}feiras?\b|s?f\b|(?= (?:sd|sn|manha|tarde|noite|diurno|noturno)\b))"
     r"|(?:seg|ter|qua|qui|sex|sab|dom)\b\.?)"
 )
-# Words and numbers that begin days. The first character stands before the alternatives, because a search for one of a set
-# of characters is much faster than one for alternatives.
+# Words and numbers that begin days. The pattern begins with a set of characters, because a search for a set is much
+# faster than a search for alternatives.
 _START = re.compile(
     r"[\dadfhqst](?:(?<![\w$].)(?:(?:(?<=s)egunda|(?<=t)erca|(?<=q)uarta|(?<=q)uinta|(?<=s)exta)s?(?: {0,2}-? {0,2}feiras?)?\b"
     r"|(?<=s)abad(?:o|ao)s?\b|(?<=d)omingo?s?\b"
@@ -55,9 +55,9 @@ _SEP = re.compile(
     r"[ *_]{0,3}(?:(?P<lista>[,;&+/|] {0,2}(?:e\b)?|\be\b|\bou\b)|(?P<faixa>\bate\b|\bao\b|\ba\b|-))"
     r"[ *_]{0,3}(?:(?:o|os|no|nos|na|nas|de|do|o dia) )?"
 )
-# Days of a list without commas: "22 23 e 24 de junho".
+# Matches days of a list without commas: "22 23 e 24 de junho".
 _NEXT_DAY = re.compile(rf" (?=\d{{1,2}} (?:\d{{1,2}} )?(?:\d{{1,2}} )?(?:\d{{1,2}} )?(?:e \d{{1,2}}\b|(?:de )?{_MES}))")
-# A number before one of these words is not a day.
+# Words after which a number is not a day: "12 horas".
 _UNIT = re.compile(
     r" {0,2}(?:h(?:s|rs|oras?)?\b|[%x:]|k\b|mil\b|reais|vagas?\b|plant|medic|clinic|pediatr|leitos|anos|min\b|dias\b|por\b)"
 )
@@ -78,7 +78,7 @@ _NEXT_WEEK = re.compile(r"\bsemana (?:q(?:ue)? vem|proxima)\b|\bproxima semana\b
 _MONTH_ALONE = re.compile(rf"(?<!\d)(?<!\d )(?<!\d de )(?<!rio de )(?<!/)\b(?P<mes>{_MES})")
 _UNTIL = re.compile(r"\bate (?:as )?\d{1,2}(?::\d\d)? ?(?:h\d{0,2}|horas)? de $")
 _ORD = r"(?:[1-5]o|primeir[oa]|segund[oa]|terceir[oa]|quart[oa]|quint[oa]|ultim[oa])"
-# "1º domingo", "segundo e terceiro sábado". The month follows the weekday.
+# Matches ordinals before a weekday: "1º domingo", "segundo e terceiro sábado". The month follows the weekday.
 _ORDINALS = re.compile(rf"\b(?P<lista>{_ORD}(?:(?:, | e | ?/ ?|, e ){_ORD}){{0,3}}) $")
 _ORDINAL = re.compile(rf"[1-5]o(?:(?:, | e | ?/ ?){_ORD}){{0,3}} {_WD} de {_MES}")
 _FIRST = {"1": 1, "pri": 1, "2": 2, "seg": 2, "3": 3, "ter": 3, "4": 4, "qua": 4, "5": 5, "qui": 5, "ult": -1}
@@ -93,7 +93,7 @@ _DASHED = re.compile(r"(?<![\d/-])\d\d-(0[1-9]|1[0-2])(?:(?: {0,2}[,;/] {0,2}| {
 
 
 def com_barras(livre: str) -> str:
-    """Change dashes to slashes in lists of days such as "08-04 e 10-04". The length of the text does not change."""
+    """Replace dashes by slashes in lists of days such as "08-04 e 10-04". The length of the text does not change."""
     return _DASHED.sub(lambda found: found[0].replace("-", "/"), livre) if "-" in livre else livre
 
 
@@ -104,8 +104,8 @@ class _Elemento:
     dia: int
     mes: int | None
     ano: int | None
-    firme: bool  # "dia 12", "seg 12": a day even without a month
-    liga: str  # link to the previous element: "", "lista" (list) or "faixa" (range)
+    firme: bool  # True for "dia 12" and "seg 12", which are days even without a month
+    liga: str  # how the element is joined to the previous one: "" (not), "lista" (list) or "faixa" (range)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Calendario:
         )
 
     def _semana_dita(self, livre: str) -> date | None:
-        """Return the Monday of a stated week such as "semana de 27/04"."""
+        """Return the Monday of the week that the text names, such as "semana de 27/04"."""
         said = _WEEK_OF.search(livre)
         numbers = () if said is None else tuple(_run(livre, said.end()))[:1]
         days = self._numeros(numbers).dias if numbers else ()
@@ -146,7 +146,7 @@ class Calendario:
                 yield found
 
     def _listados(self, livre: str, numbers: tuple[_Elemento, ...]) -> bool:
-        """Return whether bare numbers are days.
+        """Return whether numbers without a month are days.
 
         Several numbers before a shift, or after a hospital and a colon, are days. If the message names one month,
         numbers in brackets are days too, and so are two digits before a shift at the start of a line.
@@ -164,7 +164,7 @@ class Calendario:
         return has_shift and end - start == 2 and livre[max(0, start - 1) : start] in ("", "\n")
 
     def _palavra(self, livre: str, at: int) -> Dias | None:
-        """Read days named by a word: tomorrow, the weekend, a weekday."""
+        """Read days that a word names: "amanhã", "fim de semana", or a weekday."""
         if (near := _RELATIVE.match(livre, at)) is not None:
             if _UNTIL.search(livre[max(0, at - 20) : at]):
                 return None
@@ -207,7 +207,7 @@ class Calendario:
         return Dias(first, end, _unique(days), frozenset(weekdays), solto=month is None)
 
     def _de(self, weekdays: list[int], month: str | None, said: re.Match[str], livre: str) -> Iterator[date]:
-        """Yield the remaining days of "terças e quartas de março". Without a month, yield the next date of each
+        """Yield the days from today on of "terças e quartas de março". Without a month, yield the next date of each
         weekday.
         """
         month = month or self._mes_de_todas(said, livre)
@@ -258,8 +258,8 @@ class Calendario:
         return Dias(elements[0].inicio, elements[-1].fim, kept, passou=passed)
 
     def _data(self, elements: tuple[_Elemento, ...], place: int) -> date | None:
-        """Return the date of one element of a list. A day without a month takes the month of the next element, or else
-        that of the previous element.
+        """Return the date of one element of a list. A day without a month takes the month of the next element. If that
+        one has none, it takes the month of the previous element.
         """
         each = elements[place]
         month, year = each.mes, each.ano
@@ -310,7 +310,7 @@ _NOMES = re.compile(
 
 
 def feriados_com_nome(livre: str, hoje: date) -> Iterator[Condicao]:
-    """Yield each holiday that appears in the text by name, such as "Páscoa 160", with its next dates."""
+    """Yield each holiday that the text names, such as "Páscoa 160", with the next dates of the holiday."""
     for each in achados(
         _NOMES, livre, "natal", "santa", "paixao", "pascoa", "christi", "finados", "carnaval", "ano novo", "reveillon"
     ):
@@ -401,14 +401,16 @@ def _is_day(livre: str, found: re.Match[str], each: _Elemento, count: int) -> bo
 
 
 def _is_listed(livre: str, each: _Elemento) -> bool:
-    """Return whether a bare number in a list after "dias" is a day: "dias 27 e 28 temos vaga"."""
+    """Return whether a number without a month is a day, because it is in a list after "dias": "dias 27 e 28 temos
+    vaga".
+    """
     if each.liga != "lista" or _UNIT.match(livre, each.fim):
         return False
     return _HOURISH.match(livre, each.fim) is None and livre[each.fim : each.fim + 1] in (" ", "")
 
 
 def _is_dated(livre: str, at: int) -> bool:
-    """Return whether a weekday has a number: "sex 12", but not "sex 12h"."""
+    """Return whether a day follows a weekday: "sex 12", but not "sex 12h"."""
     found = _ELEMENT.match(livre, at)
     return found is not None and _HOURS.match(livre, found.end("d")) is None
 
@@ -426,7 +428,7 @@ def _is_weekday(livre: str, said: re.Match[str]) -> bool:
 
 
 def _escolhidos(days: list[date], livre: str, at: int) -> list[date]:
-    """Return the days that ordinal numbers before a weekday choose: "2º domingo de maio"."""
+    """Return the days that ordinals before a weekday select: "2º domingo de maio"."""
     said = _ORDINALS.search(livre, max(0, at - 60), at)
     if said is None:
         return days

@@ -1,4 +1,4 @@
-"""Collect all marks of one message. Each reader blanks out the words that it has read, so that the next reader skips
+"""Collect all marks of one message. Each reader blanks out the words that it has read, so that the next reader ignores
 them.
 """
 
@@ -48,7 +48,7 @@ _CORRECTED = re.compile(
     r"\b(?:corrigindo|correcao|corrijo|errata|retificando|retificacao|ops|na\sverdade|digo|alias|perdao|erro\smeu"
     r"|(?:olhei|vi|botei|coloquei|falei|digitei)\serrado|errei|esperem|leia-se|melhor\sdizendo|quer\sdizer)\b"
 )
-# Letters that every match of ``_CORRECTED`` contains.
+# Parts of words for a first test. Every match of ``_CORRECTED`` contains one of them.
 _CORRECTS = (
     "corri",
     "correcao",
@@ -92,7 +92,7 @@ class Folha:
 def folha(
     texto: Texto, hoje: date, vocabulario: Vocabulario, regiao: str | None, fora: tuple[Marca, ...] = ()
 ) -> Folha:
-    """Collect the marks of a message. ``fora`` has the parts that do not belong to the offer."""
+    """Collect the marks of a message. ``fora`` has the ranges that do not belong to the offer."""
     struck = tuple(Marca(each.start(), each.end()) for each in achados(_STRUCK, texto.plano, "~"))
     livre = apagar(texto.plano, (*struck, *fora))
     phones = fones(livre)
@@ -164,7 +164,7 @@ def _is_asked(plano: str, start: int, end: int) -> bool:
 def _corrigidas(
     texto: Texto, livre: str, days: list[Dias], shifts: list[Turno], prices: list[Preco]
 ) -> tuple[tuple[Dias, ...], tuple[Turno, ...], tuple[Preco, ...]]:
-    """Remove marks that the author corrects: "13/03 não… corrigindo: 12/03"."""
+    """Remove marks that the author corrects in the same message: "13/03 não… corrigindo: 12/03"."""
     if "nao" in texto.plano:
         days = [left for each in days if (left := _sem_negados(texto, each)) is not None]
         shifts = [*_afirmados(texto.plano, shifts)]
@@ -182,8 +182,8 @@ def _corrigidas(
 
 
 def _sem_os_mesmos(days: list[Dias], line: int, cue: int, end: int) -> list[Dias] | None:
-    """Remove the earlier mentions of the days on the line of a correction, which corrects only them: "retificação: dia 18 é
-    SD". Return None if the line corrects other days.
+    """Remove the earlier mentions of the days that a correction repeats on its line: "retificação: dia 18 é SD". Return
+    None if the line names other days.
     """
     corrected = {day.data for each in days if cue <= each.inicio < end for day in each.dias}
     earlier = [each for each in days if each.inicio < cue]
@@ -196,7 +196,7 @@ def _sem_os_mesmos(days: list[Dias], line: int, cue: int, end: int) -> list[Dias
 
 
 def _sem_negados(texto: Texto, each: Dias) -> Dias | None:
-    """Remove denied days. In "não é 22/01, é 23/01" only the day after the last "é" remains."""
+    """Remove days that the author denies. Of "não é 22/01, é 23/01" only the day after the last "é" remains."""
     if _NOT_AFTER.match(texto.plano, each.fim):
         return None
     if not _is_denied(texto.plano, each):
@@ -215,14 +215,14 @@ def _is_denied(plano: str, each: Marca) -> bool:
 
 
 def _afirmados(plano: str, marks: Sequence[_M]) -> Sequence[_M]:
-    """Remove denied marks if other marks of the same kind remain: "é na UPA e não no hospital"."""
+    """Remove marks that the author denies, if other marks of the same kind remain: "é na UPA e não no hospital"."""
     kept = [each for each in marks if not _is_denied(plano, each)] if "nao" in plano else marks
     return kept or marks
 
 
 def _retirados(marks: list[_M], line: int, cue: int, end: int) -> list[_M]:
-    """Remove the marks that a correction in the text replaces: the earlier marks on its line, or all earlier marks if
-    its line has none. If no new mark follows the correction on its line, nothing is removed.
+    """Remove the marks that a correction replaces: the earlier marks on its line or, if there are none, all earlier
+    marks. If no new mark follows the correction on its line, remove nothing.
     """
     if not any(cue <= each.inicio < end for each in marks):
         return marks

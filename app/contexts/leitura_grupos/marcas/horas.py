@@ -52,7 +52,8 @@ _SPOKEN = re.compile(
     r"(?: da (?P<bp>manha|tarde|noite|madrugada))?".format("|".join(_NUMBERS))
 )
 _UNTIL = re.compile(r"\bate (?:as )?(?P<h>[0-2]?\d)(?:(?:h|:)(?P<m>[0-5]\d)| {0,2}h(?:s|rs?|oras?)?\b)")
-# Single letters are periods after a day, or at the start of a line if a day, a price or hours follow.
+# Matches single letters for periods. They count after a day, or at the start of a line if a day, a price or hours
+# follow.
 _RUN = r"[dnmt]\b(?:(?: {0,2}[/,+] {0,2}(?:e )?| e | )[dnmt]\b){0,3}"
 _LETTERS = re.compile(
     r"(?:\x02[ )(:|,*_>-]{0,4}|[\dk] ?\(|(?:\A|(?<=\n)|(?<=, )|(?<=; )|(?<=: )|(?<=/ )|(?<=\| )|(?<=\d )"
@@ -64,7 +65,7 @@ _LETTERS = re.compile(
 _LENGTH_CODE = re.compile(r"\bp ?(?P<h>6|12|24)\b(?! ?(?:/|h\b|:))")
 _AMOUNT = re.compile(r"[ *_]{1,3}(?:\d\.\d{3}|\d{3,4}\b|\d(?:[.,]\d{1,2})? ?k\b)")
 _BREAK = re.compile(r"[,;.|\n]")
-# A sun is a day shift, a moon a night shift, on a line with a day.
+# On a line with a day, a sun means a day shift and a moon a night shift.
 _SIGNS = ("☀", "🌞", "🌙", "🌛", "🌜", "🌚")
 _SKY = re.compile("[" + "".join(_SIGNS) + "]")
 _ONE = re.compile(r"\b[dnmt]\b")
@@ -78,7 +79,7 @@ _LETTER = {"d": Periodo.DIURNO, "n": Periodo.NOTURNO, "m": Periodo.MANHA, "t": P
 
 
 def turnos(texto: Texto, livre: str) -> list[Turno]:
-    """Return every period, pair of hours, start or length, in text order."""
+    """Return every period, pair of hours, start and length of a shift, in text order."""
     found = [*_faixas(livre), *_faladas(livre)]
     livre = apagar(livre, found)
     found.extend(_letras(texto, livre))
@@ -91,12 +92,12 @@ def turnos(texto: Texto, livre: str) -> list[Turno]:
 
 
 def espelhadas(livre: str) -> list[Marca]:
-    """Return hours that look like days of a month: "7/19 e 19/7"."""
+    """Return hours that look like a day and month: "7/19 e 19/7"."""
     return [Marca(each.start(), each.end()) for each in _MIRRORED.finditer(livre)] if livre.count("/") > 1 else []
 
 
 def _fundidos(found: list[Turno], plano: str) -> list[Turno]:
-    """Merge two marks of one shift: "SD (7-19h)", "12h noite"."""
+    """Merge two adjacent marks that describe the same shift: "SD (7-19h)", "12h noite"."""
     kept: list[Turno] = []
     for each in found:
         both = _fundir(kept[-1], each, plano) if kept else None
@@ -212,7 +213,7 @@ def _inicios(livre: str) -> Iterator[Turno]:
 
 
 def _siglas(livre: str) -> Iterator[Turno]:
-    """Read lengths with a letter: "P12", "P6"."""
+    """Read the length of a shift after a letter: "P12", "P6"."""
     for each in achados(_LENGTH_CODE, livre, "p6", "p12", "p24", "p 6", "p 12"):
         hours = int(each["h"])
         yield Turno(each.start(), each.end(), Periodo.H24 if hours == 24 else None, horas=hours)
@@ -252,14 +253,14 @@ def _periodos(texto: Texto, livre: str) -> Iterator[Turno]:
 
 
 def _has_hours(plano: str, end: int) -> bool:
-    """Return whether the hours of one long shift follow, as in "MT 7h-19h"."""
+    """Return whether the hours of one long shift follow, as after "MT" in "MT 7h-19h"."""
     said = _RANGE.match(plano, end + len(plano[end : end + 3]) - len(plano[end : end + 3].lstrip(" (:")))
     first, last = (None, None) if said is None else (_time(said, "a"), _time(said, "b"))
     return first is not None and last is not None and horas_entre(first, last) >= 8
 
 
 def _palavra(texto: Texto, livre: str, place: int) -> Iterator[Turno]:
-    """Read a word of a phrase that a comma divides: "6h, noite", "manhã, tarde"."""
+    """Read a period after a comma: "6h, noite", "manhã, tarde"."""
     word = texto.palavras[place]
     period = _frases().valor(word.texto)
     if period is not None and livre[word.inicio : word.fim] == word.texto and _is_period(texto, place, place + 1):

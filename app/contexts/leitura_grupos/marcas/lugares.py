@@ -1,5 +1,5 @@
-"""Find hospitals: the customer's by name or alias, others by the shape of their name. Towns distinguish hospitals of
-one name.
+"""Find hospitals: those of the customer by name or alias, others by the shape of their name. The town distinguishes
+hospitals with the same name.
 """
 
 import re
@@ -33,7 +33,7 @@ _LABEL = re.compile(
 )
 _CITY_LINK = re.compile(r"[ *_]{0,2}(?:[-,(/|](?: em\b)?|\bem\b|\bde\b|\bda\b|\bdo\b)?[ *_]{0,2}(?:cidade (?:de|:) )?")
 _COMPANIES = frozenset(("remocoes", "ambulancias", "resgate", "resgates", "remocao"))
-# Last words of a company's name.
+# Last words of names of companies.
 _SERVICES = frozenset((("servicos", "medicos"), ("emergencias", "medicas"), ("servicos", "hospitalares")))
 _LABEL_END = re.compile(r" [-|] |[(|,;:\x01\x02💰]|\. | / ")
 _MAX_WORDS = 9
@@ -60,8 +60,8 @@ def cidades(texto: Texto, vocabulario: Vocabulario) -> list[Cidade]:
 
 
 def conhecidos(texto: Texto, livre: str, vocabulario: Vocabulario, regiao: str | None) -> list[Lugar]:
-    """Return the hospitals of the vocabulary that the text names. The town in the text resolves an ambiguous alias;
-    without a town, the group's region does.
+    """Return the hospitals of the vocabulary that the text names. If an alias belongs to several hospitals, the town in
+    the text decides; without a town, the group's region decides.
     """
     words = [word for word in texto.palavras if livre[word.inicio : word.fim] == word.texto]
     found: list[Lugar] = []
@@ -78,7 +78,9 @@ def conhecidos(texto: Texto, livre: str, vocabulario: Vocabulario, regiao: str |
 
 
 def _is_name(texto: Texto, words: Sequence[Palavra], start: int, end: int) -> bool:
-    """Return whether an alias means the hospital, not a town ("Araucária") or a part of a street's or district's name."""
+    """Return whether an alias means the hospital. It may also be a town ("Araucária"), or a part of the name of a
+    street or district.
+    """
     before = words[start - 1].texto if start else ""
     first, last = words[start].inicio, words[end - 1].fim
     if before in ("rua", "av", "avenida", "bairro", "jardim", "cidade") and end - start <= 2:
@@ -128,7 +130,7 @@ def _escolhido(candidates: Sequence[Hospital], towns: Iterable[Cidade], at: int,
 def novos(
     texto: Texto, livre: str, vocabulario: Vocabulario, known: Sequence[Lugar], regiao: str | None
 ) -> list[Lugar]:
-    """Return hospital names outside the vocabulary, found by shape: "Hospital …", "UPA …", text after "Local:",
+    """Return hospital names outside the vocabulary, found by their shape: "Hospital …", "UPA …", text after "Local:",
     acronyms such as HMXY.
     """
     reader = _Nomes(texto, livre, vocabulario, (regiao or "").rpartition("/")[2].strip().upper())
@@ -153,7 +155,7 @@ def novos(
 
 
 def estado_dito(texto: Texto, livre: str, end: int) -> str | None:
-    """Return the state that is written right after a town: "/sp", "- SP", or "SP" in capitals."""
+    """Return the state that is written directly after a town: "/sp", "- SP", or "SP" in capitals."""
     uf = _UF_AFTER.match(livre, end)
     if uf is not None and uf["uf"] in UFS:
         return uf["uf"].upper()
@@ -165,7 +167,7 @@ def estado_dito(texto: Texto, livre: str, end: int) -> str | None:
 
 
 class _Nomes:
-    """Reads names of places. ``estado`` is the state of the group, in which a town without a state is looked for."""
+    """Reads names of places. ``estado`` is the state of the group. A town without a state is searched in that state."""
 
     def __init__(self, texto: Texto, livre: str, vocabulario: Vocabulario, estado: str = "") -> None:
         self._texto, self._livre, self._vocabulario, self._estado = texto, livre, vocabulario, estado
@@ -174,7 +176,7 @@ class _Nomes:
         self.gritado = texto.maiusculas > 0.8
 
     def dali(self, bearers: Sequence[Hospital], start: int, end: int, regiao: str | None) -> Sequence[Hospital]:
-        """Return the hospitals that may have this name in this place. A name that an operator added for one town does
+        """Return the hospitals that may have this name in this town. A name that an operator added for one town does
         not apply in another town.
         """
         if all(each.so_em is None for each in bearers):
@@ -183,7 +185,7 @@ class _Nomes:
         return [each for each in bearers if vale_em(each.so_em, each.cidade, each.uf, dita=said, regiao=regiao)]
 
     def todos(self) -> Iterator[Lugar]:
-        """Yield names that begin with a word such as "hospital"."""
+        """Yield the places whose names begin with a word such as "hospital"."""
         words, free = self._texto.palavras, 0
         for each in self._heads.todas(words):
             if each.inicio < free or not self._is_free(words[each.inicio]) or self._is_unit(words[each.inicio]):
@@ -200,7 +202,7 @@ class _Nomes:
                 yield place
 
     def _is_sector(self, head: int, end: int) -> bool:
-        """Return whether a word such as "PS" names a part of the place behind it: "PS do Hospital Vida"."""
+        """Return whether a word such as "PS" names a part of the place after it: "PS do Hospital Vida"."""
         words = self._texto.palavras
         if words[head].texto not in _SECTORS or end + 1 >= len(words) or words[end].texto not in ("do", "da"):
             return False
@@ -223,7 +225,9 @@ class _Nomes:
         return end
 
     def _joins_two(self, head: int, link: int, cased: bool) -> bool:
-        """Return whether "e" stands between two places: "Hospital Vida e UPA Norte", but not "Hospital e Maternidade Vida"."""
+        """Return whether "e" joins two places: "Hospital Vida e UPA Norte" are two, "Hospital e Maternidade Vida" is
+        one.
+        """
         words = self._texto.palavras
         if words[link + 1].texto not in self._generic:
             return not (cased and self._is_second_half(head, link))
@@ -248,7 +252,7 @@ class _Nomes:
         return after.strip(" *_")[:1] in ("", "-", ",", ":", "\n", "(", "/", "|") and after[:1] != "/"
 
     def _has_capitals(self, head: int, end: int) -> bool:
-        """Return whether the author capitalises names, judged by the first word of this name."""
+        """Return whether the author capitalises names. The first word of this name decides."""
         words = self._texto.palavras
         own = next((word for word in words[end : end + 3] if word.texto not in LINKS), None)
         if self.gritado or own is None or (own.texto in _SANTOS and not self._is_upper(own)):
@@ -313,7 +317,9 @@ class _Nomes:
         return town is not None and is_short and self._has_own_name(words, len(words) - 1)
 
     def _ate_o_estado(self, words: list[Palavra]) -> tuple[list[Palavra], str | None]:
-        """Cut a name at the state of its town, if only a blank precedes the state: "hospital X de Lages SC está sem"."""
+        """Cut a name at the state of its town, if only a blank comes before the state: "hospital X de Lages SC está
+        sem".
+        """
         for at in range(2, len(words)):
             state = words[at].texto.upper()
             if words[at].texto in UFS and self._is_upper(words[at]) and _cidade_no_fim(words[:at], state) is not None:
@@ -321,7 +327,9 @@ class _Nomes:
         return words, None
 
     def _sem_cidade(self, words: list[Palavra], state: str | None = None) -> Lugar:
-        """Cut the town off a name ("… de Pirapora/MG"), unless only generic words such as "Santa Casa" would remain."""
+        """Remove the town from a name ("… de Pirapora/MG"), unless only generic words such as "Santa Casa" would
+        remain.
+        """
         start, end = words[0].inicio, words[-1].fim
         uf = _UF_AFTER.match(self._livre, end)
         state = uf["uf"].upper() if uf is not None and uf["uf"] in UFS else state
@@ -335,7 +343,7 @@ class _Nomes:
         return Lugar(start, stop, self._escrito(start, stop), city, state, (town[0].inicio, end), 0.8)
 
     def _onde_a_cidade(self, words: list[Palavra], state: str | None) -> int | None:
-        """Return where the town at the end of a name begins, with the word "de" before it.
+        """Return the position of the town at the end of a name, including the word "de" before it.
 
         Without a state, the town must be a municipality, and words of a name must precede it.
         """
@@ -358,14 +366,16 @@ class _Nomes:
         return last
 
     def _has_own_name(self, words: Sequence[Palavra], town: int) -> bool:
-        """Return whether a name is complete before its town: "Hospital Vida Lages", but not "UPA Vila Lages"."""
+        """Return whether the words before the town are a complete name: "Hospital Vida Lages", but not "UPA Vila
+        Lages".
+        """
         own = [word for word in words[1:town] if word.texto not in self._generic and word.texto not in LINKS]
         is_open = words[town - 1].texto in _OPEN and not (len(own) > 1 and words[town - 1].texto in ("novo", "nova"))
         return bool(own) and not is_open and words[-1].texto not in _EPITHETS
 
     def _is_only_a_town(self, words: Sequence[Palavra], town: int) -> bool:
-        """Return whether the words at the end of a name are only a town: no part of another name, after more than a word
-        such as "Evangélico", and without another town behind them.
+        """Return whether the words at the end of a name are only a town. They are if they belong to no other name,
+        do not follow a single word such as "Evangélico", and no other town comes after them.
         """
         name = " ".join(word.texto for word in words[town:])
         own = {word.texto for word in words[1:town]} - self._generic - LINKS - palavras_soltas("descrevem_hospital")
@@ -417,8 +427,9 @@ class _Nomes:
         return rest[word.inicio : after.inicio] == f"{word.texto} " and (self._is_upper(word) or is_link)
 
     def sem_cabeca(self, rest: str) -> Iterator[Lugar]:
-        """Yield the name of a place without a word such as "hospital", in a message without any other place: before a
-        town ("Nefroclínica Cerrado - Anápolis/GO"), or after "no" ("quem assume no Santa Otília de Blumenau?").
+        """Yield the name of a place without a word such as "hospital". This applies only if the message names no other
+        place. The name is before a town ("Nefroclínica Cerrado - Anápolis/GO"), or after "no" ("quem assume no Santa
+        Otília de Blumenau?").
         """
         seen: set[int] = set()
         for pattern in (_BEFORE_TOWN, _AFTER_IN):
@@ -450,7 +461,7 @@ class _Nomes:
         return self._vocabulario.especialidades.em(words, 0) is None
 
     def rotulado(self, at: int, rest: str) -> Lugar | None:
-        """Return the place named after a label, up to the first separator."""
+        """Return the place after a label such as "Local:", up to the first separator."""
         end = rest.find("\n", at)
         end = len(rest) if end < 0 else end
         stop = _LABEL_END.search(rest, at, end)
@@ -470,7 +481,7 @@ class _Nomes:
         return self.com_cidade(replace(self._sem_cidade(words), confianca=0.7))
 
     def com_cidade(self, place: Lugar) -> Lugar:
-        """Add the town right after a name: "- Ponta Grossa/PR", "(Sinop-MT)", "em Lages"."""
+        """Add the town directly after a place's name: "- Ponta Grossa/PR", "(Sinop-MT)", "em Lages"."""
         if place.cidade is not None:
             return place
         link = _CITY_LINK.match(self._livre, place.fim)
@@ -520,7 +531,7 @@ class _Nomes:
         return self._livre[word.inicio : word.fim] == word.texto
 
 
-# Short forms inside a name. A point after any other word ends the name.
+# Abbreviations inside a name. A full stop after any other word ends the name.
 _SHORTENED = frozenset(
     [
         "h",
@@ -552,7 +563,7 @@ _SHORTENED = frozenset(
         "d",
     ]
 )
-# Words that end a name, unless they have a capital: "UPA Pôr do Sol", "UPA Setor Noroeste".
+# Words that end a name unless they are capitalised: "UPA Pôr do Sol", "UPA Setor Noroeste".
 _PARTS = frozenset(("por", "setor", "dom"))
 _SANTOS = frozenset(("santa", "santo", "sao", "nossa", "dom", "dona", "padre"))
 # Towns that are also parts of the names of saints: "Nossa Senhora de Fátima".
@@ -560,18 +571,18 @@ _EPITHETS = frozenset(
     ("fatima", "lourdes", "nazare", "assis", "padua", "paula", "jesus", "deus", "maria", "guadalupe", "belem")
 )
 LINKS = frozenset(("de", "da", "do", "das", "dos", "e"))
-# Words that need another word after them in a name.
+# Words of a name that another word must follow.
 _OPEN = LINKS | {
     "vila", "jardim", "parque", "bairro", "alto", "nova", "novo", "nossa", "senhora", "senhor", "santa", "santo", "sao", "dom",
     "dona", "padre", "doutor", "dr",
 }  # fmt: skip
-# First words of a name that may also be a part of a place.
+# Words that begin a name, but may also name a part of another place.
 _SECTORS = frozenset(("ps", "pa", "pronto"))
 _WITH_TWO_WORDS = frozenset(("hospital", "clinica", "maternidade", "instituto", "casa"))
 
 
 def _cidade_no_fim(words: Sequence[Palavra], state: str) -> int | None:
-    """Return where a municipality of the state begins that ends a list of words."""
+    """Return the position where a municipality of the state begins at the end of the words, or None."""
     for at in range(max(1, len(words) - 5), len(words)):
         if state in municipios().get(" ".join(word.texto for word in words[at:]), ()):
             return at

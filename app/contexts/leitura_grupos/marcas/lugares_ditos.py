@@ -1,4 +1,4 @@
-"""Combine the places of a message: each place once, short references to it, and its only town."""
+"""Combine the places of a message: list each place once, resolve short references, and assign the only town."""
 
 import re
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ _SAME_AS = re.compile(
 
 
 def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]) -> list[Lugar]:
-    """Return all places in text order, each once: "Hospital Geral do Estado (HGE)" is one place, "H. Modelo = Hospital
-    Modelo" and "Hosp. A... digo, Hospital B" name the second.
+    """Return all places in text order, each place once. "Hospital Geral do Estado (HGE)" is one place. "H. Modelo =
+    Hospital Modelo" and "Hosp. A... digo, Hospital B" mean the second place.
     """
     again = {each.inicio for each in known}
     kept = (each for each in new if not (plano[each.fim : each.fim + 2] == " (" and each.fim + 2 in again))
@@ -30,8 +30,8 @@ def sem_dito_duas_vezes(plano: str, known: Sequence[Lugar], new: Sequence[Lugar]
 
 
 def referencias(texto: Texto, livre: str, places: Sequence[Lugar]) -> list[Lugar]:
-    """Return short references to a place that the message names in full elsewhere. "na UPA" contains the first word of
-    the name; "Norte 1.800" contains any word of the name, before a price.
+    """Return short references to a place that the message names in full elsewhere: "na UPA" has the first word of the
+    name, and "Norte 1.800" has any word of the name before a price.
     """
     named = {each.nome: each for each in reversed(places)}
     if len(named) < 2:

@@ -28,8 +28,8 @@ class Dia(Marca):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Dias(Marca):
-    """A run of days. ``semana`` has the weekdays of a run without numbers; ``solto`` means that the run may be the
-    condition of a price.
+    """A sequence of days. ``semana`` has the weekdays if the days have no numbers. ``solto`` means that the days may be
+    the condition of a price.
     """
 
     dias: tuple[Dia, ...]
@@ -41,7 +41,7 @@ class Dias(Marca):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Turno(Marca):
-    """A period, its hours, or only its length. At least one of them is set."""
+    """A shift: its period, its hours, or only its length. At least one of them is set."""
 
     periodo: Periodo | None = None
     das: time | None = None
@@ -60,7 +60,7 @@ class Condicao(Marca):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Preco(Marca):
-    """A price. ``plantoes`` is the number of shifts that it covers; ``soma`` means that it is added to another price."""
+    """A price. ``plantoes`` is the number of shifts that it covers. ``soma`` means that it is added to another price."""
 
     reais: Decimal
     por_hora: bool = False
@@ -86,8 +86,8 @@ class Lugar(Marca):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Area(Marca):
-    """A speciality. ``fraca`` marks a word for any doctor ("plantonista"), which a real speciality in the message
-    overrides.
+    """A speciality. ``fraca`` marks a word for any doctor ("plantonista"). A specific speciality in the message
+    overrides it.
     """
 
     nome: str
@@ -96,7 +96,7 @@ class Area(Marca):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Fone(Marca):
-    """A phone number. ``numero`` is None without an area code."""
+    """A phone number. ``numero`` is None if the area code is missing."""
 
     numero: str | None
 
@@ -109,8 +109,8 @@ class Pagamento(Marca):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Fechado(Marca):
-    """A word or sign which says that a shift is taken or that no doctor is wanted. ``sinal`` is the sign, or empty for
-    a word.
+    """A word or sign that says that a shift is taken or that no doctor is wanted. ``sinal`` is the sign, or empty for a
+    word.
     """
 
     sinal: str = ""

@@ -39,7 +39,7 @@ _WEEKDAY = re.compile(
 )
 _RHYTHM = re.compile(r"\b(?:(?P<s>semanal(?:mente)?)|(?P<q>quinzenal(?:mente)?)|(?P<m>mensal(?:mente)?))\b")
 _PIX = re.compile(r"\bpix\b")
-# Letters that every match contains. A text without them is not searched.
+# Parts of words for a first test. A text without them is not searched.
 _PAYS = ("pag", "pgto", "pagto", "pix", "cai", "receb", "deposit")
 _AT_ONCE = (
     "vista",
@@ -62,7 +62,7 @@ def pagamentos(livre: str) -> list[Pagamento]:
 
 
 def datas_de_pagamento(livre: str) -> list[Marca]:
-    """Return the days of payment, which are not days of shifts: "cai dia 10", "pix na segunda"."""
+    """Return the days of payment: "cai dia 10", "pix na segunda". They must not be read as days of shifts."""
     found = (
         *achados(_DAY, livre, "dia"),
         *achados(_WEEKDAY, livre, *_PAYS),

@@ -69,7 +69,7 @@ _CUE_BEFORE = re.compile(
 )
 
 
-# Pairs of prices: "1.800/2.000 (D/N)", "SD/SN 1.500/1.700".
+# Matches pairs of prices: "1.800/2.000 (D/N)", "SD/SN 1.500/1.700".
 _AMOUNT = r"(?:r\$ ?)?\d[\d.]{2,6}(?:,\d{1,2})?|\d,?\d{0,2}k"
 _PAIR = r"[a-z\x01\x02]{1,8}\.? ?/ ?[a-z\x01\x02]{1,8}"
 _SIDE_BY_SIDE = re.compile(rf"(?<=[\dk])/(?=(?:{_AMOUNT}) {{0,2}}\(?{_PAIR})")
@@ -89,7 +89,7 @@ def precos(livre: str) -> list[Preco]:
     found.extend(_por_extenso(livre))
     found.sort(key=lambda each: each.inicio)
     if any(each.por_hora for each in found):
-        # A low price beside a price per hour is per hour too: "Valor hora: 122 (semana), 138 (sáb/dom)".
+        # A low price next to a price per hour is also per hour: "Valor hora: 122 (semana), 138 (sáb/dom)".
         found = [replace(each, por_hora=True) if each.reais < POR_HORA else each for each in found]
     return [each for each, after in zip_longest(found, found[1:]) if after is None or not _was(livre, each, after)]
 
@@ -136,7 +136,7 @@ def _preco(livre: str, each: re.Match[str]) -> Preco | None:
 
 
 def _is_alone(livre: str, each: re.Match[str]) -> bool:
-    """Return whether a number such as "1.9" is a whole line: thousands of reais."""
+    """Return whether a number such as "1.9" is alone on its line and means thousands of reais."""
     before, after = livre[max(0, each.start() - 1) : each.start()], livre[each.end() : each.end() + 1]
     return before in ("", "\n") and after in ("", "\n") and re.fullmatch(r"\d[.,]\d{1,2}", each["n"]) is not None
 
@@ -187,7 +187,7 @@ def _dezena(word: str | None) -> int:
 
 
 def _is_upper_end(livre: str, lower: Preco, upper: Preco) -> bool:
-    """Return whether the second price is the upper end of a range: "de 2.000 a 2.300" counts as 2.000."""
+    """Return whether the second price is the upper end of a range. "de 2.000 a 2.300" counts as 2.000."""
     between = livre[lower.fim : upper.inicio]
     before = livre[max(0, lower.inicio - 8) : lower.inicio]
     if re.fullmatch(r" {0,2}(?:a|ate) {0,2}(?:r?\$ {0,2})?", between):
@@ -203,6 +203,6 @@ def _was(livre: str, former: Preco, present: Preco) -> bool:
 
 
 def _is_sum(livre: str, one: Preco, total: Preco) -> bool:
-    """Return whether the second price is the total of the first: "2 x 1.500 = 3.000"."""
+    """Return whether the second price is a total of the first: "2 x 1.500 = 3.000"."""
     between = livre[one.fim : total.inicio].replace("cada", "").strip()
     return between == "=" and total.reais > one.reais and total.reais % one.reais == 0

@@ -30,14 +30,14 @@ _LINKS = frozenset(("e", "ou", "sao", "e o", "valores", "valor", "plantao"))
 _BRACKET = re.compile(r" {0,2}\([^()\n]{1,40}\)")
 _COLON = re.compile(r"[ *_]{0,2}[:=]")
 _PART = re.compile(r"\bp/|[a-z0-9]+|[^\sa-z0-9]|\n")
-# The largest distance between a price and its condition.
+# Largest distance between a price and its condition, as ``_custo`` measures it.
 PERTO = 2
 _COST = {"e": 2, "ou": 2, ",": 3, ";": 5, "/": 5, "|": 5, "\n": 9, ".": 5, "\x01": 4, "\x02": 4, "•": 5, "+": 2}
 
 
 @dataclass(slots=True, unsafe_hash=True)
 class Regra:
-    """A price with its conditions. ``so_condicao`` has the marks that only state when this price applies."""
+    """A price with its conditions. ``so_condicao`` has the marks that only say when this price applies."""
 
     preco: Preco
     condicoes: tuple[Marca, ...] = ()
@@ -52,7 +52,9 @@ class Regra:
 
     @property
     def peso(self) -> int:
-        """Sum of the weights of the conditions. Hospital, town or speciality outweigh holiday, period and weekday."""
+        """Sum of the weights of the conditions. Hospital, town and speciality weigh more than holiday, period and
+        weekday.
+        """
         weights = {type(each): _peso(each) for each in self.condicoes}
         return sum(weights.values())
 
@@ -77,7 +79,7 @@ def _peso(mark: Marca) -> int:
 
 @dataclass(slots=True, unsafe_hash=True)
 class Alvo:
-    """The vacancy whose price the reader is looking for."""
+    """The vacancy for which a price is searched."""
 
     hospital: str
     cidade: str | None
@@ -89,7 +91,7 @@ class Alvo:
 
 
 def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
-    """Return every price with its conditions, and the remaining days, which are days of shifts."""
+    """Return every price with its conditions, and the days that are not conditions but days of shifts."""
     priced = {id(each): each for each in _datas_de_precos(folha)}
     days = [each for each in folha.dias if not each.feriado and id(each) not in priced]
     dates = [Condicao(each.inicio, each.fim, datas=_datas(each)) for each in priced.values()]
@@ -130,7 +132,7 @@ def regras(folha: Folha) -> tuple[list[Regra], list[Dias]]:
             if id(mark) not in kept_ids and not _is_last_of_several(folha, price, mark)
         )
         if len(periods) == 1 and len(marks) == 1:
-            # In a message about nights, "1.250 a noite" is the price of all that have no other.
+            # In a message that is only about nights, "1.250 a noite" is the price of all shifts without another price.
             marks = tuple(mark for mark in marks if not isinstance(mark, Turno) or periodo_de(mark) is None)
         found.append(
             Regra(
@@ -169,7 +171,7 @@ def _datas_de_precos(folha: Folha) -> Iterator[Dias]:
 
 
 def _dia_fechado(folha: Folha, each: Dias, days: Sequence[Dias]) -> Dias | None:
-    """Return the dates that a weekday means beside a closing word: "24 a 28/08; só a quinta já está coberta"."""
+    """Return the dates that a weekday next to a closing word means: "24 a 28/08; só a quinta já está coberta"."""
     after = entre(folha.fechados, each.fim, each.fim + 20)
     if not each.semana or not after or after[0].sinal or "\n" in folha.texto.plano[each.fim : after[0].inicio]:
         return None
@@ -181,7 +183,7 @@ def _dia_fechado(folha: Folha, each: Dias, days: Sequence[Dias]) -> Dias | None:
 
 
 def _sem_fds_repetido(folha: Folha, days: list[Dias]) -> list[Dias]:
-    """Drop the word for the weekend if its days follow: "fim de semana: sábado SD, domingo SN"."""
+    """Remove the word for the weekend if its days follow: "fim de semana: sábado SD, domingo SN"."""
     if len(days) < 2:
         return days
     named = [
@@ -193,7 +195,7 @@ def _sem_fds_repetido(folha: Folha, days: list[Dias]) -> list[Dias]:
 
 
 def _sem_manchete(folha: Folha, days: list[Dias]) -> list[Dias]:
-    """Drop a headline whose range covers the days below it: "Lista da semana de 09 a 15/11"."""
+    """Remove the days of a headline whose range covers the days below it: "Lista da semana de 09 a 15/11"."""
     named = [each for each in days if not _WEEK_OF.search(folha.texto.plano, max(0, each.inicio - 20), each.inicio)]
     days = named or days
     head, rest = days[:1], days[1:]
@@ -207,7 +209,7 @@ def _sem_manchete(folha: Folha, days: list[Dias]) -> list[Dias]:
 
 
 def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]:
-    """Attach each candidate condition to the price next to it, if there is one."""
+    """Assign each candidate condition to the price next to it, if there is one."""
     prices, plano = folha.precos, folha.livre
     held: dict[int, list[Marca]] = {}
     place = 0
@@ -234,7 +236,7 @@ def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]
 
 
 def _follows_price(folha: Folha, each: Marca, candidates: Sequence[Marca]) -> bool:
-    """Return whether the conditions of a line follow their prices: "1,25k semana 1,4k fds"."""
+    """Return whether the conditions on a line come after their prices: "1,25k semana 1,4k fds"."""
     line = linha_de(folha.texto.plano, each.inicio)
     prices, marks = entre(folha.precos, *line), entre(candidates, *line)
     return bool(prices) and prices[0].inicio < marks[0].inicio and prices[-1].inicio < marks[-1].inicio
@@ -246,7 +248,7 @@ def _is_bracketed(plano: str, each: Marca) -> bool:
 
 
 def _lado_a_lado(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[Marca]]) -> set[int]:
-    """Pair adjacent prices and conditions in order: "1.800/2.000 (D/N)", "semana/fds 1.500/1.700"."""
+    """Pair adjacent prices with adjacent conditions in order: "1.800/2.000 (D/N)", "semana/fds 1.500/1.700"."""
     found: set[int] = set()
     holders = {id(mark): marks for marks in held.values() for mark in marks}
     for one, two in pairwise(folha.precos):
@@ -263,7 +265,7 @@ def _lado_a_lado(folha: Folha, candidates: Sequence[Marca], held: dict[int, list
 
 
 def _par(folha: Folha, candidates: Sequence[Marca], one: Preco, two: Preco) -> tuple[Marca, Marca] | None:
-    """Return the two adjacent conditions right before or right after two adjacent prices."""
+    """Return the two adjacent conditions directly before or directly after two adjacent prices."""
     plano = folha.livre
     if not _NEXT_TO.fullmatch(plano, one.fim, two.inicio):
         return None
@@ -295,7 +297,7 @@ def _enumerados(folha: Folha, marks: Sequence[Marca]) -> list[Turno]:
 
 
 def _cidades_de_lugares(folha: Folha) -> Sequence[Cidade]:
-    """Return the towns that distinguish prices if the hospitals are in several towns: "2.000 Recife / 2.300 Caruaru"."""
+    """Return the towns that distinguish the prices of hospitals in several towns: "2.000 Recife / 2.300 Caruaru"."""
     several = {each.cidade: each.uf or "" for each in folha.lugares[:50] if each.cidade}
     if len(several) < 2:
         return ()
@@ -332,7 +334,7 @@ def _em_listas(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[M
 
 
 def _sem_sobrepostas(marks: Sequence[Marca]) -> list[Marca]:
-    """Drop marks inside another mark: "dia" in "dia útil"."""
+    """Remove marks that are inside another mark: "dia" in "dia útil"."""
     kept: list[Marca] = []
     for each in sorted(marks, key=lambda mark: (mark.inicio, -mark.fim)):
         if not kept or each.fim > kept[-1].fim or each.inicio == kept[-1].inicio:
@@ -354,7 +356,7 @@ def _is_joined(plano: str, start: int, end: int) -> bool:
 
 
 def _intervalos(plano: str, start: int, prices: Sequence[Preco], marks: Sequence[Marca]) -> Iterator[list[Marca]]:
-    """Yield the conditions of each price: those joined to it from the left, and those in brackets right after it."""
+    """Yield the conditions of each price: those directly before it, and those in brackets directly after it."""
     for price in prices:
         own: list[Marca] = []
         at = price.inicio
@@ -372,8 +374,8 @@ def _intervalos(plano: str, start: int, prices: Sequence[Preco], marks: Sequence
 
 
 def _estados(plano: str, prices: Sequence[Preco], gaps: Sequence[Sequence[Marca]]) -> Iterator[list[Marca]]:
-    """Yield all conditions of each price. A condition that is stated before another kind also holds for the next prices,
-    until one of its kind replaces it.
+    """Yield all conditions of each price. A condition that comes before a condition of another kind also applies to the
+    next prices, until a condition of its own kind replaces it.
     """
     outer: dict[str, list[Marca]] = {}
     end = 0
@@ -405,7 +407,7 @@ def _genero(mark: Marca) -> str:
 
 
 def _com_cabeca(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[Marca]]) -> None:
-    """Apply the words at the start of a line to each price of the line: "UTI: semana 2.000 / fds 2.250"."""
+    """Apply the conditions at the start of a line to each price of the line: "UTI: semana 2.000 / fds 2.250"."""
     plano = folha.texto.plano
     for price in folha.precos:
         start, _ = linha_de(plano, price.inicio)
@@ -439,7 +441,7 @@ def _e_comprimento(mark: Marca) -> bool:
 
 def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
     """Return a distance between two positions that depends on the text between them. Other candidate marks between them
-    add nothing to the distance. A distance above ``PERTO`` is not counted to its end.
+    count nothing. The measurement stops when the distance exceeds ``PERTO``.
     """
     if not 0 <= end - start <= 60:
         return 99
@@ -460,10 +462,10 @@ def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
 
 
 def _begins_shift(folha: Folha, each: Dias) -> bool:
-    """Return whether a weekday among dates is a day of its own.
+    """Return whether a weekday among dates is a separate day of a shift.
 
-    One case: a shift follows the weekday, and another shift is between the weekday and the date on its line. The
-    other case: the weekday begins a line that has a shift but neither a date nor a price.
+    One case: a shift follows the weekday, and another shift is between the weekday and the date on its line. The other
+    case: the weekday begins a line that has a shift but neither a date nor a price.
     """
     line = linha_de(folha.texto.plano, each.inicio)
     if _BULLET.fullmatch(folha.texto.plano, line[0], each.inicio) and entre(folha.turnos, *line):
@@ -500,7 +502,7 @@ def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhure
 
 @dataclass(frozen=True, slots=True)
 class _Alhures:
-    """Periods that the message states away from the prices, and the first position of each speciality."""
+    """Periods that the message states apart from prices, and the first position of each speciality."""
 
     periodos: frozenset[Periodo | None]
     areas: Mapping[str, int]
@@ -512,7 +514,9 @@ class _Alhures:
 
 
 def _is_last_of_several(folha: Folha, price: Preco, mark: Marca) -> bool:
-    """Return whether the only price of a line covers several shifts, not just the last: "18/06 SN e 20/06 SD - 2.000"."""
+    """Return whether the only price of a line applies to several shifts, not just to the last one: "18/06 SN e 20/06 SD
+    - 2.000".
+    """
     if not isinstance(mark, Turno) or mark.inicio > price.inicio:
         return False
     line = linha_de(folha.texto.plano, price.inicio)
@@ -531,7 +535,7 @@ def _has_day_before(folha: Folha, price: Preco, mark: Turno | Area) -> bool:
 
 
 def _is_of_bare_day(folha: Folha, mark: Turno) -> bool:
-    """Return whether every shift of the preceding day has a price: "10/08 no HTN. 7-19h: 1.900. 19-7h: 2.000"."""
+    """Return whether every shift of the day before the mark has a price: "10/08 no HTN. 7-19h: 1.900. 19-7h: 2.000"."""
     line, _ = linha_de(folha.texto.plano, mark.inicio)
     days = [each for each in entre(folha.dias, line, mark.inicio) if not each.solto]
     return bool(days) and not any(_is_far_from_prices(folha, each) for each in entre(folha.turnos, line, mark.inicio))
@@ -572,7 +576,7 @@ def _same_shift(mark: Turno, alvo: Alvo) -> bool:
 
 
 def periodo_de(mark: Turno) -> Periodo | None:
-    """Return the named period, or the period that the hours imply."""
+    """Return the period that the mark names, or the period that its hours imply."""
     if mark.periodo is None and mark.das is not None and mark.ate is not None:
         return periodo_das_horas(mark.das, mark.ate)
     return mark.periodo

@@ -1,4 +1,4 @@
-"""Drop days that are not shifts: days of another subject, and weekdays that a list of dates restricts."""
+"""Remove days that are not days of shifts: days of another subject, and weekdays that a list of dates replaces."""
 
 import re
 from dataclasses import replace
@@ -14,7 +14,7 @@ _OF_SHIFTS = re.compile(
 
 
 def sem_conversa(folha: Folha, days: list[Dias]) -> list[Dias]:
-    """Drop a day in words whose sentence says nothing of a shift, if another sentence has a day with a place and a shift:
+    """Remove a day in words if its sentence mentions no shift and another sentence has a day with a place and a shift:
     "A prova é amanhã. Passo meu plantão de 04/10 SD na UPA".
     """
     plano = folha.texto.plano
@@ -32,7 +32,7 @@ def sem_conversa(folha: Folha, days: list[Dias]) -> list[Dias]:
 
 
 def _frase_de(plano: str, mark: Marca) -> tuple[int, int]:
-    """Return the sentence around a mark, at most its line."""
+    """Return the range of the sentence around a mark. It does not exceed the line."""
     line = linha_de(plano, mark.inicio)
     start = max((each.end() for each in _STOP.finditer(plano, line[0], mark.inicio)), default=line[0])
     end = _STOP.search(plano, mark.fim, line[1])
@@ -40,7 +40,7 @@ def _frase_de(plano: str, mark: Marca) -> tuple[int, int]:
 
 
 def so_os_ditos(days: list[Dias]) -> list[Dias]:
-    """Keep of the weekdays of a month the dates that the message lists: "toda sexta e sábado de maio: 01/05, 02/05"."""
+    """Of the weekdays of a month, keep the dates that the message lists: "toda sexta e sábado de maio: 01/05, 02/05"."""
     listed = {day.data for each in days if not each.semana for day in each.dias}
     implied = [each for each in days if each.semana and not each.solto and len(each.dias) > 3]
     if len(listed) < 2 or not implied or not listed <= {day.data for each in implied for day in each.dias}:

@@ -1,7 +1,7 @@
 """Group marks by lines and sections: which day, place, shift and price belong together.
 
-A line becomes blocks. Each run of days gives one block. Marks that apply to other blocks, as a heading before or a
-note after them, give blocks without days.
+Each sequence of days on a line becomes one block. Marks that apply to other blocks become a block without days: a
+heading before them, or a note after them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -78,7 +78,7 @@ def _com_areas(found: list[Bloco]) -> list[Bloco]:
 
 
 def _sem_anuncio(found: list[Bloco]) -> list[Bloco]:
-    """Drop days of a headline that a later block repeats: "UPA – feriado 12/10" above "12/10 SD e SN"."""
+    """Remove the days of a headline that a later block repeats: "UPA – feriado 12/10" above "12/10 SD e SN"."""
     dated = {day.data for each in found if each.dias and each.turnos for day in each.dias.dias}
     first = next((each for each in found if each.dias), None)
     return [
@@ -93,7 +93,7 @@ def _sem_anuncio(found: list[Bloco]) -> list[Bloco]:
 
 
 def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias]:
-    """Merge runs of days with only plain words between them: "sábado (10/01) e domingo (11/01)".
+    """Merge sequences of days with only ordinary words between them: "sábado (10/01) e domingo (11/01)".
 
     Numbers select days of the named weekdays: "terças e quintas de agosto (11, 13, 20)".
     """
@@ -110,7 +110,7 @@ def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias
 
 
 def _sem_o_fechado(runs: list[Dias], plano: str, closed: Sequence[Marca]) -> list[Dias]:
-    """Split off the last day before a closing word in brackets, which closes only that day.
+    """Separate the last day before a closing word in brackets, because the word closes only that day.
 
     Example: "10/08, 11/08 (preenchido), 12/08".
     """
@@ -158,7 +158,9 @@ def _bloco(start: int, end: int, days: Dias | None, parts: Sequence[Sequence[Mar
 def _partida(
     plano: str, start: int, end: int, runs: list[Dias], parts: Sequence[Sequence[Marca]], rules: dict[int, Regra]
 ) -> list[Bloco]:
-    """Split a line with days. Each run of days takes its own marks; a mark that occurs once applies to all runs."""
+    """Split a line into one block for each sequence of days. Each block gets the marks next to its days. A mark that
+    occurs once on the line applies to all blocks.
+    """
     if len(runs) == 1:
         return [_bloco(start, end, runs[0], parts, rules)]
     heading: list[list[Marca]] = []
@@ -186,7 +188,7 @@ def _partida(
 
 
 def _fechados_de(plano: str, marks: Sequence[Marca], runs: list[Dias], cuts: list[int]) -> Iterator[list[Marca]]:
-    """Assign each closing word to the run of days right after it, or else to the run before it.
+    """Assign each closing word to the days directly after it or, if there are none, to the days before it.
 
     Example: "Fechados: 10 e 12/08; 14/08 SN coberto".
     """
@@ -199,7 +201,7 @@ def _fechados_de(plano: str, marks: Sequence[Marca], runs: list[Dias], cuts: lis
 
 
 def _closes_next(plano: str, mark: Marca, run: Dias) -> bool:
-    """Return whether a closing word belongs to the run of days right after it.
+    """Return whether a closing word refers to the days directly after it.
 
     A comma separates them: "04/07 SD já foi, 05/07 SN" closes the 4th.
     """
@@ -208,7 +210,9 @@ def _closes_next(plano: str, mark: Marca, run: Dias) -> bool:
 
 
 def _repartidos(pieces: list[list[Marca]], runs: Sequence[Dias]) -> tuple[list[Marca], list[list[Marca]], list[Marca]]:
-    """Divide marks into three kinds: before the first run of days, belonging to one run, and after the last run."""
+    """Divide the marks of a line: those before the first sequence of days, those of each sequence, and those after the
+    last.
+    """
     before, behind = pieces[0], pieces[1:]
     between, last = any(behind[:-1]), bool(behind[-1])
     nothing: list[list[Marca]] = [[] for _ in behind]
@@ -225,7 +229,7 @@ def _repartidos(pieces: list[list[Marca]], runs: Sequence[Dias]) -> tuple[list[M
 
 
 def _herdados(found: list[Bloco]) -> list[Bloco]:
-    """Pass the days of a heading on to the lines below it: "Sábado 14/02" above two lines with hospitals or shifts."""
+    """Copy the days of a heading to the lines below it: "Sábado 14/02" above two lines with hospitals or shifts."""
     result: list[Bloco] = []
     place = 0
     while place < len(found):
@@ -247,7 +251,7 @@ def _herdados(found: list[Bloco]) -> list[Bloco]:
 
 
 def _herdeiros(head: Bloco, below: list[Bloco], is_headed: bool) -> list[Bloco]:
-    """Return the lines that take the days of a heading. ``is_headed`` means that a place stands right above the days."""
+    """Return the lines that get the days of a heading. ``is_headed`` means that a place is directly above the days."""
     tests: tuple[Callable[[Bloco], bool], ...] = (
         lambda each: bool(each.lugares and each.turnos),
         lambda each: any(shift.periodo or shift.das for shift in each.turnos) and not head.lugares,

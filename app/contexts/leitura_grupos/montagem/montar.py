@@ -1,4 +1,6 @@
-"""Assemble blocks into vacancies. A block takes missing parts from a heading before it or a note after it."""
+"""Assemble blocks into vacancies. If a block lacks a field, the field comes from a heading above the block or a note
+after it.
+"""
 
 import re
 from bisect import bisect_left
@@ -26,8 +28,7 @@ from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, palavras
 from app.contexts.leitura_grupos.tipos import Campo, Derivacao, Forma, Periodo, VagaDita, VagaLida, ValorTipo
 
 GERAL = "Clínica Médica"
-# Upper limit of vacancies per message, so that a text crafted to multiply places by days ends.
-# Distance of a missing price.
+# Value of ``Derivacao.preco`` for a vacancy without a price.
 SEM_PRECO = 5
 # Specialities that the name of a place implies.
 _PELO_NOME = (
@@ -36,7 +37,7 @@ _PELO_NOME = (
     (re.compile(r"\A.*\b(?:samu|remocoes|remocao|ambulancias?|resgates?)\b"), "medicina de emergência"),
 )
 MAIS = 1000
-# Upper limit of vacancies without a place or a day, because an operator reads each of them.
+# Largest number of vacancies without a place or a day per message, because an operator reads each of them.
 MAIS_INCOMPLETAS = 20
 _T = TypeVar("_T")
 _Nomeado = TypeVar("_Nomeado", Area, Lugar)
@@ -45,7 +46,7 @@ _LEFT = re.compile(
     r"\b(?:rest(?:a|am|ou|aram)|sobr(?:a|am|ou|aram)|falta(?:m|ndo)?)(?: agora)? (?:so|apenas|somente)\b"
     r"|\bso (?:rest|sobr|falt|fic)[a-z]{1,4}\b"
 )
-# Letters that every match of ``_LEFT`` contains.
+# Parts of words for a first test. Every match of ``_LEFT`` contains one of them.
 _LEAVES = ("rest", "sobr", "falt", "so fic")
 _SAME = re.compile(r"[^\n]{0,25}\b(?:tbm|tb|tambem|idem|mesm[oa]s? (?:horarios?|turnos?|esquema|coisa))\b")
 
@@ -53,7 +54,7 @@ _SAME = re.compile(r"[^\n]{0,25}\b(?:tbm|tb|tambem|idem|mesm[oa]s? (?:horarios?|
 @dataclass(frozen=True, slots=True)
 class Montagem:
     """Result of the assembly. ``abertas`` has the open vacancies. ``fechadas`` and ``passadas`` count the parts of the
-    message that concern taken and past shifts. ``incompletas`` is assembled only if it is read, once.
+    message about taken and past shifts. ``incompletas`` is computed on first access.
     """
 
     abertas: tuple[VagaLida, ...]
@@ -93,7 +94,9 @@ class _Montador:
             self._ligar_blocos()
 
     def _ligar_blocos(self) -> None:
-        """Find out which marks apply to which block. Without days there is no vacancy to which a mark could apply."""
+        """Determine which marks apply to which block. Return at once if the message has no days, because it then has no
+        vacancies.
+        """
         em_ordem(self._folha, self._regras, self._blocos)
         planta = Planta(self._blocos)
         self._onde_lugares = Onde(planta, attrgetter("lugares"))
@@ -128,7 +131,9 @@ class _Montador:
         return Montagem(vagas, closed, passed, islice(lacking, MAIS_INCOMPLETAS))
 
     def _restantes(self) -> frozenset[int]:
-        """Return the blocks of a line that says which of the shifts above it are left: "restam só: 25 SD e 31 SN"."""
+        """Return the blocks of a line that says which of the shifts above it are still open: "restam só: 25 SD e 31
+        SN".
+        """
         plano = self._folha.texto.plano
         said = _LEFT.search(plano) if contem(plano, _LEAVES) else None
         if said is None:
@@ -160,7 +165,9 @@ class _Montador:
         areas: Sequence[Area | None],
         shifts: Sequence[_Turno],
     ) -> Sequence[tuple[Lugar, Dia, Area | None, _Turno]]:
-        """Combine the lists of a block: each with each, or in their order if the line says "respectivamente"."""
+        """Combine the places, days, specialities and shifts of a block: each with each, or in their order if the line
+        says "respectivamente".
+        """
         lists: tuple[Sequence[Any], ...] = (places, days, areas, shifts)
         size = em_paralelo(self._folha, block, lists)
         if size:
@@ -202,7 +209,7 @@ class _Montador:
         assert block.dias is not None
         return block.dias.dias
 
-    # Parts that a block lacks.
+    # Fields that a block lacks.
 
     def _lugares(self, place: int) -> Sequence[Lugar]:
         found = self._onde_lugares.de(place, segue=True)
@@ -216,8 +223,8 @@ class _Montador:
         return _uma_vez(_alternativas(found, self._folha))
 
     def _areas_perto(self, place: int) -> Sequence[Area]:
-        """Return the specialities that apply to a block, except those of a shift at another place. A line such as "PS" ends
-        the heading "UTI" above it.
+        """Return the specialities that apply to a block. Specialities of a shift at another place are left out. A line
+        such as "PS" ends the effect of the heading "UTI" above it.
         """
         at = self._onde_areas.bloco(place)
         if at is None:
@@ -232,7 +239,7 @@ class _Montador:
         return _fortes(self._blocos[at])
 
     def _subtitulo_fraco(self, above: int, place: int) -> Sequence[Area]:
-        """Return the word for any doctor that is a line of its own between a heading and a block."""
+        """Return the word for any doctor ("plantonista") that is alone on a line between a heading and a block."""
         for block in reversed(self._blocos[above + 1 : place]):
             alone = not (block.lugares or block.regras or block.turnos or block.dias)
             if block.areas and alone and all(each.fraca for each in block.areas):
@@ -240,7 +247,7 @@ class _Montador:
         return ()
 
     def _setor(self, place: int) -> Sequence[Area]:
-        """Return the weak speciality in the hospital's heading above the day, such as "PS (porta)"."""
+        """Return the weak speciality in the heading with the hospital above the day, such as "PS (porta)"."""
         heading = self._onde_lugares.bloco(place, segue=True)
         if heading is None or heading >= place or self._blocos[heading].dias is not None or self._blocos[place].areas:
             return ()
@@ -260,7 +267,7 @@ class _Montador:
         return self._distintos(marks)
 
     def _os_mesmos(self, place: int, block: Bloco) -> Sequence[Turno]:
-        """Return the shifts of the previous block, for "ou então dia 11, no mesmo horário"."""
+        """Return the shifts of the previous block if the block refers to them: "ou então dia 11, no mesmo horário"."""
         assert block.dias is not None
         end = block.dias.fim
         if place == 0 or _SAME.match(self._folha.texto.plano, end, end + 40) is None:
@@ -268,7 +275,7 @@ class _Montador:
         return self._blocos[place - 1].turnos
 
     def _distintos(self, marks: Sequence[Turno]) -> list[_Turno]:
-        """Return one shift per period. A mark with hours takes precedence."""
+        """Return one shift per period. A mark with hours takes precedence over a mark without."""
         length = next((each.horas for each in marks if each.horas), None) or self._duracao
         shifts = [_lido(each, length) for each in marks if each.periodo or each.das]
         found: dict[Periodo, _Turno] = {}
@@ -283,7 +290,7 @@ class _Montador:
         return [each if each.das else self._com_horas(each) for each in found.values()]
 
     def _com_horas(self, shift: _Turno) -> _Turno:
-        """Add the hours of a period that are stated once, apart from the days: "SD 7-19h / SN 19-7h"."""
+        """Add the hours of the period that the message states once, apart from the days: "SD 7-19h / SN 19-7h"."""
         mark = self._horas.get(shift.periodo)
         if mark is None:
             return shift
@@ -292,8 +299,8 @@ class _Montador:
     # Closed vacancies.
 
     def _quais_tomados(self) -> frozenset[tuple[str, date, Periodo | None]]:
-        """Return the days that a closing word elsewhere in the message closes: "04, 06 e 08 SD; obs: dia 04
-        preenchido".
+        """Return the place, day and period of each shift that a closing word elsewhere in the message closes: "04, 06 e
+        08 SD; obs: dia 04 preenchido".
         """
         return frozenset(
             (where.nome, day.data, period)
@@ -305,7 +312,7 @@ class _Montador:
         )
 
     def _periodos(self, block: Bloco) -> Sequence[Periodo | None]:
-        """Return the periods that a block names. None means the whole day."""
+        """Return the periods of a block. None means the whole day."""
         return [each.periodo for each in self._distintos(block.turnos)] if block.turnos else (None,)
 
     # A single vacancy.
@@ -360,15 +367,15 @@ class _Montador:
         return bisect_left(self._fins, at)
 
     def _padrao(self, where: Lugar) -> str:
-        """Return the speciality of a place whose message names none: a health centre needs a family doctor, the door
-        of a children's hospital needs a paediatrician.
+        """Return the speciality that a place implies if its message names none. A health centre needs a family doctor;
+        the emergency door of a children's hospital needs a paediatrician.
         """
         name = chave(where.nome)
         implied = next((area for pattern, area in _PELO_NOME if pattern.match(name)), None)
         return (self._vocabulario.especialidades.valor(implied) if implied is not None else None) or GERAL
 
     def _is_weak(self, area: Area) -> bool:
-        """Return whether a speciality is a word for any doctor, also as a heading: "Porta: 17/01 SD"."""
+        """Return whether a speciality is only a word for any doctor. It may be a heading: "Porta: 17/01 SD"."""
         said = self._folha.texto.plano[area.inicio : area.fim]
         return area.fraca or (area.nome == GERAL and said in palavras()["areas"]["fracas"])
 
@@ -376,7 +383,7 @@ class _Montador:
 
     def _incompletas(self) -> Iterator[VagaDita]:
         if self._folha.lugares:
-            return  # place and day are stated, so there is no missing field to ask for, although no vacancy resulted
+            return  # place and day are stated, so no field is missing although no vacancy was read
         for place, block in enumerate(self._blocos):
             if block.dias is None:
                 continue
@@ -395,8 +402,8 @@ class _Montador:
             yield self._incompleta(where, area, None, shift, self._unico_valor(shift, self._regras))
 
     def _ao_lado(self, vagas: Collection[VagaLida]) -> Iterator[VagaDita]:
-        """Yield incomplete vacancies in addition to complete ones: lines about another place, with a shift or a price
-        but no day.
+        """Yield incomplete vacancies beside the complete ones: lines about another place, with a shift or a price but
+        without a day.
         """
         named = {each.hospital.valor for each in vagas}
         dated = (at for at, each in enumerate(self._blocos) if each.dias is not None)
@@ -430,7 +437,7 @@ class _Montador:
         )
 
     def _unico_valor(self, shift: _Turno, rules: Sequence[Regra]) -> _Valor:
-        """Return the price if the rules have exactly one. Several prices are ambiguous."""
+        """Return the price if ``rules`` has exactly one price. Several prices would be ambiguous."""
         if len({rule.preco.reais for rule in rules[:50]}) == 1:
             preco = rules[0].preco
             return self._campo(por_plantao(preco, shift.horas), preco), self._campo(ValorTipo.FIXO, preco)
@@ -441,8 +448,8 @@ class _Montador:
         return Campo(value, None if mark is None else self._folha.texto.trecho(mark.inicio, mark.fim), sure)
 
     def _feriado(self, day: date, block: Bloco) -> bool:
-        """Return whether a day is a holiday. If its line mentions a holiday but contains no known holiday, every day of
-        the line counts as a holiday.
+        """Return whether a day is a holiday. If the line mentions a holiday but none of its days is a known one, every
+        day of the line counts as a holiday.
         """
         if (is_holiday := self._e_feriado(day)) or not block.feriado:
             return is_holiday
@@ -452,8 +459,8 @@ class _Montador:
         return day in feriados(day.year) or day in self._vocabulario.feriados
 
     def _valor(self, place: int, block: Bloco, target: Alvo) -> tuple[*_Valor, int, int]:
-        """Return the price of a vacancy, its kind, the distance of its scope and the number of other prices there that
-        apply just as well.
+        """Return the price of a vacancy, its kind, the distance at which it was found, and the number of other prices
+        there that apply equally well.
         """
         for distance, scope in enumerate(self._escopos(place, block)):
             fitting = _servem(scope, target)
@@ -469,10 +476,10 @@ class _Montador:
         return None, None if agreed is None else self._campo(ValorTipo.A_COMBINAR, agreed), SEM_PRECO, 0
 
     def _escopos(self, place: int, block: Bloco) -> Iterator[Sequence[Regra]]:
-        """Yield price rules from the narrowest scope to the widest: the line, the hospital's line, the section, the
+        """Yield price rules from the narrowest to the widest scope: the line, the hospital's line, the section, the
         message, and finally the only price of the message.
         """
-        # Yield an empty scope rather than none, so that the number of a scope is its distance.
+        # A missing scope is yielded as an empty one, so that the index of a scope is its distance.
         yield block.regras
         heading = self._onde_lugares.bloco(place, segue=True)
         if heading is not None and heading < place and self._blocos[heading].dias is None:
@@ -490,7 +497,7 @@ def _nome(area: Area | None) -> str:
 
 
 def _uma_vez(found: Sequence[_Nomeado]) -> list[_Nomeado]:
-    """Return each name once, at its first mention."""
+    """Return each name once, in the order of first mention."""
     if len(found) < 2:
         return list(found)
     names = {each.nome: each for each in reversed(found)}
@@ -534,7 +541,7 @@ def _lido(mark: Turno, length: int | None) -> _Turno:
 
 
 def _rivais(fitting: Sequence[Regra]) -> int:
-    """Return how many other prices apply as well as the first."""
+    """Return how many other prices apply equally well as the first."""
     if len(fitting) < 2:
         return 0
     best = fitting[0].peso
@@ -542,7 +549,7 @@ def _rivais(fitting: Sequence[Regra]) -> int:
 
 
 def _alternativas(found: Sequence[Area], folha: Folha) -> list[Area]:
-    """Keep the first of several alternatives: "clínico ou cirurgião" is one vacancy for either."""
+    """Keep the first of several alternative specialities: "clínico ou cirurgião" is one vacancy for either."""
     return [
         each
         for before, each in zip([None, *found], found, strict=False)
@@ -551,8 +558,8 @@ def _alternativas(found: Sequence[Area], folha: Folha) -> list[Area]:
 
 
 def _servem(scope: Sequence[Regra], target: Alvo) -> list[Regra]:
-    """Return the price rules that apply, the most specific first. Of equally specific rules the gross price comes first,
-    then the one that the message states first.
+    """Return the price rules that apply, most specific first. Of equally specific rules the gross price comes first,
+    then the price that the message states first.
     """
     fitting = [each for each in scope if not each.preco.soma and (not each.condicoes or each.serve(target))]
     return fitting if len(fitting) < 2 else sorted(fitting, key=lambda each: (-each.peso, each.preco.liquido))

@@ -1,4 +1,4 @@
-"""Find closed lines of a message: closed by a word, a sign or a heading above them."""
+"""Find lines of a message whose shifts are taken: closed by a word, a sign or a heading above them."""
 
 import re
 from collections.abc import Sequence
@@ -30,9 +30,7 @@ class Fechadas:
         self.numeros = frozenset(number for numbers in numbers_of.values() for number in numbers)
 
     def _numeros(self, mark: Fechado) -> tuple[int, ...]:
-        """Return the bare numbers before a closing word if they are days: "de 10 a 12/08 …, 11 já foi", "10 e 11
-        fechados".
-        """
+        """Return the numbers before a closing word if they are days: "de 10 a 12/08 …, 11 já foi", "10 e 11 fechados"."""
         found = _NUMBERS_BEFORE.search(self._folha.texto.plano, max(0, mark.inicio - 14), mark.inicio)
         if found is None or mark.sinal or entre(self._folha.dias, found.start("dois"), mark.inicio):
             return ()
@@ -69,19 +67,19 @@ class Fechadas:
         return not mark.sinal and (left is None or not entre(self._folha.turnos, left.end(), left.end() + 10))
 
     def _sobra(self, block: Bloco) -> bool:
-        """Return whether the line still offers something: "2 vagas (1 preenchida), resta uma"; "preciso de alguém"."""
+        """Return whether the line still offers a shift: "2 vagas (1 preenchida), resta uma", "preciso de alguém"."""
         return RESTA.search(self._folha.texto.plano, block.inicio, block.fim) is not None
 
     def _ticks_tell(self, dated: Sequence[int]) -> bool:
-        """Return whether a tick means that a shift is taken and is not a bullet: other days have another sign, or the
-        tick ends its line.
+        """Return whether a tick means that a shift is taken. It does if other days have another sign, or the tick is at
+        the end of its line; otherwise it is a bullet.
         """
         lines = [self._folha.texto.plano[self._blocos[at].inicio : self._blocos[at].fim] for at in dated]
         return any(_OPEN.search(line) for line in lines) or any(_TICK_ENDS.search(line) for line in lines)
 
     def _secoes_fechadas(self) -> set[int]:
-        """Return the blocks below a heading such as "PREENCHIDAS:", up to the next heading. A headline closes all
-        blocks.
+        """Return the blocks below a heading such as "PREENCHIDAS:", up to the next heading. If the headline of the
+        message says that all is taken, return all blocks.
         """
         if not self._folha.fechados:
             return set()
@@ -101,7 +99,7 @@ class Fechadas:
         return found
 
     def turnos(self, block: Bloco) -> set[int]:
-        """Return the closed shift of a line with several shifts: the shift right before the closing sign or word."""
+        """Return the taken shift of a line with several shifts: the shift directly before the closing sign or word."""
         if len(block.turnos) < 2:
             return set()
         found = set()
@@ -115,8 +113,8 @@ class Fechadas:
 
 
 def riscadas(inteira: Folha, riscados: Sequence[Marca]) -> frozenset[tuple[date, Periodo | None]]:
-    """Return the days and periods that a message strikes out. ``inteira`` has the marks of the text without the strokes;
-    None stands for the whole day.
+    """Return the days and periods that a message strikes out. ``inteira`` has the marks of the text without the
+    strike-through signs. The period None means the whole day.
     """
     found: set[tuple[date, Periodo | None]] = set()
     for each in riscados:

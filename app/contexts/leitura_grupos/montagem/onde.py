@@ -1,5 +1,5 @@
-"""Find the marks that apply to a block: its own, or those of a heading above it, a note after it, or a neighbouring
-block.
+"""Find the marks that apply to a block: its own marks, or those of a heading above it, a note after it, or a
+neighbouring block.
 """
 
 from bisect import bisect_left
@@ -12,7 +12,9 @@ T = TypeVar("T")
 
 
 class Planta:
-    """The order of the blocks: the section of each, and the first block with days, of all and of each section."""
+    """The arrangement of the blocks: the section of each block, and the first block with days in the message and in
+    each section.
+    """
 
     __slots__ = ("blocos", "primeiro_dia", "primeiros_dias", "secoes")
 
@@ -27,7 +29,7 @@ class Planta:
 class Onde(Generic[T]):
     """Finds marks of one kind for a block. ``what`` returns the marks of a block.
 
-    ``encabeca`` means that marks of the kind occur above the first day, as headings. ``soltos`` has all marks of
+    ``encabeca`` means that marks of this kind occur above the first day, as headings. ``soltos`` has all marks of
     blocks without days.
     """
 
@@ -55,7 +57,7 @@ class Onde(Generic[T]):
         return [] if at is None else self._ditos[at]
 
     def bloco(self, place: int, *, segue: bool = False) -> int | None:
-        """Return the index of the block whose marks apply."""
+        """Return the index of the block whose marks apply to the block ``place``, or None."""
         if self._ditos[place]:
             return place
         at = self._acima(place, segue)
@@ -93,7 +95,7 @@ class Onde(Generic[T]):
 
 
 def _secoes(blocos: Sequence[Bloco]) -> list[int]:
-    """Return the section of each block. A place in a block without days begins a section."""
+    """Return the number of the section of each block. A block with a place and without days begins a section."""
     found, section = [], 0
     for place, each in enumerate(blocos):
         if each.lugares and each.dias is None:

@@ -1,4 +1,6 @@
-"""Correct words with one wrong letter. Only relevant words are corrected, and only if the written word is unknown."""
+"""Correct words with one wrong letter. A word is corrected only if it is unknown and resembles a word that matters to
+the rules.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 
@@ -19,7 +21,7 @@ class Grafias:
         self._maior = max(map(len, self._alvos), default=0) + 1
 
     def certas(self, words: Set[str]) -> dict[str, str]:
-        """Return the intended word of each misspelt one."""
+        """Return the intended word of each misspelt word."""
         return {word: meant for word in words - self._conhecidas if (meant := self.certa(word)) is not None}
 
     def certa(self, word: str) -> str | None:

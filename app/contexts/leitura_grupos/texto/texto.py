@@ -35,7 +35,7 @@ _LIKE_ASCII = {
 
 
 class _Folding(dict[int, str]):
-    """Maps each character to exactly one character, so that positions in the text do not change. Results are cached."""
+    """Maps each character to exactly one character, so that positions in the text do not change. The mapping is cached."""
 
     def __missing__(self, code: int) -> str:
         folded = _fold(chr(code))
@@ -62,17 +62,17 @@ def _fold(char: str) -> str:
 
 _FOLDING = _Folding()
 _WORD = re.compile(r"[a-z0-9]+")
-# A word after a phone number is a name, so its spelling is kept.
+# Matches a phone number. The word after it is a name, so its spelling is not corrected.
 _BEHIND_NUMBER = re.compile(r"\d{4}[ -]?\d{4}[ ():-]{1,3}$")
 
 
 def achados(pattern: re.Pattern[str], plano: str, *letters: str) -> Iterator[re.Match[str]]:
-    """Yield the matches of a pattern. A text without any of ``letters`` is not searched, because the search is costly."""
+    """Yield the matches of a pattern. If the text contains none of ``letters``, the costly search is skipped."""
     return pattern.finditer(plano) if contem(plano, letters) else iter(())
 
 
 def contem(plano: str, letters: Iterable[str]) -> bool:
-    """Return whether a text contains one of ``letters``. A loop is faster than ``any`` here."""
+    """Return whether a text contains one of ``letters``. An explicit loop is faster than ``any`` here."""
     for each in letters:  # noqa: SIM110
         if each in plano:
             return True
@@ -84,7 +84,7 @@ Origem = tuple[int, ...]
 
 
 class Escrita(NamedTuple):
-    """A text as blocks rewrote it. ``tabelas`` has the numbers of the lines that were cells of a table."""
+    """A text that blocks rewrote. ``tabelas`` has the numbers of the lines that came from cells of a table."""
 
     texto: str
     origem: Origem
@@ -102,10 +102,11 @@ _INICIO = itemgetter(1)
 
 @dataclass(frozen=True, slots=True)
 class Texto:
-    """A normalised text. ``plano`` is the folded text; ``lugares`` has the source position of each letter, or None if
-    all are unchanged.
+    """A normalised text. ``plano`` is the text in lower case without accents. ``lugares`` has the source position of
+    each letter, or None if no position changed.
 
-    ``maiusculas`` is the share of capitals among the letters; ``tabelas`` has the lines that were cells of a table.
+    ``maiusculas`` is the share of capitals among the letters. ``tabelas`` has the lines that came from cells of a
+    table.
     """
 
     fonte: str
@@ -117,7 +118,9 @@ class Texto:
 
     @classmethod
     def de(cls, fonte: str, grafias: Grafias | None = None, escrita: Escrita | None = None) -> "Texto":
-        """Fold a text. ``grafias`` corrects words with one wrong letter. ``escrita`` is the text as blocks rewrote it."""
+        """Normalise a text. ``grafias`` corrects words with one wrong letter. ``escrita`` is the text that blocks
+        rewrote.
+        """
         plano = (fonte if escrita is None else escrita.texto).translate(_FOLDING)
         lugares: tuple[int, ...] | None = None
         if "\x00" in plano:
@@ -152,7 +155,7 @@ class Texto:
         return (first, last + 1) if first <= last else (last, first + 1)
 
     def em_linhas(self, cuts: Sequence[int]) -> "Texto":
-        """Return the text with an end of line at each position, instead of the character there."""
+        """Return the text with a line break in place of the character at each of these positions."""
         starts = (0, *(each + 1 for each in cuts))
         parts = (self.plano[start:end] for start, end in zip(starts, (*cuts, len(self.plano)), strict=True))
         return replace(self, plano="\n".join(parts))
@@ -188,10 +191,12 @@ def _emendado(plano: str, lugares: tuple[int, ...] | None, right: Mapping[Palavr
 
 @lru_cache(maxsize=1024)
 def dobrado(text: str) -> str:
-    """Return the text in lower case and without accents. Its length does not change. Several blocks fold the same lines."""
+    """Return the text in lower case and without accents, with the same length. The result is cached, because several
+    blocks process the same lines.
+    """
     return text.translate(_FOLDING).replace("\x00", " ")
 
 
 def chave(text: str) -> str:
-    """Return the words, folded and joined by single spaces. Names are compared in this form."""
+    """Return the words in lower case without accents, joined by single spaces. Names are compared in this form."""
     return " ".join(_WORD.findall(text.translate(_FOLDING).replace("\x00", "")))

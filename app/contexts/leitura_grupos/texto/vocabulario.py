@@ -23,7 +23,7 @@ _LEAF: dict[str, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class Hospital:
-    """A known hospital. ``so_em`` has the regions for which an operator added the name, or None if it is valid
+    """A known hospital. ``so_em`` has the regions for which an operator added the name, or None if the name is valid
     everywhere.
     """
 
@@ -35,7 +35,7 @@ class Hospital:
 
 @dataclass(slots=True, unsafe_hash=True)
 class Achado(Generic[T]):
-    """A known phrase among the words, at ``palavras[inicio:fim]``."""
+    """A known phrase that was found at ``palavras[inicio:fim]``."""
 
     valor: T
     inicio: int
@@ -61,7 +61,7 @@ class Frases(Generic[T]):
         node.setdefault("", valor)
 
     def em(self, palavras: Sequence[Palavra], onde: int) -> Achado[T] | None:
-        """Return the longest phrase that begins at this word."""
+        """Return the longest phrase that begins at the word ``onde``, or None."""
         node = self._raiz
         found: Achado[T] | None = None
         for place in range(onde, len(palavras)):
@@ -110,8 +110,8 @@ class Frases(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Vocabulario:
-    """The vocabulary of one customer. ``hospitais`` maps a name to every hospital that has it; an ambiguous alias has
-    several.
+    """The vocabulary of one customer. ``hospitais`` maps a name to every hospital that has this name; an ambiguous
+    alias has several.
     """
 
     hospitais: Frases[list[Hospital]]
@@ -122,7 +122,7 @@ class Vocabulario:
 
     @classmethod
     def padrao(cls) -> "Vocabulario":
-        """Return the built-in words, without any hospital."""
+        """Return a vocabulary with the built-in words and no hospital."""
         return _padrao()
 
     @classmethod
@@ -152,7 +152,7 @@ def vale_em(
     """Return whether a hospital's name is valid at a place.
 
     ``dita`` is the town stated next to the name; ``regiao`` is the group's region. ``so_em`` has the regions for which
-    an operator added the name, which is also valid in the hospital's town; None means valid everywhere.
+    an operator added the name; None means everywhere. The name is always valid in the hospital's own town.
     """
     if so_em is None or (dita is None and (not regiao or chave(regiao) in so_em)):
         return True
@@ -182,7 +182,7 @@ def palavras() -> Mapping[str, Any]:
 
 @cache
 def palavras_soltas(name: str) -> frozenset[str]:
-    """Return the words of a list that is written as lines of words."""
+    """Return the words of a list whose lines contain several words each."""
     return frozenset(word for line in palavras()[name] for word in line.split())
 
 
@@ -205,7 +205,7 @@ def _soltas(name: str) -> frozenset[str]:
 
 @cache
 def todas_as_palavras() -> frozenset[str]:
-    """Return every word of every list. These words are never corrected."""
+    """Return every word of every list. Spelling correction never changes these words."""
     found: set[str] = set()
     waiting: list[Any] = [palavras()]
     for each in waiting:
@@ -228,7 +228,7 @@ def _padrao() -> Vocabulario:
 
 
 def _hospitais(listed: Iterable[Mapping[str, Any]]) -> Frases[list[Hospital]]:
-    """Index hospitals by name and alias, and by shortened names that are not an alias of another hospital."""
+    """Index hospitals by name and alias, and by short forms that are not an alias of another hospital."""
     tree = Frases[list[Hospital]]()
     shortened: dict[str, list[Hospital]] = {}
     for each in listed:
@@ -264,7 +264,7 @@ _LIGAS = ("de", "da", "do", "das", "dos")
 
 
 def _variantes(names: Iterable[str]) -> Iterator[str]:
-    """Yield a name with one common short form, or with another linking word: "Hosp. N. Sra. dos Pampas"."""
+    """Yield a name with one common abbreviation, or with another linking word: "Hosp. N. Sra. dos Pampas"."""
     for name in map(chave, names):
         words = name.split()
         if len(words) < 2:
@@ -289,7 +289,7 @@ _TIPOS |= {"universitario": "univ"}
 
 
 def _abreviados(canonico: str) -> Iterator[str]:
-    """Yield common short names of "Hospital Regional de X": "Regional de X", "Hosp. Reg. X", "HR X"."""
+    """Yield common short forms of "Hospital Regional de X": "Regional de X", "Hosp. Reg. X", "HR X"."""
     words = chave(canonico).split()
     if len(words) < 3 or words[0] != "hospital" or words[1] not in _TIPOS:
         return
@@ -300,7 +300,7 @@ def _abreviados(canonico: str) -> Iterator[str]:
 
 
 def _especialidades(listed: Iterable[Mapping[str, Any]]) -> Frases[str]:
-    """Index specialities. The customer's names win; built-in aliases map to the customer's name."""
+    """Index specialities. The customer's names take precedence, and built-in aliases map to the customer's name."""
     tree = Frases[str]()
     for each in listed:
         for name in (each["canonico"], *each.get("aliases", ())):

@@ -19,7 +19,7 @@ REFUSALS = {UnknownChip: (404, "chip_unknown"), InicioNoFuturo: (409, "chip_refu
 
 
 class Decisao(BaseModel):
-    """A decision about a chip. An absent field stays as it is."""
+    """A decision about a chip. An absent field stays unchanged."""
 
     model_config = ConfigDict(extra="forbid")
     motivo: Word

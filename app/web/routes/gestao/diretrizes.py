@@ -1,4 +1,4 @@
-"""``/api/v1/diretrizes``: the directives in force and their versions."""
+"""``/api/v1/diretrizes``: the active directives and their versions."""
 
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
@@ -21,7 +21,7 @@ def router(diretrizes: Diretrizes, zone: ZoneInfo) -> APIRouter:
 
     @routes.get("", operation_id="list_diretrizes")
     async def everything() -> dict[str, Any]:
-        """List the directives in force, most important first."""
+        """List the active directives, most important first."""
         return {"diretrizes": [diretriz_em_palavras(row, zone) for row in await diretrizes.ativas()]}
 
     @routes.get("/{tipo}", operation_id="show_diretriz", responses={404: {"description": "no such directive"}})

@@ -40,22 +40,22 @@ def router(followups: Followups, zone: ZoneInfo) -> APIRouter:
         limite: Limit = 50,
         pular: Skip = 0,
     ) -> dict[str, Any]:
-        """List conversations without an answer, by stage and then by age, each with the reason that prevents a
-        follow-up, if any.
+        """List conversations without an answer, by stage and then by age. Each has the reason that prevents a
+        follow-up, or null.
         """
         rows = await followups.listar(estagio=estagio, devidos=devidos, limite=limite, pular=pular)
         return {"followups": [followup_em_palavras(row, zone) for row in rows]}
 
     @routes.post("/{id}/pausar", operation_id="pause_followups", responses=ANSWERS)
     async def pause(request: Request, id: UUID, pausa: Pausa) -> dict[str, Any]:
-        """Pause the follow-ups of a conversation. A queued follow-up is cancelled before its send."""
+        """Pause the follow-ups of a conversation. A queued follow-up is cancelled before it is sent."""
         with as_problems(request, REFUSALS):
             done = await followups.pausar(str(id), pausa.ate, por=caller_of(request), motivo=pausa.motivo)
             return followups_mudados_em_palavras(done, zone)
 
     @routes.post("/{id}/retomar", operation_id="resume_followups", responses=ANSWERS)
     async def resume(request: Request, id: UUID, porque: Porque) -> dict[str, Any]:
-        """End the pause of a conversation. Earlier failed attempts no longer count."""
+        """End the pause of a conversation, and reset the count of failed attempts."""
         with as_problems(request, REFUSALS):
             done = await followups.retomar(str(id), por=caller_of(request), motivo=porque.motivo)
             return followups_mudados_em_palavras(done, zone)

@@ -17,7 +17,7 @@ def router(gatilhos: Gatilhos) -> APIRouter:
 
     @routes.get("", operation_id="list_gatilhos")
     async def everything() -> dict[str, Any]:
-        """List the triggers, each with the switch that currently stops it, if any, and its figures of the last seven
+        """List the triggers. Each has the switch that currently stops it, or null, and its figures of the last seven
         days.
         """
         return {"gatilhos": [gatilho_em_palavras(each) for each in await gatilhos.listar()]}

@@ -1,4 +1,6 @@
-"""``/api/v1/lgpd``: export and erasure of one person's data. The person is in the body, because addresses are logged."""
+"""``/api/v1/lgpd``: export and erasure of one person's data. The person is named in the request body, because addresses
+are logged.
+"""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -49,14 +51,14 @@ def router(lgpd: Lgpd, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/apagar", operation_id="erase_person", responses=ANSWERS, openapi_extra=needs(Scope.PII))
     async def erase(request: Request, pedido: Pedido) -> dict[str, Any]:
-        """Erase all data of one person and return the receipt. It needs the scopes pii and operate."""
+        """Erase all data of one person and return the receipt. The request needs the scopes pii and operate."""
         require(request.state.caller, Scope.OPERATE)
         with as_problems(request, REFUSALS):
             return recibo_em_palavras(await lgpd.apagar(pedido.pessoa, por=caller_of(request), motivo=pedido.motivo))
 
     @routes.get("/pedidos", operation_id="list_lgpd_requests")
     async def requests(request: Request, limite: Limit = 50) -> dict[str, Any]:
-        """List requests, newest first, without data of a person."""
+        """List requests, newest first, without personal data."""
         shown = [pedido_em_palavras(row, zone) for row in await lgpd.pedidos(limite=limite)]
         return {"pedidos": await personal(request, shown, "motivo", count=len(shown))}
 

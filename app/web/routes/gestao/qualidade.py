@@ -25,7 +25,7 @@ REFUSALS: dict[type[BatutaError], tuple[int, str]] = {
     AvaliacaoDesconhecida: (404, "evaluation_unknown"),
     AvaliacaoMudou: (409, "evaluation_changed"),
 }
-# Evaluations and the guidance that is made from them may quote a conversation.
+# Personal data, because evaluations and the guidance made from them may quote a conversation.
 PERSONAL = (*LISTAS, "correcao", "conteudo")
 Nota = Annotated[int, Field(ge=1, le=BEST)]
 
@@ -55,7 +55,7 @@ def router(quality: Quality, zone: ZoneInfo) -> APIRouter:
 
     @routes.get("/orientacao", operation_id="show_orientacao")
     async def guidance(request: Request) -> dict[str, Any]:
-        """Show every version of the guidance for the model, newest first; the first one is in force."""
+        """Show every version of the guidance for the language model, newest first. The first version is active."""
         shown = [orientacao_em_palavras(row, zone) for row in await quality.orientacoes.versoes()]
         return {"versoes": await personal(request, shown, *PERSONAL, count=len(shown))}
 

@@ -1,4 +1,4 @@
-"""``/api/v1/telegram``: queue a message, a file or an action, read its state, read the history of a chat, pause an account."""
+"""``/api/v1/telegram``: queue a message, a file or an action, show its state, back-fill a chat, pause an account."""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -26,7 +26,7 @@ from batuta.web import AuthoriseFirst
 
 PREFIX = "/api/v1/telegram"
 SEND_FILE = f"{PREFIX}/arquivos"
-# The file and the other fields of its form.
+# Largest request: the file and the other fields of its form.
 LARGEST_BODY = LARGEST_FILE + 64 * 1024
 UNKNOWN: dict[int | str, dict[str, Any]] = {404: {"description": "no such account"}}
 REFUSALS = {
@@ -40,7 +40,7 @@ REFUSALS = {
 
 
 class NovaMensagem(BaseModel):
-    """A message to a doctor. ``chave`` makes a repetition of the request harmless."""
+    """A message to a doctor. A repeated request with the same ``chave`` queues no second message."""
 
     model_config = ConfigDict(extra="forbid")
     quem: Word
@@ -56,7 +56,9 @@ class NovoHistorico(BaseModel):
 
 
 class _SobreMensagem(BaseModel):
-    """An action on a message of a chat. ``chat`` and ``mensagem`` are the last parts of its id, ``tg:…:pessoa:7:42``."""
+    """An action on a message of a chat. ``chat`` and ``mensagem`` are the last parts of the message's id,
+    ``tg:…:pessoa:7:42``.
+    """
 
     model_config = ConfigDict(extra="forbid")
     chat: Word
@@ -97,7 +99,7 @@ def _add_sending(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> N
         responses={404: {"description": "no such doctor or account"}, 409: {"description": "no active account"}},
     )
     async def send(request: Request, nova: NovaMensagem) -> dict[str, Any]:
-        """Queue a message on Telegram. ``id`` is null if a message with the same key is queued already."""
+        """Queue a message on Telegram. ``id`` is null if a message with the same key is already queued."""
         with as_problems(request, REFUSALS):
             key = None if nova.chave is None else f"telegram:{nova.chave}"
             id = await servico.enviar(nova.quem, nova.texto, by=caller_of(request), conta=nova.conta, chave=key)
@@ -121,8 +123,8 @@ def _add_sending(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> N
         conta: Annotated[Word | None, Form()] = None,
         chave: Annotated[Word | None, Form()] = None,
     ) -> dict[str, Any]:
-        """Queue a file with a text on Telegram. ``GET /mensagens/{id}`` returns its state, and ``id`` is null if a message
-        with the same key is queued already.
+        """Queue a file with a text on Telegram. ``GET /mensagens/{id}`` returns its state. ``id`` is null if a message
+        with the same key is already queued.
         """
         content = await arquivo.read()
         with as_problems(request, REFUSALS):
@@ -146,8 +148,8 @@ def _add_actions(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> N
         responses={404: {"description": "no such account or doctor"}},
     )
     async def act(request: Request, conta: Annotated[str, Path(max_length=200)], nova: NovaAcao) -> dict[str, Any]:
-        """Queue an action on a message: edit, delete, mark as read, or forward to a doctor. A forward follows the sending
-        rules. ``id`` is null if the same action is queued already.
+        """Queue an action on a message: edit, delete, mark as read, or forward to a doctor. The sending rules apply to
+        a forward. ``id`` is null if the same action is already queued.
         """
         with as_problems(request, REFUSALS):
             id = await servico.agir(
@@ -197,7 +199,7 @@ def _add_accounts(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> 
 
     @routes.post("/contas/{conta}/pausar", operation_id="pause_telegram", responses=UNKNOWN)
     async def pause(request: Request, conta: Annotated[str, Path(max_length=200)]) -> dict[str, Any]:
-        """Pause an account: its messages wait."""
+        """Pause an account. Its messages wait until the account is resumed."""
         return await _change(request, conta, EstadoDaConta.PAUSADA)
 
     @routes.post("/contas/{conta}/retomar", operation_id="resume_telegram", responses=UNKNOWN)

@@ -73,7 +73,9 @@ def router(handoffs: Handoffs, zone: ZoneInfo) -> APIRouter:
         "", status_code=201, operation_id="open_handoff", responses={409: ANSWERS[409]}, openapi_extra=needs(Scope.SEND)
     )
     async def begin(request: Request, novo: NovoHandoff) -> dict[str, Any]:
-        """Ask the person who posted a vacancy to confirm it for a doctor. Until the decision the vacancy is not offered."""
+        """Ask the person who posted a vacancy to confirm it for a doctor. Until the decision, the vacancy is not
+        offered.
+        """
         with as_problems(request, REFUSALS):
             opened = await handoffs.abrir(str(novo.vaga), str(novo.medico), por=caller_of(request), motivo=novo.motivo)
             return aberto_em_palavras(opened, zone)
