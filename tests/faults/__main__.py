@@ -134,31 +134,36 @@ Each test breaks a real process, database or clock and compares the result with 
 
 ## Terms
 
+Each test has targets, and counts how many were lost or doubled. The meaning depends on the part of the system:
+
 {parts}
 
 *Early*: a fire started before its instant. *Unexplained*: a fire did not run and its row has no reason. Both apply to the scheduler only.
 
 ## How the tests measure
 
-- **Scheduler.** An oracle computes the expected fires minute by minute and shares no code with the engine. The endpoint is a separate process that syncs every
-  line to disk. `tests.judges` compares oracle, endpoint and execution log. Some runs use a clock that is faster than the machine's, or one that the test
-  moves by hand (T13–T15, T17, T18, T20, T22). Their seconds stand for hours. T47 (`python3 dev.py faults test_two_weeks`) breaks
-  nothing: Julia's timetables run for two weeks on a clock that jumps, in a zone with clock changes and in one without.
-- **Queue.** Workers are processes on the machine's clock. Each run writes a line when it starts. Its effect is a row that commits with the outcome of the item. A worker
-  that dies before this commit causes a *repeated* run: the promise is one effect for each item, not one run. On ARQ (rows "relay") *doubled* counts runs.
-- **Sender.** The simulated WhatsApp is a separate process that keeps a receipt of each sent message. `judge_messages` compares accepted messages, receipts and
-  the queue. *Parked* messages wait for a person, because nothing proves whether they were sent. *Given up* messages were in work at three kills and were
-  provably not sent; the test *revives* them with a retry by hand. The clock runs five or eight times as fast.
+- **Scheduler.** An oracle computes the expected fires minute by minute and shares no code with the engine. The called endpoint is a separate process
+  that syncs every call to disk. `tests.judges` compares oracle, endpoint and execution log.
+- **Clocks.** Some runs use a clock that is faster than the machine's, or one that the test moves by hand (T13–T15, T17, T18, T20, T22). A few of their
+  seconds stand for hours. T47 (`python3 dev.py faults test_two_weeks`) breaks nothing: Julia's timetables run for two weeks on a clock that jumps, in a
+  zone with clock changes and in one without.
+- **Queue.** Workers are processes on the machine's clock. Each run writes a line when it starts, and its effect is a row that commits with the outcome
+  of the item. If a worker dies before this commit, the run is *repeated*. The promise is one effect for each item, so only a second effect is
+  *doubled*. On ARQ (rows "relay") *doubled* counts runs.
+- **Sender.** The simulated WhatsApp is a separate process that keeps a receipt of each sent message. `judge_messages` compares accepted messages,
+  receipts and the queue. The clock runs five or eight times as fast.
+  - *Parked* messages wait for a person, because nothing proves whether they were sent.
+  - *Given up* messages were in work at three kills and were provably not sent. The test *revives* them with a retry by hand.
 - **Import.** The client sends the file again until the API confirms every row. The clock runs ten times as fast.
-- **Hanging code.** The column "Seen" has the time until the problem was found and until the process served again. Each test also requires the stack in `worker_restarts` and in
-  the log. Unless a row says "under `up`", the test itself restarts the process.
+- **Hanging code.** The column "Seen" has the time until the problem was found and until the process served again. Each test also requires the stack in
+  `worker_restarts` and in the log. Unless a row says "under `up`", the test itself restarts the process.
 - **Vacancies.** Each process syncs an answer to disk before its next step. After a restart it repeats the requests of doctors without an
   answer. The answers, the state, the history and the business events must name the same doctor.
 - **Hand-offs.** Two workers send messages and run `processar_handoffs` continuously. The test moves the clock when no due work is left. The receipts of
-  the simulated WhatsApp, the hand-offs and the vacancies must agree. No message may be sent at night or after the decision. For each
-  message given up after three kills, a person must have an entry in the pending list.
+  the simulated WhatsApp, the hand-offs and the vacancies must agree. No message may be sent at night or after the decision. Each message given up
+  after three kills must have an entry in the pending list.
 - **Telegram** (rows that begin with "Telegram"). The simulated Telegram and the worker are separate processes; each is killed without the
-  other. The simulated Telegram keeps a receipt of each message that it sent, also when it is killed. Messages are resolved without a person.
+  other. The simulated Telegram keeps a receipt of each message that it sent, even if it is killed. No person decides about a message in doubt.
   Latency is the time from the queue to the receipt.
 - **Parent.** If the database is "–", parent and children are small programs of the test, with limits of two seconds.
 
@@ -171,7 +176,7 @@ AFTERWORD = """
 - A fast clock multiplies the machine's own delays, so those runs have wider windows: 30 s for T10, 40 s for T14, 50 s for T12, 10 s for T11.
 - In the tests of the queue a lease lasts one second or a few; in production it lasts thirty.
 - The full disk is a tmpfs of 16 MB, which only root can mount; without root the test is skipped. Failing system calls come from strace.
-- A row without a date was measured with an earlier version of the code.
+- A row without a date was measured with an older revision of the code, before dates were recorded.
 - The runs of 2026-11-16 and 2026-11-17 shared the two cores with ten and more other programs: their durations are not comparable.
 """  # noqa: E501 - one line per statement
 
@@ -204,7 +209,8 @@ def main(words: list[str]) -> int:
 
 def document(rows: Iterable[Cells]) -> str:
     known = list(rows)
-    return f"{preface(measured_in(known))}\n{machine()}.\n\n{table(known)}\n{AFTERWORD}"
+    run = f'The last run used {machine()}. The column "Seen" has what the test observed.'
+    return f"{preface(measured_in(known))}\n{run}\n\n{table(known)}\n{AFTERWORD}"
 
 
 def measured_in(rows: Iterable[Cells]) -> set[str]:
