@@ -1,4 +1,4 @@
-"""Choose the timetable whose schedules fire while schedulers of several releases run on one database.
+"""Chooses the timetable whose schedules fire while schedulers of several releases run on one database.
 
     first start ──▶ announced: a permanent position in the order of deployment
         │
@@ -23,8 +23,8 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.leases import LeaseHolder, SilenceDetector
 from batuta.runlog.log import ExecutionLog, OwnTimetable, Timetable
 
-# A scheduler renews its timetable every third of a lease. After two leases without a renewal the timetable counts as
-# dead. The other release may use another lease length, so both limits also have a fixed bound.
+# A scheduler renews its timetable after every third of a lease. After two leases without a renewal the timetable counts
+# as dead. Another release may use another lease length, so both times also have a fixed bound.
 RENEWED_EVERY = timedelta(seconds=4)
 SILENCE_LIMIT = timedelta(seconds=12)
 
@@ -54,9 +54,9 @@ Standing: TypeAlias = Active | TakesOver | StandsBy
 def standing(own: str, seen: Sequence[Timetable], silent: Collection[str]) -> Standing:
     """Decide whether the timetable ``own`` is active, takes over or stands by.
 
-    ``seen`` contains the own timetable, the more recent ones and the active one. ``silent`` contains the
-    fingerprints of timetables without a living scheduler. A timetable that was never active does not block another
-    one: its scheduler may be unable to register.
+    ``seen`` contains the own timetable, all newer timetables, and the active timetable. ``silent`` contains the
+    fingerprints of timetables without a living scheduler. A timetable that was never active does not block others,
+    because its scheduler may be unable to register.
     """
     mine = next(each for each in seen if each.fingerprint == own)
     if mine.is_active:
@@ -89,7 +89,8 @@ class Activation:
     async def look(self) -> Standing:
         await self._renew()
         seen = await self._log.timetables(self.own.fingerprint)
-        if all(each.fingerprint != self.own.fingerprint for each in seen):  # the row of the own timetable was deleted
+        # the row of this process's timetable was deleted
+        if all(each.fingerprint != self.own.fingerprint for each in seen):
             await self._log.announce(self.own, self._lease_holder)
             seen = await self._log.timetables(self.own.fingerprint)
         watched = self._silence.look([_key(each) for each in seen], self._clock.monotonic())

@@ -1,8 +1,8 @@
-"""Decides under a lock at every due instant whether the fire runs, and starts the run.
+"""Decides at every due instant, under a lock, whether the fire runs, and starts the run.
 
-The dispatcher wakes at least every second, so that it notices a changed clock, profile or window. It never waits for
-the runs that it started. Any number of dispatchers may run on one database: the first one records a fire as decided,
-and the others skip it. A dispatcher whose timetable is not the active one stands by (``activation``).
+The dispatcher wakes at least every second, so that it notices a changed clock, profile or window. It does not wait for
+the runs that it started. Any number of dispatchers may run on one database: the first dispatcher records a fire as
+decided, and the others skip that fire. A dispatcher whose timetable is not active stands by (see ``activation``).
 """
 
 import heapq
@@ -35,12 +35,12 @@ from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 T = TypeVar("T")
 
 LONGEST_REST = timedelta(seconds=1)
-# Largest number of jobs decided in one transaction. It is halved after a transaction that timed out.
+# Maximum number of jobs decided in one transaction. It is halved after a transaction timed out.
 JOBS_PER_TRANSACTION = 1_000
 NEVER = datetime.max.replace(tzinfo=UTC)
-# Delay before the next look at a job that has more fires to decide or that another scheduler is deciding.
+# Delay before the dispatcher checks a job again that has more fires to decide, or that another scheduler is deciding.
 LOOK_AGAIN = timedelta(seconds=1)
-# A wall clock that goes back further than this was set back; a smaller difference is a correction.
+# If the wall clock jumps back by more than this, it was set back; a smaller difference is a clock correction.
 CLOCK_STEP = timedelta(seconds=2)
 RETRY_SCHEDULE_AFTER = timedelta(minutes=1)
 
@@ -55,7 +55,7 @@ class Dispatcher:
     clock: Clock
     events: Events
     lease_holder: LeaseHolder
-    release: str | None  # the name of the deployment
+    release: str | None  # name of the deployment
     lanes: Lanes
     wakeup: Wakeup = field(default_factory=Wakeup, init=False)
 
@@ -63,7 +63,7 @@ class Dispatcher:
         self._controls: Controls | None = None
         self._timetable: Mapping[str, Job] = {}
         self._agenda = self._all_at(self.clock.now())
-        self._ahead = timedelta(0)  # offset of the database's clock from this machine's
+        self._ahead = timedelta(0)  # how far the database's clock is ahead of this machine's clock
         self._last: datetime | None = None
         self._portion = JOBS_PER_TRANSACTION
         self._declared = self.registry.changes
@@ -74,13 +74,14 @@ class Dispatcher:
         return Activation(self.registry.own(self.release), self.log, self.clock, self.lease_holder)
 
     def job(self, name: str) -> Job | None:
-        """Return the job as it is scheduled now. If the active profile lacks the job, return it as another profile
-        declares it, because a run always needs its job.
+        """Return the job as it is currently scheduled. If the active profile lacks the job, return the job as another
+        profile declares it, because a run in progress still needs it.
         """
         return self._timetable.get(name) or self.registry.find_declared(name)
 
     async def tick(self) -> Pace:
-        if self._declared != self.registry.changes:  # the program declared a job since: its timetable is a new one
+        # the program has declared another job since, so the timetable has changed
+        if self._declared != self.registry.changes:
             self._declared, self._controls = self.registry.changes, None
             self._activation = self._own_activation()
         standing = await self._activation.look()
@@ -88,12 +89,12 @@ class Dispatcher:
             return self._stand_by(standing)
         self._behind = None
         if not await self._follow_controls(standing):
-            return Again()  # another scheduler or an operator wrote first
+            return Again()  # another scheduler or an operator changed the controls first
         now = self._now()
         self._notice_steps(now)
         due = self._agenda.take(now, self._portion)
         if due and not await self._fire(due, now):
-            return Again()  # the controls changed meanwhile: apply them first
+            return Again()  # the controls changed in the meantime, so apply them first
         if self._agenda.next() <= now:
             return Again()
         return Idle(min(self._agenda.next(), now + LONGEST_REST) - self._ahead)
@@ -106,7 +107,9 @@ class Dispatcher:
         return Idle(self.clock.now() + LONGEST_REST)
 
     async def _follow_controls(self, standing: Active | TakesOver) -> bool:
-        """Register the jobs after a change of timetable or controls. Return False if another writer was faster."""
+        """Register the jobs after a change of the timetable or the controls. Return False if another process changed
+        them first.
+        """
         controls = await self.log.controls()
         if controls == self._controls and isinstance(standing, Active):
             return True
@@ -119,7 +122,7 @@ class Dispatcher:
         if changed is None:
             return False
         self._controls, self._timetable = controls, timetable
-        # The database records how far each job is decided: look at every job once, now.
+        # The database records up to which instant each job is decided, so check every job once now.
         self._agenda = self._all_at(self._now())
         if active != own:
             self.events.emit(TimetableActivated(own, active))
@@ -166,7 +169,7 @@ class Dispatcher:
         decided = []
         for name in due:
             if name in ledger.silenced:
-                self._controls = None  # the job's row was changed by hand: register the jobs again
+                self._controls = None  # the job's row was changed by hand, so register the jobs again
             if name not in ledger.accounted:
                 waiting.add(name)  # another scheduler is deciding about this job
                 continue
@@ -202,7 +205,9 @@ class Dispatcher:
         return self._compute_safely(name, lambda job: next_start(job, now)) or now + RETRY_SCHEDULE_AFTER
 
     def _compute_safely(self, name: str, compute: Callable[[Job], T]) -> T | None:
-        """Return the result of ``compute``, or report ScheduleFailed and return None: one schedule never stops the others."""
+        """Return the result of ``compute``. If it raises an error, emit ScheduleFailed and return None, so that one
+        schedule never stops the others.
+        """
         try:
             return compute(self._timetable[name])
         except Exception as error:  # noqa: BLE001 - no error in one schedule may stop the others
@@ -214,7 +219,7 @@ class Dispatcher:
 
 
 class Agenda:
-    """For each job, the instant at which the dispatcher checks it next. Jobs of reserved categories come first."""
+    """The instant at which the dispatcher checks each job next. Jobs of reserved categories come first."""
 
     def __init__(self, is_live: Callable[[str], bool], entries: Mapping[str, datetime]) -> None:
         self._is_live = is_live
@@ -227,7 +232,7 @@ class Agenda:
             heapq.heappush(self._live if self._is_live(name) else self._others, (at, name))
 
     def take(self, now: datetime, most: int = JOBS_PER_TRANSACTION) -> list[str]:
-        """Remove and return up to ``most`` due jobs. The caller puts each job back with its next instant."""
+        """Remove and return up to ``most`` due jobs. The caller adds each job again with its next instant."""
         for heap in (self._live, self._others):
             due: list[str] = []
             while heap and heap[0][0] <= now and len(due) < most:
@@ -241,7 +246,9 @@ class Agenda:
 
 
 def gate(registry: JobRegistry, log: ExecutionLog) -> Gate:
-    """Return a function that returns why a job may not run now, or None. The runner calls it right before a delivery."""
+    """Return a function that returns the reason why a job may not run now, or None if it may run. The runner calls it
+    right before a delivery.
+    """
 
     async def why_not(job: Job) -> str | None:
         ledger = await log.look()

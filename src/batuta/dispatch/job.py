@@ -21,7 +21,7 @@ from batuta.schedule.window import Window
 
 LONGEST_CATCH_UP = timedelta(hours=24)
 LONGEST_GRACE = timedelta(minutes=10)
-# Upper bounds that keep the computation of instants from overflowing.
+# Upper bounds of durations, so that computing instants cannot overflow.
 LONGEST_BY_OPTION = {
     "timeout": timedelta(hours=24),
     "sla": timedelta(days=3653),
@@ -33,23 +33,24 @@ _NAME = re.compile(r"^[a-z][a-z0-9_]*$")
 
 
 class Overlap(StrEnum):
-    """The rule for a fire that is due while the previous run of the job is in progress."""
+    """The rule for a fire that becomes due while the previous run of the job is in progress."""
 
     SKIP = "skip"  # record the fire as skipped
     ALLOW = "allow"
-    QUEUE_ONE = "queue_one"  # start the latest fire when the run has ended; record the earlier ones as skipped
-    REPLACE = "replace"  # cancel the run and start the fire
+    QUEUE_ONE = "queue_one"  # start the latest fire when the run has ended; record the earlier fires as skipped
+    REPLACE = "replace"  # cancel the run in progress and start the fire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One execution as its target receives it. ``execution.id`` is the idempotency key."""
+    """One execution, as passed to its target. ``execution.id`` is the idempotency key."""
 
     execution: Execution
-    deadline: datetime  # deadline of a function that runs in this process
+    deadline: datetime  # deadline for a function that runs in this process
     timeout: timedelta  # time limit of the work after delivery
-    grace: timedelta  # how long to retry a refused connection
-    why_not: Callable[[], Awaitable[str | None]]  # called before a retry: returns the reason that holds the job now
+    grace: timedelta  # how long the target retries while the connection is refused
+    # returns the reason that holds the job now, or None; called before a retry
+    why_not: Callable[[], Awaitable[str | None]]
 
     @property
     def params(self) -> Mapping[str, str]:
@@ -58,8 +59,8 @@ class Run:
 
 
 class Target(Protocol):
-    """Delivers a fire. ``repeatable`` means that two deliveries with the same key have one effect, so another scheduler
-    may repeat the run.
+    """Delivers a fire. ``repeatable`` means that two deliveries with the same key have the effect of one, so that
+    another scheduler may repeat the run.
     """
 
     @property
@@ -69,7 +70,9 @@ class Target(Protocol):
         """The destination as text, for operators."""
 
     async def deliver(self, run: Run) -> Ending:
-        """Deliver the run and return its outcome before the deadline. Errors of the called code become an outcome."""
+        """Deliver the run and return its outcome before the deadline. Errors of the called code are returned as an
+        outcome.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,17 +85,18 @@ class Job:
     zone: ZoneInfo
     category: str = "default"
     sla: timedelta  # a successful run must start within this time after an expected fire
-    max_age: timedelta  # an older missed fire is not caught up
+    max_age: timedelta  # missed fires older than this are not caught up
     timeout: timedelta = DEFAULT_TIMEOUT
     critical: bool = False
-    autonomous: bool = False  # acts without a request of a person; shown to operators
+    autonomous: bool = False  # whether the job acts without a request by a person; shown to operators
     catch_up: CatchUp = CatchUp.LATEST
     overlap: Overlap = Overlap.SKIP
-    jitter: timedelta = NO_TIME  # each start is delayed by a part of it; the instant of the fire stays the unique key
+    # each start is delayed by a random part of this time; the instant of the fire remains the unique key
+    jitter: timedelta = NO_TIME
     holds: tuple[SwitchRule, ...] = ()
-    window: str | None = None  # fires when this window opens, and never outside it
-    replaces: str | None = None  # the job of another profile whose work this one does
-    finished: bool = True  # False: the handler only reports that it is not implemented
+    window: str | None = None  # the job fires when this window opens, and never outside the window
+    replaces: str | None = None  # the job of another profile that does the same work
+    finished: bool = True  # False if the handler only reports that it is not implemented
 
     @property
     def every(self) -> timedelta:
@@ -100,11 +104,13 @@ class Job:
 
     @property
     def grace(self) -> timedelta:
-        """How long a refused connection is retried, so that a restart of the API does not cost a daily job its run."""
+        """How long the target retries while the connection is refused, so that a restart of the API does not make a
+        daily job fail.
+        """
         return min(self.every * 4 // 5, LONGEST_GRACE)
 
     def delay_of(self, fire: datetime) -> timedelta:
-        """Return how long the start of a fire is delayed. Every scheduler computes the same delay."""
+        """Return how long the start of a fire is delayed. Every scheduler computes the same delay for the same fire."""
         if not self.jitter:
             return NO_TIME
         digest = hashlib.sha256(f"{self.name} {fire.timestamp():.6f}".encode()).digest()
@@ -116,29 +122,30 @@ class Job:
 
 
 class JobRules(TypedDict, total=False):
-    """Options of a job that can be combined freely. Numbers are seconds."""
+    """Options of a job that can be combined freely. Numbers are in seconds."""
 
-    # Longest time from an expected fire to a successful run; None: derived from the schedule.
+    # Longest time from an expected fire to a successful run; None derives it from the schedule.
     sla: timedelta | float | None
-    max_age: timedelta | float | None  # an older missed fire is not caught up; None: the time between two fires
+    # missed fires older than this are not caught up; None means the time between two fires
+    max_age: timedelta | float | None
     critical: bool
-    autonomous: bool  # acts without a request of a person; shown to operators
+    autonomous: bool  # whether the job acts without a request by a person; shown to operators
     catch_up: CatchUp | Literal["skip", "latest", "all"]  # which missed fires run after an outage of all schedulers
     overlap: (
         Overlap | Literal["skip", "allow", "queue_one", "replace"]
-    )  # rule for a fire that is due during the previous run
+    )  # rule for a fire that becomes due during the previous run
     holds: tuple[SwitchRule, ...]  # switches that hold the job
     jitter: timedelta | float  # longest random delay of a start, shorter than the time between two fires
-    window: str | None  # fires when this window opens, and never outside it
-    replaces: str | None  # the job of another profile whose work this one does
-    finished: bool  # False: the handler only reports that it is not implemented
+    window: str | None  # the job fires when this window opens, and never outside the window
+    replaces: str | None  # the job of another profile that does the same work
+    finished: bool  # False if the handler only reports that it is not implemented
 
 
 class JobOptions(JobRules, total=False):
     """The options that ``Batuta.job`` and ``Batuta.http_job`` accept."""
 
     circuit: str | None  # circuit breaker of the target: while it is open, fires are skipped
-    profiles: Sequence[str] | None  # the profiles that contain the job; None: all
+    profiles: Sequence[str] | None  # the profiles that contain the job; None means all
 
 
 def make_job(
@@ -151,7 +158,9 @@ def make_job(
     timeout: timedelta | float = DEFAULT_TIMEOUT,
     **options: Unpack[JobRules],
 ) -> Job:
-    """Build a job and derive missing options from its schedule. Numbers are seconds. Invalid options raise InvalidJob."""
+    """Build a job and derive missing options from its schedule. Numbers are in seconds. Invalid options raise
+    InvalidJob.
+    """
     if not _NAME.match(name):
         raise _invalid(name, "job_name", "a name consists of lower-case letters, digits and underscores")
     cron = _parse(name, schedule)
@@ -211,7 +220,7 @@ def _span(job: str, what: str, given: timedelta | float) -> timedelta:
     longest = LONGEST_BY_OPTION[what]
     try:
         span = given if isinstance(given, timedelta) else timedelta(seconds=given)
-    except (TypeError, ValueError, OverflowError):  # not a number, or NaN or infinity
+    except (TypeError, ValueError, OverflowError):  # not a number, or an infinite or undefined number
         span = timedelta(0)
     if not timedelta(0) < span <= longest:
         why = "its {what} must be positive and at most {longest}"

@@ -1,4 +1,4 @@
-"""Pure functions that decide which due fires of a job run, given the state that was read from the database. They also
+"""Pure functions that decide which due fires of a job run, from state that the caller read in the database. They also
 list and compare the fires of timetables.
 """
 
@@ -22,7 +22,7 @@ from batuta.schedule.due import FIRES_AT_A_TIME, MOMENT, ON_TIME, CatchUp, Owed,
 from batuta.schedule.window import Window
 
 PAUSE_ALL = "pause.all"
-# Clocks of two machines differ by less than this. If fires are decided further than this into the future, the clock was
+# Clocks of two machines differ by less than this. If fires are already decided further into the future, the clock was
 # set back.
 SKEW = timedelta(minutes=1)
 
@@ -36,7 +36,9 @@ def pause_of_category(name: str) -> str:
 
 
 def rules_of(job: Job) -> tuple[SwitchRule, ...]:
-    """Return every rule that may hold the job: the three pauses (all, category, job), then the switches that it names."""
+    """Return every rule that can hold the job: the three pauses (all, category, job), then the switches that the job
+    names.
+    """
     pauses = (PAUSE_ALL, pause_of_category(job.category), pause_of_job(job.name))
     return (*(SwitchRule(key=key) for key in pauses), *job.holds)
 
@@ -50,7 +52,7 @@ def find_holding_switch(job: Job, switches: Mapping[str, Switch], now: datetime)
 
 
 def _pause_reason(job: Job, rule: SwitchRule, why: str) -> str:
-    """Return a reason that names the pause itself instead of its switch. Other reasons are returned unchanged."""
+    """Return a reason that names the pause instead of its switch. Other reasons are returned unchanged."""
     if not isinstance(why, Reason) or why.code != SWITCH_ON:
         return why
     setting = why.facts["setting"]
@@ -62,7 +64,9 @@ def _pause_reason(job: Job, rule: SwitchRule, why: str) -> str:
 
 
 def find_past_hold(job: Job, switches: Mapping[str, Switch], fire: datetime) -> str | None:
-    """Return why a switch held the job at the past instant ``fire``, or None. A held fire is not run later."""
+    """Return the reason if a switch held the job at the past instant ``fire``, or None. A fire that was held is not run
+    later.
+    """
     for rule in rules_of(job):
         switch = switches.get(rule.key)
         if switch is not None and switch.on is not rule.hold_when and switch.set_at > fire:
@@ -71,7 +75,7 @@ def find_past_hold(job: Job, switches: Mapping[str, Switch], fire: datetime) -> 
 
 
 def hold(job: Job, switches: Mapping[str, Switch], windows: Mapping[str, Window], now: datetime) -> str | None:
-    """Return the reason why the job may not run at ``now``, or None."""
+    """Return the reason why the job may not run at ``now``, or None if it may run."""
     if (held := find_holding_switch(job, switches, now)) is not None:
         return held
     if job.window is not None and not windows[job.window].is_open(now, job.zone):
@@ -80,7 +84,7 @@ def hold(job: Job, switches: Mapping[str, Switch], windows: Mapping[str, Window]
 
 
 def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
-    """Return one row for each due fire of a job, and the instant up to which all its fires are decided."""
+    """Return one row for each due fire of a job, and the instant up to which all fires of the job are decided."""
     now = ledger.now
     since = ledger.accounted[job.name]
     if since > now + SKEW:
@@ -122,8 +126,8 @@ def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
 
 
 def _delayed_fire(job: Job, since: datetime, now: datetime) -> datetime | None:
-    """Return the fire after ``since`` whose jitter has not passed yet, if there is one. Jitter is shorter than the time
-    between two fires, so there is at most one.
+    """Return the fire after ``since`` whose jitter delay has not passed yet, or None. There is at most one, because
+    jitter is shorter than the time between two fires.
     """
     if not job.jitter:
         return None
@@ -138,7 +142,7 @@ def next_start(job: Job, now: datetime) -> datetime:
 
 
 def _missed_openings(job: Job, owed: Owed, is_running: bool) -> Iterator[Opening]:
-    is_overlap = is_running and job.overlap is Overlap.QUEUE_ONE  # a later fire took the place in the queue
+    is_overlap = is_running and job.overlap is Overlap.QUEUE_ONE  # a later fire replaced this one in the queue
     for fire in owed.missed:
         if is_overlap:
             yield _row(job, fire, True, Status.SKIPPED, reasons.OVERLAP())
@@ -194,7 +198,7 @@ def plan_manual(
     return Decisions([opening], replaced=replaced)
 
 
-# An arbitrary week without a clock change nearby.
+# An arbitrary week far from any daylight-saving change.
 _WEEK = (datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 1, 12, tzinfo=UTC))
 
 
@@ -206,7 +210,7 @@ class Fire:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Fires per day of one job before and after a change. ``reduction`` is a share: 0.5 means half as many fires."""
+    """Fires per day of one job before and after a change. ``reduction`` is a fraction: 0.5 means half as many fires."""
 
     job: str
     before: float
@@ -219,7 +223,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    changed: Change  # sum over the jobs whose schedule differs
+    changed: Change  # sum over the jobs whose schedules differ
     all: Change
     per_job: tuple[Change, ...]
     per_hour: tuple[Change, ...]  # one entry per hour of the day
@@ -272,7 +276,7 @@ def _hours(jobs: Collection[Job]) -> list[float]:
     """Return the number of fires per day in each hour of the day."""
     counts = [0] * 24
     for job in jobs:
-        if job.every < MINUTE:  # counting is faster than listing hundreds of thousands of fires
+        if job.every < MINUTE:  # for frequent jobs, counting is faster than listing hundreds of thousands of fires
             for hour in range(7 * 24):
                 start = _WEEK[0] + timedelta(hours=hour)
                 counts[start.astimezone(job.zone).hour] += count(

@@ -1,10 +1,11 @@
 """Takes over the runs of schedulers that stopped renewing their leases: delivers a repeatable run again, and closes the
 others.
 
-An expired lease alone proves nothing. A clock set forward, a locked row, a locked file or an unavailable database
-also expires the leases of healthy processes. The reaper therefore watches a lease: it must be unlocked and unchanged
-at several looks, by the monotonic clock of this process. A lease that ends in the far future, because the clock was
-set back, is watched longer. A run that was handed back, or whose process is proven dead, is taken over immediately.
+An expired lease alone does not prove that its process died. A clock set forward, a locked row, a locked file or an
+unavailable database also lets the leases of healthy processes expire. The reaper therefore watches a lease: it must be
+unlocked and unchanged in several checks, spread over time by the monotonic clock of this process. A lease that ends in
+the far future, because the clock was set back, is watched longer. A run that was handed back, or whose process is
+proven dead, is taken over immediately.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -25,13 +26,15 @@ from batuta.supervise.loop import Again, Idle, Pace, Wakeup
 
 REAP_BATCH = 100
 MOST_ATTEMPTS = 3
-# A lease that ends too far in the future is watched for at least this long. Either the clock was set back, or its owner
+# A lease that ends too far in the future is watched for at least this long. Either the clock was set back, or the owner
 # uses longer leases and renews them less often.
 LONGER_THAN_RENEWALS = timedelta(seconds=90)
 
 
 def may_take_over(run: SilentRun, watched: timedelta, lease: timedelta) -> bool:
-    """Return whether a run may be taken over. ``watched`` is how long its lease was seen unlocked and unchanged."""
+    """Return whether another scheduler may take over the run. ``watched`` is how long its lease was observed unlocked
+    and unchanged.
+    """
     if run.owner is None:
         return True
     if run.left > lease:
@@ -67,7 +70,7 @@ class Reaper:
         return Again() if len(ripe) == REAP_BATCH else Idle()
 
     async def recover(self, owners: Collection[str]) -> int:
-        """Take over at most REAP_BATCH runs of these owners now, because their processes are dead."""
+        """Take over at most REAP_BATCH runs of these owners immediately, because their processes are dead."""
         found = [run for run in await self._find_silent(owners) if run.owner in owners]
         return await self._take_over(found, lambda run: reasons.DEAD())
 
@@ -79,7 +82,8 @@ class Reaper:
     async def _take_over(self, runs: Sequence[SilentRun], why: Callable[[SilentRun], str]) -> int:
         if not runs:
             return 0
-        # Read the switches before taking a run over: a scheduler that cannot read them cannot decide about the run.
+        # Read the switches before taking over a run, because a scheduler that cannot read them cannot decide about the
+        # run.
         ledger = await self.log.look()
         causes = {run.id: why(run) for run in runs}
         with self.runner.expecting():
@@ -92,7 +96,7 @@ class Reaper:
         job = self.job_of(execution.job)
         windows = self.registry.windows_now(ledger.controls)
         held = None if job is None else hold(job, ledger.switches, windows, ledger.now)
-        # A manual run is not repeated: the operator no longer waits for it.
+        # A manual run is not repeated, because the operator no longer waits for it.
         may_repeat = job is not None and job.target.repeatable and execution.trigger is not Trigger.MANUAL
         again = held is None and job is not None and may_repeat and not _is_enough(execution, job, ledger.now)
         reason = reason if again else _why_abandoned(reason, execution, job, held)
@@ -112,8 +116,8 @@ def _why_abandoned(reason: str, execution: Execution, job: Job | None, held: str
 
 
 def _is_enough(execution: Execution, job: Job, now: datetime) -> bool:
-    """Return whether a run has used all its attempts and the whole time of the last one. Only then is the run closed:
-    another delivery with the same key is harmless, but closing a run that is still in progress elsewhere could cause an
-    overlap.
+    """Return whether a run has used all its attempts and all the time of its last attempt. Only then is the run closed:
+    closing a run that is still in progress elsewhere could cause an overlap, while another delivery with the same key
+    is harmless.
     """
     return execution.attempt > MOST_ATTEMPTS and now > execution.started_at + job.grace + job.timeout

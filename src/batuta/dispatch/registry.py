@@ -1,4 +1,4 @@
-"""Registry of the jobs of all profiles. The controls in the database select the profile that is scheduled now."""
+"""Registry of the jobs of all profiles. The controls in the database select the active profile."""
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
@@ -16,7 +16,7 @@ ONLY_PROFILE = "default"
 
 
 class JobRegistry:
-    """The jobs of every profile. The profile ``first`` is active until an operator selects another."""
+    """The jobs of every profile. The profile ``first`` is active until an operator selects another profile."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class JobRegistry:
         self.profiles = tuple(profiles)
         self.windows = dict(windows)
         self._jobs: dict[str, dict[str, Job]] = {profile: {} for profile in self.profiles}
-        self.changes = 0  # grows with each declared job, so that a running scheduler notices a new one
+        self.changes = 0  # incremented with each declared job, so that a running scheduler notices a new job
         self.first = self.require_profile(first or self.profiles[0])
 
     def add(self, job: Job, profiles: Collection[str] | None = None) -> None:
@@ -53,7 +53,7 @@ class JobRegistry:
         }
 
     def profile(self, controls: Controls) -> str:
-        # If the selected profile no longer exists in the code, use the first one instead of scheduling nothing.
+        # If the selected profile no longer exists in the code, use the first profile, so that jobs are still scheduled.
         return controls.profile if controls.profile in self._jobs else self.first
 
     def windows_now(self, controls: Controls) -> Mapping[str, Window]:
@@ -66,7 +66,9 @@ class JobRegistry:
         return _require_known(word, tuple(self.windows), "window")
 
     def find(self, name: str, controls: Controls) -> Job:
-        """Return the job as scheduled now, otherwise as another profile declares it: an operator may run a job of any profile."""
+        """Return the job as it is currently scheduled. If the active profile lacks it, return the job of another
+        profile, because an operator may run a job of any profile.
+        """
         now = self.timetable(controls)
         job = now.get(name) or self.find_declared(_require_known(name, tuple(sorted(self.names)), "job"))
         assert job is not None
@@ -85,8 +87,8 @@ class JobRegistry:
         return tuple(dict.fromkeys(job.category for job in self))
 
     def own(self, release: str | None = None) -> OwnTimetable:
-        """Return the identity of this timetable. Its fingerprint changes with everything that determines which jobs
-        fire and when, and with the name of the release.
+        """Return the identity of this timetable. Its fingerprint depends on everything that determines which jobs fire
+        and when, and on the name of the release.
         """
         content = {
             "release": release,

@@ -1,7 +1,7 @@
-"""Runs executions: waits for a place in the lane, delivers the run to its target and records the outcome.
+"""Runs executions: waits for a place in the category's lane, delivers the run to its target and records the outcome.
 
-A ``LeaseKeeper`` renews the leases of the runs. At shutdown a run that does not end in time is cancelled and handed
-back: the scheduler that takes it over delivers it again with the same key.
+A ``LeaseKeeper`` renews the leases of the runs. At shutdown, a run that does not end in time is cancelled and handed
+back. The scheduler that takes over the run delivers it again with the same key.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ DEFAULT_PLACES = 4
 
 
 class Lanes:
-    """Limits of concurrent runs per category. Categories in ``reserved`` have their own limit and are dispatched first."""
+    """Limits on concurrent runs per category. Categories in ``reserved`` have their own limit and are dispatched first."""
 
     def __init__(self, places: int = DEFAULT_PLACES, reserved: Mapping[str, int] = MappingProxyType({})) -> None:
         self._places = places
@@ -53,7 +53,7 @@ class Lanes:
         return category in self._reserved
 
 
-# A run that waited longer than this for a place checks its gate again, so that a pause also stops waiting runs.
+# A run that waited longer than this for a place calls its gate again, so that a pause also stops waiting runs.
 RECHECK_GATE_AFTER = timedelta(milliseconds=500)
 
 RUNS = "runs"
@@ -66,7 +66,7 @@ class Runner:
     def __init__(
         self, log: ExecutionLog, lanes: Lanes, clock: Clock, events: Events, lease_holder: LeaseHolder, gate: Gate
     ) -> None:
-        """Create a runner. ``gate`` returns the reason why a job may not run now, or None."""
+        """Create a runner. ``gate`` returns the reason why a job may not run now, or None if it may run."""
         self.wakeup = Wakeup()
         self._log = log
         self._lanes = lanes
@@ -84,7 +84,7 @@ class Runner:
 
     @contextmanager
     def expecting(self) -> Iterator[None]:
-        """Mark a block that opens runs and starts them. A drain waits for the block, then for the runs."""
+        """Mark a block that opens and starts runs. A drain waits until the block ends, then for the runs."""
         self._expected += 1
         self._none_expected.clear()
         try:
@@ -95,7 +95,7 @@ class Runner:
                 self._none_expected.set()
 
     def start(self, execution: Execution, job: Job, grace: timedelta | None = None) -> "asyncio.Task[None]":
-        """Start a run in a task. ``grace`` replaces the time for which the job retries a refused connection."""
+        """Start a run in a new task. ``grace`` overrides how long the target retries while the connection is refused."""
         task = asyncio.create_task(
             self._run(execution, job, job.grace if grace is None else grace), name=f"run {execution.id}"
         )
@@ -115,12 +115,13 @@ class Runner:
         return Idle()
 
     def running_executions(self) -> list[Execution]:
-        """Return every run of this process, including ended runs that are not stored yet."""
+        """Return every run of this process, including ended runs whose outcome is not stored yet."""
         return list(self._runs.values())
 
     async def renew_leases(self) -> bool:
         """Renew the lease of every run, and cancel the runs that another scheduler has taken over. A run whose outcome
-        is being stored detects the take-over itself. Return whether a lease was not renewed because its row is locked.
+        is being stored is not cancelled: it detects the take-over itself. Return whether a locked row prevented a
+        renewal.
         """
         renewed = await self._log.renew(self.running_executions(), self._lease_holder)
         for task, execution in self._runs.items():
@@ -130,7 +131,7 @@ class Runner:
         return bool(renewed.unchecked)
 
     def cancel_replaced(self, ids: Collection[str]) -> None:
-        """Cancel the runs that a later fire replaced. Their rows are closed already."""
+        """Cancel the runs that a later fire replaced. Their rows in the database are already closed."""
         for task, execution in self._runs.items():
             if execution.id in ids and task not in self._closing:
                 task.cancel()
@@ -139,10 +140,10 @@ class Runner:
         await pass_phases(self, Shutdown.begin(self._clock, grace))
 
     def quiet(self) -> None:
-        """Do nothing: the dispatcher and the reaper, which start runs, have stopped already."""
+        """Do nothing: the dispatcher and the reaper start the runs, and both have already stopped."""
 
     async def finish(self) -> None:
-        """Wait until every run has ended and no block of ``expecting`` is open."""
+        """Wait until every run has ended and no ``expecting`` block is open."""
         while self._runs or self._expected:
             await self._none_expected.wait()
             if self._runs:
@@ -154,19 +155,21 @@ class Runner:
             task.cancel()
 
     async def hand_back(self, shutdown: Shutdown) -> None:
-        """Release the cancelled runs for other schedulers. A run that ignores its cancellation ends with the process."""
+        """Release the cancelled runs, so that other schedulers can take them over. A run that ignores its cancellation
+        ends with the process.
+        """
         if self._cancelled:
             await self._log.hand_back(self._cancelled, self._lease_holder)
 
     async def _run(self, execution: Execution, job: Job, grace: timedelta) -> None:
         bind(trace_of_run(execution.id), execution)
-        bind_progress(None)  # a run has its own record of progress, separate from the runner's
+        bind_progress(None)  # a run records its own progress, separate from the runner's progress
         ending = await self._record(execution, job, grace)
         self._closing |= {task for task, running in self._runs.items() if running is execution}
         await self._close(execution, ending)
 
     async def _record(self, execution: Execution, job: Job, grace: timedelta) -> Ending:
-        """Execute the run, as a span if a tracing system records this process."""
+        """Execute the run. If a tracing system records this process, record the run as a span."""
         if (tracing := recorder()) is None:
             return await self._execute(execution, job, grace)
         facts = {"batuta.job": job.name, "batuta.execution": execution.id, "batuta.trigger": execution.trigger.value}
@@ -221,7 +224,7 @@ class Runner:
             deadline=now + job.timeout,
             timeout=job.timeout,
             grace=grace,
-            # The run waits for its endpoint anyway, so it can also wait until the switches are readable.
+            # The run waits for its endpoint anyway, so it can also wait until the switches can be read.
             why_not=lambda: insist(lambda: self._gate(job), self._clock),
         )
         return storable(await job.target.deliver(run))
@@ -230,7 +233,8 @@ class Runner:
         try:
             is_written = await self._write_ending(execution, ending)
         except (StatementRefused, StoreConflict) as refused:
-            # Store the outcome without the refused details: a run without an outcome would be repeated.
+            # Store the outcome without the details that the database refused, because a run without an outcome would be
+            # repeated.
             self._events.emit(ExecutionCrashed(execution.job, refused))
             is_written = await self._write_ending(execution, without_details(ending))
         if not is_written:
@@ -250,7 +254,9 @@ class Runner:
         )
 
     async def _write_ending(self, execution: Execution, ending: Ending) -> bool:
-        """Store the outcome; retry while the row is locked. Return False if another scheduler has taken the run over."""
+        """Store the outcome, and retry while the row is locked. Return False if another scheduler has taken over the
+        run.
+        """
 
         async def close() -> bool:
             closing = await self._log.close(execution, ending)

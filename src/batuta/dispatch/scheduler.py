@@ -22,9 +22,10 @@ from batuta.runlog.log import Decisions, ExecutionLog, Ledger
 from batuta.supervise.lease_keeper import LeaseKeeper
 from batuta.supervise.loop import Loop, LoopPolicy
 
-# Another scheduler takes over a run that is not renewed for this long; short, so that a dead process delays few fires.
+# Another scheduler takes over a run that was not renewed for this long. The time is short, so that a dead process
+# delays few fires.
 RUN_LEASE = timedelta(seconds=6)
-# Longest wait for an API that refuses the connection of a manual run.
+# How long a manual run retries while the API refuses the connection.
 MANUAL_RUN_GRACE = timedelta(seconds=5)
 
 
@@ -41,8 +42,8 @@ class Scheduler:
         lease: timedelta = RUN_LEASE,
         release: str | None = None,
     ) -> None:
-        """Create the scheduler. A new deployment name (``release``) creates a new timetable, even if the jobs are the
-        same.
+        """Create the scheduler. A new deployment name (``release``) creates a new timetable, even if the jobs are
+        unchanged.
         """
         self._registry = registry
         self._log = log
@@ -59,7 +60,7 @@ class Scheduler:
 
     def loops(self) -> list[tuple[Loop, LoopPolicy]]:
         beat = self.lease_holder.lease / 3
-        # A run that a tick opened or took over must reach the runner, so a shutdown lets the current tick end.
+        # A shutdown lets the current tick end, because a run that the tick opened or took over must reach the runner.
         often = LoopPolicy(
             every=beat, stuck_after=timedelta(minutes=1), backoff=beat, max_failures=20, finishes_tick=True
         )
@@ -68,7 +69,9 @@ class Scheduler:
     async def run_by_hand(
         self, job: Job, params: Mapping[str, str] = MappingProxyType({}), *, even_if_held: bool = False
     ) -> Execution:
-        """Start a job now and wait until it ends. The run is recorded and follows the overlap rule like a scheduled one."""
+        """Start a job now and wait until it ends. The run is recorded and follows the overlap rule, like a scheduled
+        run.
+        """
 
         def decide(ledger: Ledger) -> Decisions:
             windows = self._registry.windows_now(ledger.controls)

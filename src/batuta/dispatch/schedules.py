@@ -1,7 +1,7 @@
 """Schedules that are created at run time: each fire enqueues a task.
 
-A schedule follows the rules of a job in code (``plan``): catch-up, overlap, jitter, pauses. One transaction decides its
-fires, writes their rows and enqueues the tasks, so a scheduler that dies leaves either all of it or nothing.
+A schedule follows the same rules as a job in code (see ``plan``): catch-up, overlap, jitter, pauses. One transaction
+decides the fires, writes their rows and enqueues the tasks, so a scheduler that dies leaves no partial result.
 """
 
 import re
@@ -30,10 +30,12 @@ SCHEDULES_POLICY = LoopPolicy(every=LOOK_EVERY, stuck_after=timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSchedule:
-    """A schedule of a task, stored in the database. ``next_at`` is None if it is paused, or if its only fire has passed."""
+    """A schedule of a task, stored in the database. ``next_at`` is None if the schedule is paused or its only fire has
+    passed.
+    """
 
     name: str
-    schedule: str  # cron, ``@every 30s`` or ``@at <instant>``
+    schedule: str  # a cron expression, ``@every 30s`` or ``@at <instant>``
     timezone: str
     task: str
     args: Mapping[str, Json]
@@ -50,7 +52,7 @@ class TaskSchedule:
 
 
 class _TaskTarget:
-    """Stands for the task of a schedule where a job has its target. The store enqueues the task itself."""
+    """Placeholder target for the task of a schedule. The store enqueues the task itself."""
 
     repeatable = False
     address = "task"
@@ -60,7 +62,7 @@ class _TaskTarget:
 
 
 def job_of(name: str, schedule: str, zone: ZoneInfo, **options: Any) -> Job:
-    """Return the rules of a schedule as those of a job. Raises InvalidSchedule if they are invalid."""
+    """Convert the rules of a schedule to a job. Raises InvalidSchedule if they are invalid."""
     if not _NAME.match(name):
         why = "a name consists of lower-case letters, digits and any of . : _ -, at most 100"
         raise InvalidSchedule(job=name, why=Reason("schedule_name", why))
@@ -72,17 +74,17 @@ def job_of(name: str, schedule: str, zone: ZoneInfo, **options: Any) -> Job:
 
 
 def next_look(job: Job, now: datetime) -> datetime | None:
-    """Return when the next fire starts, or None if none follows."""
+    """Return when the next fire starts, or None if there is no further fire."""
     at = next_start(job, now)
     return None if at >= FARTHEST else at
 
 
 class DueSchedules(Protocol):
     async def fire(self, limit: int) -> int:
-        """Decide the due fires of at most ``limit`` schedules, and return the number of schedules."""
+        """Decide the due fires of at most ``limit`` schedules, and return the number of schedules that were decided."""
 
     async def next_at(self) -> datetime | None:
-        """Return when the next schedule is due, by this process's clock."""
+        """Return when the next schedule is due, according to this process's clock."""
 
 
 class ScheduleLoop:
@@ -96,6 +98,6 @@ class ScheduleLoop:
     async def tick(self) -> Pace:
         due = await self._schedules.next_at()
         if due is not None and due <= self._clock.now():
-            # If the clock of the database is a little behind this one, nothing is due there yet.
+            # If the database's clock is slightly behind this process's clock, nothing is due in the database yet.
             return Again() if await self._schedules.fire(AT_A_TIME) else Idle(self._clock.now() + NOT_YET)
         return Idle(None if due is None else min(due, self._clock.now() + LOOK_EVERY))

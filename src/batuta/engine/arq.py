@@ -40,7 +40,8 @@ def add_arq_relay(work: Batuta, make_client: Callable[[], ArqRedis]) -> ArqRelay
 
 
 class ArqWorker:
-    """The engine's part of a plain ARQ worker: the functions that ARQ calls, and the loops that run next to ARQ's own.
+    """The engine's part of an ordinary ARQ worker: the functions that ARQ calls, and the loops that run next to ARQ's
+    own loop.
 
     The loops claim tasks, send them to ARQ, and recover tasks of dead processes. ``relay`` is None if the engine's
     own workers run this application's tasks.
@@ -58,7 +59,8 @@ class ArqWorker:
             work.events,
             max_result=work.worker_policy.max_result,
         )
-        # Both belong in ARQ's settings: ARQ's own default is pickle, which executes what another program wrote to Redis.
+        # Pass both functions to ARQ's settings. ARQ's default is pickle, which can execute code that another program
+        # wrote to Redis.
         self.job_serializer = encode_call
         self.job_deserializer = self._here.decode_call
         self.functions: list[Function] = functions(work.task_registry, self._here, keep_result=keep_result)
@@ -67,7 +69,7 @@ class ArqWorker:
         """Build a supervisor with the engine's loops. The caller adds its own loops and runs the supervisor."""
         self._here.hide_running(redis)
         work, supervisor = self._work, Supervisor(self._work.clock, self._work.events)
-        # Health checks conclude from this heartbeat that ARQ runs the calls.
+        # Health checks look for this heartbeat to learn whether ARQ runs the calls.
         supervisor.add(work.observability.heartbeat(self._name, lambda: supervisor.running), HEARTBEAT_POLICY)
         supervisor.add(ArqRunner(redis), LISTENING)
         supervisor.add(ThreadWatch(work.task_registry, work.events), THREAD_WATCH_POLICY)

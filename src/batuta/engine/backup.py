@@ -3,7 +3,7 @@
     restore:  check the file ─▶ lock out every process ─▶ collect later facts of the old database ─▶ load the backup
               ─▶ newer migrations ─▶ apply the facts ─▶ commit (PostgreSQL) or rename the file (SQLite)
 
-Until the last step the old database is unchanged; after it the new database is complete.
+Until the last step the old database is unchanged; after the last step the new database is complete.
 """
 
 import asyncio
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 # A process counts as alive if its last heartbeat is more recent than this: three heartbeat intervals.
 ALIVE = timedelta(seconds=45)
-# Maximum difference between the clocks of the writing machines. Facts from this span may be carried over twice, which
-# is harmless.
+# Maximum difference between the clocks of the machines that write. Facts from this time span may be carried over twice,
+# which is harmless.
 CLOCKS = timedelta(minutes=5)
 STOP_OR_FORCE = Reason(
     "restore_wait",
@@ -58,14 +58,14 @@ Progress: TypeAlias = Callable[[str, int], None]
 class RestoreReport:
     manifest: Manifest
     restored: Restored
-    counts: Mapping[str, int]  # number of rows that were carried over, released or held back, per kind
+    counts: Mapping[str, int]  # number of rows of each kind that were carried over, released or held back
     kept: Path | None
 
 
 async def take(work: Batuta, file: Path, progress: Progress) -> Manifest:
     """Write a consistent backup to ``file`` while other processes use the database."""
     database = work.connections.aside()
-    if not await database.exists():  # opening a missing database would create it
+    if not await database.exists():  # check first, because opening a missing database would create it
         raise SchemaOutOfDate(missing=_migrations(work)[0].title)
     await database.open()
     try:
@@ -79,8 +79,8 @@ async def take(work: Batuta, file: Path, progress: Progress) -> Manifest:
 
 
 async def restore(work: Batuta, file: Path, *, by: str, force: bool, progress: Progress) -> RestoreReport:
-    """Replace the database with a backup. Refuses a damaged file, a backup of another kind of database, and a database
-    that is in use.
+    """Replace the database with a backup. Raises an error if the file is damaged, if the backup is of another kind of
+    database, or if the database is in use.
     """
     database = work.connections.aside()
     with archive.read(file) as opened:

@@ -95,7 +95,7 @@ DAY = timedelta(days=1)
 class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarations):
     """An application of the engine: registers jobs, tasks, queues and loops, and builds the loops of a process."""
 
-    only: Collection[str] = ()  # queues that the worker serves; empty: BATUTA_QUEUES
+    only: Collection[str] = ()  # queues that the worker serves; if empty, BATUTA_QUEUES applies
     is_open = False
     _lines: "LineCollector | None" = None
 
@@ -117,8 +117,9 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
         If ``migrate`` is true, opening applies missing migrations; if False, opening refuses an old schema. The default
         is True, except in production. ``clock`` is the source of all times; the default is the machine's clock, but
-        leases on PostgreSQL use the server's clock. A scheduler that does not renew its runs for ``lease`` loses them.
-        ``concurrency`` is the number of concurrent tasks of each queue in a worker; the default is BATUTA_CONCURRENCY.
+        leases on PostgreSQL use the server's clock. A scheduler that does not renew its runs for the time ``lease``
+        loses them. ``concurrency`` is the number of concurrent tasks of each queue in a worker; the default is
+        BATUTA_CONCURRENCY.
         """
         super().__init__()
         self.settings = settings = settings or load_settings(EngineSettings, environment(), ENV_FILE)
@@ -219,8 +220,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         max_restarts: int = 5,
         finishes_tick: bool = False,
     ) -> Callable[[SomeLoop], SomeLoop]:
-        """Register a function, or a class with a ``tick``, as a supervised loop. Return it unchanged. A plain ``def`` runs
-        in a thread.
+        """Register a function, or a class with the method ``tick``, as a supervised loop. The decorator returns its
+        argument unchanged. A plain ``def`` runs in a thread.
 
         Times are in seconds. The watchdog cancels and restarts a tick after ``stuck_after`` without progress
         (``batuta.note_progress``); ``longest_call`` is the longest wait inside a tick. The process restarts after
@@ -241,7 +242,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
                 finishes_tick=finishes_tick,
             )
             loop = loop_of(called, function)
-            # A thread cannot be stopped in the middle of a tick, so a shutdown lets it end.
+            # A tick in a thread cannot be interrupted, so a shutdown waits until it ends.
             self.add_loop(loop, replace(policy, finishes_tick=True) if runs_in_thread(loop) else policy)
             return function
 
@@ -290,12 +291,12 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
     @property
     def encrypted_columns(self) -> EncryptedColumns:
-        """The columns that BATUTA_KEYS encrypts: those of the engine and of the application."""
+        """The encrypted columns of the engine and of the application. BATUTA_KEYS holds their keys."""
         return EncryptedColumns(self.database, self.encryption, [*COLUMNS, *self.extension.encrypted])
 
     @cached_property
     def schedules(self) -> Schedules:
-        """The schedules that are created while the program runs."""
+        """The schedules that were created while the program runs."""
         return Schedules(self._schedules, self.task_registry, self.zone, self.registry)
 
     @property
@@ -332,7 +333,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
     @cached_property
     def bulk(self) -> SqlBulk:
-        """The bulk operations of operators: one change that applies to many items."""
+        """The bulk operations of operators, each of which changes many items."""
         return SqlBulk(self.database, lambda: self.queues, self.ids, self.clock, self.now)
 
     @cached_property
@@ -342,11 +343,13 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
     @cached_property
     def presence(self) -> PresenceFolder:
-        """The folder in which the processes of this host register, so that they detect each other's death."""
+        """The folder in which the processes of this host register, so that each process can detect that another one
+        died.
+        """
         return PresenceFolder.for_database(self.database.where)
 
     def now(self) -> datetime | None:
-        """Return the time of the application's clock, or None if the database's clock is used."""
+        """Return the time of the application's clock, or None if the database's clock applies."""
         return self.clock.now() if self._own_time else None
 
     def add_loop(self, loop: Loop, policy: LoopPolicy, *, role: str = "worker") -> None:
@@ -354,8 +357,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         self._loops.append((role, loop, policy))
 
     def replace_loop(self, loop: Loop, policy: LoopPolicy, *, role: str) -> None:
-        """Add a loop object in place of the one with its name. A server that loads its application twice builds its API
-        twice.
+        """Add a loop object and remove an earlier loop with the same name. A server that loads its application twice
+        builds its API twice, and so adds its loops twice.
         """
         self._loops = [each for each in self._loops if (each[0], each[1].name) != (role, loop.name)]
         self.add_loop(loop, policy, role=role)
@@ -370,15 +373,16 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
     ) -> Supervisor:
         """Build the supervisor of a role's loops, with a heartbeat.
 
-        ``heartbeat`` runs in another thread (``engine.process``). If it is None, the supervisor runs a heartbeat itself,
-        with the name ``worker_name`` (default: the role) and the loops ``shows`` (default: all).
+        ``heartbeat`` is a heartbeat that runs in another thread (see ``engine.process``). If it is None, the supervisor
+        runs a heartbeat itself. ``worker_name`` is the name that it reports (default: the role); ``shows`` lists the
+        loops that it reports (default: all).
         """
         observability = self.observability
         return observability.supervisor(role, self._loops_of(role), heartbeat, worker_name=worker_name, shows=shows)
 
     @check_options
     def running(self, *roles: str, on_failure: OnFailure = "raise") -> AbstractAsyncContextManager[Self]:
-        """Run roles inside this program while the block runs; without a name, ``worker`` and ``scheduler``.
+        """Run roles inside this program while the block runs. The default roles are ``worker`` and ``scheduler``.
 
         The block opens the database, logs to the handlers of the program, and at its end finishes the running work
         within BATUTA_DRAIN_SECONDS. If a loop gives up, the block ends with its error. With ``on_failure="terminate"``
@@ -389,12 +393,13 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
     def retentions(self) -> list[Retention]:
         """Return the retentions of the engine's tables. The application itself prunes executions and circuit transitions."""
         return [
-            Retention("tasks", self._task_store.prune),  # each row holds its own expiry instant
+            Retention("tasks", self._task_store.prune),  # each row contains its own expiry instant
             Retention("batches", self.batch_store.prune),
             Retention("pipeline_items", self._items.prune),
             Retention("rate_tokens", self._prune_rates),
             Retention("job_calls", lambda limit: self._calls.prune(keep=DAY, limit=limit)),
-            keep_for(7 * DAY, "schedules", self._schedules, self.clock),  # only those whose one instant has passed
+            # only schedules with a single instant that has passed
+            keep_for(7 * DAY, "schedules", self._schedules, self.clock),
             keep_for(30 * DAY, "bulk_operations", self.bulk, self.clock),
             Retention("log_lines", self._prune_lines),
             keep_for(7 * DAY, "worker_heartbeats", self.observability.beats, self.clock),
@@ -410,16 +415,17 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return await self.log_lines.prune(limit, now=self.clock.now(), longest=longest)
 
     async def _prune_rates(self, limit: int) -> int:
-        """Delete tokens of rate limits that are older than the longest window. Limits with the same key share tokens,
-        so a token may count in several windows.
+        """Delete rate-limit tokens that are older than the longest window. Limits with the same key share tokens, so
+        one token may count in several windows.
         """
         longest = max((each.per for each in self.limits.values()), default=timedelta(0))
         return await self.rates.prune(spare=longest, limit=limit)
 
     def line_loops(self) -> Iterator[tuple[Loop, LoopPolicy]]:
-        """Yield the loop that keeps log lines, unless BATUTA_KEEP_LOGS is off."""
+        """Yield the loop that stores log lines, unless BATUTA_KEEP_LOGS is off."""
         if self.settings.batuta_keep_logs:
-            from batuta.logs.kept import KEEPER_POLICY, LineCollector, LineKeeper  # the logging library is slow to load
+            # imported here, because the logging library is slow to load
+            from batuta.logs.kept import KEEPER_POLICY, LineCollector, LineKeeper
 
             self._lines = self._lines or LineCollector(self.clock, self.ids)
             yield LineKeeper(self._lines, self.log_lines), KEEPER_POLICY
@@ -448,7 +454,9 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return [*of_tasks, *(each for limits in self._stage_limits for each in limits.values())]
 
     def _served_here(self, role: str) -> Collection[str]:
-        """Return the queues to which this process is limited. Empty: all queues and the application's loops."""
+        """Return the queues to which this process is restricted. An empty result means all queues and the application's
+        loops.
+        """
         only = self.only or (self.settings.batuta_queues if role == "worker" else ())
         known = [each.store.name for each in self._worker_queues() if each.role == role]
         for name in only:
@@ -486,7 +494,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
     async def rescue(self, queue: str, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
         """Release the items of a queue whose workers stopped renewing their leases.
 
-        If a lease may have expired, ``waits`` is called with the length of the pause before the second check.
+        If a lease may have expired, the method checks twice and calls ``waits`` with the length of the pause between
+        the checks.
         """
         rescuer = Rescuer(queue, self.queues[queue], self.queue_lease, self.clock, self.events)
         return await rescuer.look_twice(waits)
@@ -541,7 +550,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return Migrator(database or self.database, migrations, self.clock, self.events)
 
     async def close(self) -> None:
-        """Close the database and everything in ``closers``."""
+        """Close the database, and call every function in ``closers``."""
         self.is_open = False
         for close in (*self.closers, self.connections.close):
             await close()

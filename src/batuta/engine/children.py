@@ -3,8 +3,9 @@
     worker ── function, arguments ──▶ child: limits, function
            ◀── progress, log records, the value or the error ──
 
-A server process, which Python starts with the first call, forks the children: a worker with threads must not fork. A
-cancellation, a time limit and a lost lease kill the child and its own children. A child dies with its worker.
+A server process, which Python starts with the first call, forks the children, because a worker with threads must not
+fork. A cancellation, a time limit and a lost lease kill the child and its own child processes. If the worker dies, its
+children die too.
 """
 
 import asyncio
@@ -37,7 +38,8 @@ from batuta.queue.outcome import Failed, Outcome
 from batuta.tasks.task import Task, TaskContext, TaskFunction
 
 MEGABYTE: Final = 1024 * 1024
-LEAST_MEGABYTES: Final = 64  # the interpreter and the program need that much themselves
+# lower bound of a memory limit, because the interpreter and the program need this much themselves
+LEAST_MEGABYTES: Final = 64
 _MEMORY = re.compile(r"(\d{1,6})\s*(MB|GB)", re.IGNORECASE)
 CHILD_KILLED = define(
     "child_killed",
@@ -52,7 +54,9 @@ CHILD_MEMORY = define(
 
 
 def in_child(task: str, function: TaskFunction, memory: str | None) -> "ChildProcesses":
-    """Return the runner of a task. Raises InvalidTask if a child cannot import the function, or the limit is invalid."""
+    """Return the runner of a task. Raises InvalidTask if a child process cannot import the function, or if the memory
+    limit is invalid.
+    """
     if "<locals>" in function.__qualname__ or function.__name__ == "<lambda>":
         why = Reason("child_function", "a child process must import it: define it at the top of a module")
         raise InvalidTask(task=task, why=why)
@@ -75,7 +79,7 @@ def _megabytes(task: str, memory: str) -> int:
 
 @dataclass(eq=False)
 class _Call:
-    """A call in a child process. ``process`` is None before the start."""
+    """A call in a child process. ``process`` is None until the child has started."""
 
     lock: threading.Lock
     is_stopped: bool = False
@@ -98,7 +102,7 @@ class ChildProcesses:
         self._threads = Threads()
 
     async def __call__(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> object:
-        """Run the function and return its value or an outcome. A cancellation kills the child."""
+        """Run the function in a child and return its value or an outcome. A cancellation kills the child."""
         home, call = asyncio.get_running_loop(), _Call(threading.Lock())
         try:
             return await self._threads.call(
@@ -110,7 +114,7 @@ class ChildProcesses:
     def _run(
         self, call: _Call, home: asyncio.AbstractEventLoop, arguments: tuple[Any, ...], named: dict[str, Any]
     ) -> object:
-        """Start the child and receive its messages, in a thread."""
+        """Start the child and receive its messages. Runs in a thread."""
         context = arguments[0] if arguments and isinstance(arguments[0], TaskContext) else None
         sent = arguments if context is None else (replace(context, report=_send_nothing), *arguments[1:])
         forking = _forking(self._module)
@@ -160,18 +164,20 @@ async def _report(context: TaskContext, progress: Any) -> None:
 
 
 async def _send_nothing(progress: Any) -> None:
-    """Replace the report function of a context that is sent to the child. The child sets its own."""
+    """Replaces the report function of a context while the context is sent to the child, which sets its own function."""
 
 
 def _forking(module: str) -> ForkServerContext:
-    """Return a context whose server imports the module once, if it can, so that the children need not."""
+    """Return a context whose server process imports the module once, if possible, so that the children need not import
+    it.
+    """
     forking = get_context("forkserver")
     forking.set_forkserver_preload(["batuta.engine.children", module])
     return forking
 
 
 def _kill(process: ForkServerProcess) -> None:
-    """Kill a child with its own children. It leads a group of its own, unless it has just started."""
+    """Kill a child and its own child processes. The child leads a process group, unless it has only just started."""
     if process.pid is None or process.exitcode is not None:
         return
     try:
@@ -194,7 +200,7 @@ def _log_level() -> int:
     return logging.getLogger().getEffectiveLevel()
 
 
-# Below: the child.
+# The functions below run in the child.
 
 
 class _Messages:
@@ -214,7 +220,8 @@ def _main(
 ) -> None:
     sender = _Messages(pipe)
     os.setpgid(0, 0)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal: the worker decides
+    # ignore Ctrl-C in a terminal: the worker decides whether to stop the child
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     root = logging.getLogger()
@@ -256,7 +263,7 @@ async def _wait(returned: Any) -> object:
 
 
 def _send_error(sender: _Messages, error: BaseException) -> None:
-    """Send an error with its stack. An error that cannot be pickled is sent by its name."""
+    """Send an error with its stack. If the error cannot be pickled, send its name instead."""
     stack = "".join(traceback.format_tb(error.__traceback__))
     pickled = b""
     if isinstance(error, Exception):
@@ -269,7 +276,7 @@ def _send_error(sender: _Messages, error: BaseException) -> None:
 
 
 class _Forwarding(logging.Handler):
-    """Sends the records of the child to the worker, whose log masks them."""
+    """Sends the log records of the child to the worker, whose log masks them."""
 
     def __init__(self, sender: _Messages) -> None:
         super().__init__()

@@ -20,24 +20,24 @@ from batuta.texts import Wording
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A number on a dashboard card. ``says`` is the key of its label; ``of`` is the maximum, if any."""
+    """A number on a dashboard card. ``says`` is the text key of its label; ``of`` is the maximum, if there is one."""
 
     says: str
     value: int | timedelta
     of: int | None = None
     tone: Tone = Tone.WAITING
-    to: str = ""  # address of the screen with these items, below the prefix of the dashboard
+    to: str = ""  # path of the screen that lists these items, below the dashboard's prefix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """A row of a dashboard card that shows progress: ``done`` of ``of``. ``cells`` are further figures, in the order of
-    the board's ``columns``.
+    """A row of a dashboard card that shows progress: ``done`` out of ``of``. ``cells`` holds further figures, in the
+    order of the board's ``columns``.
     """
 
     name: str
-    label: str = ""  # key of a text that precedes the name
-    state: str  # key of the text that names the state
+    label: str = ""  # text key of a word that precedes the name
+    state: str  # text key of the state's name
     tone: Tone
     done: int
     of: int
@@ -46,39 +46,40 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """A card of the dashboard. ``columns`` are the headings of its rows: name, state, progress and further cells."""
+    """A card of the dashboard. ``columns`` holds the headings of its rows: name, state, progress and further cells."""
 
     says: str
     figures: Sequence[Figure]
-    note: str = ""  # key of a sentence below the title
-    to: str = ""  # path of the screen that shows more, below the prefix of the dashboard
+    note: str = ""  # text key of a sentence below the title
+    to: str = ""  # path of the screen with more details, below the dashboard's prefix
     columns: Sequence[str] = ()
     courses: Sequence[Course] = ()
 
 
-# A function, or a group of functions. A text ``module:object`` names one, imported when an operator calls the command.
+# A function, or a mapping of names to functions (a group). A text ``module:object`` names a function that is imported
+# when an operator calls the command.
 Command: TypeAlias = Callable[..., None] | str | Mapping[str, Callable[..., None] | str]
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
     """A kind of process. ``run`` returns after ``stop`` is set and all work has drained. If ``run`` is None, the
-    process runs the loops and queues that the application added for this role, with the same supervision as a worker.
+    process runs the loops and queues that the application added for this role, supervised like a worker.
     """
 
     name: str
     run: Callable[[asyncio.Event], Awaitable[None]] | None = None
     in_up: bool = True
-    worker_name: str | None = None  # the name in ``worker_heartbeats``; None: the name of the role
-    shows: tuple[str, ...] | None = None  # the loops in ``loops_status``; None: all
+    worker_name: str | None = None  # the name in ``worker_heartbeats``; None means the name of the role
+    shows: tuple[str, ...] | None = None  # the loops that ``loops_status`` lists; None means all
     # Host, port and name of the port's setting. `batuta up` refuses to start if the port is in use.
     listens: tuple[str, int, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """One line of `batuta doctor` about the application. ``what`` and ``step`` are keys of the application's texts for
-    the finding and the next step.
+    """One line of `batuta doctor` about the application. ``what`` and ``step`` are text keys for the finding and the
+    next step.
     """
 
     is_well: bool
@@ -89,39 +90,41 @@ class Examined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extension:
-    """Everything that an application adds to the engine, except jobs and loops: roles, commands, checks, dashboard
-    cards and more.
+    """Everything that an application adds to the engine in addition to jobs and loops: roles, commands, checks and
+    dashboard cards.
     """
 
-    service: str = "batuta"  # name of the service in alerts
-    application: Callable[[], Any] | None = None  # the application's own object graph, for its commands
+    service: str = "batuta"  # name of this service in alerts
+    application: Callable[[], Any] | None = None  # returns the application's own object, for its commands
     migrations: Sequence[Migration] = ()
     texts: Sequence[Path] = ()
     roles: Sequence[Role] = ()
-    # Commands under `batuta`; a mapping is a group of commands.
+    # Commands below `batuta`; a mapping is a group of commands.
     commands: Mapping[str, Command] = field(default_factory=dict)
     examine: Callable[[], Awaitable[Sequence[Examined]]] | None = None  # additional checks of `batuta doctor`
     profiles: Sequence[str] = (ONLY_PROFILE,)
-    first_profile: str | None = None  # active until an operator chooses a profile
-    wording: Wording = field(default_factory=Wording)  # phrases of log lines and names of their fields
+    first_profile: str | None = None  # the profile that is active until an operator chooses another
+    wording: Wording = field(default_factory=Wording)  # texts of log lines and names of their fields
     sections: Sequence[Section] = SECTIONS
     # Categories that are dispatched first, with their concurrency.
     reserved: Mapping[str, int] = field(default_factory=dict)
     # Default windows; operators may change them at run time.
     windows: Mapping[str, Window] = field(default_factory=dict)
-    switches: Mapping[str, SwitchRule] = field(default_factory=dict)  # switches for operators, by the name they type
-    api: Callable[[], Any] | None = None  # builds the ASGI application; None: the engine's API
+    # switches for operators, by the name that operators type
+    switches: Mapping[str, SwitchRule] = field(default_factory=dict)
+    api: Callable[[], Any] | None = None  # builds the ASGI application; None means the engine's API
     # Defaults of environment variables that `batuta up` sets for its children.
     child_env: Mapping[str, str] = field(default_factory=dict)
-    # Builds the application again with these variables, as `batuta up` sets them for its children.
+    # Builds the application again with these environment variables, as `batuta up` sets them for its children.
     rebuilt: Callable[[Mapping[str, str]], Any] | None = None
     boards: Sequence[Callable[[], Awaitable[Board]]] = ()  # cards of the dashboard's first page, in order
     screens: Sequence[Screen] = ()  # pages of the dashboard, in the order of the navigation
     actions: Sequence[Action] = ()  # changes that operators make in the dashboard
-    # Screens on which operators fix the findings of a source (``Finding.source``).
+    # Maps the source of a finding (``Finding.source``) to the screen on which operators fix it.
     finding_pages: Mapping[str, str] = field(default_factory=dict)
     templates: Sequence[Path] = ()  # folders with the templates of the screens
-    # Data of the application that must survive the restore of an older backup.
+    # Returns the application's components whose data must survive the restore of an older backup.
     restoring: Callable[[], Sequence[Restoring]] = tuple
-    encrypted: Sequence[EncryptedColumn] = ()  # columns that the application encrypts, for the rotation of keys
-    mark: Mark | None = None  # project that must own the database; None: any database is accepted
+    # columns that the application encrypts; a key rotation re-encrypts them too
+    encrypted: Sequence[EncryptedColumn] = ()
+    mark: Mark | None = None  # project to which the database must belong; None accepts any database

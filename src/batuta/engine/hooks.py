@@ -1,4 +1,4 @@
-"""The part of an application that declares what surrounds its work: resources of the process, and middleware."""
+"""The part of an application that declares resources of the process, and middleware around its work."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -40,8 +40,8 @@ class HookDeclarations:
     def provide(self, function: Callable[[], Any], /) -> Resource[Any]:
         """Register a resource: an object that each process creates before it runs work and closes after it.
 
-        The function yields the object once, or returns a context manager. ``value`` of the result is the object. A
-        process whose resource does not start ends with an error.
+        The function yields the object once, or returns a context manager. The attribute ``value`` of the returned
+        resource is the object. If a resource does not start, the process ends with an error.
         """
         resource = resource_of(str(getattr(function, "__name__", "resource")), function)
         self.resources.add(resource)
@@ -50,8 +50,8 @@ class HookDeclarations:
     def around_execution(self, middleware: SomeMiddleware, /) -> SomeMiddleware:
         """Register middleware around every execution of a task, a job function or a stage. Return it unchanged.
 
-        It receives the attempt and a function that proceeds. It may return another value or an outcome, and may leave
-        out the call. The middleware that is registered first is the outermost.
+        The middleware receives the attempt and the function ``proceed``. It may return another value or an outcome, and
+        need not call ``proceed``. The middleware that is registered first is the outermost.
         """
         self.around.add(middleware)
         return middleware

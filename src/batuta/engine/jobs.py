@@ -1,4 +1,4 @@
-"""The part of an application that declares jobs: functions, HTTP calls and any other target on a schedule."""
+"""The part of an application that declares jobs: functions, HTTP calls and other targets with a schedule."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
@@ -22,7 +22,8 @@ from batuta.targets.call import BreakerTarget, CallTarget, JobFunction
 if TYPE_CHECKING:
     from batuta.targets.http import HttpCaller
 
-# The answers that an HTTP job accepts: any with a status of success, or only a JSON object or an empty body.
+# The answers that an HTTP job accepts: ``2xx`` accepts any success status, ``json`` also requires a JSON object or an
+# empty body.
 Expect: TypeAlias = Literal["2xx", "json"]
 SomeJob = TypeVar("SomeJob", bound=JobFunction)
 DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
@@ -39,7 +40,7 @@ class JobDeclarations:
 
     def __init__(self) -> None:
         super().__init__()
-        self.closers: list[Callable[[], Awaitable[None]]] = []  # closes resources other than the database
+        self.closers: list[Callable[[], Awaitable[None]]] = []  # functions that close resources other than the database
         self._http: HttpCaller | None = None
 
     @check_options
@@ -56,8 +57,9 @@ class JobDeclarations:
     ) -> Callable[[SomeJob], SomeJob]:
         """Register a function that the scheduler calls in its own process. A function with a parameter receives the run.
 
-        ``schedule`` is cron with five fields, or with six and the seconds first; ``every`` is an interval in seconds
-        instead. ``timezone`` is the zone of this job; the default is the zone of the application.
+        ``schedule`` is a cron expression with five fields, or with six fields of which the first is seconds. ``every``
+        replaces it with an interval in seconds. ``timezone`` is the time zone of this job; the default is the
+        application's time zone.
         """
 
         if callable(schedule):
@@ -97,8 +99,8 @@ class JobDeclarations:
     ) -> None:
         """Register a job that sends a POST request to a URL. ``token`` is sent as a bearer token.
 
-        Any 2xx answer is a success, unless its JSON object has another ``status``. With ``expect="json"`` the answer
-        must be a JSON object or empty, so that the page of a proxy counts as an error.
+        Any 2xx answer is a success, unless it is a JSON object whose ``status`` says otherwise. With ``expect="json"``
+        the answer must be a JSON object or empty, so that an HTML page of a proxy counts as an error.
         """
         target = self.http_target(url, token, name, expect)
         self.add_job(name, schedule, target, category, timeout, every=every, timezone=timezone, **options)
@@ -140,7 +142,7 @@ class JobDeclarations:
         circuit: str | None = None,
         **options: Unpack[JobRules],
     ) -> None:
-        """Register a job with any target. ``profiles`` are the profiles that contain the job; None means all."""
+        """Register a job with any target. ``profiles`` lists the profiles that contain the job; None means all."""
         if circuit is not None:
             target = BreakerTarget(target, self.circuits.breaker(circuit), self.clock)
         zone = self.zone if timezone is None else find_zone(timezone)

@@ -1,4 +1,6 @@
-"""Builds the components that observe a process: heartbeats, checks, health score, alerts, incidents and dead man's switch."""
+"""Builds the components that observe a process: heartbeats, checks, health score, alerts, incidents and the dead man's
+switch.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Observability:
-    """Builds the observing components of one process. ``now`` returns None if the database's clock is used."""
+    """Builds the observing components of one process. ``now`` returns None if the database's clock applies."""
 
     connections: Connections
     clock: Clock
@@ -55,12 +57,12 @@ class Observability:
     settings: EngineSettings
     zone: ZoneInfo
     version: str
-    service: str  # name of the service in alerts
+    service: str  # name of this service in alerts
     sections: Sequence[Section]
-    texts: Sequence[Path]  # text tables of the application
+    texts: Sequence[Path]  # files with the application's texts
     caller: Callable[[], "HttpCaller"]  # creates the HTTP client on the first alert sent to another host
-    # Circuit that a family of circuits depends on, by family. While that circuit is open, health reports no findings of
-    # the family.
+    # Maps a family of circuits to the circuit that the family depends on. While that circuit is open, health checks
+    # report no findings about the family.
     behind: dict[str, str] = field(default_factory=dict)
     beats: SqlBeats = field(init=False)
     restarts: SqlRestarts = field(init=False)
@@ -96,8 +98,8 @@ class Observability:
     def watch_queue(
         self, queue: SqlQueue, limits: QueueLimits | None = None, *loops: str, hands_over: bool = False
     ) -> None:
-        """Add a queue of the application to the health checks. ``loops`` are the names of the loops that serve it; the
-        default is the worker of the queue.
+        """Add a queue of the application to the health checks. ``loops`` lists the names of the loops that serve the
+        queue; the default is the queue's worker.
         """
         working = loops or (f"worker:{queue.name}",)
         self._queues[queue.name] = WatchedQueue(
@@ -117,9 +119,7 @@ class Observability:
         return [each.items for each in await self.unserved().of_stages()]
 
     def loops(self, role: str, running: Callable[[], Collection[Running]]) -> Iterator[tuple[Loop, LoopPolicy]]:
-        """Return the observing loops for a process of this role. ``running`` is a function that returns the current
-        loops of the process.
-        """
+        """Return the observing loops for a process of this role. ``running`` returns the current loops of the process."""
         yield self.hub(), HUB_POLICY
         if role == "scheduler" and (url := self._secret("deadman_url")) is not None:
             yield DeadMansSwitch(lambda: self._ping(url), running, self.clock, self.events), PINGING
@@ -138,7 +138,7 @@ class Observability:
         """
         events = Fanout(self.events.emit)
         supervisor = Supervisor(self.clock, events)
-        # Added first, so that they drain last, after the other loops.
+        # Added first, because loops drain in reverse order and the heartbeat must drain last.
         if heartbeat is None:
             heartbeat = self.heartbeat(worker_name or role, lambda: supervisor.running, shows)
             supervisor.add(heartbeat, HEARTBEAT_POLICY)
@@ -150,8 +150,8 @@ class Observability:
     def heartbeat(
         self, worker_name: str, running: Callable[[], Collection[Running]], shows: Collection[str] | None = None
     ) -> Heartbeat:
-        """Create a heartbeat that runs on the event loop it reports on. ``engine.process`` runs one in a separate
-        thread instead.
+        """Create a heartbeat that runs on the event loop that it reports on. ``engine.process`` instead runs a
+        heartbeat in a separate thread.
         """
         return Heartbeat(
             worker_id=make_owner(self.ids),

@@ -57,12 +57,12 @@ class ProcessLimits:
 
 
 class OwnDatabase:
-    """The database connection of the watchdog thread, which opens it on first use."""
+    """The database connection of the watchdog thread. The thread opens it on first use."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self._is_open = False
-        self._opening = asyncio.Lock()  # two loops of the thread use the connection
+        self._opening = asyncio.Lock()  # two loops of the watchdog thread share the connection
 
     async def open(self) -> None:
         async with self._opening:
@@ -88,9 +88,9 @@ async def guard_process(
 ) -> AsyncIterator[Supervisor]:
     """Yield the supervisor of a role and guard the process while the block runs.
 
-    Raises Recycled if the process requested a restart, and StoreReplaced if its database file was deleted or
-    replaced. ``worker_name`` is the name in ``worker_heartbeats``; the default is the role. ``shows``
-    has the names of the loops that the heartbeat lists; None means all.
+    Raises Recycled if the process requested a restart, and StoreReplaced if its database file was deleted or replaced.
+    ``worker_name`` is the name in ``worker_heartbeats``; the default is the role. ``shows`` lists the names of the
+    loops that the heartbeat reports; None means all.
     """
     name, notifier = worker_name or role, notifier or Notifier()
     with _dump(work, name) as dump:
@@ -178,7 +178,7 @@ class _Guard:
         )
 
     def report_orphaned_stacks(self) -> None:
-        """Emit and record the stack traces of processes of this role that died without a report."""
+        """Emit and store the stack traces of earlier processes of this role that died without a report."""
         for left in StackFolder.for_database(self._work.database.where).list_orphaned(self._name):
             self._work.events.emit(StackFound(left.role, left.pid, left.stack))
             restart = NewRestart(
@@ -220,8 +220,8 @@ class _Guard:
 
 @contextmanager
 def _dump(work: Batuta, name: str) -> Iterator[TextIO | None]:
-    """Keep a file open, while the block runs, into which Python's fault handler can write stacks. Yield None if the
-    file cannot be created.
+    """Open a file into which Python's fault handler can write stacks, and keep it open while the block runs. Yield None
+    if the file cannot be created.
     """
     folder = StackFolder.for_database(work.database.where)
     try:

@@ -42,10 +42,10 @@ class Served(NamedTuple):
     store: SqlQueue
     handler_of: Callable[[Lease], ItemHandler | None]
     policy: WorkerPolicy
-    has_rescuer: bool = True  # False: the rescuer of another queue covers the whole table
+    has_rescuer: bool = True  # False if the rescuer of another queue covers the whole table
     role: str = "worker"  # the role whose processes serve the queue
-    loop: str | None = None  # the name of the loop that serves the queue; None: ``worker:<queue>``
-    scope: Scope = Scope.OPERATE  # needed to repeat an item
+    loop: str | None = None  # the name of the loop that serves the queue; None means ``worker:<queue>``
+    scope: Scope = Scope.OPERATE  # the scope that an operator needs to repeat an item
 
     @property
     def loop_name(self) -> str:
@@ -101,9 +101,9 @@ class QueueDeclarations:
         loop: str | None = None,
         scope: Scope = Scope.OPERATE,
     ) -> SqlQueue:
-        """Register a table as a queue, served by processes of ``role``. If the table contains several queues, ``queue``
-        names this one. ``loop`` is the name of the loop that serves it; the default is ``worker:<queue>``. Operators
-        need ``scope`` to repeat an item in the dashboard: ``Scope.SEND`` if its handler sends messages.
+        """Register a table as a queue that processes of ``role`` serve. If the table contains several queues, ``queue``
+        names this one. ``loop`` is the name of the loop that serves the queue; the default is ``worker:<queue>``.
+        Operators need ``scope`` to repeat an item in the dashboard. Use ``Scope.SEND`` if the handler sends messages.
         """
         name = queue or table.name
         if name in self.queues:
@@ -116,13 +116,13 @@ class QueueDeclarations:
         return store
 
     def scope_of_queue(self, name: str) -> Scope:
-        """Return the scope that repeating an item of a queue needs."""
+        """Return the scope that an operator needs to repeat an item of the queue."""
         return self._app_queues[name].scope if name in self._app_queues else Scope.OPERATE
 
     @check_options
     def add_pipeline(self, pipeline: Pipeline, *, look_every: timedelta | None = None) -> None:
-        """Register a table of the application as a pipeline. The worker serves each stage as a queue of the same name.
-        ``pipeline`` needs no table.
+        """Register a table of the application as a pipeline. The worker serves each stage as a queue with the stage's
+        name. For a pipeline without a table of its own, use ``pipeline``.
         """
         store = partial(
             SqlQueue,
@@ -153,7 +153,8 @@ class QueueDeclarations:
         keep: float = KEEP_ITEMS.total_seconds(),
         keep_dead: float = KEEP_DEAD_ITEMS.total_seconds(),
     ) -> ItemPipeline:
-        """Register functions as the stages of a pipeline: each takes a JSON item and returns it for the next stage.
+        """Register functions as the stages of a pipeline. Each function takes a JSON item and returns the item for the
+        next stage.
 
         A function may also return an outcome, such as ``Skipped`` or ``Jump``; None leaves the item unchanged.
         ``batuta.pipelines.step`` gives a stage options. The worker serves the stage ``parse`` of ``orders`` as the
@@ -174,8 +175,8 @@ def stages(
     looks: timedelta | None,
     taken: Container[str],
 ) -> Iterator[Served]:
-    """Return each stage as a queue with the stage's name. Raises InvalidName if a name is in ``taken``, the names of
-    existing queues.
+    """Return each stage as a queue with the stage's name. ``taken`` contains the names of existing queues; a stage with
+    one of these names raises InvalidName.
     """
     for n, stage in enumerate(pipeline.stages):
         if stage.name in taken:
@@ -199,7 +200,7 @@ def queue_loops(
     isolation: Isolation | None = None,
 ) -> Iterator[tuple[Loop, LoopPolicy]]:
     """Return the loops that serve the queues. ``looks`` is the interval at which they poll if no wake-up arrives.
-    ``only`` are the queues to serve; empty means all.
+    ``only`` lists the queues to serve; if it is empty, all queues are served.
 
     ``presence`` detects dead workers of this host; with None, only expired leases reveal them. ``isolation`` is
     shared with other code of this process that runs items.
@@ -225,8 +226,8 @@ def queue_loops(
 
 
 def _recoveries(queues: Iterable[Served], wakeups: Wakeups, events: Events) -> Iterator[Recover]:
-    """Return one recovery function per table. A function is named after its queue if only one queue of the table is
-    served, otherwise after the table.
+    """Return one recovery function per table. The function has the name of the queue if this process serves only one
+    queue of the table, otherwise the name of the table.
     """
     tables: dict[str, list[SqlQueue]] = {}
     for served in queues:

@@ -3,8 +3,8 @@
     enter ──▶ log to the program's handlers ──▶ open the database ──▶ start the loops of each role ──▶ the block
     exit  ──▶ stop the loops and finish the running work ──▶ close the database
 
-The processes of the command ``batuta`` have more: a watchdog thread, signals and a restart by the parent
-(``engine.process``).
+Processes that the command ``batuta`` starts also have a watchdog thread, signal handling, and a parent that restarts
+them (``engine.process``).
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from batuta.kernel.waiting import cancel_and_wait
 from batuta.stores.sql.history import SqlReports
 from batuta.supervise.supervisor import Supervisor
 
-# Effect of a loop that gives up: the block ends with the error, or the process gets SIGTERM.
+# Reaction to a loop that gives up: ``raise`` ends the block with the error, ``terminate`` sends SIGTERM to the process.
 OnFailure: TypeAlias = Literal["raise", "terminate"]
 DEFAULT_ROLES: Final = ("worker", "scheduler")
 ROLES: Final = ("api", *DEFAULT_ROLES)
@@ -63,7 +63,7 @@ async def run_roles(
     for role in roles:
         if role not in known:
             raise unknown("role", role, known)
-    from batuta.logs.host import log_to_host  # here, because the logging library takes a while to load
+    from batuta.logs.host import log_to_host  # imported here, because the logging library takes a while to load
 
     async with log_to_host(work.events, work.extension.wording), _opened(work):
         names = tuple(dict.fromkeys(roles))
@@ -104,7 +104,9 @@ async def _opened(work: Program) -> AsyncIterator[None]:
 async def _supervised(
     supervisors: Sequence[Supervisor], settings: EngineSettings, on_failure: OnFailure
 ) -> AsyncIterator[None]:
-    """Run the loops while the block runs. If one gives up, cancel the block and raise the loop's error in its place."""
+    """Run the loops while the block runs. If a loop gives up, cancel the block and raise the loop's error instead of
+    the cancellation.
+    """
     stop, block = asyncio.Event(), asyncio.current_task()
     assert block is not None
     cancels = block.cancelling()
@@ -138,7 +140,7 @@ async def _supervised(
 
 
 async def _run_together(supervisors: Sequence[Supervisor], stop: asyncio.Event, grace: timedelta) -> None:
-    """Run all supervisors until ``stop``. A loop that gives up sets ``stop``, and its error is raised here."""
+    """Run all supervisors until ``stop`` is set. A loop that gives up sets ``stop``; its error is raised here."""
     running = [asyncio.create_task(each.run(stop, grace)) for each in supervisors]
     try:
         await asyncio.wait(running)

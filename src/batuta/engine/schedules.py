@@ -20,12 +20,14 @@ from batuta.stores.sql.schedules import NewSchedule, SqlSchedules, parts_of
 from batuta.tasks.registry import TaskRegistry
 from batuta.tasks.task import AnyTask, Call, TaskFunction
 
-# The actor in the audit log for a call that names none.
+# The actor in the audit log if the caller passes no actor.
 PROGRAM = "program"
 
 
 class Schedules:
-    """The schedules in the database. Each fire enqueues a task; every method that changes one writes to the audit log."""
+    """The schedules in the database. Each fire of a schedule enqueues a task. Every method that changes a schedule
+    writes to the audit log.
+    """
 
     def __init__(self, store: SqlSchedules, tasks: TaskRegistry, zone: ZoneInfo, jobs: Container[str]) -> None:
         self._store = store
@@ -49,8 +51,8 @@ class Schedules:
         catch_up: CatchUp | Literal["skip", "latest", "all"] = CatchUp.LATEST,
         by: str = PROGRAM,
     ) -> TaskSchedule:
-        """Create a schedule with one of ``cron``, ``every`` (seconds) and ``at`` (an instant, once). Raises ScheduleTaken
-        if the name is taken, and InvalidSchedule for other mistakes.
+        """Create a schedule. Pass exactly one of ``cron``, ``every`` (seconds) and ``at`` (a single instant). Raises
+        ScheduleTaken if the name exists, and InvalidSchedule for other mistakes.
 
         Each fire enqueues ``task`` with the named arguments ``args``. The other options are those of a job. ``by`` is
         the actor in the audit log.
@@ -86,7 +88,7 @@ class Schedules:
         catch_up: CatchUp | Literal["skip", "latest", "all"] | None = None,
         by: str = PROGRAM,
     ) -> TaskSchedule:
-        """Change the given parts of a schedule. An edit fires nothing: only later fires of the new schedule are due."""
+        """Change the given parts of a schedule. An edit causes no fire: only later fires of the new schedule are due."""
         given: dict[str, Any] = {
             "schedule": _text(name, cron, every, at) if any(each is not None for each in (cron, every, at)) else None,
             "timezone": None if timezone is None else find_zone(timezone).key,
@@ -109,7 +111,7 @@ class Schedules:
         return await self._store.edit(name, lambda old: replace(parts_of(old), paused=True), by=by)
 
     async def resume(self, name: str, *, by: str = PROGRAM) -> TaskSchedule:
-        """Let a paused schedule fire again, from now on."""
+        """Let a paused schedule fire again from now on."""
         return await self._store.edit(name, lambda old: replace(parts_of(old), paused=False), by=by)
 
     async def delete(self, name: str, *, by: str = PROGRAM) -> None:
@@ -117,15 +119,17 @@ class Schedules:
         await self._store.delete(name, by=by)
 
     async def backfill(self, name: str, since: datetime, until: datetime, *, by: str = PROGRAM) -> int:
-        """Enqueue the task of every past fire from ``since`` to ``until`` that has not run, and return their number."""
+        """Enqueue the task of every past fire from ``since`` to ``until`` that has not run, and return the number of
+        enqueued tasks.
+        """
         return await self._store.backfill(name, since, until, by=by)
 
     async def get(self, name: str) -> TaskSchedule:
-        """Return a schedule. An unknown name raises UnknownWord, here and in the methods that change a schedule."""
+        """Return a schedule. Raises UnknownWord if the name is unknown, like every method that takes a name."""
         return await self._store.get(name)
 
     async def all(self) -> list[TaskSchedule]:
-        """Return every schedule by name, also those that have fired for the last time."""
+        """Return every schedule sorted by name, including schedules whose last fire has passed."""
         return await self._store.all()
 
     def _check(self, name: str, task: AnyTask | TaskFunction | str, args: Mapping[str, Json]) -> str:
@@ -166,7 +170,9 @@ def _word(name: str, kind: Any, word: str, what: str) -> Any:
 
 
 def describe(schedule: TaskSchedule) -> dict[str, Any]:
-    """Return a schedule as JSON. The values of its arguments may be personal data, so only their names are shown."""
+    """Return a schedule as JSON. Only the names of its arguments are included, because their values may be personal
+    data.
+    """
     return {
         "name": schedule.name,
         "schedule": schedule.schedule,

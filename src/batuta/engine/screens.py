@@ -1,7 +1,7 @@
 """Pages and actions that an application adds to the dashboard.
 
-A screen is a page with its own template. An action is a POST request: the reader sees first what the action will do,
-and afterwards what it did. The dashboard checks the scope, adds the CSRF token and writes the audit entry.
+A screen is a page with its own template. An action is a POST request. The user sees a preview before the action, and a
+result after it. The dashboard checks the scope, adds the CSRF token and writes the audit entry.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -27,7 +27,9 @@ class Tone(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """A reader's request for a screen. ``path`` are the parameters of the screen's path, ``query`` those of its query."""
+    """A user's request for a screen. ``path`` holds the parameters of the screen's path, ``query`` the parameters of
+    the URL's query.
+    """
 
     caller: str
     scopes: frozenset[Scope]
@@ -39,13 +41,14 @@ class Visit:
     note: Callable[[int], Awaitable[None]]
 
     def may(self, scope: Scope) -> bool:
-        """Return whether the reader has the scope."""
+        """Return whether the user has the scope."""
         return includes(self.scopes, scope)
 
     async def reveal(self, count: int) -> bool:
-        """Return whether the page may show the personal data of ``count`` records, and record the access.
+        """Return whether the page may show the personal data of ``count`` records. If it may, record the access.
 
-        The reader asks for it with the button that ``revealing()`` renders. Without the scope pii the answer is False.
+        The user requests the data with the button that ``revealing()`` renders. Without the scope pii the result is
+        False.
         """
         if not self.wants_personal_data or not self.may(Scope.PII):
             return False
@@ -58,15 +61,15 @@ class Visit:
 class Screen:
     """A page of the dashboard. ``path`` follows the prefix of the dashboard and may contain parameters: ``/printers/{name}``.
 
-    ``read`` returns the values of the template, which extends ``panel/base.html.j2``. Elements with an id and the
-    attribute ``data-live`` follow changes while the page is open. All readers with the same scopes and language share
-    these parts, so a live screen must not depend on ``visit.caller``. On a screen that is not in the navigation, the
-    navigation marks the screen above it: ``/printers`` for ``/printers/{name}``.
+    ``read`` returns the values for the template, which extends ``panel/base.html.j2``. Elements with an id and the
+    attribute ``data-live`` are updated while the page is open. All users with the same scopes and language share these
+    elements, so a live screen must not depend on ``visit.caller``. A screen that is missing in the navigation
+    highlights the screen above it: ``/printers`` for ``/printers/{name}``.
     """
 
     path: str
-    title: str  # key of the text
-    template: str  # name of a file in one of ``Extension.templates``
+    title: str  # text key of the title
+    template: str  # file name of a template in one of ``Extension.templates``
     read: Callable[[Visit], Awaitable[Mapping[str, object]]]
     scope: Scope = Scope.READ
     in_navigation: bool = True
@@ -76,18 +79,18 @@ class Screen:
 class FieldKind(StrEnum):
     """The kind of a form field."""
 
-    HIDDEN = "hidden"  # names the subject of the action; the page that offers the action fills it
+    HIDDEN = "hidden"  # identifies the object that the action changes; the page that offers the action fills it
     TEXT = "text"
     LINES = "lines"
     NUMBER = "number"
     CHOICE = "choice"
-    SPAN = "span"  # how long: 30m, 2h, 1d; empty: without end
+    SPAN = "span"  # a duration such as 30m, 2h or 1d; an empty field means no end
     FILE = "file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A field of an action's form. ``label`` and ``hint`` are keys of texts; ``choices`` maps values to keys of texts."""
+    """A field of an action's form. ``label`` and ``hint`` are text keys; ``choices`` maps values to text keys."""
 
     name: str
     label: str = ""
@@ -95,15 +98,16 @@ class Field:
     required: bool = False
     hint: str = ""
     choices: Mapping[str, str] = field(default_factory=dict)
-    is_private: bool = False  # contains personal data: neither the audit entry nor the command line repeat it
+    # whether it contains personal data, which the audit entry and the command line must not repeat
+    is_private: bool = False
     longest: int = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionCall:
-    """The call of an action. ``values`` are the fields by name. ``chosen`` are the ids of the rows that the reader
-    selected. ``files`` are the contents of uploaded files by field, and ``file_names``
-    the names that the browser sent.
+    """The call of an action. ``values`` holds the fields by name. ``chosen`` holds the ids of the rows that the user
+    selected. ``files`` holds the contents of uploaded files by field, and ``file_names`` holds the names that the
+    browser sent.
     """
 
     caller: str
@@ -111,16 +115,16 @@ class ActionCall:
     texts: Texts
     now: datetime
     chosen: Sequence[str] = ()
-    scopes: frozenset[Scope] = frozenset()  # those of the caller
+    scopes: frozenset[Scope] = frozenset()  # the caller's scopes
     files: Mapping[str, bytes] = field(default_factory=dict)
     file_names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """The announced effect of an action: the key of a sentence and its facts, and the number of items that it affects.
+    """The announced effect of an action: a text key with its facts, and the number of items that the action affects.
 
-    ``values`` fills fields of the form that the reader has not filled.
+    ``values`` fills form fields that the user has left empty.
     """
 
     says: str
@@ -131,7 +135,9 @@ class Preview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionResult:
-    """The result of an action. ``to`` is the screen that follows, below the prefix; None: the page that offered the action."""
+    """The result of an action. ``to`` is the path of the next screen, below the dashboard's prefix. None returns to the
+    page that offered the action.
+    """
 
     says: str
     facts: Mapping[str, object] = field(default_factory=dict)
@@ -141,31 +147,31 @@ class ActionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """A change that operators make in the dashboard. ``name`` is its address and the name of its audit entry.
+    """A change that operators make in the dashboard. ``name`` is used in the URL and in the audit entry.
 
     ``preview`` and ``perform`` raise a BatutaError for bad input: the form shows its sentence. ``command`` returns the
     arguments of the equivalent command ``batuta …``.
     """
 
-    name: str  # printer.pause
-    label: str  # key of the text on its button
+    name: str  # for example ``printer.pause``
+    label: str  # text key of its button
     preview: Callable[[ActionCall], Awaitable[Preview]]
     perform: Callable[[ActionCall], Awaitable[ActionResult]]
     fields: Sequence[Field] = ()
     scope: Scope = Scope.OPERATE
     command: Callable[[Mapping[str, str]], Sequence[str]] | None = None
-    tone: Tone = Tone.RUNNING  # FAILING: the action cannot be undone
+    tone: Tone = Tone.RUNNING  # FAILING marks an action that cannot be undone
     # Whether ``perform`` writes an audit entry in its own transaction. Otherwise the dashboard writes one before the call.
     audits: bool = False
-    largest_body: int | None = None  # bytes; None: BATUTA_MAX_BODY_BYTES
+    largest_body: int | None = None  # maximum body in bytes; None means BATUTA_MAX_BODY_BYTES
 
     def recorded(self, call: ActionCall) -> dict[str, Json]:
-        """Return the values that the audit entry repeats."""
+        """Return the values that the audit entry contains; fields with personal data are excluded."""
         private = {each.name for each in self.fields if each.is_private or each.kind is FieldKind.FILE}
         values: dict[str, Json] = {name: value for name, value in call.values.items() if value and name not in private}
         return {**values, **({"chosen": len(call.chosen)} if call.chosen else {})}
 
     def subject(self, call: ActionCall) -> str:
-        """Return what the action changes: the values of its hidden fields."""
+        """Return the object that the action changes, as the values of its hidden fields."""
         hidden = (call.values.get(each.name) for each in self.fields if each.kind is FieldKind.HIDDEN)
         return ":".join(filter(None, hidden)) or "-"

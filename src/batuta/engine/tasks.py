@@ -48,15 +48,17 @@ class TaskDeclarations:
     _migrates: bool
 
     def now(self) -> datetime | None:
-        """Return the time of the application's clock, or None if the database's clock is used."""
+        """Return the time of the application's clock, or None if the database's clock applies."""
         raise NotImplementedError
 
     def migrator(self, database: Database | None = None) -> Migrator:
-        """Return the migrator of a database; None means the application's own connections."""
+        """Return the migrator of a database. None means the application's own database."""
         raise NotImplementedError
 
     def _use_task_store(self, store: SqlTasks, max_payload: int) -> None:
-        """Use the registry of the store, and create the service of tasks. ``max_payload`` is the maximum bytes of JSON per call."""
+        """Use the registry of the store, and create the task service. ``max_payload`` is the maximum bytes of JSON per
+        call.
+        """
         self._task_store = store
         self.task_registry = store.registry
         self.tasks = TaskService[Transaction](self.task_registry, store, max_payload, store.encryption)
@@ -70,13 +72,14 @@ class TaskDeclarations:
         self.closers.append(store.endings.close)
         self.tasks.blocking = BlockingTasks(self._open_aside, _close_aside)
         self.closers.append(self.tasks.blocking.close)
-        if store.database.dialect == "sqlite":  # PostgreSQL notifies the waiters of every process
+        # only SQLite needs this: PostgreSQL notifies the waiters of every process
+        if store.database.dialect == "sqlite":
             self.events.subscribe(
                 lambda event: store.endings.note_change() if isinstance(event, ItemsSettled) else None
             )
 
     async def _open_aside(self) -> SqlTasks:
-        """Open a connection on the event loop of synchronous callers, and check the schema as ``open`` does."""
+        """Open a connection on the event loop that serves synchronous callers, and check the schema like ``open``."""
         database = self.connections.aside()
         await database.open()
         try:
@@ -87,31 +90,36 @@ class TaskDeclarations:
         except BaseException:
             await database.close()
             raise
-        # The database notifies the workers of every process, this one included.
+        # No local wake-up is needed, because the database notifies the workers of every process, including this one.
         return replace(self._task_store, database=database, wake=lambda queue: None, liveness=None)
 
     async def find_tasks(
         self, queue: str, limit: int = 20, *, tag: str | None = None, key: str | None = None
     ) -> Sequence[Row]:
-        """Return the newest rows of a queue of tasks with this tag and key; None means any, and one must be given."""
+        """Return the newest rows of a task queue that have this tag and this key. None means any; at least one must be
+        given.
+        """
         if tag is None and key is None:
             raise ValueError("find_tasks() needs a tag or a key: write tag=…")
         return await self._task_store.find(queue, limit, tag=tag, key=key)
 
     async def why_waiting(self, id: str) -> Reason | None:
-        """Return which task, batch or limit a waiting task waits for, or None if it waits for none."""
+        """Return the task, batch or limit that a waiting task waits for, or None if it waits for none of these."""
         waits = await self.batch_store.explain([{"id": id, "status": "queued"}])
         return waits.get(id) or await self._task_store.why_waiting(id)
 
     @check_options
     def batch(self, name: str, *, on_end: OnEnd | None = None) -> NewBatch:
-        """Return a new batch. ``async with`` creates it, and the end of the block closes it. The task ``on_end`` runs
-        once when all tasks of the batch have ended. If it has a parameter, it receives the counts (``BatchProgress``).
+        """Return a new batch. ``async with`` creates the batch, and the end of the block closes it. The task ``on_end``
+        runs once, when all tasks of the batch have ended. If ``on_end`` has a parameter, it receives the counts
+        (``BatchProgress``).
         """
         return NewBatch(self.batches, name, on_end)
 
     async def explain_waits(self, queue: SqlQueue, items: Sequence[Mapping[str, Any]]) -> Mapping[str, Reason]:
-        """Return why waiting items of a queue do not start, by id: they wait for a limit, a task or a batch."""
+        """Return why waiting items of a queue do not start, by item id. The reason is a limit, a task or a batch that
+        the item waits for.
+        """
         waits = {} if queue.table.name != TASKS.name else await self.batch_store.explain(items)
         return {**await queue.why_limited(items), **waits}
 
@@ -137,8 +145,8 @@ class TaskDeclarations:
         ``retry`` is a list of waits, a policy, or rules by class of error: ``{HTTPError: [10, 60], ValueError: never}``.
         None means five retries with full jitter.
 
-        ``concurrency`` and ``rate`` limit the task over all processes: how many calls run at once, and how many start
-        in a period ("100/minute"). ``per_key`` limits the calls with the same value of a parameter.
+        ``concurrency`` limits how many calls run at once across all processes; ``rate`` limits how many start in a
+        period ("100/minute"). ``per_key`` applies limits to the calls with the same value of a parameter.
 
         With ``process`` each call runs in a child process, which may need at most ``memory`` ("512MB") and is killed at the
         time limit and by a cancellation.
@@ -172,7 +180,9 @@ class TaskDeclarations:
         return cast(TaskDecorator, register)
 
     def relay_tasks(self, runner: TaskRunner) -> None:
-        """Let ``runner`` run the tasks in other processes. A local worker claims the tasks and waits for their outcomes."""
+        """Let ``runner`` run the tasks in other processes. A worker of this process still claims the tasks and waits
+        for their outcomes.
+        """
         self.task_registry.relay(runner)
         self._task_store.relay()
 
@@ -182,7 +192,7 @@ def _in_child(task: str, function: TaskFunction, process: bool, memory: str | No
         if memory is not None:
             raise InvalidTask(task=task, why=Reason("child_only", "memory needs process=True"))
         return None
-    from batuta.engine.children import in_child  # here, because few programs need it
+    from batuta.engine.children import in_child  # imported here, because few programs run tasks in child processes
 
     return in_child(task, function, memory)
 

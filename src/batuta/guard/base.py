@@ -22,18 +22,18 @@ from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.reasons import define
 from batuta.schedule.window import Window
 
-# 4xx statuses that mean: retry later.
+# 4xx statuses after which a retry may succeed.
 PASSING = frozenset({408, 425, 429})
 
 
 class Effect(StrEnum):
-    """The result of an admitted call, derived from the type of its error or its status and never from a message."""
+    """The result of an admitted call. It is derived from the error's type or the status, never from a message."""
 
     WORKED = "worked"
     BROKE = "broke"  # the service failed or is overloaded
-    TIMED_OUT = "timed_out"  # the effect may or may not have happened
-    MISTAKE = "mistake"  # the service works; the request was wrong
-    UNREACHED = "unreached"  # provably not sent: no effect, and the service is unreachable
+    TIMED_OUT = "timed_out"  # it is unknown whether the effect happened
+    MISTAKE = "mistake"  # the service works, but the request was wrong
+    UNREACHED = "unreached"  # the request was provably not sent, so there was no effect; the service is unreachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,14 @@ WORKED = EffectReport(Effect.WORKED)
 
 
 class Ticket(Protocol):
-    """Permission for one effect, issued with an Admit. Call exactly one of its methods, once. A ticket without a call
-    counts as used.
+    """Permission for one effect, issued with an Admit. Call exactly one of its methods, once. If no method is called,
+    the ticket counts as used.
     """
 
     async def report(self, report: EffectReport) -> None: ...
 
     async def give_back(self) -> None:
-        """Return the ticket unused: the effect was not attempted."""
+        """Return the ticket unused, because the effect was not attempted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +76,13 @@ class Tickets:
             await ticket.give_back()
 
 
-FREE = Tickets()  # the ticket of a guard that needs no report
+FREE = Tickets()  # shared ticket of all guards that need no report
 
 
 @dataclass(frozen=True, slots=True)
 class Admit:
     """Permission for one call. The caller reports the result of the call to ``ticket``. The permission ends at the
-    instant ``by``; after that, call the guard again.
+    instant ``by``; after that, ask the guard again.
     """
 
     ticket: Ticket = FREE
@@ -91,7 +91,7 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Refusal of a call until the instant ``until``, with the reason."""
+    """Refusal of a call until the instant ``until``, with the reason for operators."""
 
     until: datetime
     reason: str
@@ -104,20 +104,22 @@ class Guard(Protocol):
     """Interface of a guard, which admits a call or holds it until an instant."""
 
     async def admit(self, now: datetime) -> Verdict:
-        """Admit or hold a call. Called before a claim and again immediately before the effect. A guard that cannot
-        decide holds the call.
+        """Admit or hold a call. The engine calls it before a claim and again immediately before the effect. A guard
+        that cannot decide must hold the call.
         """
 
 
 def effect_of_status(status: int) -> Effect:
-    """Return the effect that an HTTP status stands for."""
+    """Return the effect that an HTTP status indicates."""
     if status in PASSING or status >= 500:
         return Effect.BROKE
     return Effect.MISTAKE if status >= 400 else Effect.WORKED
 
 
 def effect_of_error(error: BaseException) -> Effect:
-    """Return the effect that a standard exception stands for. Clients with their own exception classes map those themselves."""
+    """Return the effect that a standard exception indicates. A client with its own exception classes must map them
+    itself.
+    """
     if isinstance(error, ConnectionRefusedError):
         return Effect.UNREACHED
     cut_off = (TimeoutError, DeadlineExceeded, asyncio.CancelledError)
@@ -142,13 +144,13 @@ class HoursGuard:
         return Hold(opens, OUTSIDE_HOURS(hours=self.name, opens=opens.astimezone(self.zone)))
 
 
-# If the calls took longer than this, the guards that give no ticket are called again: the hours may have ended, or a
+# If asking the guards took longer than this, guards without a ticket are asked again: the hours may have ended, or a
 # switch may have changed.
 RECHECK_GUARDS_AFTER = timedelta(milliseconds=500)
 
 
 class AllOf:
-    """Calls several guards in order. The first Hold is the result, and the tickets of the earlier guards are given back."""
+    """Asks several guards in order. The first Hold is the result, and the tickets of the earlier guards are given back."""
 
     def __init__(self, *guards: Guard, clock: Clock) -> None:
         self._guards = guards

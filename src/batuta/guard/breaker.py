@@ -7,8 +7,9 @@
                        │                    timeout: one more probe               │
                        └───────────────────────────────────────────────────────────┘ success
 
-The database has one row per circuit, so all processes share one state. While a circuit is half open, one caller in
-the whole cluster may pass. A probe has a time limit: if its process died, another probe replaces it then.
+The database has one row per circuit, so all processes share one state. While a circuit is half open, one caller in the
+whole cluster may pass (the probe). A probe has a time limit. If it passes without a report, for example because the
+process died, another caller becomes the probe.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +37,7 @@ RESET_BY = define("circuit_reset", "reset by {by}")
 RESET_BECAUSE = define("circuit_reset_because", "reset by {by}: {reason}")
 SHORTEST_RESET = timedelta(seconds=1)
 LONGEST_RESET = timedelta(days=1)
-# Held callers retry at different instants within this time, or within the reset if it is shorter. So they do not
+# Held callers retry at different instants, spread over this time or over the reset if it is shorter. So they do not
 # overload a recovering service.
 LONGEST_SPREAD = timedelta(minutes=1)
 A_MOMENT = timedelta(seconds=1)
@@ -45,7 +46,7 @@ FAMILY = ":*"
 
 
 class CircuitState(StrEnum):
-    """States of a circuit: closed passes calls, open holds them, half-open lets one probe through."""
+    """States of a circuit: closed lets calls pass, open holds them, half-open lets one probe pass."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -59,11 +60,11 @@ class CircuitRule:
     """
 
     name: str
-    failures: int = 5  # consecutive failures that open the circuit
-    reset: timedelta = timedelta(minutes=1)  # time from opening to the first probe
-    longest_reset: timedelta = timedelta(minutes=30)  # the reset doubles after each failed probe, up to this
+    failures: int = 5  # number of consecutive failures that open the circuit
+    reset: timedelta = timedelta(minutes=1)  # wait between the opening and the first probe
+    longest_reset: timedelta = timedelta(minutes=30)  # upper bound of the reset, which doubles after each failed probe
     count_timeouts: bool = False  # whether a timeout counts as a failure
-    probe_within: timedelta = timedelta(minutes=5)  # a probe without a report after this time counts as dead
+    probe_within: timedelta = timedelta(minutes=5)  # a probe without a report counts as dead after this time
 
     def __post_init__(self) -> None:
         name, resets = self.name, SHORTEST_RESET <= self.reset <= self.longest_reset <= LONGEST_RESET
@@ -90,20 +91,20 @@ class Circuit:
 
     name: str
     state: CircuitState = CircuitState.CLOSED
-    failures: int = 0  # consecutive
-    half_open_attempts: int = 0  # probes since the circuit opened
+    failures: int = 0  # number of consecutive failures
+    half_open_attempts: int = 0  # number of probes since the circuit opened
     reset: timedelta  # current reset time
     last_failure: datetime | None = None
-    last_success: datetime | None = None  # accurate to a minute
-    last_error: str | None = None  # class or status of the error, never a message
+    last_success: datetime | None = None  # updated at most once a minute
+    last_error: str | None = None  # class or status of the last error, never its message
     opened_at: datetime | None = None
-    wait_until: datetime | None = None  # Retry-After of the called service
-    probe_until: datetime | None = None  # when the current probe counts as dead
-    probe: int = 0  # number of the last probe: reports of older probes are ignored
+    wait_until: datetime | None = None  # instant that the called service named in Retry-After
+    probe_until: datetime | None = None  # instant at which the current probe counts as dead
+    probe: int = 0  # number of the last probe; reports of older probes are ignored
 
     @property
     def tries_at(self) -> datetime | None:
-        """Instant at which an open circuit lets a probe through; None if the circuit is not open."""
+        """Instant at which an open circuit lets a probe pass; None if the circuit is not open."""
         return None if self.state is not CircuitState.OPEN or self.opened_at is None else self.opened_at + self.reset
 
 
@@ -119,7 +120,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """Permission to call the service. ``probe`` is the number of the probe if the call tests whether the service recovered."""
+    """Permission to call the service. If the call is the probe of a half-open circuit, ``probe`` is its number."""
 
     probe: int | None = None
 
@@ -131,7 +132,7 @@ class MayProbe:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The new values of a circuit. ``reason`` is set only if its state changes."""
+    """The new values of a circuit. ``reason`` is set only if the circuit's state changes."""
 
     circuit: Circuit
     reason: str = ""
@@ -142,7 +143,7 @@ Decide: TypeAlias = Callable[[Circuit, datetime], Change | None]
 
 
 class CircuitStore(Protocol):
-    """Interface of the stored circuits. A circuit without a row has the initial values of its rule."""
+    """Interface of the store of circuits. A circuit without a row has the initial values of its rule."""
 
     async def read(self, rule: CircuitRule, name: str) -> Circuit: ...
 
@@ -152,10 +153,12 @@ class CircuitStore(Protocol):
     async def change(
         self, rule: CircuitRule, name: str, decide: Decide, *, by: str | None = None, now: datetime | None = None
     ) -> Circuit:
-        """Call ``decide`` under a lock on the circuit and write its change. ``by`` names the operator for the audit log."""
+        """Call ``decide`` while the circuit is locked, and write the change that it returns. ``by`` names the operator
+        for the audit log.
+        """
 
     async def history(self, name: str | None, since: datetime, limit: int) -> list[Transition]:
-        """Return the transitions since an instant, newest first."""
+        """Return the transitions since the instant ``since``, newest first."""
 
 
 def fresh(rule: CircuitRule, name: str) -> Circuit:
@@ -177,7 +180,7 @@ def answer(circuit: Circuit, now: datetime, chance: float) -> Answer:
 
 
 def start_probe(circuit: Circuit, rule: CircuitRule, now: datetime) -> Change | None:
-    """Make the caller the probe, or return None if another caller was faster."""
+    """Make the caller the probe. Return None if another caller became the probe first."""
     if not isinstance(answer(circuit, now, 0.0), MayProbe):
         return None
     after = replace(
@@ -191,13 +194,13 @@ def start_probe(circuit: Circuit, rule: CircuitRule, now: datetime) -> Change | 
 
 
 def cancel_probe(circuit: Circuit, probe: int, now: datetime) -> Change | None:
-    """Cancel a probe that was not attempted, so that the next caller may probe immediately."""
+    """Cancel a probe whose call was not attempted, so that the next caller may probe immediately."""
     return Change(replace(circuit, probe_until=now)) if _is_probe(circuit, probe) else None
 
 
 def apply_report(circuit: Circuit, rule: CircuitRule, permit: Pass, what: EffectReport, now: datetime) -> Change | None:
-    """Return the change that a report causes, or None. A call that began before the circuit opened neither closes nor
-    reopens it.
+    """Return the change that a report causes, or None if it causes no change. A report about a call that began before
+    the circuit opened neither closes nor reopens the circuit.
     """
     waiting = circuit if what.retry_at is None else replace(circuit, wait_until=_wait(circuit, what.retry_at, now))
     if permit.probe is None:
@@ -208,17 +211,17 @@ def apply_report(circuit: Circuit, rule: CircuitRule, permit: Pass, what: Effect
 
 
 def trip(circuit: Circuit, rule: CircuitRule, reason: str, now: datetime) -> Change | None:
-    """Open the circuit immediately, without waiting for more failures."""
+    """Open the circuit immediately, regardless of the number of failures."""
     return None if circuit.state is CircuitState.OPEN else Change(_open(circuit, rule.reset, now), reason)
 
 
 def force_open(circuit: Circuit, lasts: timedelta, reason: str, now: datetime) -> Change:
-    """Open the circuit by hand for this time, at most LONGEST_RESET. After it, a probe decides."""
+    """Open the circuit by hand for the time ``lasts``, at most LONGEST_RESET. Afterwards a probe decides."""
     return Change(_open(circuit, min(lasts, LONGEST_RESET), now), reason)
 
 
 def allow_probe(circuit: Circuit, now: datetime) -> Change | None:
-    """Let the next call of an open circuit be the probe now, or return None if the circuit is not open."""
+    """Let the next call of an open circuit pass as the probe. Return None if the circuit is not open."""
     if circuit.state is not CircuitState.OPEN:
         return None
     return Change(replace(circuit, opened_at=now - circuit.reset, wait_until=None))
@@ -251,21 +254,23 @@ def _apply_to_probe(circuit: Circuit, rule: CircuitRule, what: EffectReport, now
     if what.effect is Effect.MISTAKE:
         return _close_recovered(circuit, rule, PROBE_ANSWERED(error=what.error or what.effect.value))
     failed = _count_failure(circuit, what, now)
-    if not _is_failure(what.effect, rule):  # the probe proved nothing; the circuit must not stay half open
+    if not _is_failure(what.effect, rule):  # the probe was inconclusive, and the circuit must not stay half open
         return Change(_open(replace(failed, failures=circuit.failures), circuit.reset, now), PROBE_LATE())
     longer = min(circuit.reset * 2, rule.longest_reset)
     return Change(_open(failed, longer, now), PROBE_FAILED(error=failed.last_error))
 
 
 def _close_recovered(circuit: Circuit, rule: CircuitRule, reason: str) -> Change:
-    """Close the circuit after a successful probe. A Retry-After of the service stays in force until its instant."""
+    """Close the circuit after a successful probe. If the service requested a wait (Retry-After), that wait still
+    applies.
+    """
     change = close(circuit, rule, reason)
     return replace(change, circuit=replace(change.circuit, wait_until=circuit.wait_until))
 
 
 def _is_ahead(until: datetime, now: datetime) -> bool:
-    """Return whether ``until`` is in the future. An instant beyond the longest wait was written before the clock was
-    set back and does not count.
+    """Return whether ``until`` is in the future. An instant beyond the longest wait is ignored, because it was written
+    before the clock was set back.
     """
     return now < until <= now + 2 * LONGEST_RESET
 

@@ -1,4 +1,4 @@
-"""The circuits of an application: their rules, and for each circuit a breaker that caches the stored state."""
+"""The circuit breakers of an application: their rules, and one breaker per circuit that caches the stored state."""
 
 import asyncio
 import random
@@ -26,15 +26,15 @@ from batuta.kernel.errors import StoreUnavailable, require
 from batuta.kernel.reasons import Reason
 from batuta.kernel.suggestions import unknown
 
-# A change by another process is visible here after this time.
+# After this time, this process sees a change that another process made.
 LOOK_EVERY = timedelta(milliseconds=500)
-# Interval at which a healthy circuit stores its last success.
+# How often a healthy circuit stores the instant of its last success.
 NOTE_EVERY = timedelta(minutes=1)
 MOST_TRANSITIONS = 1000
 
 
 class Circuits:
-    """The circuit breakers of an application, shared by its processes."""
+    """The circuit breakers of an application, which all its processes share."""
 
     def __init__(self, store: CircuitStore, clock: Clock, chance: Callable[[], float] = random.random) -> None:
         self._store = store
@@ -59,13 +59,15 @@ class Circuits:
         return found
 
     def breaker(self, name: str) -> "Breaker":
-        """Return the breaker of a circuit. There is one per process and name, so all callers share its cached state."""
+        """Return the breaker of a circuit. Each process has one breaker per name, so all callers share its cached
+        state.
+        """
         if name not in self._breakers:
             self._breakers[name] = Breaker(name, self.rule_of(name), self._store, self._clock, self._chance)
         return self._breakers[name]
 
     async def look(self) -> list[Circuit]:
-        """Return every circuit with its own rule, and the stored circuits that a prefix rule covers, by name."""
+        """Return every circuit with its own rule, and every stored circuit that a prefix rule covers, sorted by name."""
         return await self._store.all(self.rules)
 
     async def history(self, name: str | None, since: datetime, limit: int = MOST_TRANSITIONS) -> list[Transition]:
@@ -81,14 +83,14 @@ class Circuits:
         return after
 
     async def open(self, name: str, *, lasts: timedelta | None, reason: str) -> Circuit:
-        """Open a circuit by hand, for ``lasts`` or for the reset of its rule."""
+        """Open a circuit by hand for the time ``lasts``. None means the reset time of its rule."""
         rule = self.rule_of(name)
         return await self._change(
             name, lambda circuit, now: decisions.force_open(circuit, lasts or rule.reset, reason, now)
         )
 
     async def probe(self, name: str) -> Circuit:
-        """Let the next call of an open circuit pass as its probe, without waiting for the reset."""
+        """Let the next call of an open circuit pass as its probe, without waiting for the reset time."""
         return await self._change(name, decisions.allow_probe)
 
     async def _change(self, name: str, decide: Decide) -> Circuit:
@@ -98,7 +100,9 @@ class Circuits:
 
 
 class Breaker:
-    """Guard of one circuit. While the circuit is closed, the guard reads the database every half second and writes rarely."""
+    """Guard of one circuit. While the circuit is closed, the guard reads the database every half second and rarely
+    writes.
+    """
 
     def __init__(
         self, name: str, rule: CircuitRule, store: CircuitStore, clock: Clock, chance: Callable[[], float]
@@ -120,7 +124,7 @@ class Breaker:
         return passed if isinstance(passed, Hold) else Admit(BreakerTicket(self, passed))
 
     async def trip(self, reason: str) -> None:
-        """Open the circuit immediately, without waiting for more failures."""
+        """Open the circuit immediately, regardless of the number of failures."""
         await self._change(lambda circuit, now: decisions.trip(circuit, self.rule, reason, now))
 
     def learn(self, circuit: Circuit) -> None:
@@ -145,7 +149,8 @@ class Breaker:
         answer = decisions.answer(await self._circuit(), now, self._chance())
         if not isinstance(answer, MayProbe):
             return answer
-        async with self._asking:  # if many callers see that the reset has passed, only one queries the database
+        # if many callers see that the reset time has passed, only one of them queries the database
+        async with self._asking:
             answer = decisions.answer(await self._circuit(), now, self._chance())
             return answer if not isinstance(answer, MayProbe) else await self._probe(now)
 
@@ -162,7 +167,7 @@ class Breaker:
         if is_mine:
             return Pass(circuit.probe)
         answer = decisions.answer(circuit, now, self._chance())
-        # By the database's clock the reset has not passed yet.
+        # According to the database's clock, the reset time has not passed yet.
         return (
             Hold(now + RECHECK_AFTER, decisions.CIRCUIT_OPEN_ELSEWHERE(circuit=self.name))
             if isinstance(answer, MayProbe)
@@ -187,7 +192,7 @@ class Breaker:
 
 @dataclass(frozen=True, slots=True)
 class BreakerTicket:
-    """Ticket of an admitted call. If the store is unavailable, its report is dropped; the next call reports again."""
+    """Ticket of an admitted call. If the store is unavailable, the report is dropped; the next call reports again."""
 
     breaker: Breaker
     permit: Pass

@@ -1,9 +1,8 @@
-"""Rate limits: at most N effects in any window, over all processes.
+"""Rate limits: at most N effects in any window, across all processes.
 
-A token is reserved before the effect and confirmed after it. From the confirmation on, the token counts for the
-length of the window. An unconfirmed token counts as if the effect came at the last permitted instant
-(``use_within``). So the effects never exceed the limit in any window, and the effect of a process that died counts
-as done.
+A token is reserved before the effect and confirmed after it. From the confirmation on, the token counts for the length
+of the window. An unconfirmed token counts as if the effect came at the last permitted instant (``use_within``). So the
+limit is never exceeded in any window. If a process dies after a reservation, its effect counts as done.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +26,7 @@ RATES_AWAY = define("rates_away", "cannot read the rate limits")
 class Limit:
     """A rate limit of at most ``most`` effects in any period of length ``per``.
 
-    Limits with the same ``key`` count the same tokens. ``name`` is for operators. With ``each``, every customer or
+    Limits with the same ``key`` share their tokens. ``name`` is for operators. If ``each`` is true, every customer or
     device has a separate limit, which ``of`` creates.
     """
 
@@ -50,13 +49,13 @@ class Limit:
 
 
 def gap(name: str, key: str, length: timedelta, *, each: bool = False) -> Limit:
-    """Return a limit that keeps a minimum time between two effects."""
+    """Return a limit that enforces a minimum time between two effects."""
     return Limit(name=name, key=key, most=1, per=length, each=each)
 
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """A reserved token. After the instant ``act_by`` its place may go to another caller."""
+    """A reserved token. After the instant ``act_by``, another caller may get the token's place."""
 
     id: str
     act_by: datetime
@@ -66,35 +65,39 @@ Reservation: TypeAlias = Reserved | Hold
 
 
 class Rates(Protocol):
-    """Interface of the stored rate limits. ``within`` is a transaction of the caller: a reservation takes effect when
-    it commits.
+    """Interface of the store of rate limits. ``within`` is a transaction of the caller: the reservation takes effect
+    when that transaction commits.
     """
 
     async def reserve(
         self, limits: Sequence[Limit], *, use_within: timedelta = USE_WITHIN, within: Any | None = None
     ) -> Reservation:
-        """Reserve one token of every limit. If a limit is full, reserve none and return a Hold until all have room."""
+        """Reserve one token of every limit. If a limit is exhausted, reserve no token and return a Hold until all
+        limits have room.
+        """
 
     async def confirm(self, id: str, *, within: Any | None = None) -> None:
         """Confirm the effect: its tokens count from now for the length of the window."""
 
     async def release(self, id: str, *, within: Any | None = None) -> None:
-        """Release tokens whose effect provably did not happen. Confirmed tokens stay."""
+        """Release tokens whose effect provably did not happen. Confirmed tokens are not released."""
 
     async def count_used(self, limits: Sequence[Limit]) -> Mapping[str, int]:
-        """Return the number of tokens that count now, by the name of the limit."""
+        """Return the number of tokens that currently count, by the name of the limit."""
 
 
 def full_until(limit: Limit, blocking: datetime | None, now: datetime) -> datetime | None:
-    """Return when a limit has room, or None if it has room now. ``blocking`` is the instant of the token that expires first."""
+    """Return when a limit has room again, or None if it has room now. ``blocking`` is the instant of the token that
+    expires first.
+    """
     if blocking is None or blocking + limit.per <= now:
         return None
-    # The token is not confirmed yet and may be released at any moment, so check again soon.
+    # An unconfirmed token may be released at any moment, so check again soon.
     return blocking + limit.per if blocking <= now else now + min(limit.per, RECHECK_AFTER)
 
 
 def verdict(full: Mapping[Limit, datetime]) -> Hold | None:
-    """Return a Hold until all limits have room, or None if none is full. An earlier retry cannot succeed."""
+    """Return a Hold until all limits have room, or None if no limit is exhausted. An earlier retry could not succeed."""
     if not full:
         return None
     limit, until = max(full.items(), key=lambda each: each[1])
@@ -103,7 +106,7 @@ def verdict(full: Mapping[Limit, datetime]) -> Hold | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateGuard:
-    """Guard of several rate limits. An admitted call must happen within ``use_within``; ``Admit.by`` is its deadline."""
+    """Guard for several rate limits. An admitted call must happen within ``use_within``; ``Admit.by`` is its deadline."""
 
     rates: Rates
     limits: tuple[Limit, ...]
@@ -116,13 +119,16 @@ class RateGuard:
             return Hold(now + RECHECK_AFTER, RATES_AWAY())
         if isinstance(reserved, Hold):
             return reserved
-        # Computed with the caller's clock from before the request, so it is never later than the database's deadline.
+        # Computed with the caller's clock from before the reservation, so it is never later than the database's
+        # deadline.
         return Admit(RateTicket(self.rates, reserved.id), by=now + self.use_within)
 
 
 @dataclass(frozen=True, slots=True)
 class RateTicket:
-    """Ticket of reserved tokens. If its report cannot be stored, the tokens count as used at the last permitted instant."""
+    """Ticket for reserved tokens. If its report cannot be stored, the tokens count as used at the last permitted
+    instant.
+    """
 
     rates: Rates
     id: str

@@ -1,7 +1,7 @@
-"""Durable switches: the engine's pauses and the application's own switches. Each switch has one row with the operator
-who set it.
+"""Durable switches: the engine's pauses and the application's own switches. Each switch has one row, which names the
+operator who set it.
 
-A switch that cannot be read holds the work: during an outage of the database a guard must not admit work by accident.
+A switch that cannot be read holds the work, so that a guard admits no work by accident during a database outage.
 """
 
 from dataclasses import dataclass
@@ -12,15 +12,16 @@ from batuta.guard.base import Admit, Hold, Verdict
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.reasons import define
 
-# Delay before a held caller checks again, so that a changed switch takes effect within a second.
+# Delay before a held caller checks again. A changed switch takes effect within this time.
 RECHECK_AFTER = timedelta(seconds=1)
 
 SWITCH_ON = define("switch_on", "switch {switch} is on{setting}")
 SWITCH_OFF = define("switch_off", "switch {switch} is off{setting}")
-# The fact ``setting`` of the reasons above, for a switch that an operator set; it is empty in the default position.
+# The fact ``setting`` of the reasons above. It names the operator who set the switch, and is empty in the default
+# position.
 SET_BY = define("set_by", ", set by {by}")
 SET_BY_WHY = define("set_by_why", ", set by {by}: {said}")
-NOT_SAID = ("", "-")  # stored reasons that contain no information
+NOT_SAID = ("", "-")  # stored reasons that carry no information
 SWITCH_AWAY = define("switch_away", "cannot read switch {switch}")
 SWITCH_UNREADABLE = define("switch_unreadable", "switch {switch} is unreadable: set it again")
 
@@ -30,15 +31,15 @@ class Switch:
     """The stored position of a switch."""
 
     key: str
-    on: bool | None  # None: the stored value is neither on nor off
+    on: bool | None  # None if the stored value is neither on nor off
     reason: str
-    until: datetime | None  # end of a temporary setting; from then on the switch is in its default position
+    until: datetime | None  # end of a temporary setting, after which the switch returns to its default position
     set_by: str
     set_at: datetime
 
 
 class Switches(Protocol):
-    """Interface of the stored switches. ``read`` returns None for a switch that was never set."""
+    """Interface of the store of switches. ``read`` returns None for a switch that was never set."""
 
     async def read(self, key: str) -> Switch | None: ...
 
@@ -49,8 +50,8 @@ class Switches(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchRule:
-    """A rule that holds work while the switch ``key`` is in position ``hold_when``. A switch that was never set is in
-    ``default``.
+    """A rule that holds work while the switch ``key`` is in the position ``hold_when``. A switch that was never set is
+    in the position ``default``.
     """
 
     key: str
@@ -73,7 +74,7 @@ class SwitchGuard(SwitchRule):
 
 
 def judge_switch(rule: SwitchRule, switch: Switch | None, now: datetime) -> Verdict:
-    """Return whether a rule admits or holds, given the stored switch."""
+    """Decide whether a rule admits or holds work, given the stored switch."""
     if switch is None or (switch.until is not None and now >= switch.until):
         if rule.default is not rule.hold_when:
             return Admit()

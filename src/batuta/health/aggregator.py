@@ -1,8 +1,9 @@
 """Runs every check concurrently, each within its own time limit, and caches the assessment.
 
-Within CACHED_FOR every caller gets the same assessment with the instant of its computation, so that many callers need
-only one run of the checks. A change is visible after CACHED_FOR; a caller that needs the present state requests a fresh
-one. Probes test the parts that a process needs, each within a time limit; the worst result is the state of the process.
+Within CACHED_FOR every caller gets the same assessment and the instant of its computation, so that many callers need
+only one run of the checks. A change becomes visible after CACHED_FOR, or immediately for a caller that requests a fresh
+assessment. Probes test the components that a process needs, each within a time limit. The worst result is the state of
+the process.
 """
 
 import asyncio
@@ -38,7 +39,9 @@ Document: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthPage:
-    """A page at ``/health/<name>``: a document with its own ``status``. ``aliases`` are other names of the page."""
+    """A page at ``/health/<name>`` that shows a document with its own ``status``. ``aliases`` are further names of the
+    page.
+    """
 
     name: str
     ask: Callable[[], Awaitable[Document]]
@@ -134,7 +137,7 @@ class HealthAggregator:
 
 
 def _broken_report(check: Check, why: str | timedelta, *, is_late: bool = False, is_database: bool = False) -> Report:
-    """Report a check that failed or was late: its section loses all points until the check works again."""
+    """Return the report of a check that failed or was late. Its section loses all points until the check works again."""
     finding = Finding(
         severity=Severity.ERROR,
         source=check.section,
@@ -150,18 +153,18 @@ PROBE_TIMEOUT = timedelta(seconds=2)
 
 
 class State(StrEnum):
-    """The state of one part of a process, such as its database."""
+    """The state of one component of a process, such as its database."""
 
     OK = "ok"
-    UNKNOWN = "unknown"  # not configured; not a problem
+    UNKNOWN = "unknown"  # the component is not configured, which is not a problem
     DEGRADED = "degraded"
     ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """State of one component that a process needs, such as the database. ``why`` may contain server addresses: show it
-    to operators only.
+    """The state of one component that a process needs, such as the database. ``why`` may contain server addresses, so
+    show it to operators only.
     """
 
     state: State
@@ -170,7 +173,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Tests one part that a process needs. ``needed`` is true if the process cannot work without the part."""
+    """Tests one component that a process uses. ``needed`` is true if the process cannot work without the component."""
 
     ask: Callable[[], Awaitable[Part]]
     needed: bool

@@ -1,12 +1,12 @@
 """The alert hub assesses health, decides about alerts under a lease, and sends them.
 
-Every role runs a hub; only the holder of the lease assesses and sends. So two schedulers never send the same alert,
-and if the scheduler dies, another role gets the lease within half a minute and reports it. The hub assesses every
-half minute while health is good, and at every tick otherwise. It stores a decision before it sends the alert: a
-failed sink is retried, and another process continues after a crash. While the database is down, the last holder
-sends one alert about the database and stores it later.
+Every role runs a hub, but only the holder of the lease assesses health and sends alerts. So two processes never send
+the same alert. If the lease holder dies, another role gets the lease within half a minute and reports the death. The
+hub assesses health every half minute while health is good, and at every tick otherwise. It stores a decision before it
+sends the alert, so that a failed delivery is retried and another process can continue after a crash. While the database
+is down, the last holder sends one alert about the database and stores it later.
 
-The dead man's switch pings an outside service while the dispatcher works; when the pings stop, that service alerts.
+The dead man's switch pings an outside service while the dispatcher works. If the pings stop, that service alerts.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ CALM = timedelta(seconds=30)
 HUB_POLICY = LoopPolicy(
     every=EVERY, stuck_after=timedelta(minutes=2), max_failures=1_000, backoff_cap=EVERY, finishes_tick=True
 )
-# No alerts are sent for this long after a start, until processes have started and overdue jobs have run.
+# After a start no alerts are sent for this long, so that other processes can start and overdue jobs can run.
 SETTLING = timedelta(seconds=45)
 SENDING = timedelta(seconds=5)
 SEND_BATCH = 20
@@ -57,13 +57,13 @@ class Sink(Protocol):
     @property
     def name(self) -> str: ...
     async def send(self, alert: Alert) -> None:
-        """Send the alert; raise if it was not delivered."""
+        """Send the alert. Raises an error if the alert was not delivered."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LogSink:
-    """Sink that writes alerts to the log. It is always configured."""
+    """Sink that writes alerts to the log. Every application has this sink."""
 
     events: Events
     name: str = "log"
@@ -82,7 +82,9 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """The stored state on which a decision is based. ``now`` is the database's time or the application's clock."""
+    """The stored state on which a decision is based. ``now`` is the time of the database's or of the application's
+    clock.
+    """
 
     now: datetime
     alerted: Mapping[str, AlertedCause]
@@ -92,7 +94,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnstoredAlert:
-    """An alert sent while the database was down. ``sinks`` are the names of the sinks that accepted it."""
+    """An alert that was sent while the database was down. ``sinks`` lists the names of the sinks that accepted it."""
 
     alerted: AlertedCause
     alert: Alert
@@ -120,8 +122,8 @@ class AlertStore(Protocol):
         *,
         now: datetime | None,
     ) -> Decision | None:
-        """Decide and store the alerts to send, in one transaction under the lease. Return None if another process holds
-        the lease.
+        """Decide which alerts to send and store the decision, in one transaction under the lease. Return None if
+        another process holds the lease.
         """
         ...
 
@@ -225,7 +227,7 @@ class AlertHub:
         return False
 
     async def _alert_without_store(self, assessment: Assessment) -> None:
-        """Send an alert only about the database, because its failure explains every other finding."""
+        """Send one alert about the database only, because the failure of the database explains every other finding."""
         now = self.clock.now()
         root = tuple(finding for finding in assessment.findings if finding.cause == DATABASE_DOWN)
         known = {said.alerted.cause: said.alerted for said in self._unstored}
@@ -245,7 +247,7 @@ class AlertHub:
 
 PING_EVERY = timedelta(minutes=1)
 PINGING = LoopPolicy(every=PING_EVERY, stuck_after=timedelta(minutes=2), max_failures=1_000)
-FRESH = timedelta(seconds=30)  # longest time since the dispatcher's last tick
+FRESH = timedelta(seconds=30)  # maximum time since the dispatcher's last tick
 PING_TIMEOUT = timedelta(seconds=10)
 
 
@@ -261,7 +263,7 @@ class DeadMansSwitch:
 
     async def tick(self) -> Pace:
         if not self._dispatcher_works():
-            return Idle(self.clock.now() + timedelta(seconds=1))  # the dispatcher makes no progress: send no ping
+            return Idle(self.clock.now() + timedelta(seconds=1))  # the dispatcher makes no progress, so send no ping
         outcome = await call_with_deadline(
             self.ping, self.clock.now() + PING_TIMEOUT, self.clock, "the dead man's switch"
         )

@@ -1,9 +1,9 @@
 """Decides which alerts to send. A cause gets one alert when it begins and one when it ends. The alert is repeated after
 a cool-down, or immediately if the cause becomes worse.
 
-A finding that another finding explains sends no alert. Alerts below critical wait for working hours. A cause that
-ends and returns within its cool-down is announced once, and so is its end. Incidents record periods of critical
-health; health opens and closes them, and operators may add their own.
+A finding that another finding explains causes no alert. Alerts below critical wait for working hours. If a cause ends
+and returns within its cool-down, its start and its end are announced only once. Incidents record periods of critical
+health. Changes of health open and close incidents, and operators may add incidents.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,7 +64,7 @@ class AlertTexts(Protocol):
 class AlertPolicy:
     zone: ZoneInfo
     cool_down: Mapping[Severity, timedelta] = field(default_factory=lambda: COOL_DOWN)
-    hours: Window = WORKING_HOURS  # hours in which alerts below critical may be sent
+    hours: Window = WORKING_HOURS  # hours in which alerts below critical are sent
 
     def may_alert(self, severity: Severity, now: datetime) -> bool:
         return severity is Severity.CRITICAL or self.hours.is_open(now, self.zone)
@@ -72,8 +72,8 @@ class AlertPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertChanges:
-    """Alerts to send, and records to change. ``alerted`` are causes to insert or update; ``forgotten`` are causes to
-    delete.
+    """Alerts to send, and records to change. ``alerted`` lists causes to insert or update; ``forgotten`` lists causes
+    to delete.
     """
 
     alerts: tuple[Alert, ...] = ()
@@ -187,7 +187,7 @@ class LastSeen:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentChange:
     opens: NewIncident | None = None
-    grows: tuple[str, Mapping[str, Any]] | None = None  # id and new details of an incident that continues
+    grows: tuple[str, Mapping[str, Any]] | None = None  # id and new details of an incident that is still open
     closes: str | None = None
 
 
@@ -219,7 +219,7 @@ class IncidentStats:
     total: int
     open: int
     by_severity: Mapping[str, int]
-    mttr_seconds: int | None  # mean time to resolve; None: no incident was resolved
+    mttr_seconds: int | None  # mean time to resolve; None if no incident was resolved
     uptime_percent: float
 
     def describe(self) -> dict[str, object]:
@@ -233,8 +233,8 @@ class IncidentStats:
 
 
 def stats(incidents: Sequence[Incident], since: datetime, until: datetime) -> IncidentStats:
-    """Compute statistics of the incidents that overlap the period. Downtime is the time with at least one open critical
-    incident.
+    """Compute statistics of the incidents that overlap the period. Downtime is the time in which at least one critical
+    incident was open.
     """
     resolved = [each.duration_seconds for each in incidents if each.duration_seconds is not None and each.resolved_at]
     severities = sorted({each.to_status for each in incidents})
@@ -252,7 +252,7 @@ def stats(incidents: Sequence[Incident], since: datetime, until: datetime) -> In
 
 
 def _total_time(incidents: Sequence[Incident], since: datetime, until: datetime) -> timedelta:
-    """Return the total time of the incidents within the period; overlaps count once."""
+    """Return the total time of the incidents within the period. Overlapping times count once."""
     total, reached = timedelta(0), since
     for each in sorted(incidents, key=lambda incident: incident.started_at):
         begins, ends = max(each.started_at, reached), min(each.resolved_at or until, until)

@@ -1,4 +1,6 @@
-"""Health of batches: a batch that stays open after its tasks have ended was probably left by a program that died."""
+"""Health of batches. A batch that stays open after all its tasks have ended was probably abandoned by a program that
+died.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -15,7 +17,9 @@ LOST = 5
 def batches_check(
     find: Callable[[timedelta], Awaitable[Sequence[Mapping[str, Any]]]], now: Callable[[], datetime]
 ) -> Check:
-    """Return the check. ``find(age)`` returns the batches open for this long although all their tasks have ended."""
+    """Return the check for abandoned batches. ``find(age)`` returns the batches that have been open for this long
+    although all their tasks have ended.
+    """
 
     async def ask() -> Report:
         return judge_batches(await find(ABANDONED_AFTER), now())

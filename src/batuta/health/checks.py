@@ -47,7 +47,8 @@ from batuta.runlog.history import ENOUGH_FAILURES, Reports
 
 MOST_NAMES = 5
 NAMES_AND_MORE = define("names_and_more", "{names} and {more} more")
-EXPLAINED = ("jobs.stale", "jobs.not_succeeding")  # causes that the finding "no job works" explains
+# causes that the finding "no job works" explains, so that they send no alert of their own
+EXPLAINED = ("jobs.stale", "jobs.not_succeeding")
 MOST_RESTARTS = 200
 
 
@@ -60,7 +61,9 @@ def connectivity(probes: Probes, clock: Clock) -> Check:
 
 
 def _part(name: str, part: Part, needed: bool) -> Report:
-    """Return the findings of one part, without ``part.why``: it may contain addresses, and findings are sent outside the host."""
+    """Return the findings about one component, without ``part.why``, which may contain addresses: findings are sent to
+    other hosts.
+    """
     if part.state not in (State.ERROR, State.DEGRADED):
         return Report()
     is_down = part.state is State.ERROR
@@ -70,7 +73,7 @@ def _part(name: str, part: Part, needed: bool) -> Report:
         cause=f"connectivity.{name}",
         says="part_down" if is_down else "part_degraded",
         facts={"part": name},
-        because=(f"circuit.{name}",),  # an open circuit explains the finding
+        because=(f"circuit.{name}",),  # if the circuit is open, it explains the finding
     )
     return Report(findings=(finding,), lost=20 if is_down and needed else 8 if is_down else 4)
 
@@ -126,13 +129,13 @@ def _critical(health: JobHealth, kind: str, threshold: float) -> Report:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Return the first names as one text, followed by the number of the other names if the list is long."""
+    """Return the first names as one text. If the list is long, append the number of the remaining names."""
     shown = ", ".join(names[:MOST_NAMES])
     return NAMES_AND_MORE(names=shown, more=len(names) - MOST_NAMES) if len(names) > MOST_NAMES else shown
 
 
 def _group_report(severity: Severity, cause: str, says: str, healths: Sequence[JobHealth], lost: int) -> Report:
-    """Return one finding for all these jobs, so that a cause that makes many jobs late sends one alert."""
+    """Return one finding for all these jobs, so that a problem that affects many jobs causes one alert."""
     if not healths:
         return Report()
     names = [health.job.name for health in healths]
@@ -154,7 +157,7 @@ def _overdue_since(health: JobHealth) -> datetime | None:
     return None if health.expected_at is None or not health.is_stale else health.expected_at + health.job.sla
 
 
-Now: TypeAlias = Callable[[], datetime | None]  # None: the database's clock
+Now: TypeAlias = Callable[[], datetime | None]  # Returns None if the database's clock applies.
 
 
 def scheduler(beats: Beats, reports: Reports, timetables: Timetables, jobs: Sized, now: Now) -> Check:
@@ -190,8 +193,8 @@ def queues(watched: Callable[[], Iterable[WatchedQueue]], beats: Beats, now: Now
 
 
 def circuits(watched: Circuits, behind: Mapping[str, str]) -> Check:
-    """Return the check of the circuit breakers. ``behind`` maps a family of circuits to the circuit that it depends on,
-    as in ``printer`` to ``network``.
+    """Return the check of the circuit breakers. ``behind`` maps a family of circuits to the circuit that the family
+    depends on, for example ``printer`` to ``network``.
     """
 
     async def ask() -> Report:
@@ -205,7 +208,9 @@ def judge_circuits(seen: Iterable[Circuit], behind: Mapping[str, str] = MappingP
 
 
 def _circuit(circuit: Circuit, behind: Mapping[str, str]) -> Report:
-    """Return the finding of one circuit. An open circuit of a family is only a warning, because the other members still work."""
+    """Return the finding about one circuit. For a circuit that belongs to a family, an open state is only a warning,
+    because the other members still work.
+    """
     is_open = circuit.state is CircuitState.OPEN
     family, colon, _ = circuit.name.partition(":")
     finding = Finding(
@@ -221,7 +226,7 @@ def _circuit(circuit: Circuit, behind: Mapping[str, str]) -> Report:
     return Report(findings=(finding,), lost=3 if colon or not is_open else 8)
 
 
-# With fewer transactions since its start, too few dead rows accumulate to matter.
+# With fewer transactions since the oldest one began, too few dead rows accumulate to matter.
 BUSY = 10_000
 # Under load, a transaction this many times older than the limit already slows the queue.
 MUCH_TOO_OLD = 10
@@ -230,21 +235,23 @@ CAUSE = "database.old_transaction"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTransaction:
-    pid: int | None  # None: a prepared transaction, which has no process
-    name: str  # application_name, or the prepared transaction's id
+    pid: int | None  # None for a prepared transaction, which belongs to no process
+    name: str  # application_name of the connection, or the id of the prepared transaction
     lasts: timedelta
     transactions_since: int
 
 
 class Transactions(Protocol):
-    """Interface of the open transactions in the database.
+    """Interface that reads the open transactions of the database.
 
     While a transaction holds the oldest snapshot (its xmin), VACUUM removes no row that died after it. Queue tables
     are updated constantly, so dead rows accumulate and every claim reads them.
     """
 
     async def oldest(self) -> OpenTransaction | None:
-        """Return the oldest transaction that keeps dead rows from being removed, or None. SQLite has none."""
+        """Return the oldest transaction that prevents the removal of dead rows, or None. On SQLite the result is always
+        None.
+        """
         ...
 
 

@@ -1,8 +1,8 @@
 """A finding is a problem with its severity, cause and start. A check returns findings and the points that they cost its
 section.
 
-A finding names its sentence (``says``) and the facts in it. The texts are in the table of each language:
-``finding.<says>.message`` for the message and ``finding.<says>.next`` for the next step.
+A finding has a text key (``says``) and the facts for its text. Each language has two texts per key:
+``finding.<says>.message`` is the message and ``finding.<says>.next`` is the next step.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the health score. ``shown`` is its name in documents and texts, if different."""
+    """A part of the health score. ``shown`` is its name in documents and texts, if that differs from ``name``."""
 
     name: str
     weight: int
@@ -59,18 +59,19 @@ class Finding:
 
     severity: Severity
     source: str
-    cause: str  # stable while the problem lasts; one alert per cause
+    cause: str  # stays the same while the problem lasts; each cause has one alert
     says: str
     facts: Mapping[str, object] = field(default_factory=dict)
     value: float | None = None
     threshold: float | None = None
     since: datetime | None = None
-    because: tuple[str, ...] = ()  # causes that explain this one; while one of them exists, this finding sends no alert
+    # causes that explain this finding; while one of them exists, this finding causes no alert
+    because: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The findings of a check. ``lost`` is the number of points that they cost the section."""
+    """The findings of a check. ``lost`` is the number of points that the section loses because of them."""
 
     findings: tuple[Finding, ...] = ()
     lost: int = 0
@@ -78,7 +79,9 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A health check of one section. If ``ask`` fails or is late, the section has no points and a finding reports it."""
+    """A health check of one section. If ``ask`` fails or is late, the section gets no points, and a finding reports the
+    failure.
+    """
 
     name: str
     section: str
@@ -106,7 +109,7 @@ def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def find_silenced(findings: Iterable[Finding]) -> dict[str, str]:
     """Return the causes that another cause explains, each mapped to its root cause. A finding never silences a more
-    severe one.
+    severe finding.
     """
     found = {finding.cause: finding for finding in findings}
     roots = {cause: _root(found, cause, ()) for cause in found}
@@ -125,7 +128,7 @@ def _root(found: Mapping[str, Finding], cause: str, passed: tuple[str, ...]) -> 
     return cause
 
 
-# The highest score while a critical finding exists.
+# The highest possible score while a critical finding exists.
 CEILING_WHEN_CRITICAL: Final = 39
 
 
@@ -156,7 +159,7 @@ THRESHOLDS: Final[Mapping[Grade, int]] = {
 }
 
 
-# Smallest loss of points that makes the grade worse than healthy.
+# The smallest loss of points after which the grade is worse than healthy.
 BELOW_HEALTHY: Final = WHOLE - THRESHOLDS[Grade.HEALTHY] + 1
 
 
@@ -169,8 +172,8 @@ class SectionScore:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
     at: datetime
-    findings: tuple[Finding, ...]  # worst first, one per cause
-    sections: Mapping[str, SectionScore]  # by label, in the application's order
+    findings: tuple[Finding, ...]  # worst finding first, one finding per cause
+    sections: Mapping[str, SectionScore]  # scores by the section's label, in the application's order
     score: int
 
     @property
@@ -187,7 +190,7 @@ class Assessment:
 
     @property
     def silenced(self) -> Mapping[str, str]:
-        """The causes that another cause explains, each with its root."""
+        """The causes that another cause explains, each mapped to its root cause."""
         return find_silenced(self.findings)
 
 
@@ -196,7 +199,9 @@ def grade(score: int) -> Grade:
 
 
 def assess(reports: Iterable[tuple[str, Report]], at: datetime, sections: Sequence[Section] = SECTIONS) -> Assessment:
-    """Compute the score: each section's weight minus its lost points. A section without a report keeps all points."""
+    """Compute the score: the sum of each section's weight minus its lost points. A section without a report keeps all
+    its points.
+    """
     each = list(reports)
     labels = {section.name: section.label for section in sections}
     findings = worst_first(
@@ -214,7 +219,8 @@ def assess(reports: Iterable[tuple[str, Report]], at: datetime, sections: Sequen
     )
 
 
-# Highest score by severity: with an error the grade is not healthy, with a critical finding it is critical.
+# Highest possible score by severity: an error rules out the grade healthy, and a critical finding makes the grade
+# critical.
 CEILINGS: Final[Mapping[Severity, int]] = {
     Severity.CRITICAL: CEILING_WHEN_CRITICAL,
     Severity.ERROR: WHOLE - BELOW_HEALTHY,

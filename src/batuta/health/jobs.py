@@ -1,9 +1,9 @@
 """Health of each job, judged by its expected fires.
 
 A job is *stale* when a fire was expected at ``t``, ``t + SLA`` has passed, and no successful run has started since
-``t``. So a job of working hours is never stale at night, a job that always fails is stale, and a job that never ran
-is counted. A job *does not succeed* when its last three runs failed, or when it is stale and its last run failed.
-Jobs that an operator holds and jobs that are not implemented yet do not count.
+``t``. So a job of working hours is never stale at night, a job that always fails is stale, and a job that never ran is
+counted. A job *does not succeed* when its last three runs failed, or when it is stale and its last run failed. Jobs
+that are paused by an operator and jobs that are not implemented yet do not count.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -35,7 +35,7 @@ NO_RUN = define("no_run", "no run since the last expected fire")
 
 
 class JobState(StrEnum):
-    """States of a job, worst first. The first state that applies is shown."""
+    """States of a job, worst first. If several states apply, the first one is shown."""
 
     STALE = "stale"
     UNFINISHED = "unfinished"
@@ -43,7 +43,7 @@ class JobState(StrEnum):
     HELD = "held"
     DEGRADED = "degraded"
     RUNNING = "running"
-    WAITING = "waiting"  # no run is expected yet
+    WAITING = "waiting"  # no run was expected so far
     OK = "ok"
 
 
@@ -58,9 +58,9 @@ class JobHealth:
     job: Job
     facts: Facts
     state: JobState
-    why: str | None  # why the job is not ok
-    held: str | None  # why the job may not run now
-    expected_at: datetime | None  # the last fire whose SLA has passed
+    why: str | None  # the reason why the state is not ok, or None
+    held: str | None  # the reason why the job may not run now, or None
+    expected_at: datetime | None  # the latest fire whose SLA has passed
     next_at: datetime
 
     @property
@@ -92,7 +92,7 @@ class JobHealth:
 
 
 def find_expected(job: Job, since: datetime, now: datetime) -> datetime | None:
-    """Return the last fire whose SLA has passed, or None if no run is due yet."""
+    """Return the latest fire whose SLA has passed, or None if no run is expected yet."""
     overdue = now - job.sla
     if overdue <= since:
         return None
@@ -137,7 +137,7 @@ def _state(
 
 
 def _is_paused(held: str | None) -> bool:
-    """Return whether a switch holds the job. A closed window does not count, so that a problem of the last run stays
+    """Return whether a switch holds the job. A closed window does not count, so that a problem with the last run stays
     visible.
     """
     return held is not None and code_of(held) != WINDOW_CLOSED
@@ -168,8 +168,8 @@ def nothing_works(healths: Collection[JobHealth]) -> bool:
 def expectations(
     jobs: Mapping[str, Job], facts: Mapping[str, Facts], otherwise: datetime, now: datetime
 ) -> dict[str, datetime]:
-    """Return, for each job, the last fire whose SLA has passed. For a job that no scheduler has registered, only fires
-    after ``otherwise`` count.
+    """Return, for each job, the latest fire whose SLA has passed. For a job that no scheduler has registered, only
+    fires after ``otherwise`` count.
     """
     found = {}
     for name, job in jobs.items():
@@ -190,15 +190,15 @@ class JobsSeen:
 
 @dataclass(eq=False)
 class JobHealthQuery:
-    """Judges every job of the active timetable."""
+    """Assesses the health of every job of the active timetable."""
 
     registry: JobRegistry
     log: ExecutionLog
     reports: Reports
-    opened_at: Callable[[], datetime]  # from then on, fires of jobs that no scheduler has registered are expected
+    opened_at: Callable[[], datetime]  # returns the instant from which fires of unregistered jobs are expected
 
     async def look(self, profile: str | None = None) -> JobsSeen:
-        """Judge every job of the profile ``profile``; None means the active profile."""
+        """Assess every job of the profile ``profile``. None means the active profile."""
         ledger = await self.log.look()
         controls = ledger.controls if profile is None else replace(ledger.controls, profile=profile)
         now, windows = ledger.now, self.registry.windows_now(controls)
@@ -226,7 +226,8 @@ class JobHealthQuery:
         )
 
 
-# A running scheduler renews its timetable every two seconds; two run leases later another release may take over.
+# A running scheduler renews its timetable every two seconds. After two run leases without a renewal, another release
+# may take over.
 LIVES = timedelta(seconds=12)
 # A newer release that stopped longer ago than this was probably rolled back on purpose.
 REMEMBERED = timedelta(hours=1)
@@ -260,7 +261,7 @@ def judge_timetables(seen: Sequence[Timetable], now: datetime) -> Report:
 
 
 def _report_older_timetable(active: Timetable, seen: Sequence[Timetable], now: datetime) -> Report:
-    """Report that no scheduler of a newer release runs any more and an older timetable fires again."""
+    """Report that no scheduler of a newer release runs any more, so that an older timetable fires again."""
     gone = [
         each
         for each in seen

@@ -1,4 +1,6 @@
-"""Health of a queue. The backlog counts only *due* items, not retries that wait; items of a dead worker count as stuck."""
+"""Health of a queue. The backlog counts only *due* items and excludes retries that wait; items of a dead worker count
+as stuck.
+"""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +13,7 @@ from batuta.kernel.clock import Clock, brief
 from batuta.queue.store import Unserved
 
 HOUR = timedelta(hours=1)
-# A lease that expired longer ago than this should have been released by a rescuer.
+# A rescuer should have released a lease that expired longer ago than this.
 STUCK_AFTER = timedelta(minutes=1)
 
 
@@ -19,15 +21,15 @@ STUCK_AFTER = timedelta(minutes=1)
 class Pulse:
     """Exact counts of the items in a queue, read from indexes."""
 
-    now: datetime  # the database's time, or the application's clock
+    now: datetime  # time of the database's or of the application's clock
     due: int
     oldest_due_at: datetime | None
-    stuck: int  # the lease expired longer ago than the grace, and no rescuer released it
+    stuck: int  # items whose lease expired longer ago than STUCK_AFTER and was not released
     dead: int  # all dead items that are still stored
-    dead_lately: int  # in the last hour
+    dead_lately: int  # items that became dead in the last hour
     running: int = 0
     running_since: datetime | None = None  # start of the oldest item in progress
-    is_held: bool = False  # the queue is paused: no progress is expected
+    is_held: bool = False  # whether the queue is paused, so that no progress is expected
     held_back: int = 0  # items whose lease or due time was written before the clock was set back
 
 
@@ -42,16 +44,17 @@ class QueueLimits:
     age_critical: timedelta = timedelta(minutes=60)
     stuck_warning: int = 1
     stuck_critical: int = 10
-    dead_warning: int = 6  # per hour
+    dead_warning: int = 6  # dead items per hour
     dead_error: int = 21
-    deserted_after: timedelta = timedelta(minutes=1)  # items are due for this long while no worker runs
+    deserted_after: timedelta = timedelta(minutes=1)  # maximum time in which items may be due while no worker runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedQueue:
-    """A queue to check. ``loops`` are the names of the loops that serve it; some process must run one of them.
+    """A queue to check. ``loops`` lists the names of the loops that serve the queue; at least one process must run one
+    of them.
 
-    With ``hands_over`` another process runs the claimed items, so a claimed item may still wait.
+    If ``hands_over`` is true, another process runs the claimed items, so a claimed item may still be waiting.
     """
 
     name: str
@@ -114,7 +117,7 @@ def _finding(
         value=value,
         threshold=threshold,
         since=pulse.oldest_due_at if what in ("deserted", "old", "backlog") else None,
-        # The finding that no worker runs explains these.
+        # If no worker runs, that finding explains these findings.
         because=(f"queue.deserted.{queue.name}",) if what in ("backlog", "old", "stuck") else (),
     )
 
@@ -128,9 +131,9 @@ def _age(pulse: Pulse) -> timedelta:
     return timedelta(0) if pulse.oldest_due_at is None else max(timedelta(0), pulse.now - pulse.oldest_due_at)
 
 
-# A worker that knows a moved task moves its rows within a minute; rows that remain longer than this need an operator.
+# A worker that knows a moved task moves its rows within a minute. Rows that stay longer than this need an operator.
 REPORTED_AFTER = timedelta(minutes=5)
-# Counting the items of removed stages reads the whole table of a pipeline.
+# Minimum time between two counts of the items of removed stages, because a count reads the whole table of a pipeline.
 STAGES_EVERY = timedelta(minutes=5)
 
 Ask = Callable[[], Awaitable[Sequence[Unserved]]]
@@ -149,7 +152,7 @@ def unserved_check(tasks: Ask, stages: Ask, beats: Beats, now: Callable[[], date
 
 
 class _PeriodicQuery:
-    """Repeats a query every few minutes and returns the last result in between."""
+    """Runs a query every few minutes and returns the last result in between."""
 
     def __init__(self, ask: Ask, clock: Clock) -> None:
         self._ask = ask
@@ -159,7 +162,7 @@ class _PeriodicQuery:
 
     async def __call__(self) -> Sequence[Unserved]:
         passed = self._clock.monotonic()
-        # While items were found, query every time, so that the finding ends right after the operator's action.
+        # While the query finds items, repeat it every time, so that the finding ends right after the operator's action.
         if self._answer or passed - self._asked_at >= STAGES_EVERY.total_seconds():
             self._answer = await self._ask()
             self._asked_at = passed
@@ -167,7 +170,7 @@ class _PeriodicQuery:
 
 
 def judge_unserved(found: Iterable[Unserved], living_loops: Collection[str], now: datetime) -> Report:
-    """Report items of queues that no process serves. A queue that another release still serves is not reported."""
+    """Report items of queues that no process serves. A queue that a process of another release serves is not reported."""
     by_queue: dict[str, list[Unserved]] = {}
     for each in found:
         if f"worker:{each.queue}" not in living_loops:

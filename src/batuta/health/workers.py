@@ -1,4 +1,6 @@
-"""Health of processes by their heartbeats and restarts: three missed heartbeats mean dead, repeated restarts mean a crash loop."""
+"""Health of processes, by their heartbeats and restarts. Three missed heartbeats mean dead; repeated restarts mean a
+crash loop.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,7 +23,9 @@ def cause_of(role: str) -> str:
 
 
 def judge_restarts(restarts: Sequence[Restart], now: datetime) -> Report:
-    """Report crash loops. ``restarts`` are newest first. A crash loop ends after the role has run for COUNTED."""
+    """Report crash loops. ``restarts`` is sorted newest first. A crash loop ends after the role has run for COUNTED
+    without a restart.
+    """
     recent = [each for each in restarts if each.loop is None and now - each.at < COUNTED]
     newest = {each.worker_name: each for each in reversed(recent) if each.restarts_in_window >= BUDGET.most}
     stuck = Counter(each.loop for each in restarts if each.loop is not None and now - each.at < COUNTED)
@@ -32,7 +36,7 @@ def judge_restarts(restarts: Sequence[Restart], now: datetime) -> Report:
 
 
 def _stuck_report(loop: str, count: int) -> Report:
-    """Report a loop that the watchdog restarted several times: restarts do not fix it."""
+    """Report a loop that the watchdog restarted several times, because restarts do not fix the problem."""
     finding = Finding(
         severity=Severity.ERROR,
         source=SOURCE,
@@ -64,11 +68,12 @@ def _report_crash_loop(last: Restart, now: datetime) -> Report:
     return Report(findings=(finding,), lost=15)
 
 
-# Three intervals of heartbeats, plus the time to write one.
+# Three heartbeat intervals, plus the time to write a heartbeat.
 DEAD_AFTER = 3 * HEARTBEAT_EVERY + timedelta(seconds=5)
-# The scheduler's heartbeat may be late by one or two intervals; its dispatcher ticks every second.
+# The scheduler's heartbeat may be one or two intervals late, although its dispatcher ticks every second.
 SILENT_AFTER = timedelta(seconds=45)
-# A dead process among several is reported for this long; an older one was probably removed on purpose.
+# A dead process is reported for this long if other processes of its role are alive. An older one was probably removed
+# on purpose.
 REMEMBERED = timedelta(hours=1)
 FORGOTTEN_AFTER = timedelta(hours=24)
 FAILING_AFTER = 3
@@ -80,12 +85,12 @@ SOURCE = "workers"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSeen:
     alive: bool = True
-    pinged_at: datetime | None = None  # last sign of progress
-    worked_at: datetime | None = None  # end of the last successful tick
+    pinged_at: datetime | None = None  # when the loop last reported progress
+    worked_at: datetime | None = None  # when the last successful tick ended
     failures: int = 0
     restarts: int = 0
-    concurrency: int | None = None  # of the worker of a queue: the number of concurrent items
-    stuck_threads: int = 0  # threads of plain functions that still run after their timeout
+    concurrency: int | None = None  # maximum concurrent items, if the loop is the worker of a queue
+    stuck_threads: int = 0  # number of threads that still run a function after its timeout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +109,7 @@ class Beat:
 
     @property
     def served(self) -> Mapping[str, int]:
-        """The queues that the process serves, with the number of concurrent items."""
+        """The queues that the process serves, with the maximum number of concurrent items of each."""
         return {
             name.removeprefix("worker:"): loop.concurrency
             for name, loop in self.loops.items()
@@ -113,7 +118,7 @@ class Beat:
 
     @property
     def place(self) -> str:
-        """Host and pid, by which operators name the process."""
+        """Host and pid, as operators refer to the process."""
         return f"{self.host or '-'}:{self.pid or '-'}"
 
     @property
@@ -131,7 +136,9 @@ class Beat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """The heartbeats, and the instant ``now`` at which they were read, by the clock that wrote them."""
+    """The heartbeats of all processes. ``now`` is the instant at which they were read, by the same clock that wrote
+    them.
+    """
 
     now: datetime
     beats: tuple[Beat, ...]
@@ -149,7 +156,7 @@ class Signs:
 
 
 class Beats(Protocol):
-    """Interface of the stored heartbeats of all processes."""
+    """Interface of the store of heartbeats."""
 
     async def read_signs(self, *, within: timedelta, now: datetime | None = None) -> Signs:
         """Read the heartbeats of every process seen within this period."""
@@ -175,7 +182,7 @@ def _role(role: str, beats: Collection[Beat], now: datetime) -> Report:
         return Report()
     last = max(beat.beat_at for beat in missing)
     is_deserted = not any(beat.lives(now) for beat in beats)
-    # A missing scheduler has its own finding (``judge_scheduler``).
+    # A missing scheduler has a separate finding (``judge_scheduler``).
     if (is_deserted and role == "scheduler") or (not is_deserted and now - last > REMEMBERED):
         return Report()
     finding = Finding(
@@ -193,7 +200,9 @@ def _role(role: str, beats: Collection[Beat], now: datetime) -> Report:
 
 
 def find_unreplaced(beats: Iterable[Beat], now: datetime) -> list[Beat]:
-    """Return the dead processes without a successor. Each process that started later replaces one of them."""
+    """Return the dead processes without a successor. Each process that started later counts as the successor of one
+    dead process.
+    """
     ordered = sorted(beats, key=lambda beat: beat.started_at)
     dead = sorted((beat for beat in ordered if not beat.lives(now) and not beat.is_offline), key=lambda b: b.beat_at)
     successors = list(ordered)
@@ -263,11 +272,11 @@ def _stuck_threads(beats: Collection[Beat], now: datetime) -> Report:
 
 def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
     """Report a missing scheduler, or a database on which no process has ever run. ``known_since`` is the instant from
-    which runs are expected on this database; None means that none are expected yet.
+    which runs are expected on this database; None means that no runs are expected yet.
 
-    The oldest running process shows how long a scheduler could have run. So a restart after a night raises no alert about
-    the last tick of the day before. A scheduler that replaced another one gets one more heartbeat of time, because it
-    writes its first heartbeat before its first tick.
+    The age of the oldest running process limits how long a scheduler can have been missing. So a start in the morning
+    raises no alert about the last tick of the evening before. A scheduler that replaced another one gets one more
+    heartbeat interval, because it writes its first heartbeat before its first tick.
     """
     beats, now = signs.beats, signs.now
     ticked = max((tick for beat in beats if (tick := _tick(beat)) is not None), default=None)
@@ -294,9 +303,9 @@ def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
 
 
 def _never_started_report() -> Report:
-    """Report that no process has run on this database yet, so that full points do not suggest a working system.
+    """Report that no process has run on this database yet, so that a full score does not suggest a working system.
 
-    The severity is INFO, because an alert could come only from a process that runs.
+    The severity is INFO, because only a running process could send an alert.
     """
     finding = Finding(
         severity=Severity.INFO, source=SOURCE, cause="processes.never_started", says="processes_never_started"

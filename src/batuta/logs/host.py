@@ -1,7 +1,7 @@
-"""Write the events of the engine to standard ``logging``, for a program that has its own handlers.
+"""Writes the events of the engine to standard ``logging``, for a program that has its own handlers.
 
-The process of the command ``batuta`` replaces all handlers instead (``logs.setup``). Here the program's handlers stay, so
-each record is masked before it reaches them: message, fields and traceback.
+The command ``batuta`` instead replaces all handlers of its process (``logs.setup``). Here the program's handlers stay,
+so message, fields and traceback of each record are masked before a handler receives the record.
 """
 
 import logging
@@ -16,7 +16,9 @@ from batuta.texts import Wording
 
 
 class HostLog:
-    """Writes one record of the logger ``batuta`` per event. ``record.batuta`` holds the fields, for structured handlers."""
+    """Writes one record to the logger ``batuta`` per event. ``record.batuta`` holds the fields, for structured
+    handlers.
+    """
 
     def __init__(self, wording: Wording) -> None:
         self._wording = wording
@@ -34,7 +36,7 @@ class HostLog:
 
 @asynccontextmanager
 async def log_to_host(events: Fanout, wording: Wording | None) -> AsyncIterator[None]:
-    """Log the events while the block runs. If no handler would receive them, write them to the standard error stream."""
+    """Log the events while the block runs. If no handler would receive them, write them to standard error."""
     log = HostLog(wording or Wording())
     events.subscribe(log)
     try:

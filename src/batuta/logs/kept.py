@@ -2,8 +2,8 @@
 
     a record is made ──▶ whose attempt is it? ──▶ masked, bounded ──▶ buffer ──▶ half a second later: the table ``log_lines``
 
-The hook is the factory of log records, because a handler of the root logger would change what a program without handlers
-prints. Code that logs nothing costs nothing.
+The module hooks into the factory of log records, because a handler on the root logger would change the output of a
+program without handlers. Code that logs nothing has no extra cost.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from batuta.logs.subscriber import LOGGER
 from batuta.runlog.lines import CUT, LONGEST_LINE, MOST_CHARACTERS, MOST_LINES, LineStore, LogLine
 from batuta.supervise.loop import FOR_EVER, Again, Idle, LoopPolicy, Pace, Wakeup
 
-MOST_WAITING: Final = 10_000  # lines that wait to be written; if there are more, the oldest is dropped
+MOST_WAITING: Final = 10_000  # maximum lines that wait to be written; beyond it, the oldest line is dropped
 AT_ONCE: Final = 500
 GATHER_SECONDS: Final = 0.5
 KEEPER_POLICY: Final = LoopPolicy(
@@ -31,18 +31,18 @@ KEEPER_POLICY: Final = LoopPolicy(
 
 
 class LineCollector:
-    """Collects the lines of the current process while a keeper runs."""
+    """Collects the log lines of this process while at least one keeper runs."""
 
     def __init__(self, clock: Clock, ids: Ids) -> None:
         self._clock = clock
         self._ids = ids
-        self._keepers: list[Callable[[], None]] = []  # wake the loops that write the lines
+        self._keepers: list[Callable[[], None]] = []  # functions that wake the loops that write the lines
         self._is_waking = False
         self._before: Callable[..., logging.LogRecord] | None = None
         self.waiting: deque[LogLine] = deque(maxlen=MOST_WAITING)
 
     def begin(self, wake: Callable[[], None]) -> None:
-        """Collect lines from now on. ``wake`` is called from any thread when lines wait."""
+        """Collect lines from now on. ``wake`` is called, from any thread, when lines wait to be written."""
         self._keepers.append(wake)
         if self._before is None:
             self._before = logging.getLogRecordFactory()
@@ -50,7 +50,8 @@ class LineCollector:
 
     def end(self, wake: Callable[[], None]) -> None:
         self._keepers.remove(wake)
-        # A factory that another library has set since then calls this one. Then this one stays, but keeps nothing.
+        # If another library has replaced the factory since, its factory calls this one. So this factory stays
+        # installed, but collects nothing.
         if not self._keepers and logging.getLogRecordFactory() == self._make and self._before is not None:
             logging.setLogRecordFactory(self._before)
             self._before = None
@@ -58,7 +59,7 @@ class LineCollector:
     def _make(self, *arguments: Any, **named: Any) -> logging.LogRecord:
         assert self._before is not None
         record = self._before(*arguments, **named)
-        # A record without a name is a copy that a formatter makes: the original was kept already.
+        # A record without a name is a copy that a formatter made; the original was already collected.
         step = current_step() if self._keepers and record.name else None
         if step is not None and step.work is not None and (record.name != LOGGER or record.levelno >= logging.WARNING):
             self._keep(record, step)
@@ -90,13 +91,13 @@ class LineCollector:
                 wake()
 
     def take(self) -> list[LogLine]:
-        """Return the next lines to write."""
+        """Remove and return the next lines to write."""
         self._is_waking = False
         return [self.waiting.popleft() for _ in range(min(AT_ONCE, len(self.waiting)))]
 
 
 def text_of(record: logging.LogRecord) -> str:
-    """Return the masked text of a record, with its traceback. A record of structlog has its fields after the text."""
+    """Return the masked text of a record, with its traceback. For a structlog record, the fields follow the text."""
     if isinstance(record.msg, dict):
         fields = {str(name): value for name, value in record.msg.items() if name not in ("event", "exc_info")}
         words = [str(record.msg.get("event", "")), *(f"{name}={scrub_field(name, fields[name])}" for name in fields)]
@@ -104,12 +105,14 @@ def text_of(record: logging.LogRecord) -> str:
     else:
         text, error = safe_words(record), record.exc_info[1] if record.exc_info else None
     traced = f"\n{describe(error)}" if isinstance(error, BaseException) else ""
-    # scrub_text replaces line breaks, so each line is masked alone.
+    # scrub_text replaces line breaks, so mask each line separately.
     return "\n".join(scrub_text(each) for each in f"{text}{traced}".splitlines())
 
 
 class LineKeeper:
-    """Writes the collected lines, half a second after the first of them. If the database is unavailable, they wait."""
+    """Writes the collected lines half a second after the first of them. While the database is unavailable, the lines
+    wait.
+    """
 
     name = "log-lines"
 
@@ -134,14 +137,16 @@ class LineKeeper:
                 return
 
     def _wake(self) -> None:
-        """Wake this loop a little later, so that one transaction writes the lines of many handlers. From any thread."""
+        """Wake this loop after a short delay, so that one transaction writes the lines of many handlers. May be called
+        from any thread.
+        """
         home = self._home
         assert home is not None
-        with suppress(RuntimeError):  # the event loop has ended
+        with suppress(RuntimeError):  # the event loop is closed
             home.call_soon_threadsafe(home.call_later, GATHER_SECONDS, self.wakeup.set)
 
     async def _write(self) -> bool:
-        """Write one batch. Return whether more lines wait."""
+        """Write one batch of lines. Return whether more lines wait."""
         waiting, lines = self._collector.waiting, self._collector.take()
         if not lines:
             return False

@@ -1,5 +1,5 @@
-"""Make values, log records and exceptions safe to show: hide fields by name, mask contents, and reduce values to plain
-JSON types.
+"""Makes values, log records and exceptions safe to show: hides fields by name, masks contents, and reduces values to
+plain JSON types.
 
 The message of a third-party exception may quote input (``int('...')``, a refused row, a rejected field), so it is
 withheld outside development. Frames show files, lines, functions and source, never the value of a variable.
@@ -25,13 +25,13 @@ from batuta.kernel.masking.fields import Kind, kind_of, mask_value
 from batuta.kernel.masking.messages import message_of
 from batuta.kernel.storable import PRINTABLE
 
-# Exceptions whose messages contain only code, files and sockets. AssertionError is absent: its message is free text,
-# and the source line shown identifies the assertion.
+# Exceptions whose messages contain only code, files and sockets. AssertionError is excluded, because its message is
+# free text. The source line in the traceback identifies the assertion.
 _SAFE = (
     *(OSError, AttributeError, NameError, ImportError, TypeError, IndexError, ArithmeticError),
     *(MemoryError, RecursionError, NotImplementedError, KeyboardInterrupt),
 )
-# A subclass in a third-party module may have any message.
+# Modules whose exceptions are trusted: a subclass in a third-party module may have any message.
 _STANDARD = frozenset({"builtins", "socket", "ssl", "asyncio.exceptions", "zoneinfo._common"})
 
 _MOST_EXCEPTIONS = 30
@@ -41,7 +41,9 @@ _CONTEXT = "\nDuring handling of the above exception, another exception occurred
 
 
 def describe(error: BaseException) -> str:
-    """Return the full description of an error: chained and grouped exceptions, each once, with their frames."""
+    """Return the full description of an error: all chained and grouped exceptions with their frames, each exception
+    once.
+    """
     return "\n".join(_describe_chain(error, set()))
 
 
@@ -98,7 +100,7 @@ def _message(error: BaseException) -> str:
 
 
 def _code(error: BaseException) -> str:
-    """Return the error code of a database error, which contains no personal data."""
+    """Return the error code of a database error. Unlike the message, the code contains no personal data."""
     for attribute in ("sqlstate", "sqlite_errorname"):
         code = getattr(error, attribute, None)
         if isinstance(code, str) and code.isascii() and code.replace("_", "").isalnum() and len(code) <= 40:
@@ -116,7 +118,9 @@ _LARGEST_NUMBER = 10**18
 
 
 def scrub_field(name: str, value: object, depth: int = _DEEPEST) -> object:
-    """Mask the value of a named field. Booleans and None stay; a number in a field for texts is a count and stays."""
+    """Mask the value of a named field. Booleans and None stay unchanged. A number in a field for texts also stays,
+    because it is a count.
+    """
     kind = kind_of(name)
     is_count = kind is Kind.TEXT and isinstance(value, int | float)
     if kind is None or value is None or isinstance(value, bool) or is_count:
@@ -125,7 +129,9 @@ def scrub_field(name: str, value: object, depth: int = _DEEPEST) -> object:
 
 
 def scrub(value: object, depth: int = _DEEPEST) -> object:
-    """Reduce a value to text, numbers, lists and dicts. Of an unknown object only the class is shown, never its repr."""
+    """Reduce a value to text, numbers, lists and dicts. An unknown object is shown by its class name, because its repr
+    may contain personal data.
+    """
     if depth == 0:
         return "[…]"
     match plain(value):
@@ -158,7 +164,7 @@ def scrub_text(text: str) -> str:
         text = text.encode("utf-8", "replace").decode().translate(PRINTABLE)
     if len(text) <= _LONGEST_TEXT:
         return mask(text)
-    # Cut between words: the mask would not recognize half a number.
+    # Cut between words, because the mask does not recognise half a number.
     kept, _, _ = text[:_LONGEST_TEXT].rpartition(" ")
     return f"{mask(kept)} [… {len(text) - len(kept)} caracteres]"
 
@@ -183,16 +189,20 @@ def plain(value: object) -> object:
 
 
 def is_structured(value: object) -> bool:
-    """Return whether a value is a container, record or exception, whose repr may contain personal data."""
+    """Return whether a value is a container, a record or an exception. The repr of such a value may contain personal
+    data.
+    """
     return not isinstance(value, str) and (isinstance(value, BaseException | Collection) or is_dataclass(value))
 
 
 def _scrub_number(number: int | float) -> object:
-    """Mask a number that looks like a phone or identity number: spreadsheets store these as int or float."""
+    """Mask a number that looks like a phone or identity number, because spreadsheets store these numbers as int or
+    float.
+    """
     if isinstance(number, float) and not (math.isfinite(number) and number.is_integer()):
         return number if math.isfinite(number) else str(number)
     if abs(number) > _LARGEST_NUMBER:
-        # Too long for a phone or identity number, and perhaps for str().
+        # The number is too long for a phone or identity number, and perhaps too long for str().
         return number if isinstance(number, float) else hex(number)
     digits = str(int(number))
     return number if mask(digits) == digits else mask(digits)
@@ -213,14 +223,14 @@ def with_safe_message(record: LogRecord) -> LogRecord:
 
 
 def safe_words(record: LogRecord) -> str:
-    """Return the message of a record with its scrubbed arguments. The caller masks the whole line."""
+    """Return the message of a record with scrubbed arguments. The caller must mask the whole line."""
     words = format_message(record.msg, record.args)
-    # Messages of asyncio show arguments of callbacks and results of tasks.
+    # Messages of asyncio may contain arguments of callbacks and results of tasks.
     return _LITERAL.sub("'…'", words) if record.name == "asyncio" else words
 
 
 def format_message(message: object, arguments: object) -> str:
-    """Return ``message % arguments`` with scrubbed arguments. The caller masks the whole line."""
+    """Return ``message % arguments`` with scrubbed arguments. The caller must mask the whole line."""
     words = str(scrub(message)) if is_structured(message) else str(message)
     if not arguments:
         return words
@@ -239,7 +249,7 @@ def _scrub_arguments(arguments: object) -> object:
 
 
 def _scrub_argument(argument: object) -> object:
-    """Scrub containers and exceptions. Numbers stay numbers, so that %d works."""
+    """Scrub containers and exceptions. Numbers stay numbers, so that the format %d works."""
     if isinstance(argument, BaseException):
         return summary(argument)
     return scrub(argument) if is_structured(argument) else argument

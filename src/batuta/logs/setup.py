@@ -1,4 +1,5 @@
-"""Configures one handler for all log lines of the process: the engine's, libraries', warnings and uncaught exceptions.
+"""Configures one handler for all log lines of the process: lines of the engine and of libraries, warnings, and uncaught
+exceptions.
 
     structlog ──▶ stdlib logging ──▶ root ──▶ LineHandler ──▶ stream
     any library ─────────┘                       └ LineFormatter: scrubs message, fields and traceback, then renders the line
@@ -21,7 +22,7 @@ from batuta.logs.scrubbing import describe, format_message, scrub_field, scrub_t
 from batuta.logs.subscriber import LOGGER, LogSubscriber, install_hooks
 from batuta.texts import Wording
 
-# Libraries whose INFO lines repeat our events or quote addresses.
+# Libraries whose INFO lines repeat the engine's events or contain addresses.
 QUIET = ("httpcore2", "httpx2", "uvicorn")
 
 
@@ -41,7 +42,9 @@ class Wanted(Protocol):
 def begin_logging(
     events: Fanout, wanted: Wanted, *, service: str, stream: TextIO, zone: tzinfo, wording: Wording | None = None
 ) -> None:
-    """Configure the log of this process and write its events to it. ``wording`` contains the application's phrases."""
+    """Configure the log of this process, and write the process's events to it. ``wording`` contains the application's
+    phrases.
+    """
     configure(
         level=wanted.log_level,
         format=wanted.log_format,
@@ -64,8 +67,8 @@ def configure(
 ) -> None:
     """Write all logs to ``stream``, replacing any earlier configuration.
 
-    Lines have colour on a terminal; ``colour`` overrides that. Pretty lines show the time in ``zone``, JSON lines in
-    UTC.
+    Lines on a terminal are coloured; ``colour`` overrides this default. Pretty lines show the time in ``zone``; JSON
+    lines show it in UTC.
     """
     threshold = _threshold(level)
     handler = LineHandler(stream)
@@ -74,10 +77,10 @@ def configure(
     logging.getLogger().setLevel(threshold)
     for name in QUIET:
         logging.getLogger(name).setLevel(max(threshold, logging.WARNING))
-    # The pool logs every attempt to reach a server that is down, with a traceback. The failing loop reports the outage
-    # once.
+    # The pool logs each failed attempt to reach the server with a traceback. The failing loop already reports the
+    # outage once.
     logging.getLogger("asyncpg.pool").setLevel(logging.CRITICAL)
-    # A process without free file descriptors would log each attempt to accept a connection.
+    # A process without free file descriptors would log every attempt to accept a connection.
     library = logging.getLogger("asyncio")
     for each in [filter for filter in library.filters if isinstance(filter, OncePerSecond)]:
         library.removeFilter(each)
@@ -97,7 +100,7 @@ def configure(
 
 
 class OncePerSecond(logging.Filter):
-    """Drops a record that repeats the text of another one of the same second."""
+    """Drops a record that has the same text as another record of the same second."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,7 +125,7 @@ class LineFormatter(structlog.stdlib.ProcessorFormatter):
         return super().format(record if is_from_structlog else with_safe_message(record))
 
     def replacement(self, record: logging.LogRecord, error: BaseException | None) -> str:
-        """Return the line that replaces a record that could not be formatted. It quotes nothing of the record."""
+        """Return the line that replaces a record that could not be formatted. The line contains no part of the record."""
         line = self._head(record, "a log line could not be written")
         line.update(of=f"{record.module}:{record.lineno}", because=type(error).__name__)
         return str(self._render(None, "error", line))
@@ -130,12 +133,12 @@ class LineFormatter(structlog.stdlib.ProcessorFormatter):
     def _collect(self, _: WrappedLogger, __: str, given: EventDict) -> EventDict:
         record: logging.LogRecord = given.pop("_record")
         given.pop("_from_structlog")
-        given.pop("color_message", None)  # uvicorn's coloured copy of the message
+        given.pop("color_message", None)  # uvicorn adds a coloured copy of the message
         line = self._head(record, format_message(given.pop("event", ""), given.pop("positional_args", ())))
         stack = given.pop("stack", None) or given.pop("stack_info", None)
         error = _error_in(given.pop("exc_info", None))
         scrubbed = {scrub_text(str(name)): scrub_field(str(name), value) for name, value in given.items()}
-        line = {**line, **scrubbed, **line}  # the fields of the head win and stay first
+        line = {**line, **scrubbed, **line}  # the line's own fields come first and override fields with the same name
         if stack:
             line["stack"] = scrub_text(str(stack))
         if error is not None:
@@ -204,24 +207,28 @@ def _one_json_object(_: WrappedLogger, __: str, line: EventDict) -> str:
 
 
 def _make_the_only_handler(handler: logging.Handler) -> None:
-    """Remove every other log handler, because it would write unmasked values."""
+    """Remove every other log handler, because other handlers would write unmasked values."""
     for known in [logging.getLogger(), *logging.Logger.manager.loggerDict.values()]:
         if isinstance(known, logging.Logger):
             known.handlers.clear()
             known.propagate = True
             if known.name.startswith(tuple(f"{name}." for name in QUIET)):
-                known.setLevel(logging.NOTSET)  # the parent process may have set a lower level
+                known.setLevel(logging.NOTSET)  # the program that started this process may have set another level
     logging.getLogger().addHandler(handler)
 
 
 def _trace() -> dict[str, str]:
-    """Return the trace fields of the current context. They are read for each line, so that lines of libraries have them too."""
+    """Return the trace fields of the current context. The function is called for each line, so that lines of libraries
+    get these fields too.
+    """
     here = current()
     return {} if here is None else {"trace_id": here.trace_id, "span_id": here.span_id}
 
 
 def _error_in(exc_info: object) -> BaseException | None:
-    """Return the exception of ``exc_info``, which is an exception, a tuple of three, or True for the exception being handled."""
+    """Return the exception of ``exc_info``: an exception, a tuple of three values, or True for the exception being
+    handled.
+    """
     if isinstance(exc_info, tuple):
         exc_info = exc_info[1]
     elif exc_info and not isinstance(exc_info, BaseException):

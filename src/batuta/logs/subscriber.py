@@ -1,7 +1,7 @@
-"""Write one log line per event: a table gives the level and the message, and the event's fields follow.
+"""Writes one log line per event. A table defines the level and the message; the event's fields follow the message.
 
-The hooks log warnings and uncaught exceptions, which the interpreter would otherwise print with the values that they
-quote.
+The hooks also log warnings and uncaught exceptions. The interpreter would otherwise print them with the values that
+they contain.
 """
 
 import logging
@@ -23,8 +23,9 @@ from batuta.processes.restarts import EXIT_AGAIN
 from batuta.supervise.shutdown import Phase
 from batuta.texts import Wording
 
-LOGGER = "batuta"  # the engine's logger
-# Warnings whose texts come from the interpreter or describe an API. A UserWarning may quote a value, as pydantic's do.
+LOGGER = "batuta"  # name of the engine's logger
+# Warnings whose texts come from the interpreter or describe an API. UserWarning is excluded, because it may quote a
+# value, as pydantic's warnings do.
 _SAFE_WARNINGS = (
     *(DeprecationWarning, PendingDeprecationWarning, FutureWarning, ImportWarning),
     *(ResourceWarning, RuntimeWarning, SyntaxWarning, BytesWarning, EncodingWarning),
@@ -54,7 +55,7 @@ def _show_warning(
 
 def _log_main_thread_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if issubclass(kind, KeyboardInterrupt):
-        sys.__excepthook__(kind, error, trace)  # Ctrl-C has no message to hide
+        sys.__excepthook__(kind, error, trace)  # a KeyboardInterrupt has no message to hide
         return
     _logger().critical("uncaught exception", exc_info=error.with_traceback(trace))
 
@@ -81,12 +82,12 @@ TIMEOUT, WATCHDOG = "[TIMEOUT]", "[WATCHDOG]"
 class Line:
     words: str
     level: int = logging.INFO
-    trace: BaseException | None = None  # shown with its frames
+    trace: BaseException | None = None  # error to show with its frames
 
 
 class LogSubscriber:
-    """Writes one log line per event. An error is shown by its class and the safe part of its message; a crash is shown
-    with its frames.
+    """Writes one log line per event. An error is shown by its class and the safe part of its message; a crash is also
+    shown with its frames.
     """
 
     def __init__(self, wording: Wording | None = None) -> None:
@@ -114,7 +115,7 @@ def field_label(kind: type, field: str) -> str:
     return _RENAMED.get((kind, field), field)
 
 
-# Fields omitted from the log: durations per item, which only the metrics use, and details that another line has.
+# Fields omitted from the log: durations per item, which only the metrics use, and details that another log line shows.
 _OMITTED = {
     (events.ItemsClaimed, "waited"),
     (events.ItemsSettled, "took"),
@@ -195,7 +196,7 @@ def _request_line(event: events.RequestAnswered) -> Line:
     if event.status >= 500:
         return Line("request answered", logging.ERROR)
     if event.caller is None and event.status in (401, 429):
-        return Line("request answered", logging.DEBUG)  # counted in RequestsRefused, one line a minute
+        return Line("request answered", logging.DEBUG)  # RequestsRefused counts these requests in one line per minute
     # Debug level for frequent health requests and for job calls, which are also logged as runs.
     is_routine = event.route.startswith(("/health", "/jobs/"))
     return Line("request answered", logging.DEBUG if is_routine else logging.INFO)

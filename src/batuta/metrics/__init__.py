@@ -1,1 +1,1 @@
-"""Prometheus metrics: counted from events, or read from the store on request."""
+"""Prometheus metrics, either counted from events or read from the store on request."""

@@ -7,14 +7,14 @@ from typing import Any, Protocol
 
 from batuta.kernel import events
 
-# Range from a fast page to a job that uses its whole timeout.
+# Bucket bounds, from a fast page to a job that uses its whole timeout.
 BUCKETS = (0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120, 300)
-# Range from a punctual fire to a fire that waited for a scheduler.
+# Bucket bounds, from a punctual fire to a fire that waited for a scheduler.
 LATE_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 120, 600)
-# HTTP allows any word as a method; all other words share the label "other".
+# HTTP allows any word as a method; words outside this set share the label "other".
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
-# Events that increment a counter of their own. The label is a field of the event.
+# Events with their own counter. The label's value is a field of the event.
 COUNTERS: tuple[tuple[type[events.Event], str, str, str], ...] = (
     (events.RequestCrashed, "http_crashes", "Requests that ended with an unexpected error", "route"),
     (events.ExecutionLost, "job_runs_lost", "Runs that another process took over from this one", "job"),
@@ -89,7 +89,8 @@ class MetricsSubscriber:
         self._requests.labels(method, event.route, event.status).observe(_seconds(event.took))
 
     def _count_start(self, event: events.ExecutionStarted) -> None:
-        if event.trigger == "schedule":  # a catch-up is always late, and a manual run has no planned instant
+        # only scheduled runs: a catch-up is always late, and a manual run has no planned instant
+        if event.trigger == "schedule":
             self._lateness.labels(event.category).observe(_seconds(event.late))
 
     def _count_end(self, event: events.ExecutionEnded) -> None:
@@ -154,5 +155,5 @@ def family_of(circuit: str) -> str:
 
 
 def _seconds(span: Any) -> float:
-    """Return the seconds of a duration, at least 0: the clock may have been set back."""
+    """Return a duration in seconds, at least 0, because the clock may have been set back."""
     return max(0.0, float(span.total_seconds()))

@@ -1,7 +1,7 @@
 """Metrics read on request, within a time limit and cached for a few seconds. One failed reading does not affect the
 others.
 
-The last part adds metrics of this process that no event reports: its loops, database calls, memory and CPU.
+The module also adds metrics of this process that no event reports: its loops, database calls, memory and CPU.
 """
 
 import asyncio
@@ -58,8 +58,8 @@ class Readings(Collector):
             registry.register(self)
 
     async def refresh(self) -> None:
-        """Read the metrics if the cache has expired. Concurrent callers share one reading; a cancelled caller does not
-        cancel it.
+        """Read the metrics if the cache has expired. Concurrent callers share one reading; cancelling a caller does not
+        cancel the reading.
         """
         if self._clock.monotonic() < self._fresh_until:
             return
@@ -94,7 +94,7 @@ class Readings(Collector):
         yield from (worked, took)
 
     def describe(self) -> Iterable[Metric]:
-        return ()  # the names are known after the first reading
+        return ()  # no metrics yet: their names are known only after the first reading
 
 
 def job_metrics(seen: JobsSeen) -> Sequence[Metric]:
@@ -198,7 +198,7 @@ def observe_databases(databases: Iterable[ObservedDatabase], registry: Collector
 
     def observe(call: str, seconds: float, error: BaseException | None) -> None:
         calls.labels(call).observe(seconds)
-        # An error of the application's code inside a transaction is not a database error.
+        # An error that application code raises inside a transaction is not a database error.
         if isinstance(error, StoreError):
             errors.labels(type(error).__name__).inc()
 
@@ -207,7 +207,7 @@ def observe_databases(databases: Iterable[ObservedDatabase], registry: Collector
 
 
 class LoopCollector(Collector):
-    """Metrics of the process's loops. ``running`` returns the current loops and is called at each collection."""
+    """Metrics of the process's loops. ``running`` is called at each collection and returns the current loops."""
 
     def __init__(self, running: Callable[[], Iterable[Running]], clock: Clock, registry: CollectorRegistry) -> None:
         self._running = running
