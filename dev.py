@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Entry point for a fresh clone: `python3 dev.py WORD`.
 
-Needs only Python 3.11 and pip: no venv package, no uv, no make, no root. Each word creates the environment that it
-needs in `.venv` from a hashed lock file, once, and then does its work.
+Needs only Python 3.11 and pip: no venv package, no uv, no make, no root. Each command first creates the environment in
+`.venv` from a hashed lock file, if it is missing, and then does its work.
 """
 
 import difflib
@@ -22,19 +22,20 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 RUN_LOCK = ROOT / "requirements.lock"
 DEV_LOCK = ROOT / "requirements-dev.lock"
-# Other task queues, only for the benchmark, each in its own environment.
+# Lock files of other task queues. Only the benchmark uses them, each in its own environment.
 PEER_LOCKS = ROOT / "bench" / "queue" / "locks"
 PEERS = ROOT / ".venv-peers"
 
-# The parts of `test`: a name, the selection of pytest, and the number of concurrent tests per core. A test mostly waits
-# for a database, a browser or a process, so more tests than cores run at the same time. Calm faults have a tight limit
-# in real time and use a small part of a core each: they run last, and nothing else runs then. `check` runs at the same
+# The parts of `test`: a name, the options of pytest, and the number of concurrent tests per core. A test mostly waits
+# for a database, a browser or a process, so more tests than cores run at the same time. Tests marked `calm` have a
+# tight limit in real time and use a small part of a core each, so they run last and alone. `check` runs at the same
 # time as the first part.
 TEST_PHASES = (
     ("tests", ["-m", "not calm"], 3),
     ("calm faults", ["tests/faults", "-m", "calm"], 1),
 )
-# So many failed tests of a phase run once more, alone. More failures than that have another cause than a busy machine.
+# Largest number of failed tests of a phase that are repeated alone. If more tests fail, the cause is not a busy
+# machine.
 MOST_REPEATED = 24
 
 WORDS = {
@@ -97,7 +98,7 @@ def test(rest: list[str]) -> int:
     with ThreadPoolExecutor(1) as beside:
         checked = beside.submit(times.run, "check", sys.executable, str(ROOT / "dev.py"), "check")
         keep_compiled()
-        # One process compiles the tests, instead of each worker. An error in a test file appears in the first phase.
+        # One process compiles all tests, so that the workers need not. An error in a test file appears in this phase.
         times.run("collect", str(PYTHON), "-m", "pytest", "--collect-only", quiet=True)
         codes = [run_phase(times, *phase) for phase in TEST_PHASES]
     print(times.table(), flush=True)
@@ -108,7 +109,7 @@ def run_phase(times: "Times", name: str, selection: list[str], per_core: float) 
     workers = min(8, max(1, int(per_core * (os.cpu_count() or 1))))
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TEST_TIMES"] = f"{folder}/times"
-        # Workers take single tests from each other; otherwise one file would run alone at the end.
+        # Workers take single tests from each other, so that no file runs alone at the end.
         code = times.run(name, str(PYTHON), "-m", "pytest", *selection, "-n", str(workers), "--dist", "worksteal")
         times.read(Path(folder) / "times")
         failed = Path(folder) / "times.failed"
@@ -119,7 +120,8 @@ def run_phase(times: "Times", name: str, selection: list[str], per_core: float) 
 def repeat(times: "Times", phase: str, failed: list[str]) -> int:
     """Run the failed tests of a phase once more, without other tests, and return the exit code of that run.
 
-    A test that passes now is unsteady: it does not stop the release, but its name is printed and it must be corrected.
+    A test that passes in the repetition is unsteady. It does not stop the release, but its name is printed and it must
+    be corrected.
     """
     code = times.run(f"{phase}, repeated", str(PYTHON), "-m", "pytest", *failed)
     times.unsteady += [] if code else failed
@@ -132,11 +134,13 @@ class Times:
     def __init__(self) -> None:
         self.phases: dict[str, tuple[float, float]] = {}  # seconds, and processor seconds
         self.tests: dict[str, float] = {}
-        self.unsteady: list[str] = []  # tests that failed beside other tests and passed alone
+        self.unsteady: list[str] = []  # tests that failed together with other tests and passed alone
         self._began = time.monotonic()
 
     def run(self, phase: str, *command: str, quiet: bool = False) -> int:
-        """Run a command as a phase and return its exit code. Its processor time excludes servers, which detach themselves."""
+        """Run a command as a phase and return its exit code. Its processor time does not include servers, which detach
+        themselves.
+        """
         began = time.monotonic()
         with subprocess.Popen(command, stdout=subprocess.DEVNULL if quiet else None) as process:
             _, status, spent = os.wait4(process.pid, 0)
@@ -145,8 +149,8 @@ class Times:
         return abs(process.returncode)
 
     def read(self, file: Path) -> None:
-        """Read the duration of each test: one line per test with its seconds, a space and its name. Without a file,
-        pytest ended before its summary.
+        """Read the duration of each test. A line has the seconds, a space and the name of the test. If the file does
+        not exist, pytest ended before its summary.
         """
         lines = file.read_text().splitlines() if file.exists() else []
         self.tests |= {name: float(seconds) for seconds, _, name in (line.partition(" ") for line in lines)}
@@ -188,7 +192,8 @@ def check(rest: list[str]) -> int:
         "documents": ["-m", "scripts.reference", *([] if fix else ["--check"])],
         "imports": ["-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"],
     }
-    with ThreadPoolExecutor(1 if fix else len(steps)) as at_once:  # two checks that change files must not overlap
+    # one thread with --fix, because two checks that change files must not overlap
+    with ThreadPoolExecutor(1 if fix else len(steps)) as at_once:
         codes = at_once.map(lambda step: call(*step, quiet=True), steps.values())
         failed = [name for name, code in zip(steps, codes, strict=True) if code != 0]
     print(
@@ -242,7 +247,9 @@ def site(rest: list[str]) -> int:
 
 
 def wheel(rest: list[str]) -> int:
-    """Build the wheel of the library, without application, tests and examples. Needs the package index for hatchling."""
+    """Build the wheel of the library, without application, tests and examples. The build needs the package index for
+    hatchling.
+    """
     uv = shutil.which("uv")
     pip = [sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-deps", "-q", "-w", "dist", "."]
     done = subprocess.run([uv, "build", "-q", "--wheel", "-o", "dist", "."] if uv else pip, check=False)
@@ -263,7 +270,9 @@ def setup(rest: list[str]) -> int:
 
 
 def lock(rest: list[str]) -> int:
-    """Rewrite the lock files with names, versions and hashes only: a lock must never record where a package came from."""
+    """Rewrite the lock files. They contain only names, versions and hashes, never the address from which a package
+    came.
+    """
     ensure(DEV_LOCK)
     compile_ = ["-m", "uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11", "--generate-hashes"]
     nameless = ["--no-emit-index-url", "--no-emit-find-links", "--no-header", "--no-annotate"]
@@ -277,7 +286,9 @@ def lock(rest: list[str]) -> int:
 
 
 def ensure(lock_file: Path) -> None:
-    """Install the packages that `lock_file` pins into `.venv`. The development lock contains the other one."""
+    """Install the packages that `lock_file` pins into `.venv`. The development lock file includes the packages of the
+    other one.
+    """
     wanted = fingerprint(lock_file)
     stamps = {lock: VENV / f".{lock.stem}.sha256" for lock in (RUN_LOCK, DEV_LOCK)}
     enough = stamps[lock_file].exists() and stamps[lock_file].read_text() == wanted
@@ -292,8 +303,8 @@ def ensure(lock_file: Path) -> None:
 
 
 def ensure_peers() -> None:
-    """Install each peer in its own environment. A peer that cannot be installed is skipped, and the benchmark reports
-    it.
+    """Install each other task queue in its own environment. If one cannot be installed, it is skipped, and the
+    benchmark reports that.
     """
     for lock_file in sorted(PEER_LOCKS.glob("*.lock")):
         folder = PEERS / lock_file.stem
@@ -317,7 +328,7 @@ def fingerprint(lock_file: Path) -> str:
 
 def make_environment(lock_file: Path) -> None:
     if not PYTHON.exists() or not works(PYTHON):
-        # Without pip inside: ensurepip is a separate package on Debian, and this environment does not need pip.
+        # The environment has no pip, because it needs none, and on Debian ensurepip is a separate package.
         venv.EnvBuilder(with_pip=False, clear=True).create(VENV)
     install(lock_file, PYTHON)
     site_packages = next((VENV / "lib").glob("python3*/site-packages"))
@@ -382,9 +393,10 @@ def call(*arguments: str, quiet: bool = False) -> int:
 
 
 def keep_compiled() -> None:
-    """Keep compiled bytecode, because `test`, `run` and `demo` start many processes and each would compile everything again.
+    """Store compiled bytecode. `test`, `run` and `demo` start many processes, and each would otherwise compile
+    everything again.
 
-    With PYTHONDONTWRITEBYTECODE set, the bytecode is stored in the environment instead of beside the sources.
+    If PYTHONDONTWRITEBYTECODE is set, the bytecode is stored in the environment instead of next to the sources.
     """
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
         os.environ["PYTHONPYCACHEPREFIX"] = str(VENV / "compiled")

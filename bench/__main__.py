@@ -1,4 +1,6 @@
-"""`python -m bench [store] [scheduler] [queue] [start]`: measure this machine once, next to bare drivers and other task queues."""
+"""Measure this machine once, next to bare drivers and other task queues: `python -m bench [store] [scheduler] [queue]
+[start]`.
+"""
 
 import argparse
 import asyncio
@@ -22,9 +24,9 @@ from tests.servers import postgres_server
 
 FULL = Effort(repeats=3, seconds=0.5)
 QUICK = Effort(repeats=3, seconds=0.05)
-# Much longer than a usual run; it also ends a run that hangs.
+# Time limit in seconds. It is much longer than a usual run, and ends a run that hangs.
 LIMIT = 600.0
-# The queue has many contenders, and with --million two tables of two million rows.
+# Time limit of the queue's part. It has many contenders and, with --million, two tables of two million rows.
 QUEUE_LIMIT = 1_200
 WHAT = ("store", "scheduler", "queue", "start")
 NO_POSTGRES = """
@@ -64,7 +66,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="a minute or two, for a first impression: shorter and less stable"
     )
-    # /var/tmp survives a restart, so it is on a disk. PostgreSQL's user can read it, unlike a home folder.
+    # /var/tmp survives a restart, so it is on a disk. PostgreSQL's user can read it, but not a home folder.
     where = "a folder on the disk to measure (default: %(default)s)"
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp"), help=where)
     parser.add_argument("--rows", nargs="+", choices=KEYS, default=[], help="only these contenders of the queue")
@@ -81,7 +83,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 async def bounded(folder: Path, effort: Effort, what: Sequence[str], *, quick: bool) -> None:
     whole = asyncio.current_task()
     assert whole is not None
-    # SIGTERM ends the run like Ctrl-C: through the blocks that stop the server and remove the files.
+    # SIGTERM ends the run like Ctrl-C, so that the server is stopped and the files are removed.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, whole.cancel)
     async with asyncio.timeout(LIMIT):
         if "store" in what:
@@ -91,8 +93,8 @@ async def bounded(folder: Path, effort: Effort, what: Sequence[str], *, quick: b
 
 
 def measure_queue(folder: Path, options: argparse.Namespace) -> list[str]:
-    """Measure the queue with real processes and without an event loop here, so that every exit runs the blocks that
-    stop them. Return the regressions if ``--check`` asks for them.
+    """Measure the queue with real processes. No event loop runs here, so that every exit stops these processes. With
+    ``--check``, return the regressions.
     """
     signal.signal(signal.SIGTERM, stopped)
     signal.signal(signal.SIGALRM, overdue)
@@ -142,7 +144,7 @@ def overdue(number: int, frame: FrameType | None) -> None:
 
 
 async def measure_store(folder: Path, effort: Effort) -> None:
-    # Measured before, between and after: the disk is shared, and its speed changes during the run.
+    # The disk is measured before, between and after, because it is shared and its speed changes during the run.
     syncs = [syncs_per_second(folder, effort.seconds)]
     await measure_sqlite(folder, effort)
     syncs.append(syncs_per_second(folder, effort.seconds))

@@ -60,7 +60,7 @@ async def _measure(content: bytes) -> None:
 
 
 async def _uploaded(api: Any, content: bytes) -> dict[str, Any]:
-    """Upload the file as a client does: multipart, with a token. The response comes when every row is stored."""
+    """Upload the file as a client does: multipart, with a token. The response arrives when every row is stored."""
     async with httpx2.AsyncClient(
         transport=httpx2.ASGITransport(app=api), base_url="http://bench", timeout=60
     ) as client:

@@ -1,8 +1,8 @@
-"""Measure appointments read by a model with two seconds of latency, by one ARQ worker: ``python -m
-bench.agendamentos_llm``.
+"""Measure how fast one ARQ worker reads appointments with a language model that takes two seconds per answer: ``python
+-m bench.agendamentos_llm``.
 
-Only the model is simulated: Redis, the database, the HTTP calls and ``arq app.workers.config.WorkerSettings`` are
-real processes. Arguments: ``[ROWS] [sqlite|postgres]``.
+Only the model is simulated: Redis, the database, the HTTP calls and ``arq app.workers.config.WorkerSettings`` are real
+processes. Arguments: ``[ROWS] [sqlite|postgres]``.
 """
 
 import asyncio
@@ -83,7 +83,7 @@ async def _measure(name: str, url: str, redis: str, rows: int, folder: Path) -> 
 
 
 def _unclear(n: int) -> dict[str, str | None]:
-    """Return an appointment whose address has no street, which the rules cannot read."""
+    """Return an appointment whose address has no street, so that the rules cannot read it."""
     return {"nome_paciente": f"Pessoa Fictícia {n:06d}", "endereco_completo": f"a casa verde {n} em Recife"}
 
 
@@ -95,7 +95,7 @@ async def _think(model: str) -> None:
 
 
 async def _through(agendamentos: Agendamentos, rows: int) -> float:
-    """Return the seconds from the first row in progress to the last finished one. The start of the process is not
+    """Return the seconds from the first row in progress to the last finished row. The start of the process is not
     included.
     """
     began, counts = None, {"completed": 0, "failed": 0}
@@ -152,7 +152,7 @@ def _memory(pid: int) -> int:
 
 
 def _processor(pid: int) -> float:
-    """Return the processor seconds of a process, user and system."""
+    """Return the processor seconds (user and system) of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -1,9 +1,10 @@
-"""``python -m bench.attacks``: what a normal client notices of an attack on the API, on this machine and loopback only.
+"""Measure how an attack on the API affects a normal client: ``python -m bench.attacks``. Everything runs on this
+machine and on loopback.
 
-The real server runs in a process of its own, and so does the attacker. A normal client asks for ``GET /jobs`` with a new
-connection each time: alone, while an attacker holds half-open connections, and while it sends wrong tokens. Before each
-attack the client is measured alone again, because other programs use the machine too. The run ends by itself within
-``LIMIT`` seconds.
+The server and the attacker run in separate processes. A normal client requests ``GET /jobs`` with a new connection each
+time: alone, while an attacker holds half-open connections, and while an attacker sends wrong tokens. Before each attack
+the client is measured alone again, because other programs use the machine too. The run ends by itself within ``LIMIT``
+seconds.
 """
 
 import asyncio
@@ -103,7 +104,7 @@ async def say(
 
 
 async def normal(port: int) -> list[float]:
-    """Return the seconds of each answer to a normal client."""
+    """Return the duration in seconds of each answer to a normal client."""
     took = []
     for _ in range(ASKED):
         began = time.monotonic()
@@ -123,7 +124,7 @@ async def measure(pid: int, port: int) -> None:
             sys.executable, "-m", "bench.attacks", kind, str(port), cwd=ROOT, stdout=asyncio.subprocess.PIPE
         )
         assert attacker.stdout is not None
-        await attacker.stdout.readline()  # it has begun
+        await attacker.stdout.readline()  # wait until the attack has begun
         used = processor_seconds(pid)
         figures = shown(await normal(port))
         said = (await attacker.stdout.read()).decode().strip()
@@ -148,7 +149,9 @@ async def attack(port: int, kind: str) -> int:
 
 
 async def half_open(port: int) -> int:
-    """Hold connections whose headers never end, with a byte now and then, until the server has closed them all."""
+    """Hold connections whose headers never end, and send a byte from time to time, until the server has closed all of
+    them.
+    """
     print("begun", flush=True)
     began = time.monotonic()
 

@@ -1,7 +1,9 @@
-"""``python -m bench.bloqueio``: how long the reader of messages blocks the event loop of its worker, with texts of 64 KiB.
+"""Measure how long the reader of messages blocks the event loop of its worker, with texts of 64 KiB: ``python -m
+bench.bloqueio``.
 
 The reader runs in a thread, as in the worker, while a task on the event loop wakes up every millisecond. Between two
-wake-ups the process may use at most 100 ms of processor time: processor time, because other programs use the machine too.
+wake-ups the process may use at most 100 ms of processor time. Processor time is measured, because other programs use
+the machine too.
 """
 
 import asyncio
@@ -42,7 +44,7 @@ PUMPS = {
 
 
 async def longest_block(read: Callable[[str], object], text: str) -> tuple[float, float]:
-    """Return the longest processor time between two wake-ups of the event loop, and the whole processor time."""
+    """Return the longest processor time between two wake-ups of the event loop, and the total processor time."""
     began = last = time.process_time()
     longest, reading = 0.0, asyncio.create_task(asyncio.to_thread(read, text))
     while not reading.done():
@@ -62,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
         "conversation": ler_conversa,
     }
     for read in readers.values():
-        read(OFFER)  # loads what is loaded once
+        read(OFFER)  # the first call loads the model and the word lists
     worst = 0.0
     for name, pump in PUMPS.items():
         text = (pump * (LONGEST_READ // len(pump) + 1))[:LONGEST_READ]

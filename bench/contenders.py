@@ -1,4 +1,5 @@
-"""The contenders: our store, and bare drivers that do the same work with the least code of equal durability.
+"""The contenders: our store, and bare drivers that do the same work with as little code as possible and equal
+durability.
 
 Every contender starts with its own empty table and reports success only when the row is on disk.
 """
@@ -52,7 +53,7 @@ class Contender(Protocol):
         ...
 
     async def insert_until(self, ends: float, numbers: Iterator[int]) -> int:
-        """Insert rows while other tasks read, and return their number. ``ends`` is an instant of the performance
+        """Insert rows while other tasks read. Return the number of rows. ``ends`` is an instant of the performance
         counter.
         """
         ...
@@ -190,7 +191,7 @@ class ExecutorThread:
     def __init__(self, file: Path) -> None:
         self._writer, self._reader = BareSqlite(file), BareSqlite(file)
         self._writing, self._reading = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
-        self._turn = asyncio.Lock()  # a transaction of several thread switches must not interleave with another task's
+        self._turn = asyncio.Lock()  # keeps transactions of several thread switches apart
 
     async def insert(self, number: int) -> None:
         await self._write(lambda: self._writer.insert(number))
@@ -307,8 +308,8 @@ async def bare_asyncpg_connection(url: str) -> AsyncIterator[Contender]:
 async def bare_asyncpg_pool(url: str) -> AsyncIterator[Contender]:
     import asyncpg
 
-    # As many connections as ours, and no cleanup statement on release, like ours. A comparison with a pool that does
-    # more work would flatter us.
+    # The pool has as many connections as ours, and runs no clean-up statement on release, like ours. A pool that does
+    # more work would make our figures look too good.
     size = Limits().readers + 1
     async with asyncpg.create_pool(url, min_size=size, max_size=size, reset=_leave_as_it_is) as pool:
         await pool.execute(FRESH_TABLE)
@@ -316,4 +317,4 @@ async def bare_asyncpg_pool(url: str) -> AsyncIterator[Contender]:
 
 
 async def _leave_as_it_is(connection: "Connection") -> None:
-    """Skip the reset of a released connection: no contender leaves session state after its transaction."""
+    """Skip the reset of a released connection. No contender leaves session state after its transaction."""

@@ -1,8 +1,8 @@
 """`python -m bench.dashboard`: the dashboard on PostgreSQL with a million executions and a million items.
 
 It measures every page, the claims of a busy queue without and with twenty live viewers, and a bulk retry of 100,000
-items beside that queue. Wall times include the load of the machine; processor times are those of the API process and
-of all processes of the server. ``--rows`` makes the tables smaller, for a first impression.
+items while that queue is busy. Wall times include the load of the machine; processor times are those of the API process
+and of all processes of the server. ``--rows`` makes the tables smaller, for a first impression.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from bench.report import machine, markdown
 from tests.servers import free_port, postgres_server
 
 JOBS = 40
-DEAD, READY, CAUSES = 0.12, 0.1, 25  # shares of the items, and different errors of the dead ones
+DEAD, READY, CAUSES = 0.12, 0.1, 25  # shares of the items, and the number of different errors of the dead items
 BULK = 100_000
 VIEWERS = 20
 ROUND = 6.0  # seconds of each round of claims, without and with viewers
@@ -136,7 +136,7 @@ async def measure(rows: int, repeats: int, rounds: int) -> None:
 
 
 async def fill(rows: int) -> dict[str, str]:
-    """Fill both tables and return an id of each."""
+    """Fill both tables. Return one id of each."""
     began, connection = time.monotonic(), await asyncpg.connect(os.environ["DATABASE_URL"])
     await connection.execute(_EXECUTIONS, rows, JOBS)
     await connection.execute(_ITEMS, rows, DEAD, READY, CAUSES)
@@ -163,7 +163,7 @@ async def wait_for(base: str) -> None:
 
 
 async def processor_of(pid: int) -> Callable[[], float]:
-    """Return a function that returns the processor time of a process and of the whole PostgreSQL server, in ms."""
+    """Return a function that returns the processor time in ms of a process and of the whole PostgreSQL server."""
     connection = await asyncpg.connect(os.environ["DATABASE_URL"])
     backend: int = await connection.fetchval("SELECT pg_backend_pid()")
     await connection.close()
@@ -212,7 +212,7 @@ def _of(values: Sequence[float], *shares: float) -> list[str]:
 
 
 async def claims(made: Any, base: str, rounds: int) -> None:
-    """Claim and settle in a queue of its own, in turn without and with viewers."""
+    """Claim and settle items of a separate queue, alternately without and with viewers."""
     busy = BusyQueue(made)
     took: dict[str, list[float]] = {"alone": [], "beside viewers": []}
     for n in range(rounds):
@@ -229,7 +229,7 @@ async def claims(made: Any, base: str, rounds: int) -> None:
 
 
 async def view(base: str, number: int) -> None:
-    """Open a page and follow it, as a browser does."""
+    """Open a page and follow its updates, as a browser does."""
     path = list(PAGES.values())[number % 3 if number < 12 else (0, 8, 9, 17, 18)[number % 5]]
     async with httpx2.AsyncClient(timeout=60) as client:
         await client.get(base + path, headers={"Accept": "text/html"})
@@ -241,7 +241,7 @@ async def view(base: str, number: int) -> None:
 
 
 class BusyQueue:
-    """A queue with live work: each claim takes ten items and settles nothing, and ten new items follow."""
+    """A queue with continuous work: each claim leases ten items without settling them, and ten new items follow."""
 
     def __init__(self, made: Any) -> None:
         self._queue = SqlQueue(made.database, TASKS, made.ids, made.clock, queue="busy")

@@ -1,6 +1,6 @@
 """Measure the cost of hostile files, each read in a fresh process: ``python -m bench.planilhas_hostis``.
 
-Memory is counted above the idle process: its own growth, plus the whole child process that opens the file.
+Memory is the growth of this process since it was idle, plus the whole child process that opens the file.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ def _files() -> Iterator[tuple[str, bytes]]:
 
 async def _read(path: Path) -> dict[str, object]:
     content, leitura = path.read_bytes(), LeitorDeArquivos(SystemClock())
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from this point
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak, so that it counts from this point
     idle, began, watch = _memory("VmRSS"), time.perf_counter(), Watch()
     watch.start()
     try:
@@ -88,8 +88,8 @@ async def _read(path: Path) -> dict[str, object]:
 
 
 class Watch(threading.Thread):
-    """Thread that samples the peak memory of child processes every few milliseconds. The system's figure for a finished
-    child would include memory of its parent.
+    """Thread that samples the peak memory of child processes every few milliseconds. The operating system's figure for
+    a finished child would include memory of its parent.
     """
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ class Watch(threading.Thread):
                     with suppress(OSError, StopIteration):  # the child has just ended
                         if (
                             Path(f"/proc/{child}/cmdline").read_bytes() != self._own
-                        ):  # until its exec the child is a copy of this process
+                        ):  # before its exec, the child is a copy of this process
                             self.peak = max(self.peak, _memory("VmHWM", child))
 
 

@@ -1,1 +1,1 @@
-"""Small programs that use only batuta. Each runs under pytest."""
+"""Small programs that use only batuta. Tests run each of them."""

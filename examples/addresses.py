@@ -18,8 +18,8 @@ async def normalise(text: str) -> str | Failed:
 
 async def main() -> None:
     async with work:
-        # `enqueue` returns when the task is synced to disk. While a task with this key is unfinished, a second call
-        # returns a handle of the first.
+        # `enqueue` returns when the task is committed. While a task with this key is unfinished, a second call returns
+        # a handle of the first task.
         address = normalise.options(key="address-1")
         first = await address.enqueue("  rua   das flores ")
         again = await address.enqueue("  rua   das flores ")

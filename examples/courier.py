@@ -1,4 +1,4 @@
-"""Example of a task behind guards: it delivers in opening hours, at a limited rate, and pauses while the gateway is
+"""Example of a task with guards: it delivers in opening hours at a limited rate, and pauses while the gateway is
 broken.
 """
 

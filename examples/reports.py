@@ -15,7 +15,7 @@ async def summarise(run: Run) -> Done | Skipped:
 
 @work.job("0 3 * * *", category="upkeep", catch_up="latest", timeout=60)
 def clean_up() -> int:
-    return 12  # a plain number is the number of items; a plain `def` runs in a thread
+    return 12  # a number is returned as the number of items; a `def` without async runs in a thread
 
 
 work.http_job("notify", "0 9 * * 1", "http://127.0.0.1:8000/jobs/heartbeat", category="report")

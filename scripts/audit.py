@@ -1,7 +1,7 @@
 """``python3 dev.py audit``: check the locked packages against known vulnerabilities, list licences, write an SBOM.
 
 Nothing is downloaded. ``--advisories FILE`` names a file with OSV records as JSON: a list, or one record per line.
-Without it the command says that vulnerabilities were not checked. ``--sbom FILE`` chooses the file of the SBOM
+Without this option the command says that vulnerabilities were not checked. ``--sbom FILE`` chooses the file of the SBOM
 (CycloneDX); default: dist/sbom.json. The exit code is 1 if a locked version is affected.
 """
 
@@ -28,7 +28,7 @@ UNKNOWN, NOT_HERE = "unknown", "not installed here"
 class Package:
     name: str
     version: str
-    scope: str  # required at run time, or optional: only for development
+    scope: str  # "required" at run time, or "optional" if only for development
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def locked(folder: Path = ROOT) -> list[Package]:
-    """Return the packages of both locks. A package of the first lock is required at run time."""
+    """Return the packages of both lock files. A package of the first lock file is required at run time."""
     found: dict[str, Package] = {}
     for file, scope in LOCKS.items():
         for name, version in _PINNED.findall((folder / file).read_text(encoding="utf-8")):
@@ -73,7 +73,9 @@ def canonical(name: str) -> str:
 
 
 def licence_of(name: str) -> str:
-    """Return the licence that the installed package declares. A package for another system is not installed here."""
+    """Return the licence that the installed package declares. A package for another operating system is not installed
+    here.
+    """
     try:
         said = metadata(name)
     except PackageNotFoundError:
@@ -112,7 +114,9 @@ def affected(advisory: Mapping[str, Any], packages: Sequence[Package]) -> Iterat
 
 
 def in_range(version: str, events: Sequence[Mapping[str, str]]) -> bool:
-    """Return whether the version is in the range of an OSV record: introduced, and neither fixed nor past the last one."""
+    """Return whether the version is in the range of an OSV record: at or after the introduced version, before the fixed
+    one, and not after the last affected one.
+    """
     try:
         ours, is_in = Version(version), False
         for event in events:
@@ -123,7 +127,7 @@ def in_range(version: str, events: Sequence[Mapping[str, str]]) -> bool:
             elif "last_affected" in event:
                 is_in &= ours <= Version(event["last_affected"])
     except InvalidVersion:
-        return True  # a person decides
+        return True  # the record is unclear, so a person must decide
     return is_in
 
 

@@ -1,5 +1,5 @@
-"""Check the promises of a demonstrated day. The receipts come from the simulator, the expected fires from a calendar walk
-that shares no code with the scheduler, and the rest from the rows.
+"""Check the promises of a demonstrated day. The receipts come from the simulator. The expected fires come from a
+calendar computation that shares no code with the scheduler. All other facts come from the database rows.
 """
 
 import re
@@ -21,7 +21,7 @@ from tests.faults.harness import walked
 OPENS, CLOSES = time(8), time(20)
 PAUSED = (time(15, 1), time(15, 30))
 OPTED_OUT = time(9, 41)
-REPORTS = {"manha": 10, "almoco": 13, "tarde": 17, "fim_dia": 20}  # by the hour at which each is made
+REPORTS = {"manha": 10, "almoco": 13, "tarde": 17, "fim_dia": 20}  # hour at which each report is created
 Facts = list[tuple[str, dict[str, object]]]
 
 
@@ -68,7 +68,9 @@ async def _read(work: Batuta, sql: str) -> list[dict[str, Any]]:
 
 
 def _schedule(evidence: Evidence) -> Iterator[str]:
-    """Yield the broken promises of the schedule: every fire of the day has one row, and every row has its fire."""
+    """Yield the broken promises of the schedule: every fire of the day must have one row, and every row must have a
+    fire.
+    """
     begins, ends = evidence.starts, evidence.ends
     fires = Counter(
         (entry.name, fire)
@@ -92,8 +94,8 @@ def _schedule(evidence: Evidence) -> Iterator[str]:
 
 
 def _messages(evidence: Evidence) -> Iterator[str]:
-    """Yield the broken promises of the messages: each is sent at most once, at a permitted time, not after an opt-out,
-    and its row agrees with the receipt.
+    """Yield the broken promises of the messages: each message is sent at most once, at a permitted time, never after an
+    opt-out, and its row agrees with the receipt.
     """
     by_id = {
         without_account(row["provider_message_id"]): row for row in evidence.messages if row["provider_message_id"]
@@ -124,7 +126,7 @@ def _messages(evidence: Evidence) -> Iterator[str]:
 
 
 def without_account(message_id: str) -> str:
-    """Return the id of a message without the account of Telegram, which the receipts of the simulator do not name."""
+    """Return the id of a message without the Telegram account, because the simulator's receipts have no account."""
     return re.sub(r"^tg:[0-9a-f-]{36}:", "tg:", message_id)
 
 

@@ -1,9 +1,10 @@
-"""``python3 dev.py demo``: one working day in São Paulo in about a minute, and a verdict.
+"""``python3 dev.py demo``: play one working day in São Paulo in about a minute, and check its result.
 
-Julia runs in its own process (``office``), next to the simulators of WhatsApp, Telegram and Slack, on a clock that jumps
-from minute to minute. The demonstration acts as the outside world does: through webhooks, the API and commands. In the morning the
+Julia runs in its own process (``office``), next to the simulators of WhatsApp, Telegram and Slack. All use a clock that
+jumps from minute to minute. The demonstration acts only through webhooks, the API and commands. In the morning the
 process is killed in the middle of a send. At the end an independent check compares the receipts of the simulator, the
-schedule and the rows; the exit code is 1 if a promise is broken. All people are fictitious, and nothing leaves the machine.
+schedule and the rows; the exit code is 1 if a promise is broken. All people are fictitious, and nothing leaves the
+machine.
 """
 
 import asyncio
@@ -82,16 +83,16 @@ class World:
         theirs.close()
 
     async def order(self, *, works: bool, on_telegram: bool = False) -> None:
-        """Set the clock of Julia's process; with ``works``, wait until it has done all work that is due. With
-        ``on_telegram``, the Telegram accounts are connected meanwhile.
+        """Set the clock of Julia's process. With ``works``, wait until it has done all due work. With ``on_telegram``,
+        the Telegram accounts are connected meanwhile.
         """
         assert self.pipe is not None
         self.pipe.send((self.clock.now(), works, on_telegram))
         await asyncio.to_thread(self.pipe.recv)
 
     async def kill_in_a_send(self) -> bool:
-        """Let Julia work, and kill its process after the gateway took a message and before it answers. Return False if
-        no message was due.
+        """Let Julia work, and kill its process after the gateway accepted a message and before the gateway answers.
+        Return False if no message was due.
         """
         assert self.pipe is not None
         assert self.process is not None
@@ -179,15 +180,15 @@ async def world_of(folder: str, starts: datetime) -> AsyncIterator[World]:
 
 @dataclass
 class Day:
-    """The script of the day: what people and operators do, by the clock, and the timeline that is printed."""
+    """The script of the day: the actions of people and operators in order of time. Prints the timeline."""
 
     world: World
     starts: datetime
     ends: datetime
     texts: Texts
-    doctors: dict[str, str] = field(default_factory=dict)  # id to phone
-    names: dict[str, str] = field(default_factory=dict)  # phone to name
-    vagas: dict[str, str] = field(default_factory=dict)  # name in the script to id
+    doctors: dict[str, str] = field(default_factory=dict)  # maps the id of a doctor to the phone number
+    names: dict[str, str] = field(default_factory=dict)  # maps a phone number to the name
+    vagas: dict[str, str] = field(default_factory=dict)  # maps the name of a vacancy in the script to its id
     poster: str | None = None  # phone of the person who posted the vacancy of the group
     receipts: int = 0
     notes: int = 0
@@ -201,7 +202,7 @@ class Day:
     async def pass_minute(self, acts: list[Callable[[], Awaitable[None]]]) -> None:
         world = self.world
         if acts:
-            # The jobs of this minute come first: a command takes a few seconds of the clock.
+            # The jobs of this minute run first, because a command takes a few seconds of the clock.
             await world.order(works=True)
             await self.show()
             for act in acts:
@@ -280,8 +281,8 @@ class Day:
         self.say("created", day=self.texts.day(self.starts + timedelta(days=day)), periodo=made["periodo"])
 
     async def create_shifts_of_today(self) -> None:
-        """Create two shifts of this morning: one with a doctor, which is confirmed in the afternoon, and one without,
-        which expires.
+        """Create two shifts of this morning. One has a doctor and is confirmed in the afternoon. The other has no
+        doctor and expires.
         """
         await self.create("hoje", 0, "diurno", hora_inicio="07:00", hora_fim="13:00", valor=900)
         doctor = list(self.doctors)[HAS_A_SHIFT]
@@ -313,7 +314,9 @@ class Day:
         self.say("received", name=self.names[number], text=text)
 
     async def talk_on_telegram(self) -> None:
-        """Add an account by command, and let a doctor write on Telegram. Julia answers, and an operator writes too."""
+        """Add an account by command, and let a doctor write on Telegram. Julia answers the doctor, and an operator
+        writes too.
+        """
         world, mundo, number = self.world, self.world.telegram, number_of(ON_TELEGRAM)
         person = mundo.add_person(self.names[number], telefone=number)
         account = mundo.add_person("Julia", telefone="5511900000999")
@@ -338,7 +341,7 @@ class Day:
         self.say("group", text=text)
 
     async def conversation(self) -> str:
-        """The conversation of the doctor who asked for a person."""
+        """The id of the conversation with the doctor who asked for a person."""
         doctor = list(self.doctors)[ASKS_FOR_A_PERSON]
         rows = (await self.world.read("/api/v1/conversas?limite=100"))["conversas"]
         return str(next(each["id"] for each in rows if each["medico"] == doctor))
@@ -370,7 +373,7 @@ class Day:
         await self.world.order(works=False)
 
     async def show(self) -> None:
-        """Print the messages that were sent since the last call, and the notes that reached Slack."""
+        """Print the messages that were sent since the last call, and the messages that reached Slack."""
         evolution = self.world.app.state.evolution
         for receipt in list(evolution.vida.receipts)[self.receipts :]:
             first = receipt.text.splitlines()[0]
@@ -385,7 +388,7 @@ class Day:
 
 
 async def main(first: int = 0, last: int = 24) -> int:
-    """Play the day from one full hour to another and return the exit code."""
+    """Play the day from the hour ``first`` to the hour ``last``, and return the exit code."""
     began = time.monotonic()
     midnight = _working_day(SystemClock().now().astimezone(ZONE))
     starts, ends = midnight + timedelta(hours=first), midnight + timedelta(hours=last)
@@ -406,7 +409,7 @@ async def main(first: int = 0, last: int = 24) -> int:
 
 
 def telegram_receipt(receipt: TelegramReceipt) -> Receipt:
-    """Return a receipt of Telegram in the form of the gateway's."""
+    """Convert a Telegram receipt to the form of a gateway receipt."""
     chat = receipt.chat
     return Receipt(
         n=receipt.n, at=receipt.at, id=f"tg:{chat}:{receipt.id}", instance="telegram", number=chat, jid=chat,
@@ -415,20 +418,18 @@ def telegram_receipt(receipt: TelegramReceipt) -> Receipt:
 
 
 def _working_day(now: datetime) -> datetime:
-    """Return the start of the next working day that is not a Monday. On such a day all windows are open."""
+    """Return the start of the next working day that is not a Monday. On these days all windows open."""
     days = next(n for n in range(1, 8) if (now + timedelta(days=n)).weekday() in (1, 2, 3))
     return (now + timedelta(days=days)).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def number_of(n: int) -> str:
-    """Return the phone of a fictitious doctor; these numbers are not assigned."""
+    """Return the phone number of a fictitious doctor. These numbers are not assigned."""
     return f"55119000{1000 + n:05d}"
 
 
 def _memory() -> str | None:
-    """Return a folder in memory if the machine has one: a killed process loses nothing there, and a commit waits for no
-    disk.
-    """
+    """Return a folder in memory if the machine has one. Commits are fast there, and a killed process loses no data."""
     folder = "/dev/shm"  # noqa: S108 - the folder inside it has a random name
     return folder if os.access(folder, os.W_OK) else None
 

@@ -1,7 +1,7 @@
-"""A rehearsal: the simulated WhatsApp, the API and the workers as processes on loopback, on one clock that may run
-fast.
+"""A rehearsal: the simulated WhatsApp, the API and the workers as processes on loopback. All use one clock, which may
+run fast.
 
-The demonstration and the fault tests use it. Nothing is sent outside the machine.
+The demonstration and the fault tests use this module. Nothing is sent to other machines.
 """
 
 import asyncio
@@ -37,17 +37,17 @@ from simulador.main import create_app as simulated_app
 from simulador.main import keeper
 
 GRACE = timedelta(seconds=5)
-# High enough that no other limit holds a message.
+# Value of all other limits. It is so high that they never hold back a message.
 WIDE = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plano:
-    """Settings of a rehearsal. Times are seconds of its clock. With ``api=0`` no process receives the gateway's
+    """Settings of a rehearsal. Times are in seconds of its clock. With ``api=0``, no process receives the gateway's
     webhooks.
 
-    ``most`` messages in ``per`` is the only limit apart from the chips' own; if ``most`` is None, the limits of the
-    product apply.
+    At most ``most`` messages are sent in the time ``per``; apart from this, only the limits of the chips apply. If
+    ``most`` is None, all limits of the product apply.
     """
 
     url: str
@@ -65,7 +65,7 @@ class Plano:
     drain: float = 5.0
     most: int | None = WIDE
     per: float = 3600.0
-    dies_at: str | None = None  # for tests: the point at which the worker exits
+    dies_at: str | None = None  # for tests: the point in the code at which the worker exits
 
     def encode(self) -> dict[str, Any]:
         return asdict(self)
@@ -170,8 +170,8 @@ async def _simulate(plano: Plano) -> None:
 
 
 def note(plano: Plano, *words: str) -> None:
-    """Append one line with one write, so that lines of several processes do not mix and a killed process leaves whole
-    lines.
+    """Append one line with a single write, so that lines of several processes do not mix and a killed process leaves
+    only whole lines.
     """
     file = os.open(Path(plano.folder) / "notes", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:

@@ -1,9 +1,9 @@
 """Attack every regular expression of the program with generated texts: ``python -m scripts.expressions``.
 
-The expressions are those that the modules of ``src``, ``app`` and ``simulador`` compile at their import, and the literal
-ones inside functions. The texts repeat what each part of an expression accepts, and end with a character that fits nowhere: the
-case in which an expression tries every division of the text. An expression is slow if the double length takes much more
-than the double time.
+The script checks the expressions that the modules of ``src``, ``app`` and ``simulador`` compile at import, and literal
+expressions inside functions. A generated text repeats characters that a part of the expression accepts, and ends with a
+character that it rejects. Such a text makes an expression try every division of the text. An expression counts as slow
+if a text of double length takes much more than double the time.
 """
 
 import argparse
@@ -23,11 +23,11 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("batuta", "app", "simulador")
 FOLDERS = (ROOT / "src", ROOT / "app", ROOT / "simulador")
-SHORT = 500  # characters of the shorter text
+SHORT = 500  # number of characters of the shorter text
 ENDS = ("\x00", "a")
 COMMON = (" ", "a", "1", "-", "\n", "a ", "1 ", "1.", "ab1 ")
 SAMPLES = " a1A-./,:;_@%<>()[]{}\"'=\n\t#*+&!?$\\ãç–•\x1b\u200b"
-# Time that does not depend on the length, and the noise of the clock.
+# Time that is ignored: the part that does not depend on the length, and the inaccuracy of the clock.
 SLOWEST_SECONDS = 0.0015
 GROWTH = 3.0
 FROM_THE_START = frozenset({"match", "fullmatch"})
@@ -48,7 +48,7 @@ class Finding:
 
 
 def collect() -> list[Expression]:
-    """Import every module and return the expressions that were compiled in files of the program."""
+    """Import every module. Return the regular expressions that files of the program compiled."""
     found: dict[tuple[Any, int], Expression] = {}
     original = re._compile  # type: ignore[attr-defined]
 
@@ -99,7 +99,7 @@ def literals() -> Iterator[Expression]:
 
 
 def sample(tree: Iterable[Any], wanted: str = "") -> str:
-    """Return a short text that the parsed expression accepts, with ``wanted`` where the expression permits it."""
+    """Return a short text that the parsed expression accepts. It contains ``wanted`` where the expression permits it."""
     return "".join(_sample(op, value, wanted) for op, value in tree)
 
 
@@ -121,7 +121,7 @@ def _sample(op: Any, value: Any, wanted: str) -> str:
         return sample(value, wanted)
     if op is sre.BRANCH:
         return sample(value[1][0], wanted)
-    return ""  # positions, groups that were seen before, and conditions on the text around
+    return ""  # positions, back-references and look-arounds match no text
 
 
 def _first(items: Sequence[Any]) -> int:
@@ -158,7 +158,7 @@ def _has_category(character: str, name: str) -> bool:
 
 
 def repeats(tree: Iterable[Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Return, for each part that may repeat, a text that leads to it and a text that it repeats."""
+    """Yield, for each part that may repeat, a text that leads to the part and a text that the part repeats."""
     for op, value in tree:
         if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
             _, most, inside = value
@@ -212,7 +212,7 @@ def uses_of(expression: Expression) -> frozenset[str]:
 
 
 def examine(expression: Expression, length: int = SHORT) -> Finding | None:
-    """Return a text for which the time of the expression grows faster than the text, or None."""
+    """Return a text for which the time of the expression grows faster than the length, or None."""
     uses, pattern = uses_of(expression), expression.compiled
     for short, long in zip(attacks(pattern, length), attacks(pattern, 2 * length), strict=True):
         took = seconds_of(pattern, long, uses)

@@ -1,4 +1,4 @@
-"""List the phrases that the house rule for prose rejects: `python3 scripts/language.py [PATH …]`.
+"""List the phrases that the style rules for prose reject: `python3 scripts/language.py [PATH …]`.
 
 The script reads docstrings, comments, sentences in string literals, text files, templates, documents and names of
 functions, classes, arguments and variables. It prints FILE:LINE, the phrase and a suggestion for each hit, then the
@@ -20,16 +20,16 @@ from typing import Literal
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("src/batuta", "app", "simulador", "tests", "docs", "scripts", "bench", "examples", "deploy")
 OTHER = "(root)"
-# String literals of these paths reach operators; string literals of tests are data.
+# Paths whose string literals operators read. String literals of tests are data and not checked.
 SPOKEN = ("src/batuta", "app", "simulador", "scripts", "dev.py")
 HASH_COMMENTS = {".yaml", ".yml", ".sh", ".service", ".in"}
-WORD_LISTS = (  # their strings are data
+WORD_LISTS = (  # files whose strings are data, not prose
     "scripts/measure.py",
     "scripts/language.py",
     "app/contexts/leitura_grupos/dados/palavras.toml",
     "app/contexts/nomes/nomes.toml",
 )
-CONTEXT = 120  # characters of the line to print
+CONTEXT = 120  # number of characters of the line to print
 MIGRATION = re.compile(r"\d{4}_\w+\.sql")
 LINES = {".j2", ".html", ".js", ".css"}
 
@@ -97,7 +97,7 @@ RULES = (
     rule(r"\Atest (?:what|those)\b", "name the component that keeps the promise", "name"),
 )
 
-# A fast search before a file is parsed: a file without a match has no hit.
+# A quick search before a file is parsed. A file without a match has no hit.
 SUSPECT = re.compile(
     r"(?i:whom?ever|(?:some|no)body|told|anew|besides|\b(?:is|are|was|were)\W+no\b|\b(?:he|him|his|himself|she|hers?|herself)\b"
     r"|for\W+ever|also\W+if|reasons?\W+against|goes\W+on"
@@ -117,8 +117,8 @@ def main(arguments: list[str]) -> int:
 
 
 def files(paths: Iterable[Path] = (ROOT,)) -> list[Path]:
-    """Return the files of the repository at or below these paths, without hidden files and migrations, whose checksums
-    forbid edits.
+    """Return the files of the repository at or below these paths. Hidden files are left out; so are migrations, whose
+    checksums forbid edits.
     """
     known = chain(
         (file for folder in FOLDERS for file in (ROOT / folder).rglob("*") if file.is_file()),
@@ -147,7 +147,7 @@ def folder(file: str) -> str:
 
 
 def table(found: Iterable[Prose], hits: Iterable[Hit]) -> str:
-    """Return a table of hits and sentences per folder; a name is not a sentence."""
+    """Return a table of hits and sentences per folder. A name does not count as a sentence."""
     sentences: Counter[str] = Counter()
     for prose in found:
         if prose.kind != "name":
@@ -169,7 +169,7 @@ def table(found: Iterable[Prose], hits: Iterable[Hit]) -> str:
 
 
 def read(file: Path) -> Iterator[Prose]:
-    """Return the prose of one file, by the type of the file. Files of unknown types have none."""
+    """Yield the prose of one file according to its type. Files of unknown types have no prose."""
     name = file.relative_to(ROOT).as_posix()
     if file.suffix == ".py":
         return _python(name, file.read_text(encoding="utf-8"))
@@ -199,7 +199,7 @@ def _hits(prose: Prose) -> Iterator[Hit]:
 
 
 def _without_code(text: str) -> str:
-    """Replace code between backticks with underscores, so that lines keep their number."""
+    """Replace code between backticks with underscores. Line numbers do not change."""
     return re.sub(r"(`+)(?!`)(.+?)\1", lambda match: re.sub(r"\S", "_", match[0]), text, flags=re.DOTALL)
 
 
@@ -237,7 +237,7 @@ def _defined(node: ast.AST) -> str | None:
 
 
 def _words(identifier: str) -> str:
-    """Split an identifier into words: `_is_open` is 'is open', `LeaseLost` is 'lease lost'."""
+    """Split an identifier into words: `_is_open` becomes 'is open', `LeaseLost` becomes 'lease lost'."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", identifier).replace("_", " ").strip().lower()
 
 
@@ -255,7 +255,7 @@ def _python_comments(name: str, text: str) -> Iterator[Prose]:
 
 
 def _blocks(name: str, lines: Iterable[tuple[int, str]], kind: Kind) -> Iterator[Prose]:
-    """Join consecutive lines, because a phrase may break over two lines."""
+    """Join consecutive lines into one piece of prose, because a phrase may continue on the next line."""
     block: list[str] = []
     start = 0
     for row, content in lines:

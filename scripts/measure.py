@@ -42,9 +42,9 @@ LAYOUT = {
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 }
-# A `while` waits if it awaits, or calls one of these.
+# A `while` loop counts as waiting if it awaits or calls one of these.
 WAITS = {"get", "get_nowait", "wait", "sleep", "join"}
-# Verbs whose base form ends like a regular participle.
+# Verbs whose base form ends like a past participle.
 BASE_FORMS = {"bed", "embed", "exceed", "feed", "need", "proceed", "seed", "shed", "speed", "succeed", "weed"}
 IRREGULAR = """
 been begun born bound bought broken brought built caught chosen dealt done drawn driven eaten fallen fed felt forgotten
@@ -84,7 +84,7 @@ class Module:
 
     @property
     def code_lines(self) -> int:
-        """The number of lines with a token other than a comment; docstrings count."""
+        """The number of lines with a token other than a comment. Docstrings count."""
         held: set[int] = set()
         for token in self.tokens:
             if token.type not in LAYOUT:
@@ -193,7 +193,7 @@ def length(function: Function | ast.ClassDef) -> int:
 
 
 def depth(node: ast.AST, level: int = 0) -> int:
-    """Return the depth of nested blocks in the syntax tree. Each `elif` is one deeper than its `if`."""
+    """Return the depth of nested blocks in the syntax tree. Each `elif` counts one level deeper than its `if`."""
     below = (depth(child, level + isinstance(child, BLOCKS)) for child in ast.iter_child_nodes(node))
     return max(below, default=level)
 
@@ -225,7 +225,9 @@ def waits(loop: ast.While) -> bool:
 
 
 def is_participle(name: str) -> bool:
-    """Return whether a name begins or ends with a past participle: `_told`, `loop_ended`; not `is_written` or `feed`."""
+    """Return whether a name begins or ends with a past participle. `_told` and `loop_ended` do; `is_written` and `feed`
+    do not.
+    """
     words = name.strip("_").split("_")
     if words[0] in ("is", "has", "are", "was", "test"):
         return False

@@ -1,8 +1,8 @@
 """Write the list of municipalities: ``python -m scripts.municipios CITIES_CODE.json IBGE.txt``.
 
 ``CITIES_CODE.json`` is ``data/cities_code.json`` of the package ``brutils``: every municipality with its code, without
-accents. ``IBGE.txt`` is the table of the statistics office, with accents: state code, state, municipality code, name, each
-line separated by tabs. A line of the result has a state and its municipalities.
+accents. ``IBGE.txt`` is the table of the statistics office, with accents: state code, state, municipality code and
+name, separated by tabs. Each line of the result has a state and its municipalities.
 """
 
 import json
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-# Municipalities that were renamed after the table.
+# Municipalities that were renamed after the table was made.
 _RENAMED = {
     plano(name): name
     for name in (

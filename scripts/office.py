@@ -1,8 +1,9 @@
-"""Julia in one process on a clock that jumps: the API on loopback, the scheduled jobs and the queues.
+"""Run Julia in one process with a clock that jumps: the API on loopback, the scheduled jobs and the queues.
 
-The demonstration drives it through a pipe: an instant moves the clock and does all work that is due. The Telegram accounts
-are connected only during a step that asks for it, because a connection would end with every jump of the clock. The module is
-also an application for commands: ``python -m batuta --app scripts.office:work …`` with the plan in DEMO_PLAN.
+The demonstration controls the process through a pipe. It sends an instant, and the process moves its clock there and
+does all due work. The Telegram accounts are connected only in steps that request it, because every jump of the clock
+would end the connection. The module is also an application for commands: ``python -m batuta --app scripts.office:work
+…`` with the plan in DEMO_PLAN.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ PLAN = "DEMO_PLAN"
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Where the office works, and the instant at which its clock starts."""
+    """The folder and the addresses that the office uses, and the instant at which its clock starts."""
 
     folder: str
     port: int
@@ -82,7 +83,7 @@ def __getattr__(name: str) -> Batuta:
 
 
 def run(encoded: dict[str, Any], pipe: Connection) -> None:
-    """Run the office until the pipe delivers None."""
+    """Run the office until it receives None from the pipe."""
     plan = Plan(**encoded)
     out = os.open(Path(plan.folder) / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(out, sys.stdout.fileno())

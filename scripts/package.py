@@ -1,8 +1,8 @@
 """Build wheel and sdist, and try them in clean environments: ``python -m scripts.package``.
 
 For each Python from 3.11 to 3.14 on this machine, a new environment gets the wheel with its extras from the package
-index. A program then enqueues a task, a worker in the same process runs it, and the time of ``import batuta`` is measured.
-The last environment gets the sdist instead. Needs the package index.
+index. A program then enqueues a task, a worker in the same process runs it, and the time of ``import batuta`` is
+measured. The last environment gets the sdist instead. The script needs the package index.
 """
 
 import os
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = "web,http,postgres,redis,otel"
-# Programs on a slow machine must still start quickly.
+# Longest time of ``import batuta`` in milliseconds. Programs on a slow machine must still start quickly.
 LONGEST_IMPORT = 150
 PROGRAM = """
 import asyncio, sys, warnings
@@ -75,7 +75,9 @@ def _version(python: Path) -> str:
 
 
 def try_package(uv: Sequence[str], python: Path, package: Path) -> tuple[str | None, float]:
-    """Return the problem, or None, and the milliseconds of ``import batuta``, the shortest of five."""
+    """Try the package in a new environment. Return the problem or None, and the shortest of five durations of ``import
+    batuta`` in milliseconds.
+    """
     with tempfile.TemporaryDirectory() as folder:
         inside = Path(folder) / "env" / "bin" / "python"
         clean = {

@@ -31,12 +31,12 @@ PUBLIC = (
     "batuta.cli",
     "batuta.testing",
 )
-# These modules have their own sections.
+# Modules with their own sections in the document.
 LISTED_BELOW = {"batuta.errors": "Errors", "batuta.events": "Events"}
 
 
 def list_events() -> list[type[events.Event]]:
-    """Return every class of event, in the order of the source."""
+    """Return every event class, in the order of the source."""
     kinds = [kind for kind in vars(events).values() if isinstance(kind, type) and issubclass(kind, events.Event)]
     return [kind for kind in kinds if kind is not events.Event]
 
@@ -96,7 +96,9 @@ def _what(value: Any) -> str:
 
 
 def _parameters(value: Any) -> str:
-    """Return the names of a function's parameters. A class has none here: its fields are listed elsewhere."""
+    """Return the names of a function's parameters. For a class the result is empty, because its fields are listed
+    elsewhere.
+    """
     if inspect.isclass(value) or not inspect.isroutine(value):
         return ""
     parts: list[str] = []
@@ -113,7 +115,9 @@ def _parameters(value: Any) -> str:
 
 
 def first_sentence(documented: Any) -> str:
-    """Return the first sentence of an object's own docstring; empty for the signature that a dataclass gets by default."""
+    """Return the first sentence of an object's own docstring. The signature that a dataclass gets as default docstring
+    is ignored.
+    """
     text = inspect.cleandoc(documented.__doc__ or "").partition("\n\n")[0]
     if inspect.isclass(documented) and text.startswith(f"{documented.__name__}("):
         return ""

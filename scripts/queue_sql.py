@@ -1,5 +1,5 @@
-"""Write docs/queue-sql.md from the code: the statements of a queue as the database receives them, for the engine's
-table `tasks`.
+"""Write docs/queue-sql.md from the code. It shows the statements of a queue as the database receives them, for the
+engine's table `tasks`.
 """
 
 import re
@@ -22,9 +22,9 @@ from batuta.tasks.registry import TASKS
 from scripts.sql_layout import layout
 
 FILE = Path(__file__).parents[1] / "docs" / "queue-sql.md"
-# Columns that `enqueue` fills: with one value per row, and with one value for the whole batch.
+# Columns that `enqueue` fills: first those with one value per row, then those with one value for the whole batch.
 OWN, SHARED = ("id", "args", "unique_key"), ("queue", "name", "priority")
-# Columns that a worker reads of a task, with the types that the table declares.
+# Columns of a task that a worker reads, with their declared types.
 GIVEN = (
     *(("id", "UUID"), ("fence", "BIGINT"), ("attempts", "INTEGER"), ("crashes", "INTEGER")),
     *(("available_at", "TIMESTAMPTZ"), ("created_at", "TIMESTAMPTZ"), ("name", "TEXT"), ("args", "JSONB")),

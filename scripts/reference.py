@@ -36,12 +36,12 @@ HEAD = """# Reference
 [Settings](#settings) · [Commands](#commands) · [Exit codes](#exit-codes) · [HTTP](#http) · [Python](#python) · [Errors](#errors) ·
 [Events](#events)
 """
-# A program that uses only the engine: everything beyond it belongs to Julia.
+# A program that uses only the engine. Everything that it lacks belongs to Julia.
 ENGINE_ONLY = "examples.shop:work"
 
 
 def main(arguments: list[str]) -> int:
-    os.environ["APP_ENV"] = "development"  # its roles are documented too
+    os.environ["APP_ENV"] = "development"  # so that the roles of development are documented too
     documents = {FILE: document(), timetable.FILE: timetable.document(), queue_sql.FILE: queue_sql.document()}
     if "--check" in arguments:
         stale = [
@@ -88,7 +88,7 @@ def _settings_of(title: str, settings: Mapping[str, FieldInfo], meanings: Mappin
 
 
 def _meanings(kind: type) -> dict[str, str]:
-    """Return the text below each setting of a class and of its bases."""
+    """Return the text below each setting of a class and of its base classes."""
     found: dict[str, str] = {}
     for each in reversed([each for each in kind.__mro__ if issubclass(each, EngineSettings)]):
         (declared,) = ast.parse(inspect.getsource(each)).body
@@ -149,7 +149,7 @@ def _http() -> Iterator[str]:
 
 
 def _operations(api: FastAPI) -> dict[str, tuple[str, str]]:
-    """Return the scope and the purpose of each operation."""
+    """Return the scope and the description of each operation."""
     return {
         f"{operation['method']} {operation['path']}": (operation["scope"], " ".join(operation["summary"].split()))
         for operation in operations(api.openapi())

@@ -29,12 +29,12 @@ PICTURES = ROOT / "docs" / "pictures"
 LARGEST = 250_000
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
-# Time until the demonstration has sent and received its first messages.
+# Wait until the demonstration has sent and received its first messages.
 DEMONSTRATION = timedelta(seconds=75)
 
 
 async def record_a_day(url: str, now: datetime) -> None:
-    """Run the jobs of the README's program on a clock that the loop moves, minute by minute, up to now."""
+    """Run the jobs of the README's program on a fake clock, minute by minute, up to now."""
     clock = FakeClock((now - DAY).replace(second=0, microsecond=0))
     work = Batuta(url, timezone="UTC", clock=clock)
     work.job("*/15 * * * *", category="reports")(report_sales)

@@ -2,8 +2,8 @@
 
     documents ─copy─▶ a folder with the same layout ─Zensical─▶ pages ─▶ llms.txt, llms-full.txt ─▶ check of every link
 
-The layout is that of the repository, so links between documents need no change. The navigation has the sections and the
-order of docs/README.md. The build fails on a link without a target.
+The folder has the layout of the repository, so links between documents need no change. The navigation has the sections
+and the order of docs/README.md. The build fails on a link without a target.
 """
 
 import json
@@ -21,9 +21,9 @@ from urllib.parse import unquote, urldefrag, urlsplit
 ROOT = Path(__file__).parents[1]
 OUTPUT = ROOT / "site"
 INDEX = "docs/README.md"
-# Documents outside of docs/. The links of all documents add the other files: pictures, examples, the unit of systemd.
+# Documents outside docs/. Other files (pictures, examples, the systemd unit) are added if a document links to them.
 ALSO = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "app/README.md", "bench/RESULTS.md")
-# A section about another program, and a page of 3,000 lines of SQL: not for a reader of llms-full.txt.
+# Parts that llms-full.txt leaves out: the section about Julia, and a page of 3,000 lines of SQL.
 NOT_IN_FULL = ("Julia", "docs/queue-sql.md")
 LINK = re.compile(r"\[([^\]]+)\]\(([^)\s#]+)(?:#[^)]*)?\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -89,10 +89,10 @@ def build(folder: Path, source: Path, output: Path) -> None:
         "docs_dir": source.name,
         "site_dir": "pages",
         "nav": navigation(),
-        # No font of another host: the site works without a network, and no other host learns of a reader.
+        # No font from another host, so that the site works without a network and no other host learns of a reader.
         "theme": {"font": False, "features": ["navigation.sections", "navigation.top", "content.code.copy"]},
         "markdown_extensions": {
-            # Headings have the anchors of GitHub, because the documents are read in both places.
+            # Headings get the same anchors as on GitHub, because the documents are read in both places.
             "toc": {"permalink": True, "slugify": {"object": "pymdownx.slugs.slugify", "kwds": {"case": "lower"}}},
             "tables": {},
             "sane_lists": {},
@@ -100,7 +100,7 @@ def build(folder: Path, source: Path, output: Path) -> None:
             "pymdownx.superfences": {"custom_fences": [DRAWING]},
         },
     }
-    # YAML contains JSON, and Zensical reads the file of MkDocs.
+    # JSON is valid YAML, and Zensical reads the configuration file of MkDocs.
     (folder / "mkdocs.yml").write_text(json.dumps(config), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "zensical", "build", "-f", "mkdocs.yml"],
@@ -112,7 +112,7 @@ def build(folder: Path, source: Path, output: Path) -> None:
     if done.returncode != 0:
         sys.exit(f"Zensical ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     shutil.copytree(folder / "pages", output)
-    for document in documents():  # llms.txt names the sources, which a model reads better than pages
+    for document in documents():  # llms.txt links to the sources, which a model reads better than pages
         shutil.copyfile(document, output / document.relative_to(ROOT))
 
 
@@ -152,7 +152,9 @@ def navigation() -> list[object]:
 
 
 def write_summaries(output: Path) -> None:
-    """Write llms.txt (what to read for what) and llms-full.txt (the documents of the engine in one file)."""
+    """Write llms.txt (a list of the documents with their subjects) and llms-full.txt (the documents of the engine in
+    one file).
+    """
     lines, full, section = [f"# Batuta\n\n> {SUMMARY}"], [f"# Batuta\n\n> {SUMMARY}"], ""
     for page in pages():
         if page.section != section:

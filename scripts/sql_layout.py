@@ -1,4 +1,4 @@
-"""Break and indent an SQL statement. Only white space changes; the tokens stay the same."""
+"""Format an SQL statement with line breaks and indents. Only white space changes."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ CLAUSES = {
     *("INSERT", "UPDATE", "DELETE", "SET", "ON", "RETURNING"),
 }
 JOINS = {"LEFT", "CROSS", "JOIN"}
-# Words that begin a clause, with the preceding words after which they belong to the current clause.
+# Words that begin a clause. Each has the preceding words after which it continues the current clause instead.
 INSIDE = {
     "UPDATE": {"FOR", "KEY", "DO"},
     "JOIN": JOINS,
@@ -29,7 +29,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Group:
-    """A pair of brackets or CASE … END, with its content."""
+    """A pair of brackets, or CASE … END, with its content."""
 
     opening: Token
     parts: "tuple[Part, ...]"
@@ -98,7 +98,7 @@ def _long_clause(parts: Sequence[Part], indent: str) -> Iterator[str]:
 
 
 def _expanded(parts: Sequence[Part], indent: str) -> Iterator[str]:
-    """Yield one item per line, with the content of each long pair of brackets indented below its opening."""
+    """Yield one item per line. The content of each long pair of brackets is indented below the opening bracket."""
     line: list[Part] = []
     for place, part in enumerate(parts):
         if isinstance(part, Token) and part.text.startswith("--"):

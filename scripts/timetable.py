@@ -1,4 +1,6 @@
-"""Write docs/jobs-schedule.md from the catalogue: categories, the day as a timeline, and a comparison of the profiles."""
+"""Write docs/jobs-schedule.md from the catalogue: the categories, a timeline of the day, and a comparison of the
+profiles.
+"""
 
 from collections.abc import Collection, Iterator
 from datetime import date, timedelta
@@ -15,7 +17,7 @@ from batuta.schedule.due import fires_per_week
 
 FILE = Path(__file__).parents[1] / "docs" / "jobs-schedule.md"
 MONDAY = date(2026, 1, 5)
-# A job with more fires per day than this is shown with its schedule instead of a list of times.
+# A job with more fires per day than this is shown with its cron expression instead of a list of times.
 OFTEN = 6
 HEAD = """# Horários das tarefas agendadas
 
@@ -100,5 +102,5 @@ def _row(name: str, change: Change) -> str:
 
 
 def _decimal(number: float) -> str:
-    """Format a number with one decimal as in Portuguese: 2.880,0."""
+    """Format a number with one decimal in Portuguese notation: 2.880,0."""
     return f"{number:,.1f}".translate(str.maketrans(",.", ".,"))

@@ -1,1 +1,1 @@
-"""Simulated external services on loopback, for development and tests. They send nothing outside."""
+"""Simulated external services on loopback, for development and tests. They send nothing to other machines."""

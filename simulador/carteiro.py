@@ -24,9 +24,9 @@ ATTEMPTS = 10
 FIRST_REST, LONGEST_REST = 5.0, 300.0
 POST_TIMEOUT = 30.0
 BATCH = 50
-# The original does not retry after these statuses.
+# Statuses after which the original gateway does not retry.
 NOT_AGAIN = frozenset({400, 401, 403, 404, 422})
-# The original writes its local time and labels it as UTC.
+# Time zone of the original's timestamps, which are wrongly labelled as UTC.
 WALL = ZoneInfo("America/Sao_Paulo")
 
 
@@ -68,7 +68,7 @@ class Carteiro:
         self.wakeup.set()
 
     def tell(self, instance: Instance, event: str, data: Mapping[str, Json]) -> None:
-        """Queue an event for the instance's webhook if the webhook subscribes to it."""
+        """Queue an event for the instance's webhook, if the webhook subscribes to this event."""
         webhook, n = instance.webhook, _what(event, data) or next(self._numbers)
         if webhook is None or not webhook["enabled"] or event.upper().replace(".", "_") not in _list(webhook["events"]):
             return
@@ -96,7 +96,7 @@ class Carteiro:
         return Again() if rest <= 0 else Idle(self._clock.now() + timedelta(seconds=rest))
 
     async def drain(self, grace: timedelta) -> None:
-        """Drop undelivered events: the original gateway keeps its retries in memory too."""
+        """Drop undelivered events. The original gateway keeps its retries in memory too."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
@@ -141,7 +141,7 @@ class Carteiro:
 
 
 def jwt(key: str, at: int) -> str:
-    """Return a signed token like the original gateway does for the header ``jwt_key``."""
+    """Return a signed token, as the original gateway makes it for the header ``jwt_key``."""
     claims: Mapping[str, Json] = {"iat": at, "exp": at + 600, "app": "evolution", "action": "webhook"}
     signed = f"{_part({'alg': 'HS256', 'typ': 'JWT'})}.{_part(claims)}"
     signature = hmac.digest(key.encode(), signed.encode(), hashlib.sha256)
@@ -153,7 +153,7 @@ def _part(value: Mapping[str, Json]) -> str:
 
 
 def _what(event: str, data: Mapping[str, Json]) -> str | None:
-    """Return the identity of an event, independent of its time, or None if the event has no id of its own."""
+    """Return the identity of an event, which does not depend on its time. Return None if the event has no id."""
     key = data.get("key")
     id = data.get("keyId") or (key.get("id") if isinstance(key, Mapping) else None)
     return None if id is None else f"{event} {id} {data.get('status')}"

@@ -1,7 +1,8 @@
-"""Simulated Chatwoot: the requests that Julia uses, the webhooks of the account, and a person who works in it.
+"""Simulated Chatwoot: the requests that Julia uses, the webhooks of the account, and the actions of a person who uses
+it.
 
-Below ``/chatwoot/api/v1/accounts/1`` the requests and answers have the shape of the original. The routes below
-``/chatwoot/controle`` do not exist there:
+Requests and answers below ``/chatwoot/api/v1/accounts/1`` have the format of the original. The original does not have
+the routes below ``/chatwoot/controle``:
 
 PUT    /chatwoot/controle/webhook               {"url", "secret"}: where events are delivered; without url they are only listed
 GET    /chatwoot/controle/eventos               the events with their headers
@@ -187,7 +188,7 @@ class Chatwoot:
         return JSONResponse(_shown(self.conversations[id]))
 
     def _guarded(self, handle: Any) -> Any:
-        """Return the route with the token check, the prepared faults and the record of the request."""
+        """Return the route with the token check, the configured faults and the record of the request."""
 
         async def run(request: Request) -> Response:
             if request.headers.get("api_access_token") != TOKEN:
@@ -240,7 +241,7 @@ class Chatwoot:
         return {**shown, "event": event, "meta": meta, "updated_at": self._clock.now().timestamp()}
 
     async def _deliver(self, event: Mapping[str, Any]) -> None:
-        """Deliver an event once. As in the original, an answer other than success is not retried."""
+        """Deliver an event once. As in the original, a failed delivery is not retried."""
         body, stamp = dumps(dict(event)).encode(), str(int(self._clock.now().timestamp()))
         secret = str(self._webhook.get("secret") or "")
         signature = hmac.digest(secret.encode(), stamp.encode() + b"." + body, hashlib.sha256).hex()

@@ -1,4 +1,4 @@
-"""Behaviour of the simulated services. Its randomness depends only on the seed, not on the order of calls."""
+"""Behaviour of the simulated services. Its random decisions depend only on the seed, not on the order of calls."""
 
 import hashlib
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ class Unheard(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """Settings of a simulated service, which can be changed by name."""
+    """Settings of a simulated service. Each setting can be changed by its name."""
 
     def changed(self, wanted: Mapping[str, Json]) -> Self:
         known = {each.name: getattr(self, each.name) for each in fields(self)}
@@ -46,15 +46,16 @@ class Comportamento(Behaviour):
     unknown_numbers: tuple[str, ...] = ()  # numbers that are not on WhatsApp
     # Webhooks
     sent_after: float = 0.2  # seconds to SERVER_ACK
-    delivered_after: float = 1.0  # to DELIVERY_ACK
-    read_after: float = 4.0  # to READ
+    delivered_after: float = 1.0  # seconds to DELIVERY_ACK
+    read_after: float = 4.0  # seconds to READ
     read_share: float = 0.8
-    duplicated: float = 0.0  # posted twice
-    late: float = 0.0  # delivered out of order
-    lost: float = 0.0  # never posted
+    duplicated: float = 0.0  # share of events that are posted twice
+    late: float = 0.0  # share of events that are delivered out of order
+    lost: float = 0.0  # share of events that are never posted
     # People
-    conversation: bool = False  # people reply to the meaning of a message (see ``respostas``); else by these shares:
-    reply_share: float = 0.0  # share of messages that people reply to
+    # if true, people reply to the meaning of a message (see ``respostas``); otherwise these shares apply:
+    conversation: bool = False
+    reply_share: float = 0.0  # share of messages to which people reply
     opt_out_share: float = 0.0  # share of messages whose reply is an opt-out
     reply_after: float = 10.0
     hidden_share: float = 0.0  # share of replies from an address that hides the number (@lid)
@@ -66,15 +67,15 @@ class Comportamento(Behaviour):
 class ComportamentoTelegram(Behaviour):
     """Settings of the simulated Telegram, for all accounts or for one. By default everything works."""
 
-    hang: bool = False  # no call is done, and none is answered
+    hang: bool = False  # no call is executed, and none is answered
     down: bool = False  # every connection breaks
-    dropped: float = 0.0  # share of calls that are not done, and whose connection breaks
-    lost_answers: float = 0.0  # share of calls that are done, and whose connection breaks before the answer
-    lost_methods: tuple[str, ...] = ()  # methods that lost_answers concerns; all if empty
-    slow_seconds: float = 0.0  # the call is done at once, and answered after this time
-    server_error: float = 0.0  # share of calls that are done and answered with 500
-    flood_wait: int = 0  # nothing is done for this number of seconds after the first call: FLOOD_WAIT
-    flood_methods: tuple[str, ...] = ()  # methods that flood_wait limits; all if empty
+    dropped: float = 0.0  # share of calls that are not executed, and whose connection breaks
+    lost_answers: float = 0.0  # share of calls that are executed, and whose connection breaks before the answer
+    lost_methods: tuple[str, ...] = ()  # methods to which lost_answers applies; all methods if empty
+    slow_seconds: float = 0.0  # the call is executed immediately, and answered after this time
+    server_error: float = 0.0  # share of calls that are executed and answered with 500
+    flood_wait: int = 0  # for this number of seconds after the first call, calls are refused with FLOOD_WAIT
+    flood_methods: tuple[str, ...] = ()  # methods to which flood_wait applies; all methods if empty
     peer_flood: bool = False  # nothing is sent: PEER_FLOOD
     slow_mode: int = 0  # nothing is sent: SLOWMODE_WAIT with this number of seconds
     silent: bool = False  # no update is pushed; the difference contains it
@@ -82,7 +83,7 @@ class ComportamentoTelegram(Behaviour):
     repeated_updates: float = 0.0  # share of updates that are pushed twice
     forgets_random_ids: bool = False  # a repeated random_id sends a second message
     duplicate_error: bool = False  # a repeated random_id answers RANDOM_ID_DUPLICATE instead of the message
-    reply_share: float = 0.0  # share of messages that people reply to
+    reply_share: float = 0.0  # share of messages to which people reply
 
 
 def _like(before: object, value: Json, name: str) -> object:
@@ -120,7 +121,7 @@ SHARES = frozenset(
 
 
 class Chance:
-    """Deterministic randomness. ``of(words)`` returns the same number from 0 to 1 for the same seed and words."""
+    """Reproducible randomness. ``of(words)`` returns the same number from 0 to 1 for the same seed and words."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed

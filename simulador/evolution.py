@@ -2,8 +2,8 @@
 
 The paths, the order of the checks and the shape of the errors follow the original, including its oddities, so that a
 client that works here works with the original. Nothing is sent outside this machine. An accepted message is recorded
-(``vida``), its acknowledgements and replies are posted to the instance's webhook (``carteiro``), and ``controle``
-sets how the gateway misbehaves. Pairing succeeds two seconds after the code is requested. Media are not simulated.
+(``vida``), its acknowledgements and replies are posted to the instance's webhook (``carteiro``), and ``controle`` sets
+the faults of the gateway. Pairing succeeds two seconds after the code is requested. Media are not simulated.
 """
 
 import math
@@ -53,7 +53,7 @@ class Unlicensed(Exception):
 
 
 class CutOff(Response):
-    """A response that breaks the connection: its length header announces more bytes than are sent."""
+    """A response that breaks the connection: its length header announces more bytes than the body has."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = [(b"content-type", b"application/json"), (b"content-length", b"1000")]
@@ -75,8 +75,8 @@ class Evolution:
         webhook: Mapping[str, Json] | None = None,
         instances: Sequence[str] = (),
     ) -> None:
-        """Create the gateway. ``webhook`` is set on the instances that exist from the start; ``instances`` are names in
-        addition to the default one.
+        """Create the gateway. ``webhook`` is set on the instances that exist from the start. ``instances`` are the
+        names of further instances beside the default one.
         """
         self.recebidos = Recebidos(clock)
         self._clock = clock
@@ -116,11 +116,11 @@ class Evolution:
         return Mount(self.path, Starlette(routes=routes, exception_handlers=handlers))
 
     def forget(self) -> None:
-        """Delete the received calls. Instances and their messages stay, because they belong to the gateway."""
+        """Delete the record of received calls. Instances and their messages stay, because they belong to the gateway."""
         self.recebidos.clear()
 
     async def welcome(self, request: Request) -> Response:
-        index = str(request.base_url)  # the answer also names it as the address of the manual
+        index = str(request.base_url)  # the answer also gives this address for the manual
         return JSONResponse(
             {
                 "status": 200,
@@ -157,7 +157,7 @@ class Evolution:
     async def fetch_instances(self, request: Request) -> Response:
         self._require_licence()
         asked = request.query_params
-        # The token of one instance shows only that instance, for any query.
+        # A request with the token of one instance shows only that instance, whatever the query.
         name = asked.get("instanceName") if _key(request) == KEY else self._owner_of(_key(request)).name
         if name and name not in self._instances:
             raise Refused(HTTPStatus.NOT_FOUND, [f'Instance "{name}" not found'])
@@ -240,7 +240,7 @@ class Evolution:
         self._instance_of(request)
         body = await _body(request)
         if wrong := complaints(body, bodies.NUMBERS):
-            # The only route that returns the bare error without the envelope.
+            # This is the only route that returns the error without the envelope.
             bad = HTTPStatus.BAD_REQUEST
             return JSONResponse({"status": bad, "error": bad.phrase, "message": [wrong]}, bad)
         numbers = body["numbers"]
@@ -299,7 +299,7 @@ class Evolution:
         return {"jid": jid, "exists": is_on_whatsapp(jid) and jid not in unknown, "number": number}
 
     def _instance_of(self, request: Request) -> Instance:
-        """Return the instance of the request. The name is checked before the key: an unknown instance is 404 even
+        """Return the instance of the request. The name is checked before the key, so an unknown instance gives 404 even
         without a key.
         """
         self._require_licence()
@@ -349,7 +349,7 @@ class Evolution:
         }
 
     async def _type_for(self, delay: Json) -> None:
-        """Wait while the gateway simulates typing. The message is sent after this delay."""
+        """Wait while the gateway simulates typing. The message is sent after this wait."""
         if isinstance(delay, int) and delay > 0:
             await self._clock.sleep(delay / 1000)
 
@@ -387,7 +387,7 @@ async def _body(request: Request) -> Mapping[str, Json]:
 
 def _check(body: Mapping[str, Json], schema: Schema) -> None:
     if wrong := complaints(body, schema):
-        # Schema errors are a list inside a list; all other errors have their sentences one level higher.
+        # Schema errors are a list inside a list. All other errors have their sentences one level higher.
         raise Refused(HTTPStatus.BAD_REQUEST, [wrong])
 
 

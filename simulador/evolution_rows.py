@@ -10,7 +10,7 @@ from batuta.kernel import Json
 from simulador import evolution_bodies as bodies
 from simulador.jid import jid_of
 
-# The original stores sent messages in a database. The simulator therefore keeps a large number of them.
+# Number of messages that are kept. It is large, because the original stores sent messages in a database.
 MESSAGES_KEPT = 50_000
 
 CLIENT = "simulador"
@@ -29,7 +29,7 @@ class Instance:
     code: int | None = None  # reason of the last disconnection
     cut_off_at: datetime | None = None
     messages: deque[Mapping[str, Json]] = field(default_factory=lambda: deque(maxlen=MESSAGES_KEPT))
-    updates: dict[str, list[str]] = field(default_factory=dict)  # message id to delivery status
+    updates: dict[str, list[str]] = field(default_factory=dict)  # the delivery statuses of each message, by message id
 
 
 def positive(value: Json, otherwise: int) -> int:
@@ -37,8 +37,8 @@ def positive(value: Json, otherwise: int) -> int:
 
 
 def matches(message: Mapping[str, Json], query: Mapping[str, Json]) -> bool:
-    """Return whether a message matches the parts of its key in the query. A false or empty part matches everything, as
-    in the original.
+    """Return whether a message matches the parts of its key in the query. A part that is false or empty matches every
+    message, as in the original.
     """
     where = query.get("where")
     wanted = where.get("key") if isinstance(where, Mapping) else None
@@ -50,7 +50,7 @@ def matches(message: Mapping[str, Json], query: Mapping[str, Json]) -> bool:
 
 
 def stored(instance: Instance, message: Mapping[str, Json]) -> Mapping[str, Json]:
-    """Return the row of a message as in the gateway's own database, which stores the status in separate updates."""
+    """Return the row of a message as in the gateway's database, which stores the status in separate updates."""
     key = message["key"]
     assert isinstance(key, Mapping)
     shown = {name: value for name, value in message.items() if name != "status"}

@@ -1,18 +1,18 @@
-"""Texts of group messages: chatter, forwarded offers and doubtful offers. All people and places are fictitious."""
+"""Texts of group messages: conversation, forwarded offers and doubtful offers. All people and places are fictitious."""
 
 from simulador.comportamento import Chance
 
 SETTINGS = ("Hospital Fictício", "UPA Imaginária", "Clínica Inventada")
-# Names that only the label "Local" identifies as a place, so a reader cannot be certain.
+# Names that only the label "Local" marks as a place, so that a reader cannot be certain.
 UNSURE = ("Recanto Imaginário", "Vila Fantasia", "Alto do Faz de Conta")
 AREAS = ("clínica médica", "pediatria", "ortopedia", "ginecologia")
 CHATTER = ("[SIMULADO] bom dia grupo", "[SIMULADO] alguém sabe o contato?", "[SIMULADO] obrigada!", "👍")
-# Every fifth message needs a person's decision: in rotation an uncertain place, no place, no day.
+# Every fifth message needs a person's decision. In turn it has an uncertain place, no place, or no day.
 DOUBTFUL = 5
 
 
 def fala(chance: Chance, n: int) -> str:
-    """Return the nth message of a group, always the same for the same seed."""
+    """Return the nth message of a group. The same seed gives the same message."""
 
     def pick(words: tuple[str, ...], what: str) -> str:
         return words[chance.bits(16, what, n) % len(words)]

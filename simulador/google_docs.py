@@ -1,11 +1,11 @@
 """Simulated Google Drive: the access token of a service account, lists of files, and documents exported as Markdown.
 
-Requests and answers below ``/google/token`` and ``/google/drive/v3`` have the shape of the original. The other routes do
-not exist there:
+Requests and answers below ``/google/token`` and ``/google/drive/v3`` have the format of the original. The original does
+not have the other routes:
 
-PUT  /google/controle/conta         {"email", "n": hexadecimal, "e"}: the service account and its public key
-PUT  /google/controle/arquivos      {"files": [{"id", "name", "mimeType", "parents", "version", "modifiedTime", "text"}]}
-PUT  /google/controle/falhas        {"status": 503, "times": 2}: refuse the next requests for files
+PUT  /google/controle/conta         {"email", "n": hexadecimal, "e"}: the service account and its public key PUT
+/google/controle/arquivos      {"files": [{"id", "name", "mimeType", "parents", "version", "modifiedTime", "text"}]} PUT
+/google/controle/falhas        {"status": 503, "times": 2}: refuse the next requests for files
 """
 
 import base64
@@ -119,7 +119,7 @@ class GoogleDocs:
         return Response(status_code=204)
 
     def _refusal(self, request: Request) -> Response | None:
-        """Record a request for files, and return the refusal of a wrong token or of a prepared fault."""
+        """Record a request for files. Return the refusal of a wrong token or of a configured fault, or None."""
         self.recebidos.record(
             method="GET", path=request.url.path.removeprefix(self.path), query=str(request.query_params)
         )

@@ -22,16 +22,14 @@ def jid_of(number: str) -> str:
 
 
 def is_on_whatsapp(jid: str) -> bool:
-    """Return whether an address is registered. Every valid phone number is, and so is every group, list and hidden
-    address.
-    """
+    """Return whether an address is registered at WhatsApp. Every valid phone number, group, list and hidden address is."""
     phone, _, _ = jid.partition("@")
     return not jid.endswith(PERSON) or len(phone) in _PHONE_DIGITS
 
 
 def lookup_order(jid: str) -> int:
-    """Return the position of an address in the original's responses: broadcasts first, then groups, then people,
-    regardless of the order in the request.
+    """Return the position of an address in the original's responses: broadcasts first, then groups, then people. The
+    order in the request does not matter.
     """
     if jid.endswith(BROADCAST):
         return 0
@@ -39,8 +37,8 @@ def lookup_order(jid: str) -> int:
 
 
 def _as_registered(digits: str) -> str:
-    """Return the number as WhatsApp registers it: most Brazilian mobiles have no ninth digit, except in area codes
-    below 31.
+    """Return the number as WhatsApp registers it. Most Brazilian mobile numbers have no ninth digit there, except in
+    area codes below 31.
     """
     mobile = _BRAZILIAN_MOBILE.fullmatch(digits)
     if mobile is None or int(mobile["ddd"]) < 31 or int(mobile["line"][0]) < 7:

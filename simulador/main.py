@@ -1,9 +1,9 @@
 """The simulator: one small ASGI application that replaces every external service.
 
-Its state is in memory on purpose, so that each restart begins empty and no test finds data of another. Therefore the
-simulator runs as one process. ``GET /`` lists the simulated services, ``GET /recebidos`` lists the calls that each
-received, and ``DELETE /recebidos`` deletes them. ``/controle/evolution`` sets how the WhatsApp gateway misbehaves
-(see ``controle``) and lists the messages really sent. Telegram is simulated by a process of its own
+Its state is in memory, so that each restart begins empty and no test finds data of another test. Therefore the
+simulator must run as one process. ``GET /`` lists the simulated services, ``GET /recebidos`` lists the calls that each
+received, and ``DELETE /recebidos`` deletes them. ``/controle/evolution`` sets the faults of the WhatsApp gateway (see
+``controle``) and lists the messages that were really sent. A separate process simulates Telegram
 (``simulador.telegram``). The simulator has no authentication, so bind it to loopback.
 """
 
@@ -50,9 +50,9 @@ def create_app(
 ) -> Starlette:
     """Build the simulator.
 
-    ``at_rest`` is the default behaviour of the gateway, ``webhook`` is set on its instances from the start, and
-    ``instances`` are connected instances in addition to the default one. Run ``app.state.loops`` together with the
-    application: they deliver acknowledgements and replies.
+    ``at_rest`` is the default behaviour of the gateway. ``webhook`` is set on its instances from the start.
+    ``instances`` are the names of further connected instances beside the default one. The caller must run
+    ``app.state.loops`` together with the application, because these loops deliver acknowledgements and replies.
     """
     evolution = Evolution(clock, seed=seed, at_rest=at_rest, webhook=webhook, instances=instances)
     slack = Slack(clock)

@@ -1,4 +1,4 @@
-"""Simulated language model API: the structured chat completions that Julia uses, with prepared answers."""
+"""Simulated API of a language model: the structured chat completions that Julia uses, with configured answers."""
 
 from collections import deque
 
@@ -38,7 +38,7 @@ class OpenAI:
     async def prepare(self, request: Request) -> Response:
         """Set the answers, each ``{"status": 200, "content": …, "seconds": 0}``. The last answer repeats.
 
-        ``content`` is the answer as text or JSON; ``seconds`` is the delay before it.
+        ``content`` is the answer as text or JSON. ``seconds`` is the delay before the answer.
         """
         try:
             body = await json_object(request)

@@ -1,7 +1,7 @@
 """Replies of the simulated people, chosen by the message that they received. All people are fictitious.
 
-A message is recognised by its text, as a person does. A message that asks nothing gets no reply, so a conversation
-with a program always ends.
+The text of a message determines the reply. A message without a question gets no reply, so a conversation with a program
+always ends.
 """
 
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from simulador.comportamento import Chance
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assunto:
     """A kind of message: the words that identify it, and its possible replies with their shares. If the shares add up
-    to less than one, the remaining share stays without a reply. ``after`` has the shortest and the longest time to a
-    reply, in seconds.
+    to less than one, the remaining messages get no reply. ``after`` is the shortest and the longest time to a reply, in
+    seconds.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Reply:
     after: float
 
 
-# The first kind whose words are in the text applies.
+# The first kind with words that occur in the text applies.
 ASSUNTOS: Final = (
     # Most posters answer only after a reminder.
     Assunto(

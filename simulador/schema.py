@@ -1,7 +1,7 @@
 """The part of JSON Schema that the Evolution API uses, with its error sentences.
 
-The original validates with npm's ``jsonschema`` and shows its sentences, or the schema's own ``description`` if
-present. Clients match on these sentences, so they are identical here.
+The original validates with npm's ``jsonschema`` and returns the sentences of that package, or the ``description`` of
+the schema if there is one. Clients compare these sentences, so the simulator returns the same.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ class Schema:
 
 
 def complaints(value: Json, schema: Schema) -> list[str]:
-    """Return one sentence for each error in ``value``; an empty list means that the value is valid."""
+    """Return one sentence for each error in ``value``. An empty list means that the value is valid."""
     return list(_complaints(value, schema, "instance"))
 
 

@@ -1,5 +1,5 @@
-"""Simulated incoming webhooks of Slack. As in the original, responses are plain words instead of JSON, and any path is
-a webhook.
+"""Simulated incoming webhooks of Slack. As in the original, responses are plain words instead of JSON. Every path is a
+webhook.
 """
 
 from starlette.requests import Request

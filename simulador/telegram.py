@@ -1,23 +1,22 @@
-"""Simulated Telegram over HTTP: the calls of ``app.integrations.telegram.simulado`` and the routes that control it. It is an
-application of its own, so that its process can be killed alone.
+"""Simulated Telegram over HTTP: the calls of ``app.integrations.telegram.simulado`` and the routes that control it. It
+is a separate application, so that tests can kill its process alone.
 
-POST   /telegram/auth/{code|sign_in|password}   log in: {"telefone", "codigo", "senha"}
-POST   /telegram/{method}                       a call of an account: header Authorization with its session, JSON body
-GET    /telegram/updates                        wait for pushed updates: ?conexao=&espera=seconds
+POST   /telegram/auth/{code|sign_in|password}   log in: {"telefone", "codigo", "senha"} POST   /telegram/{method}
+a call of an account: header Authorization with its session, JSON body GET    /telegram/updates
+wait for pushed updates: ?conexao=&espera=seconds
 
-GET    /controle/telegram                       the current behaviour, the accounts, and counts of calls
-GET    /controle/telegram/contas/{id}           the current behaviour of one account, and counts of its calls
-PATCH  /controle/telegram                       change the behaviour of all accounts: {"lost_answers": 0.3}
-PATCH  /controle/telegram/contas/{id}           change the behaviour of one account: {"hang": true}
-DELETE /controle/telegram                       restore the default behaviour
-POST   /controle/telegram/contas                {"nome", "telefone", "senha"} creates an account; returns a session. A
-                                                number that exists keeps its account and gets another session
-POST   /controle/telegram/contas/{id}/revogar   end its sessions: {"banida": false}
-POST   /controle/telegram/pessoas               {"nome", "username", "telefone", "bloqueia": true}
-POST   /controle/telegram/grupos                {"titulo", "membros": [ids], "tipo": "grupo|canal", "username"}
-POST   /controle/telegram/mensagens             a person writes: {"de", "conta", "texto"} or {"de", "chat", "texto"}
-POST   /controle/telegram/leituras              a person reads the messages of an account: {"de", "conta"}
-GET    /controle/telegram/recibos?depois=N      messages really sent, in order, after receipt N
+GET    /controle/telegram                       the current behaviour, the accounts, and counts of calls GET
+/controle/telegram/contas/{id}           the current behaviour of one account, and counts of its calls PATCH
+/controle/telegram                       change the behaviour of all accounts: {"lost_answers": 0.3} PATCH
+/controle/telegram/contas/{id}           change the behaviour of one account: {"hang": true} DELETE /controle/telegram
+restore the default behaviour POST   /controle/telegram/contas                {"nome", "telefone", "senha"} creates an
+account; returns a session. a number that has an account gets another session POST
+/controle/telegram/contas/{id}/revogar   end its sessions: {"banida": false} POST   /controle/telegram/pessoas
+{"nome", "username", "telefone", "bloqueia": true} POST   /controle/telegram/grupos                {"titulo", "membros":
+[ids], "tipo": "grupo|canal", "username"} POST   /controle/telegram/mensagens             a person writes: {"de",
+"conta", "texto"} or {"de", "chat", "texto"} POST   /controle/telegram/leituras              a person reads the messages
+of an account: {"de", "conta"} GET    /controle/telegram/recibos?depois=N      messages that were really sent, in order,
+after receipt N
 """
 
 import asyncio
@@ -82,7 +81,7 @@ class Telegram:
         self.recebidos.clear()
 
     async def auth(self, request: Request) -> Response:
-        """Log in by code and, if the person has one, by password. Logins are not recorded."""
+        """Log in with a code and, if the person has one, a password. Logins are not recorded."""
         body, step = await _body(request), request.path_params["step"]
         telefone = str(body.get("telefone", ""))
         if self.mundo.behaviour().hang:
@@ -226,7 +225,7 @@ class Telegram:
 
     def _list_sent(self, conta: int, body: Mapping[str, Any]) -> Json:
         found = self.mundo.latest(conta, body["chat"], body["acesso"], before=body["before"])
-        # The original does not tell the random_id of a stored message.
+        # The original does not return the random_id of a stored message.
         return [self.mundo.shown(conta, each) | {"random_id": None} for each in found]
 
     _methods: Mapping[str, Callable[["Telegram", int, Mapping[str, Any]], Json]] = {
@@ -248,7 +247,7 @@ class Telegram:
 
 
 def create_app(clock: Clock, *, seed: int = 0, journal: Path | None = None) -> Starlette:
-    """Build the simulated Telegram. ``journal`` is a file that keeps its state when its process is killed."""
+    """Build the simulated Telegram. ``journal`` is a file that preserves its state when its process is killed."""
     telegram = Telegram(clock, seed=seed, journal=journal)
     app = application([telegram], telegram.controle.mount())
     app.state.telegram = telegram
@@ -340,7 +339,7 @@ class Controle:
         return JSONResponse({"id": id}, 201)
 
     def _with_phone(self, telefone: Json) -> int | None:
-        """Return the person who has this number already, if any: a number has one account, even after a restart."""
+        """Return the person who already has this number, or None. A number has one account, even after a restart."""
         people = self._mundo.pessoas.values()
         return next((each.id for each in people if telefone is not None and each.telefone == telefone), None)
 
@@ -385,7 +384,7 @@ class Controle:
 
 async def _hang(request: Request) -> None:
     """Send no answer, and wait until the client closes the connection."""
-    await request.receive()  # the body was read, so the next event is the end of the connection
+    await request.receive()  # the body was already read, so the next event is the end of the connection
     raise RpcError(500, "TIMEOUT")
 
 

@@ -1,8 +1,8 @@
-"""The state of the simulated Telegram: people, chats, sessions, messages, updates and how it misbehaves.
+"""The state of the simulated Telegram: people, chats, sessions, messages, updates and configured faults.
 
-A transport asks ``plan`` how a call misbehaves, then calls the method of the same name. Every change is an event. With
-a ``journal``, each event is written to that file before its answer, and a new process continues from it, so that a
-killed simulator forgets nothing that it acknowledged. Errors have the names of the original (``FLOOD_WAIT_30``).
+A transport first calls ``plan`` for the faults of a call, then the method that has the name of the call. Every change
+is an event. With a ``journal``, each event is written to that file before its answer, and a new process continues from
+it, so that a killed simulator loses no acknowledged event. Errors have the names of the original (``FLOOD_WAIT_30``).
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from typing import Any
 from batuta.kernel import Clock, Json, loads
 from simulador.comportamento import Chance, ComportamentoTelegram
 
-# A person who logs in receives this code. A second factor is asked only from a person with a password.
+# The code that every person receives at login. Only a person with a password must also give the password.
 LOGIN_CODE = "12345"
 LONGEST_TEXT = 4096
 MOST_AT_ONCE = 100
@@ -26,7 +26,7 @@ FORGOTTEN_AFTER = 120.0
 
 
 class RpcError(Exception):
-    """An error as the original names it, for example 420 FLOOD_WAIT_30."""
+    """An error with the name that the original gives it, for example 420 FLOOD_WAIT_30."""
 
     def __init__(self, code: int, name: str) -> None:
         super().__init__(name)
@@ -36,7 +36,7 @@ class RpcError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a call misbehaves. If ``error`` is set, it is the answer, and the call is not executed."""
+    """The faults of one call. If ``error`` is set, it is the answer, and the call is not executed."""
 
     hang: bool = False
     cut_before: bool = False
@@ -53,13 +53,13 @@ class Pessoa:
     username: str | None = None
     telefone: str | None = None
     senha: str | None = None
-    is_blocked: bool = False  # accepts no message
+    is_blocked: bool = False  # whether the person accepts no message
     is_banned: bool = False
 
 
 @dataclass(slots=True)
 class Chat:
-    """A group (``grupo``) or a supergroup (``canal``). A supergroup numbers its own messages."""
+    """A group (``grupo``) or a supergroup (``canal``). A supergroup has its own message numbers."""
 
     tipo: str
     id: int
@@ -71,7 +71,7 @@ class Chat:
 @dataclass(slots=True)
 class Mensagem:
     id: int
-    chat: str  # "pessoa:7", "grupo:3", "canal:4", as the owner of the message box sees it
+    chat: str  # "pessoa:7", "grupo:3" or "canal:4", from the point of view of the owner of the message box
     autor: int
     em: int
     texto: str
@@ -85,7 +85,7 @@ class Mensagem:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A message that an account really sent, for tests that judge the sender."""
+    """A message that an account really sent, so that tests can check the sender."""
 
     n: int
     at: str
@@ -111,7 +111,7 @@ class Caixa:
 
 @dataclass(slots=True)
 class Conexao:
-    """A connection of an account: pushed updates that its client has not taken yet."""
+    """A connection of an account, with the pushed updates that its client has not fetched yet."""
 
     conta: int
     woken: Callable[[], None]
@@ -177,9 +177,7 @@ class Mundo:
         self._flooded.clear()
 
     def plan(self, conta: int, metodo: str, *what: object) -> Plan:
-        """Decide how a call misbehaves. The decision is random, with one draw per call: a repeated call may get another
-        result.
-        """
+        """Decide the faults of a call at random. Each call has its own draw, so a repeated call may get another result."""
         how, key = self.behaviour(conta), (conta, metodo)
         self.calls[key] += 1
         if self._clock.monotonic() < self._flooded.get(key, 0.0):
@@ -232,7 +230,7 @@ class Mundo:
         self._record({"e": "bloqueio", "id": id, "valor": is_blocked})
 
     def open_session(self, conta: int) -> str:
-        """Create a session and return its secret, which a client imports or receives when it logs in."""
+        """Create a session and return its secret. A client imports this secret, or receives it when it logs in."""
         token = f"sim-{self.chance.bits(96, 'session', conta, len(self.sessoes)):024x}"
         self._record({"e": "sessao", "conta": conta, "token": token})
         return token
@@ -258,7 +256,7 @@ class Mundo:
         raise RpcError(400, "PHONE_NUMBER_INVALID")
 
     def sign_in(self, telefone: str, code: str) -> Pessoa:
-        """Check a code. A person with a password still has to pass ``check_password``."""
+        """Check a code. A person with a password must still pass ``check_password``."""
         pessoa = self.person_by_phone(telefone)
         if code != LOGIN_CODE:
             raise RpcError(400, "PHONE_CODE_INVALID")
@@ -295,13 +293,13 @@ class Mundo:
         return len(self._box(conta).updates)
 
     def difference(self, conta: int, pts: int, most: int = MOST_AT_ONCE) -> list[dict[str, Json]]:
-        """Return the updates after a position, oldest first. Fewer than ``most`` means that none are left."""
+        """Return the updates after a position, oldest first. If there are fewer than ``most``, none are left."""
         return self._box(conta).updates[pts : pts + most]
 
     # Requests of an account
 
     def hash_for(self, conta: int, chave: str) -> int:
-        """Return the access hash of a person or a chat, which is different for each account."""
+        """Return the access hash of a person or a chat. Each account has a different hash."""
         return self.chance.bits(62, "access", conta, chave)
 
     def entity(self, conta: int, chave: str) -> dict[str, Json]:
@@ -417,10 +415,10 @@ class Mundo:
         if not known or (tipo != "grupo" and acesso != self.hash_for(conta, chave)):
             raise RpcError(400, "PEER_ID_INVALID")
 
-    # People act
+    # Actions of people
 
     def says(self, autor: int, conta: int, texto: str, *, midia: Mapping[str, Json] | None = None) -> int:
-        """A person writes to an account. Returns the id of the message in the box of the account."""
+        """Let a person write to an account. Return the id of the message in the account's message box."""
         chave = f"pessoa:{autor}"
         self._write(f"pessoa:{conta}", autor, texto, midia=None if midia is None else dict(midia))
         return max(self._messages(conta, chave))
@@ -429,7 +427,7 @@ class Mundo:
         self._write(chave, autor, texto)
 
     def reads(self, pessoa: int, conta: int) -> None:
-        """A person reads everything that the account sent."""
+        """Let a person read all messages that the account sent."""
         own = [id for id, each in self._messages(conta, f"pessoa:{pessoa}").items() if each.is_own]
         if own:
             self._record({"e": "lida", "conta": conta, "chat": f"pessoa:{pessoa}", "ate": max(own)})
@@ -460,7 +458,7 @@ class Mundo:
             "at": self._clock.now().isoformat(),
         }
         self._record(event)
-        # The author of the event sees the message under the name of the chat.
+        # The author of the event sees the message in this chat.
         return max(self._messages(autor, chave), default=0)
 
     def _record(self, event: dict[str, Json]) -> None:
@@ -553,7 +551,7 @@ class Mundo:
             each.woken()
 
     def shown(self, conta: int, mensagem: Mensagem) -> dict[str, Json]:
-        """Return a message with the entities that the account needs to read it."""
+        """Return a message with the people and chats that the account needs to understand it."""
         return {
             **asdict(mensagem),
             "chat": self.entity(conta, mensagem.chat),
@@ -561,7 +559,7 @@ class Mundo:
         }
 
     def _copies(self, conta: int, chave: str, id: int) -> Iterator[tuple[int, str, int]]:
-        """Return the copies of a message: the account, the name of the chat there, and the id there."""
+        """Yield the copies of a message: the account, the chat as this account names it, and the message id there."""
         mine = self._messages(conta, chave).get(id)
         if mine is None:
             return

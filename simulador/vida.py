@@ -1,4 +1,4 @@
-"""Simulates the world behind the gateway: messages are delivered and read, people reply, groups talk, connections
+"""Simulate the people behind the gateway: messages are delivered and read, people reply, groups talk, connections
 break. All people are fictitious.
 """
 
@@ -70,7 +70,7 @@ class Vida:
         self._counts: Counter[str] = Counter()
 
     def left(self, instance: Instance, number: str, message: Mapping[str, Json], answer: Answer) -> None:
-        """Record a message as sent. The response that its sender receives may differ."""
+        """Record a message as sent. The response to its sender may say otherwise."""
         instance.messages.append(message)
         id, jid = key_of(message)
         text = str(_mapping(message["message"]).get("conversation", ""))
@@ -114,7 +114,7 @@ class Vida:
     def connection(
         self, instance: Instance, state: Literal["open", "connecting", "close"], code: int | None = None
     ) -> None:
-        """Change the connection state. A temporary close posts no event; the next event is the reconnection."""
+        """Change the connection state. A temporary close posts no event. The next event is the reconnection."""
         instance.state = state
         if state == "close":
             instance.code, instance.cut_off_at = code, self._clock.now()
@@ -142,7 +142,7 @@ class Vida:
             self._carteiro.later((2 * n + 1) * every, lambda: self.connection(instance, "open"))
 
     def new_id(self, instance: Instance, jid: str) -> str:
-        """Return the id of the nth message between an instance and a person, independent of other traffic."""
+        """Return the id of the nth message between an instance and a person. It does not depend on other messages."""
         whose = f"{instance.name} {jid}"
         return f"3EB0{self._chance.bits(64, 'id', whose, self._next(whose)):016X}"
 
@@ -208,7 +208,9 @@ class Vida:
 
 
 class Falatorio:
-    """Loop that posts group messages at the configured rate, through the second connected instance, or the only one."""
+    """Loop that posts group messages at the configured rate. They arrive through the second connected instance, or
+    through the only one.
+    """
 
     name = "falatorio"
 
@@ -233,7 +235,7 @@ class Falatorio:
 
 
 def hidden_jid(number: str) -> str:
-    """Return the address that hides a number, always the same for the same person."""
+    """Return the address that hides a number. The same person always has the same address."""
     return f"{999_000_000_000_000 + int(number[-9:] or 0)}{HIDDEN}"
 
 

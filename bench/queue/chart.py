@@ -1,4 +1,4 @@
-"""A bar chart of the rates of all contenders as SVG."""
+"""Draw a bar chart of the rates of all contenders as SVG."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -8,7 +8,7 @@ from bench.queue.entries import ENTRIES
 from bench.queue.figures import Figures
 
 FILE = Path(__file__).parents[1] / "queue.svg"
-# Figures with a chart each: name and title.
+# Figures that get a chart: name and title.
 SHOWN = (
     ("drain", "drain, one worker, jobs/s"),
     ("together", "drain, two workers, jobs/s"),

@@ -1,9 +1,8 @@
 """`python -m bench.queue.claims [--beside CHECKOUT]`: measure a claim with one priority and with 30,000, in wall and
 processor time.
 
-``--beside`` measures another checkout of this repository in the same run: one process of each per repeat, in turn.
-The processor time is that of the client and of the server's processes; a busy machine affects it less than wall
-time.
+``--beside`` also measures another checkout of this repository: in every repeat, one process of each checkout runs in
+turn. Processor time includes the client and the server's processes. A busy machine affects it less than wall time.
 """
 
 import argparse
@@ -23,8 +22,8 @@ from typing import Any, TypeAlias
 ROOT = Path(__file__).parents[2]
 WAITING = 30_000
 CLAIMED = 10
-CALLS = 40  # including the warm-up, fewer items than the 500 that are due in one scene
-# Expressions for priority and due time of the i-th waiting row; ``{ago}`` and ``{later}`` are instants.
+CALLS = 40  # number of calls including the warm-up; less than the 500 items that are due in one scene
+# SQL expressions for the priority and the due time of the i-th waiting row. ``{ago}`` and ``{later}`` are instants.
 SCENES = {
     "one priority, all due": ("0", "{ago}"),
     "one priority, none due": ("0", "{later}"),
@@ -81,7 +80,7 @@ def main(arguments: list[str]) -> int:
 
 Figures: TypeAlias = dict[
     str, dict[str, list[tuple[float, float]]]
-]  # row → checkout → wall and processor milliseconds of each repeat
+]  # maps row and checkout to the wall and processor milliseconds of each repeat
 
 
 def compared(checkouts: dict[str, Path], repeats: int, home: Callable[[str, int], str]) -> Figures:
@@ -142,7 +141,7 @@ async def measured(url: str) -> dict[str, tuple[float, float]]:
         fill = _FILL[database.dialect].format(priority=priority, at=at.format(**instants), rows=WAITING, **instants)
         empty = (
             "DELETE FROM tasks" if database.dialect == "sqlite" else "TRUNCATE tasks"
-        )  # dead rows would slow the next scene
+        )  # remove dead rows, which would slow the next scene
         await database.script(f"{empty}; {fill}; ANALYZE tasks")
         await _took(lambda: queue.settle_and_claim([], lease_holder, CLAIMED), 8, server)
         found[f"claim, {title}"] = await _took(lambda: queue.settle_and_claim([], lease_holder, CLAIMED), CALLS, server)
@@ -165,8 +164,8 @@ async def _took(act: Callable[[], Awaitable[object]], calls: int, server: Sequen
 
 
 async def _server_pids(database: Any) -> list[int]:
-    """Return the process ids of the server for this database. Calls run one after the other, so one connection serves
-    all of them.
+    """Return the process ids of the server that work for this database. Calls run one after the other, so one
+    connection serves all of them.
     """
     from batuta.stores.sql.database import Query
 

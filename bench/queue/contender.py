@@ -26,7 +26,7 @@ from bench.queue.marks import Marks
 CALLERS = 50
 PORTION = 1_000
 WARM_UP = 10
-# Shortest pause between two single jobs: long enough for the worker to become idle.
+# Shortest pause between two single jobs. It is long enough for the worker to become idle.
 SHORTEST = 0.01
 GIVE_UP = 30.0
 
@@ -35,11 +35,11 @@ GIVE_UP = 30.0
 class Assignment:
     url: str
     marks: Marks
-    tuned: bool  # False: the library's default settings
+    tuned: bool  # False means the library's default settings
     worker: int
     first: int
     bulk: int
-    seconds: float  # for each way of enqueueing one job
+    seconds: float  # duration of each way of enqueueing single jobs
     samples: int
     pause: float
     fenced: bool
@@ -88,7 +88,7 @@ class Contender(Protocol):
         ...
 
     def working_inside(self) -> AbstractAsyncContextManager[Enqueuer]:
-        """Run worker and caller in one process. Contenders that do not support it raise NotImplementedError."""
+        """Run worker and caller in one process. Contenders that do not support this raise NotImplementedError."""
         ...
 
 
@@ -112,7 +112,7 @@ def run(make: Callable[[Assignment], Contender]) -> None:
 async def _enqueue(
     enqueuing: AbstractAsyncContextManager[Enqueuer], assignment: Assignment
 ) -> dict[str, tuple[int, float]]:
-    """Enqueue jobs in three ways. Return for each the number of jobs with the seconds, and with the processor seconds."""
+    """Enqueue jobs in three ways. Return for each way the number of jobs, and the wall and processor seconds."""
     async with enqueuing as queue:
         numbers = iter(range(assignment.first, assignment.marks.capacity))
         single = await _for(assignment.seconds, 1, lambda: queue.one(next(numbers)))
@@ -144,7 +144,7 @@ async def _for(seconds: float, callers: int, act: Callable[[], Awaitable[None]])
 async def _latency(enqueuing: AbstractAsyncContextManager[Enqueuer], assignment: Assignment) -> list[float]:
     chance, found = random.Random(7), []
     async with enqueuing as queue:
-        assignment.marks.open_gate()  # the queue exists only from this point on
+        assignment.marks.open_gate()  # open the gate now, because the queue did not exist before
         for number in range(assignment.first, assignment.first + WARM_UP + assignment.samples):
             await asyncio.sleep(chance.uniform(SHORTEST, assignment.pause))
             sent = time.monotonic_ns()

@@ -1,5 +1,5 @@
-"""The whole run: takes every contender through every measurement, one right after the other, and prints one table at
-the end.
+"""The whole run: take every contender through every measurement, one contender directly after the other, and print one
+table at the end.
 """
 
 import asyncio
@@ -32,13 +32,13 @@ from tests.servers import Postgres, postgres_server
 class Effort:
     repeats: int
     drain: float  # target duration of a drain in seconds
-    enqueue: float  # seconds for each way of enqueueing one at a time
+    enqueue: float  # duration in seconds of each way of enqueueing single jobs
     samples: int
     settling: float  # seconds before the idle measurement starts
     idle: float
     together: bool = True  # also measure with two workers
-    crowds: tuple[int, ...] = ()  # numbers of workers that are compared with two, for our own contenders
-    traced: int = 2_000  # jobs of contenders that count their own statements
+    crowds: tuple[int, ...] = ()  # numbers of workers to compare with two workers, for our own contenders only
+    traced: int = 2_000  # number of jobs for contenders that count their own statements
 
 
 FULL = Effort(repeats=3, drain=2.5, enqueue=0.8, samples=200, settling=6.0, idle=20.0, crowds=(4, 8))
@@ -47,7 +47,9 @@ QUICK = Effort(repeats=1, drain=0.4, enqueue=0.2, samples=20, settling=1.5, idle
 
 @dataclass(slots=True)
 class Contest:
-    """A run of all contenders. ``missing`` lists contenders that are not measured, or only in part, with the reason."""
+    """A run of all contenders. ``missing`` lists contenders that were not measured, or only partly, each with the
+    reason.
+    """
 
     folder: Path
     effort: Effort
@@ -95,7 +97,7 @@ class Contest:
         )
 
     def attempt(self, entry: Entry, what: str, measure: Callable[[Entry, Figures], None]) -> None:
-        """Run one measurement of a contender and record its failure, so that one contender does not stop the others."""
+        """Run one measurement of a contender. Record a failure, so that it does not stop the other contenders."""
         try:
             measure(entry, self.figures[entry.key])
         except ContenderFailed as error:
@@ -189,7 +191,7 @@ class Contest:
                 self.attempt(entry, "million", self.among_millions)
 
     def crowded(self, entry: Entry, figures: Figures) -> None:
-        """Compare more workers than cores with two workers, on the same storage and one right after the other."""
+        """Compare more workers than cores with two workers, on the same storage and directly one after the other."""
         jobs = int((figures.middle("drain") or entry.expected) * self.effort.drain)
         with self.stand(entry) as stand:
             rates = {}
@@ -203,7 +205,7 @@ class Contest:
 
     def with_held_snapshot(self, entry: Entry, figures: Figures) -> None:
         """Compare a drain while another session keeps an old snapshot, so that no dead row can be removed, with a usual
-        one. Several drains follow each other, because dead rows accumulate.
+        drain. Several drains follow each other, because dead rows accumulate.
         """
         jobs = int((figures.middle("drain") or entry.expected) * self.effort.drain)
         for name, held in (("free", False), ("held", True)):
@@ -255,7 +257,9 @@ UNFENCED = frozenset({"unfenced-sqlite", "unfenced-postgres"})
 
 
 def rotated(entries: Sequence[Entry], by: int) -> list[Entry]:
-    """Return the contenders in another order for each repeat. Compared contenders stay neighbours."""
+    """Return the contenders in a different order for each repeat. Contenders that are compared with each other stay
+    neighbours.
+    """
     start = by % len(entries) if entries else 0
     return [*entries[start:], *entries[:start]]
 
@@ -278,7 +282,7 @@ def chosen(keys: Sequence[str]) -> list[Entry]:
 
 
 async def described(url: str) -> str:
-    """Return the server's settings as it reports them, so that a figure without syncs cannot pass for one with syncs."""
+    """Return the settings that the server reports, which show whether it syncs each commit."""
     import asyncpg
 
     connection = await asyncpg.connect(url)

@@ -25,12 +25,12 @@ class Entry:
     title: str
     module: str
     kept: Kept
-    expected: int  # expected jobs per second, until measured
-    unsettled: str  # query for the number of jobs that are not settled
-    peer: str | None = None  # name of the contender's own environment; None: ours
-    inside: bool = False  # the worker can run in the caller's process
+    expected: int  # assumed jobs per second before the first measurement
+    unsettled: str  # query that returns the number of unsettled jobs
+    peer: str | None = None  # name of the contender's own environment; None means ours
+    inside: bool = False  # whether the worker can run in the caller's process
     pause: float = 0.05  # longest pause in seconds between two single jobs; longer than the contender's poll interval
-    is_real: bool = True  # False: a reference that is only drained
+    is_real: bool = True  # False for a reference that is only drained
     env: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -41,7 +41,7 @@ class Entry:
 _OUR_REST = "SELECT count(*) FROM tasks WHERE status IN ('queued', 'in_progress')"
 _UNFENCED = {"BENCH_FENCED": "0"}
 
-# Compared contenders are neighbours: they are measured one after the other.
+# Contenders that are compared with each other are neighbours, because they are measured one after the other.
 ENTRIES = (
     Entry(
         key="batuta-sqlite",

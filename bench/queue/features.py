@@ -1,8 +1,9 @@
-"""`python -m bench.queue.features [--before CHECKOUT]`: measure the processor time of a task with and without each feature.
+"""`python -m bench.queue.features [--before CHECKOUT]`: measure the processor time of a task with and without each
+feature.
 
-Each variant enqueues tasks and lets one worker run all of them, in a process of its own. ``--before`` measures the plain path of
-another checkout of this repository in the same run. The variants run in turn in every repeat. A figure is the processor
-time of the program and of the server's processes, which a busy machine affects less than wall time.
+Each variant runs in a separate process, which enqueues tasks and lets one worker run all of them. ``--before`` also
+measures a plain task of another checkout of this repository. The variants run in turn in every repeat. A figure is the
+processor time of the program and of the server's processes, which a busy machine affects less than wall time.
 """
 
 import argparse
@@ -94,7 +95,9 @@ def _asked(checkout: Path, url: str, variant: str) -> float:
 
 
 async def _measured(url: str, variant: str) -> float:
-    """Return the microseconds of processor time per task, from the enqueue to the settlement. Imports the checkout's package."""
+    """Return the microseconds of processor time per task, from enqueueing to settling. The function imports the package
+    of the checkout.
+    """
     from batuta import Batuta
 
     work = Batuta(url, timezone="UTC", concurrency=CONCURRENCY)
@@ -115,7 +118,7 @@ def _declare(work: Any, variant: str) -> tuple[Callable[[int], Any], str]:
     """Declare the task of a variant. Return the function that enqueues it, and its queue."""
     from batuta import TaskContext
 
-    # Both the present package and those before typed tasks accept this annotation.
+    # Current and older versions of the package accept this annotation.
     async def noop(context: TaskContext, n: int) -> None: ...
 
     if "stage" in variant:

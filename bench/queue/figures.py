@@ -1,15 +1,15 @@
-"""Computes figures from marks and verdicts from figures. This module does not measure."""
+"""Compute figures from marks, and verdicts from figures. This module measures nothing itself."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-Mark = tuple[int, int]  # start in nanoseconds, and the process
+Mark = tuple[int, int]  # start of the job in nanoseconds, and the id of the process
 
 
 def drain_rate(marks: Sequence[Mark], workers: int = 1) -> float | None:
-    """Return the jobs per second after all workers have started, or None if a worker never started or too few jobs
+    """Return the jobs per second after all workers have started. Return None if a worker never started or too few jobs
     remain.
     """
     firsts: dict[int, int] = {}
@@ -34,7 +34,7 @@ def per_second(counted: tuple[int, float]) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """One drain by one worker, and its cost. None means unknown for this contender."""
+    """The figures of one drain by one worker. None means that the figure is unknown for this contender."""
 
     jobs: int
     rate: float
@@ -47,7 +47,7 @@ class Drain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idle:
-    cpu: float  # per cent of one core
+    cpu: float  # percent of one core
     statements: float | None  # per second
     looks: float | None
     megabytes: float
@@ -71,13 +71,15 @@ class Figures:
 
 
 def ratios(ours: Figures, theirs: Figures, name: str) -> list[float]:
-    """Return the ratio of both contenders in each repeat. The two figures of a repeat were taken within a minute."""
+    """Return the ratio of both contenders in each repeat. The two figures of a repeat were measured within a minute of
+    each other.
+    """
     pairs = zip(ours.values.get(name, ()), theirs.values.get(name, ()), strict=False)
     return [one / other for one, other in pairs if not math.isnan(one / other)]
 
 
 def cpu_ratios(ours: Figures, theirs: Figures) -> list[float]:
-    """Return the processor time per job of the other contender divided by ours, worker and server together.
+    """Return the other contender's processor time per job divided by ours. Worker and server are added.
 
     Other load on the machine affects wall time much more than this figure.
     """
@@ -92,7 +94,7 @@ def _cpu(figures: Figures) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A promised bound for ``figure`` of one contender, alone or as a ratio to another contender's."""
+    """A promised limit for ``figure`` of one contender: for the figure alone, or for its ratio to another contender."""
 
     what: str
     of: str
@@ -101,7 +103,7 @@ class Bar:
     beside: str | None = None
     at_most: bool = False
     unit: str = "×"
-    raw: str | None = None  # the raw loop: no more than RAW_SHARE of its rate is demanded
+    raw: str | None = None  # name of the raw loop; at most RAW_SHARE of its rate is demanded
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ class Verdict:
     bar: Bar
     found: Sequence[float]
     by_cpu: Sequence[float] = ()
-    most_wanted: float = math.inf  # RAW_SHARE of the raw loop, as a multiple of the other contender
+    most_wanted: float = math.inf  # RAW_SHARE of the raw loop's rate, as a multiple of the other contender's
 
     @property
     def bound(self) -> float:
@@ -117,7 +119,7 @@ class Verdict:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the bound is met; None if it was not measured."""
+        """Whether the limit is met, or None if it was not measured."""
         if not self.found:
             return None
         middle = median(self.found)
@@ -142,7 +144,7 @@ BARS = (
     Bar("bulk enqueue, SQLite, beside Huey", _LITE, "bulk", 12.0, "huey", raw="raw-sqlite"),
     Bar("one enqueue after the other, PostgreSQL, beside PgQueuer", _PG, "single", 1.0, "pgqueuer", raw="raw-postgres"),
     Bar("one enqueue after the other, SQLite, beside Huey", _LITE, "single", 1.0, "huey", raw="raw-sqlite"),
-    # Not limited by the raw loop, which executes one commit per enqueue.
+    # The raw loop does not limit this figure, because it commits once per enqueue.
     Bar("enqueue by 50 callers, PostgreSQL, beside PgQueuer", _PG, "concurrent", 5.0, "pgqueuer"),
     Bar("enqueue by 50 callers, SQLite, beside Huey", _LITE, "concurrent", 5.0, "huey"),
     Bar("enqueue to start, p50, PostgreSQL", _PG, "p50", 2.5, at_most=True, unit=" ms"),
@@ -169,7 +171,7 @@ BARS = (
 
 
 def verdicts(figures: Mapping[str, Figures]) -> list[Verdict]:
-    """Return the verdicts on the bounds whose contenders were selected."""
+    """Return the verdicts on the limits whose contenders were selected."""
     found = []
     for bar in BARS:
         if bar.of not in figures or (bar.beside is not None and bar.beside not in figures):

@@ -1,4 +1,4 @@
-"""Storage of a contender's jobs: a file, a database of one PostgreSQL server, or a Redis. Each starts empty."""
+"""Storage of a contender's jobs: a file, a PostgreSQL database, or a Redis. Each starts empty."""
 
 import asyncio
 import itertools
@@ -28,7 +28,7 @@ class Home(Protocol):
         ...
 
     def statements(self) -> int | None:
-        """Return the number of statements so far, or None if only the worker itself can count them."""
+        """Return the number of statements so far, or None if only the worker can count them."""
         ...
 
     def cpu_seconds(self) -> float | None:
@@ -67,7 +67,7 @@ class PostgresDatabase:
         self.url = server.url(self._name)
         self._asked = self._connected(server.url())
         self._run(self._asked.execute(f"CREATE DATABASE {self._name}"))
-        # Flush the writes of earlier contenders, so that they are not counted here.
+        # Flush the writes of earlier contenders, so that they are not counted for this one.
         self._run(self._asked.execute("CHECKPOINT"))
         self._counts = self._run(self._asked.fetchval("SHOW shared_preload_libraries")) == "pg_stat_statements"
         if self._counts:
@@ -107,7 +107,7 @@ class PostgresDatabase:
         try:
             return self._loop.run_until_complete(asking)
         except KeyboardInterrupt:
-            # Cancel the query in progress, otherwise the connection could not be closed.
+            # Cancel the query in progress, because the connection could not be closed otherwise.
             asking.cancel()
             self._loop.run_until_complete(asyncio.wait([asking]))
             raise
@@ -143,7 +143,7 @@ class Redis:
 
 
 def redis_program(peers: Path) -> Path | None:
-    """Return the path of Redis: the machine's own, or the one from the wheel."""
+    """Return the path of the Redis server: the machine's own, or the one from the wheel."""
     program = shutil.which("redis-server") or shutil.which("redis-server", path=str(peers / "redis" / "bin"))
     return None if program is None else Path(program)
 

@@ -38,22 +38,22 @@ class Marks:
         _MARK.pack_into(self._memory, _HEAD + number * _MARK.size, time.monotonic_ns(), self._pid)
 
     def get(self, number: int) -> tuple[int, int]:
-        """Return the start in nanoseconds and the process of a job; zeros mean that the job has not started."""
+        """Return the start in nanoseconds and the process of a job. Zeros mean that the job has not started."""
         at, pid = _MARK.unpack_from(self._memory, _HEAD + number * _MARK.size)
         return at, pid
 
     def between(self, first: int, end: int) -> Iterator[tuple[int, int]]:
-        """Return the marks of the started jobs in this range."""
+        """Yield the marks of the started jobs in this range."""
         return (mark for mark in map(self.get, range(first, end)) if mark[0])
 
     def reach(self, cursor: int, end: int) -> int:
-        """Return the number of the first job from ``cursor`` on that has not started, or ``end``."""
+        """Return the number of the first job at or after ``cursor`` that has not started, or ``end`` if all have."""
         while cursor < end and self.get(cursor)[0]:
             cursor += 1
         return cursor
 
     def stand_at_gate(self, worker: int) -> None:
-        """Wait until the gate opens. Called after all imports."""
+        """Wait until the gate opens. The caller must have done all imports."""
         self._write(_READY + worker, 1)
         while not self._read(_GATE):
             time.sleep(0.001)

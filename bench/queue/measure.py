@@ -1,4 +1,4 @@
-"""One measurement of one contender: starts its processes, reads its marks and ends everything."""
+"""Measure one contender: start its processes, read its marks and end everything."""
 
 import json
 import time
@@ -19,7 +19,7 @@ CAPACITY = 2_000_000  # number of slots; the file is sparse
 
 @dataclass(slots=True)
 class Stand:
-    """A contender with its own storage, before any process runs."""
+    """A contender with its own storage, before any of its processes runs."""
 
     entry: Entry
     home: Home
@@ -41,7 +41,7 @@ class Stand:
         return said
 
     def start(self, workers: int = 1, *, tuned: bool = True, traced: bool = False) -> list[int]:
-        """Start the worker processes and wait until all of them wait at the gate, with imports done and no job started."""
+        """Start the worker processes, and wait until all of them wait at the gate with all imports done."""
         self.marks.close_gate()
         pids = []
         for worker in range(workers):
@@ -61,7 +61,7 @@ def standing(entry: Entry, home: Home, folder: Path) -> Iterator[Stand]:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The costs at the moment when a given number of jobs had started."""
+    """The costs up to the moment when a given number of jobs had started."""
 
     begun: int
     worker: float
@@ -74,7 +74,9 @@ class Spent:
 
 
 def drain(stand: Stand, first: int, end: int, *, to_the_last: bool = True) -> Drain:
-    """Drain the jobs from ``first`` to ``end`` with one worker. With ``to_the_last`` wait until they are settled."""
+    """Drain the jobs from ``first`` to ``end`` with one worker. With ``to_the_last``, wait until all of them are
+    settled.
+    """
     (pid,) = stand.start()
     reached = _following(stand, first, end)
     stand.marks.open_gate()
@@ -114,7 +116,9 @@ def drain_together(stand: Stand, first: int, end: int, workers: int = 2) -> floa
 
 
 def traced_statements(stand: Stand, first: int, end: int) -> float:
-    """Return the statements per job of a worker that counts its own. A separate run, because counting takes time."""
+    """Return the statements per job of a worker that counts its own statements. This is a separate run, because
+    counting takes time.
+    """
     stand.start(traced=True)
     reached = _following(stand, first, end)
     before = stand.marks.statements
@@ -126,7 +130,7 @@ def traced_statements(stand: Stand, first: int, end: int) -> float:
 
 
 def latency(stand: Stand, samples: int) -> list[float]:
-    """Return the latency samples without the first ones, which are taken while the worker starts."""
+    """Return the latency samples. The first samples are left out, because the worker was still starting."""
     stand.start()
     found: list[float] = stand.ask("latency", first=0, samples=samples, pause=stand.entry.pause)
     stand.processes.stop()
@@ -139,7 +143,7 @@ def latency_inside(stand: Stand, samples: int) -> list[float]:
 
 
 def idle(stand: Stand, pid: int, seconds: float) -> Callable[[], Idle]:
-    """Start observing an idle contender. Calling the result ends the observation; several contenders can be observed at
+    """Start observing an idle contender. Calling the result ends the observation. Several contenders can be observed at
     the same time.
     """
     cpu, statements, looks = cpu_seconds(pid), _statements(stand), stand.marks.looks
@@ -162,7 +166,7 @@ def _statements(stand: Stand) -> int:
 
 
 def _following(stand: Stand, first: int, end: int) -> Callable[[], int]:
-    """Return a function that returns the progress cheaply: finished slots are not read again."""
+    """Return a function that returns the progress cheaply, because it does not read finished slots again."""
     cursor = first
 
     def reached() -> int:

@@ -1,4 +1,6 @@
-"""A drain among a million waiting and a million finished rows, compared with a drain of an empty table."""
+"""Measure a drain among a million waiting and a million finished rows, compared with a drain of an otherwise empty
+table.
+"""
 
 import asyncio
 import sqlite3
@@ -8,8 +10,8 @@ from bench.queue.measure import Stand, drain
 
 MANY = 1_000_000
 
-# Due times are one microsecond apart, so the rows are claimed in the order of their numbers, as the marks expect. Ids
-# grow with time, as in the product: rows enqueued together are neighbours in every index.
+# Due times are one microsecond apart, so that rows are claimed in the order of their numbers, as the marks expect. Ids
+# grow with time, as in the product, so that rows enqueued together are neighbours in every index.
 _POSTGRES = """
 INSERT INTO tasks (id, queue, name, args, status, available_at, created_at, finished_at, expires_at)
 SELECT (lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint + n / 1000), 12, '0') || '7' || substr(md5(n::text), 1, 3)
@@ -27,7 +29,7 @@ FROM counted"""
 
 
 def drain_alone(stand: Stand, jobs: int) -> float:
-    """Drain rows that are enqueued as in ``drain_among``, in an otherwise empty table."""
+    """Drain rows that are enqueued in the same way as in ``drain_among``, in an otherwise empty table."""
     _fill(stand, jobs, 0)
     return drain(stand, 0, jobs).rate
 

@@ -1,4 +1,6 @@
-"""The contender ARQ. Tuned: 100 concurrent jobs, 500 read at a time, polled every 10 ms, no results kept."""
+"""The contender ARQ. Tuned settings: 100 concurrent jobs, 500 jobs read at a time, polling every 10 ms, no stored
+results.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager

@@ -1,5 +1,5 @@
-"""The contender Huey on SQLite, which syncs each commit. Tuned: four threads. The job is a plain function, Huey's
-native form; no results kept.
+"""The contender Huey on SQLite, which syncs each commit. Tuned settings: four threads, no stored results. The job is a
+plain function, as usual with Huey.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The contender Batuta: the worker of `batuta worker`, with its loops, its log and its leases."""
+"""The contender Batuta: the worker of `batuta worker` with its loops, log and leases."""
 
 import asyncio
 import dataclasses
@@ -33,7 +33,7 @@ class FenceNotFound(Exception):
 
 
 def without_fence(query: Query) -> Query:
-    """Return the statement without its fence, for workers that trust each other."""
+    """Return the statement without its fence, as if workers trusted each other."""
     text = query.text
     if query.name in ("settle", "settle_successes", "settle_and_claim", "ours"):
         text, checks = FENCE_CHECKED.subn("", text)
@@ -48,7 +48,7 @@ def without_fence(query: Query) -> Query:
 
 
 def trust_each_other() -> None:
-    """Remove the fences in this process, to measure the price of safety. The product has no such mode."""
+    """Remove the fences in this process, to measure their cost. The product has no such mode."""
 
     def on_postgres(table: QueueTable) -> PostgresClaimQueries:
         return unfenced(postgres_claim_queries(table), "settle", "claim", "claim_reversed", "settle_and_claim")

@@ -1,4 +1,4 @@
-"""The contender PgQueuer over an asyncpg pool. Tuned: batches of 250 jobs."""
+"""The contender PgQueuer with an asyncpg pool. Tuned settings: batches of 250 jobs."""
 
 import asyncio
 import signal

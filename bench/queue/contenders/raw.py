@@ -1,5 +1,5 @@
-"""The upper limit: our table and our worker's changes to its rows, made by the bare driver without worker, handlers and
-objects.
+"""The upper limit: the bare driver makes the same changes to the rows of our table as our worker, without worker,
+handlers and objects.
 
 Claimed rows are settled together with the next claim: in one statement on PostgreSQL, in one transaction on SQLite.
 """
@@ -78,7 +78,7 @@ class RawPostgres:
     @asynccontextmanager
     async def enqueuing(self) -> AsyncIterator[Enqueuer]:
         async with Batuta(self._assignment.url):
-            """Makes the table."""
+            """Creates the table."""
         async with self._asyncpg.create_pool(
             self._assignment.url, min_size=POOL, max_size=POOL, reset=nothing
         ) as self._pool:
@@ -137,7 +137,7 @@ class RawSqlite:
     @asynccontextmanager
     async def enqueuing(self) -> AsyncIterator[Enqueuer]:
         async with Batuta(self._assignment.url):
-            """Makes the table."""
+            """Creates the table."""
         self._connection = self._opened()
         yield self
         self._connection.close()
