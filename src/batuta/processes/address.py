@@ -1,4 +1,4 @@
-"""The listening socket of a role. This module imports no web framework, because only the api role needs one."""
+"""Creates the listening socket of a role. This module imports no web framework, because only the api role needs one."""
 
 import errno
 import socket
@@ -8,7 +8,9 @@ from batuta.kernel.reasons import Reason
 
 
 def listen(host: str, port: int, setting: str = "PORT") -> socket.socket:
-    """Bind and return the listening socket. The parent binds before it starts a child, so a taken port gives one error."""
+    """Bind and return the listening socket. The parent binds it before starting a child, so that a port in use causes a
+    single error.
+    """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     except OSError as error:

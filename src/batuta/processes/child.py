@@ -1,8 +1,9 @@
 """A child process, and the helper that kills orphans.
 
-A child leads its own process group and session: Ctrl-C reaches only the parent, and the parent ends the whole group.
-The kernel ends a child with its parent (``die_with_parent``), but not the processes that the child started. A small
-helper process therefore waits on a pipe for the parent's end and then kills every registered group.
+A child leads its own process group and session, so Ctrl-C reaches only the parent, and the parent can end the whole
+group. When the parent dies, the kernel ends each child (``die_with_parent``), but not the processes that a child
+started. A small helper process therefore waits on a pipe until the parent has ended and then kills every registered
+group.
 """
 
 import asyncio
@@ -24,12 +25,12 @@ KILLED_BY = define("killed_by", "killed by {signal}")
 
 LONGEST_LINE = 64 * 1024
 MOST_DUMP_LINES = 400
-# Format of faulthandler; unlike a traceback, it has no comma before "in".
+# Patterns of faulthandler's output. Unlike a traceback, it has no comma before "in".
 DUMP_BEGINS = re.compile(r"Fatal Python error: |Timeout \(\d+:\d\d:\d\d")
 DUMPED = re.compile(
     r'(?:Current thread|Thread) 0x[0-9a-f]+|  File ".*", line \d+ in |  <(?:no Python frame|tstate )|  \.\.\.$'
 )
-# Kernel states (proc(5)) in which a process does not respond, as shown to operators.
+# Kernel states (proc(5)) in which a process does not respond, in words for operators.
 STOPPED = Reason("process_stopped", "stopped")
 STATES = {
     "T": STOPPED,
@@ -72,7 +73,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code; None while the process runs, negative for the signal that ended it."""
+        """The exit code. None while the process runs; negative if a signal ended it (the signal's number)."""
         return None if self._transport is None else self._transport.get_returncode()
 
     @property
@@ -90,7 +91,9 @@ class ChildProcess(asyncio.SubprocessProtocol):
         return None if status is None else STATES.get(status.state)
 
     def forbid_cores(self) -> None:
-        """Forbid core dumps of the child: a dump after a request for its stack would write memory with personal data to disk."""
+        """Forbid core dumps of the child. A request for its stack would otherwise write its memory, with personal data,
+        to disk.
+        """
         if sys.platform == "linux":
             try:
                 resource.prlimit(self.pid, resource.RLIMIT_CORE, (0, 0))
@@ -101,12 +104,14 @@ class ChildProcess(asyncio.SubprocessProtocol):
         self._signal(signal.SIGTERM)
 
     def ask_for_stack(self) -> None:
-        """Send SIGABRT: the child writes its stack and ends. faulthandler writes it even if no Python code can run."""
+        """Send SIGABRT, so that faulthandler writes the child's stack and the child ends. This works even if no Python
+        code can run.
+        """
         self._signal(signal.SIGABRT)
 
     def kill(self) -> None:
         """Kill the child and every process of its group."""
-        assert self.pid  # group 0 would be the parent's own group
+        assert self.pid  # a pid of 0 would address the parent's own group
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -122,7 +127,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
         return True
 
     async def clean_up(self, timeout: float) -> None:
-        """Kill the rest of the child's group and read its last lines.
+        """Kill the remaining processes of the child's group and read the last lines of its output.
 
         The reading ends after ``timeout`` seconds, because another process may hold the pipe open.
         """
@@ -158,7 +163,9 @@ class ChildProcess(asyncio.SubprocessProtocol):
         self._has_closed_output.set()
 
     def process_exited(self) -> None:
-        """Handle the exit before the pipe closes: a process that the child started may hold the pipe open forever."""
+        """Handle the exit without waiting for the pipe to close, because a process that the child started may hold the
+        pipe open.
+        """
         self._has_ended.set()
         self._on_exit()
 
@@ -188,8 +195,8 @@ REAPER_EXIT_TIMEOUT = 2.0
 
 
 class OrphanReaper:
-    """Starts a helper process that kills the registered groups when the parent dies. Each message to the helper lists
-    all groups and replaces the previous list.
+    """Starts a helper process that kills the registered groups when the parent dies. Each message to the helper
+    contains all groups and replaces the previous message.
     """
 
     def __init__(self) -> None:
@@ -202,7 +209,7 @@ class OrphanReaper:
         self._send(" ".join(f"-{group}" for group in groups))
 
     def dismiss(self) -> None:
-        """End the helper. Called when every child has ended normally, so that no group remains to kill."""
+        """End the helper. Call it when every child has ended normally, so that no group remains to kill."""
         if self._process is None:
             return
         self._send("")
@@ -221,10 +228,11 @@ class OrphanReaper:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # a signal to the parent's group must not end the helper
+                start_new_session=True,  # so that a signal to the parent's group does not end the helper
             )
         except OSError:
-            return None  # no shell, or no more processes allowed: the kernel still ends the children with their parent
+            # no shell, or the limit of processes is reached; the kernel still ends the children with their parent
+            return None
         assert started.stdin is not None
         os.set_blocking(started.stdin.fileno(), False)
         return started
@@ -235,7 +243,7 @@ class OrphanReaper:
         try:
             self._process.stdin.write(f"{groups}\n".encode())
         except OSError:
-            return  # the helper has just ended: the next call of ``watch`` starts another
+            return  # the helper has just ended; the next call of ``watch`` starts another one
 
     def _close(self) -> None:
         if self._process is not None and self._process.stdin is not None:

@@ -1,11 +1,10 @@
 """The end of a process: the signals that request it, and a time limit for threads and tasks that do not end.
 
     work ended ────▶ tasks are cancelled, threads are awaited ──▶ exit
-                 └── one of them still runs after 3 s ───────────▶ exit, and report which one
 
-SIGTERM and Ctrl-C request an orderly end; the second signal ends the process immediately. SIGHUP never forces the
-exit, because a closed terminal may send it twice. A process also drains and restarts when it is too large or too
-old, or when its database file was replaced.
+SIGTERM and Ctrl-C request an orderly end; the second signal ends the process immediately. SIGHUP never forces the exit,
+because a closed terminal may send it twice. If a task or thread still runs after 3 s, the process exits and reports it.
+A process also drains and restarts when it is too large or too old, or when its database file was replaced.
 """
 
 import asyncio
@@ -59,7 +58,7 @@ async def _run(main: Coroutine[Any, Any, int | None], forced_exit: "_ForcedExit"
 
 @dataclass(eq=False)
 class _ForcedExit:
-    """Forces the exit from a daemon thread. A normal exit would wait for every other thread that still runs."""
+    """Forces the exit from a daemon thread, because a normal exit would wait for every other thread."""
 
     before: Collection[threading.Thread]
     held: Callable[[str], None]
@@ -83,7 +82,7 @@ class _ForcedExit:
 
 
 def _tasks(home: asyncio.AbstractEventLoop) -> list[str]:
-    """Return the names of the running tasks, without asyncio's own task that waits for threads (``BaseEventLoop.…``)."""
+    """Return the names of the running tasks, except asyncio's own task that waits for threads (``BaseEventLoop.…``)."""
     names = [str(getattr(task.get_coro(), "__qualname__", task.get_name())) for task in asyncio.all_tasks(home)]
     return [name for name in names if not name.startswith("BaseEventLoop.")]
 
@@ -94,12 +93,12 @@ def _foreign_threads(before: Collection[threading.Thread]) -> list[threading.Thr
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _HANDLED: set[signal.Signals] = set()  # signals that this process handles
-_FORKING = threading.local()  # signal mask of a thread before it started to fork
+_FORKING = threading.local()  # saves the signal mask of a thread while it forks
 
 
 @contextmanager
 def stop_on_signals(stop: asyncio.Event, on_stop: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Set ``stop`` and call ``on_stop`` at the first signal; exit at the second."""
+    """Set ``stop`` and call ``on_stop`` at the first signal; exit immediately at the second."""
     loop = asyncio.get_running_loop()
 
     def on_signal(number: int) -> None:
@@ -109,7 +108,7 @@ def stop_on_signals(stop: asyncio.Event, on_stop: Callable[[], object] = lambda:
             stop.set()
             on_stop()
 
-    # nohup ignores SIGHUP.
+    # nohup makes a process ignore SIGHUP, so leave it ignored.
     handled = STOP_SIGNALS if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (*STOP_SIGNALS, signal.SIGHUP)
     _detach_forked_children()
     for number in handled:
@@ -125,7 +124,7 @@ def stop_on_signals(stop: asyncio.Event, on_stop: Callable[[], object] = lambda:
 
 @cache
 def _detach_forked_children() -> None:
-    """Detach forked children from asyncio's signal pipe; otherwise a signal to a child would end this process."""
+    """Detach forked children from asyncio's signal pipe. Otherwise a signal to a child would end this process."""
     os.register_at_fork(before=_block_signals, after_in_parent=_unblock_signals, after_in_child=_reset_signals)
 
 
@@ -155,8 +154,8 @@ TOO_OLD = define("process_too_old", "has run for {age}, longer than the limit of
 
 @dataclass(slots=True, kw_only=True)
 class Recycler:
-    """Loop of the watchdog thread that requests a restart of a process that is too large or too old. It calls
-    ``recycle`` once with the reason. None disables a limit.
+    """Loop of the watchdog thread that calls ``recycle`` once, with the reason, when the process is too large or too
+    old. A limit of None is disabled.
     """
 
     most_megabytes: int | None
@@ -194,14 +193,14 @@ class Recycler:
 FILE_WATCH_POLICY = LoopPolicy(
     every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
 )
-# Results can no longer be stored in a replaced file, so the drain is short.
+# The drain is short, because results can no longer be stored in a replaced file.
 REPLACED_FILE_GRACE = timedelta(seconds=3)
 
 
 @dataclass(slots=True, kw_only=True)
 class FileWatch:
-    """Loop that watches the database file. ``check`` raises StoreReplaced if the file was replaced; then ``stop`` is
-    called once, and the process ends after REPLACED_FILE_GRACE at the latest.
+    """Loop that watches the database file. ``check`` raises StoreReplaced if the file was replaced. Then the loop calls
+    ``stop`` once, and the process ends within REPLACED_FILE_GRACE.
     """
 
     check: Callable[[], None]

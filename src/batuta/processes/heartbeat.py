@@ -28,7 +28,7 @@ _STATM = Path("/proc/self/statm")
 
 
 def rss_bytes() -> int:
-    """Return the memory in use in bytes; if the system does not report it, return the peak."""
+    """Return the memory in use in bytes, or the peak if the system does not report the current value."""
     try:
         return int(_STATM.read_text().split()[1]) * _PAGE
     except (OSError, IndexError, ValueError):
@@ -56,10 +56,10 @@ LoopStatuses: TypeAlias = Mapping[str, Mapping[str, bool | float | int | None]]
 
 class Status(StrEnum):
     ONLINE = "online"
-    DEGRADED = "degraded"  # a loop fails, is stuck or has ended
+    DEGRADED = "degraded"  # a loop fails, is stuck, or has ended
     DRAINING = "draining"
     STALLED = "stalled"  # the event loop does not respond
-    OFFLINE = "offline"  # ended normally
+    OFFLINE = "offline"  # the process ended normally
 
 
 class BeatStore(Protocol):
@@ -77,17 +77,17 @@ class BeatStore(Protocol):
 
 
 async def _is_open() -> None:
-    """Do nothing: the store is open already."""
+    """Do nothing, because the store is already open."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Heartbeat:
-    """Loop that writes the heartbeat of a process: the state of all its loops. The heartbeat may run on another event
-    loop.
+    """Loop that writes the heartbeat of a process, with the state of all its loops. The heartbeat may run on another
+    event loop.
 
-    ``running`` is called at each beat. ``now`` returns None for the database's time. ``state`` returns the state of
-    the whole process, or None to derive it from the loops. ``open`` is called before each beat. ``shows`` has the names
-    of the loops that the heartbeat lists; None means all. The state is derived from all loops in either case.
+    ``running`` is called at each heartbeat. ``now`` returns None if the database's time applies. ``state`` returns the
+    state of the whole process, or None to derive it from all loops. ``open`` is called before each heartbeat. ``shows``
+    lists the names of the loops that the heartbeat reports; None means all.
     """
 
     worker_id: str
@@ -119,7 +119,7 @@ class Heartbeat:
         await self._beat(Status.OFFLINE)
 
     def on_event(self, event: Event) -> None:
-        """Record restarts from the events of the loops' supervisor."""
+        """Receive the events of the supervisor and record the restarts among them."""
         match event:
             case LoopRestarted(loop=loop, silent_for=silent, restarts=restarts, stack=stack):
                 detail = NO_PROGRESS(silent=brief(silent))
@@ -134,12 +134,12 @@ class Heartbeat:
         self.record(restart)
 
     def record(self, restart: NewRestart) -> None:
-        """Record a restart from any thread, and write it with a heartbeat now."""
+        """Record a restart and write it with a heartbeat immediately. May be called from any thread."""
         self._pending.append(restart)
         self.wake()
 
     def wake(self) -> None:
-        """Write a heartbeat now. Callable from any thread."""
+        """Write a heartbeat immediately. May be called from any thread."""
         if self._home is not None and not self._home.is_closed():
             self._home.call_soon_threadsafe(self.wakeup.set)
 
@@ -152,7 +152,7 @@ class Heartbeat:
         stack: str | None = None,
         restarts: int = 1,
     ) -> NewRestart:
-        """Describe a restart of this process or of one of its loops."""
+        """Create the record of a restart of this process or of one of its loops."""
         return NewRestart(
             worker_id=self.worker_id,
             worker_name=self.worker_name,
@@ -166,7 +166,7 @@ class Heartbeat:
         )
 
     async def write_last(self, restart: NewRestart, status: Status) -> None:
-        """Write a restart and the last heartbeat before the process exits by force."""
+        """Write a restart and the last heartbeat. Call it before the process exits by force."""
         await self.open()
         await self.restarts.add(restart, now=self.now())
         await self._beat(status)
@@ -206,7 +206,7 @@ def status_of(neighbours: Collection[Running], passed: float) -> Status:
 
 
 def describe_loop(running: Running, passed: float) -> Mapping[str, bool | float | int | None]:
-    """Describe a loop by durations instead of instants, because the clocks of two machines may differ."""
+    """Describe the state of a loop with durations instead of instants, because the clocks of two machines may differ."""
     return {
         "alive": running.is_alive and not running.is_stuck(passed),
         "last_ping_ago": _ago(running.last_beat or None, passed),

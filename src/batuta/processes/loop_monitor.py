@@ -36,16 +36,17 @@ from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup
 from batuta.supervise.stacks import thread_stack
 from batuta.supervise.supervisor import Supervisor
 
-# faulthandler's timer fires this much after the watchdog thread, which ends the process more gently.
+# faulthandler's timer fires this long after the watchdog thread should have acted, because the thread ends the process
+# more gently.
 TIMER_MARGIN = timedelta(seconds=1)
 REARM_EVERY = timedelta(seconds=2)
 REPORT_TIMEOUT = timedelta(seconds=3)
-# A sleep that took this much longer than requested means that the whole process was stopped.
+# If a sleep took this much longer than requested, the whole process was suspended.
 OVERSLEPT = timedelta(seconds=2)
 
 
 def exit_now(code: int) -> None:
-    """Flush the output and exit immediately. Used when work that cannot be cancelled would block an orderly exit."""
+    """Flush the output and exit immediately, for a process in which uncancellable work would block an orderly exit."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -62,26 +63,28 @@ def monitor_policy(limit: timedelta, notifier: Notifier) -> LoopPolicy:
 
 @dataclass(slots=True, kw_only=True)
 class LoopMonitor:
-    """Loop of the watchdog thread. Before it ends the process, it passes the stack to ``report_block``."""
+    """Loop of the watchdog thread that monitors the event loop. Before it ends the process, it passes the stack to
+    ``report_block``.
+    """
 
     home: asyncio.AbstractEventLoop
-    thread: int  # the thread that runs the event loop
+    thread: int  # id of the thread that runs the monitored event loop
     limit: timedelta
     clock: Clock
     events: Events
     notifier: Notifier
     report_block: Callable[[str, timedelta], Awaitable[None]]
     state_changed: Callable[[], None]  # called when the state that operators see has changed
-    dump: TextIO | None  # file of faulthandler's timer; None: no timer
+    dump: TextIO | None  # file for faulthandler's timer; None means no timer
     exit: Callable[[int], None] = os._exit
     name: str = "event-loop-monitor"
     wakeup: Wakeup = field(default_factory=Wakeup)
-    _asked_at: float | None = None  # None: the event loop has responded
+    _asked_at: float | None = None  # when the monitor asked; None if the event loop has responded
     _last_look: "tuple[float, float] | None" = None  # instant of the last check and the CPU time at that instant
     _warnings: int = 0  # number of warnings already reported
     _silent: timedelta = timedelta(0)
     _armed_at: float = -math.inf
-    _notified_at: float = -math.inf  # when the parent got its last heartbeat
+    _notified_at: float = -math.inf  # when the parent received the last heartbeat
 
     @property
     def is_blocked(self) -> bool:
@@ -103,7 +106,9 @@ class LoopMonitor:
             faulthandler.cancel_dump_traceback_later()
 
     def _discount_pause(self, now: float) -> None:
-        """Restart the measurement if the whole process was paused. A long sleep with little CPU time shows this."""
+        """Restart the measurement if the whole process was suspended, which a long sleep with little CPU time
+        indicates.
+        """
         used = cpu_seconds()
         if self._last_look is not None and self._asked_at is not None:
             slept, worked = now - self._last_look[0], used - self._last_look[1]
@@ -117,7 +122,7 @@ class LoopMonitor:
         self._asked_at = now
         try:
             self.home.call_soon_threadsafe(self._answer)
-        except RuntimeError:  # the monitored event loop has ended
+        except RuntimeError:  # the monitored event loop is closed
             self._asked_at = None
 
     def _answer(self) -> None:
@@ -125,7 +130,9 @@ class LoopMonitor:
         self._asked_at = None
 
     def _arm(self, silent: timedelta, now: float) -> None:
-        """Set the timer again. Each call starts a thread, so a process that responds is spared every second one."""
+        """Restart faulthandler's timer. Each restart creates a thread, so while the process responds, only every second
+        call restarts it.
+        """
         if self.dump is None or (not silent and now - self._armed_at < REARM_EVERY.total_seconds()):
             return
         spare = timedelta(0) if silent else REARM_EVERY
@@ -134,7 +141,9 @@ class LoopMonitor:
         self._armed_at = now
 
     def _notify_parent(self, now: float) -> None:
-        """Send a heartbeat, at most ten times within the limit of the parent: each one wakes the parent too."""
+        """Send a heartbeat to the parent, at most ten times within the parent's limit, because each heartbeat wakes the
+        parent.
+        """
         limit = self.notifier.watchdog_limit
         if limit is None or now - self._notified_at >= limit.total_seconds() / 10:
             self.notifier.alive()
@@ -166,7 +175,9 @@ class LoopMonitor:
         self.exit(EXIT_AGAIN)
 
     def _write_stack_file(self, stack: str) -> None:
-        """Write the stack into a file, which the next process reports, because the database did not accept it."""
+        """Write the stack into a file that the next process reports, for the case that the database did not accept the
+        stack.
+        """
         if self.dump is not None:
             with contextlib.suppress(OSError):
                 self.dump.write(f"{LEFT_BY_TIMEOUT}\n{stack}\n")
@@ -174,13 +185,13 @@ class LoopMonitor:
 
 
 THREAD_GRACE = timedelta(seconds=2)
-BEGINS_WITHIN = 10.0  # seconds
-ENDS_WITHIN = 4.0  # seconds, part of the margin after the grace
+BEGINS_WITHIN = 10.0  # maximum seconds for the thread to start
+ENDS_WITHIN = 4.0  # maximum seconds for the thread to end; part of the margin after the grace
 
 
 class WatchdogThread:
     def __init__(self, *supervisors: Supervisor, close: Callable[[], Awaitable[None]]) -> None:
-        """Create the thread. It awaits ``close`` after all supervisors have ended."""
+        """Create the thread. After all supervisors have ended, the thread awaits ``close``."""
         self._supervisors = supervisors
         self._close = close
         self._home: asyncio.AbstractEventLoop | None = None
@@ -195,7 +206,7 @@ class WatchdogThread:
     async def end(self) -> None:
         """Stop the loops of the thread and wait up to ENDS_WITHIN seconds for their last heartbeat."""
         if self._home is not None and self._stop is not None:
-            with contextlib.suppress(RuntimeError):  # the thread's event loop has ended already
+            with contextlib.suppress(RuntimeError):  # the thread's event loop is already closed
                 self._home.call_soon_threadsafe(self._stop.set)
         await asyncio.to_thread(self._thread.join, ENDS_WITHIN)
 

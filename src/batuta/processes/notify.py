@@ -1,7 +1,7 @@
 """The sd_notify protocol between a parent and its children: ready, alive, stopping.
 
 The parent (systemd or ``batuta up``) passes a datagram socket in ``NOTIFY_SOCKET`` and the longest accepted time
-between two heartbeats in ``WATCHDOG_USEC``. Without such a parent this module does nothing. A failed notification is
+between two heartbeats in ``WATCHDOG_USEC``. Without these variables this module does nothing. A failed notification is
 ignored. The kernel identifies the sender of each datagram, so one process cannot send the heartbeat of another. The
 parent's abstract socket needs no file.
 """
@@ -20,7 +20,8 @@ WATCHDOG_LIMIT = "WATCHDOG_USEC"
 LIMIT_PID = "WATCHDOG_PID"
 NOTIFY_VARIABLES = (SOCKET, WATCHDOG_LIMIT, LIMIT_PID)  # variables that a parent must not pass to its own children
 
-LONGEST_LIMIT = 18  # digits of microseconds: a longer number, over thirty thousand years, means no limit
+# maximum digits of the limit in microseconds; a longer number (over thirty thousand years) means no limit
+LONGEST_LIMIT = 18
 
 READY = "READY=1"
 ALIVE = "WATCHDOG=1"
@@ -31,12 +32,14 @@ EXTEND = "EXTEND_TIMEOUT_USEC="
 
 @dataclass(frozen=True, slots=True)
 class Notifier:
-    address: str | None = None  # a path, or @name for an abstract socket; None: no parent listens
-    watchdog_limit: timedelta | None = None  # longest time between heartbeats; None: the parent expects none
+    address: str | None = None  # a path, or @name for an abstract socket; None if no parent listens
+    watchdog_limit: timedelta | None = None  # longest time between heartbeats; None if the parent expects none
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str], pid: int | None = None) -> Self:
-        """Read the parent's socket and limit from ``env``. The limit applies to the process ``pid``; None means this process."""
+        """Read the parent's socket and limit from ``env``. The limit applies only to the process ``pid``; None means
+        this process.
+        """
         address, limit = env.get(SOCKET, ""), env.get(WATCHDOG_LIMIT, "")
         is_ours = env.get(LIMIT_PID, "") in ("", str(os.getpid() if pid is None else pid))
         is_number = limit.isascii() and limit.isdecimal() and len(limit) <= LONGEST_LIMIT
@@ -48,18 +51,20 @@ class Notifier:
 
     @property
     def watchdog_every(self) -> timedelta | None:
-        """The interval of heartbeats: half the limit, so that one late heartbeat is harmless."""
+        """The interval between heartbeats: half the limit, so that one late heartbeat is harmless."""
         return None if self.watchdog_limit is None else self.watchdog_limit / 2
 
     def ready(self) -> bool:
         return self._send(READY)
 
     def alive(self) -> bool:
-        """Send a heartbeat. Call it only while the process works: the parent relies on it."""
+        """Send a heartbeat. Call it only while the process works, because the parent treats it as a sign of health."""
         return self._send(ALIVE)
 
     def stopping(self, within: timedelta | None = None) -> bool:
-        """Announce a stop. ``within`` is its longest duration; systemd then waits that long even beyond its own limit."""
+        """Announce a stop. ``within`` is the longest duration of the stop; systemd then waits that long, even beyond
+        its own limit.
+        """
         extend = "" if within is None else f"\n{EXTEND}{within // timedelta(microseconds=1)}"
         return self._send(STOPPING + extend)
 
@@ -75,13 +80,13 @@ class Notifier:
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as outbox:
                 outbox.sendto(words.encode(errors="replace"), address)
-        except (OSError, ValueError):  # a path with a null byte is a ValueError
+        except (OSError, ValueError):  # a path with a null byte raises ValueError
             return False
         return True
 
 
 LARGEST_DATAGRAM = 4096
-_CREDENTIALS = struct.Struct("3i")  # process, user, group
+_CREDENTIALS = struct.Struct("3i")  # sender's process id, user id and group id
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +102,14 @@ class NotifySocket:
 
     @classmethod
     def open(cls) -> Self | None:
-        """Open the socket, or return None if the system cannot identify senders; then missing heartbeats prove nothing."""
+        """Open the socket. Return None if the system cannot identify senders, because then a missing heartbeat proves
+        nothing.
+        """
         if sys.platform != "linux":
             return None
         inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         inbox.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        inbox.bind("")  # Linux assigns a free name
+        inbox.bind("")  # with an empty name, Linux assigns a free one
         return cls(inbox)
 
     def fileno(self) -> int:

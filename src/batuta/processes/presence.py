@@ -1,4 +1,4 @@
-"""Presence files tell other processes which lease owners run on this host, without a database statement.
+"""Presence files show other processes which lease owners run on this host, without a database statement.
 
 Each lease owner has one empty file, named after the owner, in a folder of this user and this database. The name
 identifies the process, and the kernel reports whether that process has ended (``kernel.identity``). If the folder
@@ -35,14 +35,14 @@ PRESENCE_POLICY = LoopPolicy(
     stuck_after=timedelta(minutes=1),
     max_failures=FOR_EVER,
     max_restarts=FOR_EVER,
-    outlives=True,  # leases are held until the other loops have drained
+    outlives=True,  # leases are held until the other loops have drained, so this loop must end after them
 )
 Judge = Callable[[ProcessIdentity], Verdict]
 
 
 class LocalJudge:
-    """Judges processes of this host. The kernel keeps a descriptor of each living one, so that the next judgement
-    costs one call and reads no file.
+    """Judges whether processes of this host are alive. It keeps a process descriptor (pidfd) of each living process, so
+    that the next check is a single system call.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class LocalJudge:
             if not _has_ended(descriptor):
                 return Verdict.ALIVE
             os.close(self._living.pop(process))
-        # The descriptor comes first: if the pid is reused before the judgement, the start time reveals it.
+        # Open the descriptor first: if the pid is reused before the check, the start time reveals it.
         descriptor = _descriptor(process.pid)
         found = verdict(process, identity(), ProcFiles())
         if descriptor is not None:
@@ -71,7 +71,9 @@ class LocalJudge:
 
 
 def _descriptor(pid: int) -> int | None:
-    """Return a descriptor of the process, or None if it has ended, or the system has no such descriptors."""
+    """Return a descriptor of the process. Return None if the process has ended, or if the system has no process
+    descriptors.
+    """
     if not hasattr(os, "pidfd_open"):
         return None
     try:
@@ -95,7 +97,9 @@ class PresenceFolder:
 
     @classmethod
     def for_database(cls, where: str) -> "PresenceFolder":
-        """Return the folder for the database at ``where``, if possible in /dev/shm, which services with a private /tmp share."""
+        """Return the folder for the database at ``where``. It is in /dev/shm if possible, because services with a
+        private /tmp share /dev/shm.
+        """
         place = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK | os.X_OK) else temporary_folder()
         return cls(place / f"batuta-{os.getuid()}-{hashlib.sha256(where.encode()).hexdigest()[:12]}-owners")
 
@@ -108,7 +112,9 @@ class PresenceFolder:
             self._remove_if_empty()
 
     def announce(self, owner: str) -> None:
-        """Write the presence file of ``owner``. Called repeatedly, because a cleaner of temporary folders may remove the file."""
+        """Write the presence file of ``owner``. Call it repeatedly, because a cleaner of temporary folders may remove
+        the file.
+        """
         process = ProcessIdentity.parse(owner)
         if process is None or not process.is_provable:
             return
@@ -119,7 +125,7 @@ class PresenceFolder:
                 file.touch(mode=0o600)
 
     def withdraw(self, owner: str) -> None:
-        """Remove the file of an owner that holds no lease any more. The folder is removed with its last file."""
+        """Remove the file of an owner that holds no more leases. If it was the last file, remove the folder too."""
         if owner in self._announced:
             self._announced.remove(owner)
             self.forget(owner)
@@ -163,7 +169,7 @@ class PresenceFolder:
 
 @dataclass(eq=False)
 class Announcement:
-    """Loop that keeps the presence file of a lease owner until the process has released its leases."""
+    """Loop that maintains the presence file of a lease owner until the process has released its leases."""
 
     name = "presence"
     folder: PresenceFolder
@@ -187,11 +193,11 @@ CRASH_WATCH_POLICY = LoopPolicy(
     backoff=LOOK_EVERY,
     backoff_cap=timedelta(seconds=2),
 )
-MOST_BATCHES = 200  # most calls of one recovery function in a row
+MOST_BATCHES = 200  # maximum calls of one recovery function in a row
 RECOVERY_WAITS = (0.5, 1.0, 2.0, 4.0)  # seconds between two recoveries of one owner
 CRASH_FILE_RETENTION = 60.0  # seconds from the discovery of a crash to the removal of the file
 
-# Recovers a limited number of items or runs of these owners and returns that number.
+# Function that recovers a limited number of the owners' items or runs and returns that number.
 Recover: TypeAlias = Callable[[Collection[str]], Awaitable[int]]
 
 
@@ -223,7 +229,7 @@ class CrashWatch:
         self._crashes = {owner: self._crashes.get(owner) or Crash(now, now) for owner in self._presence.dead()}
         due = [owner for owner, crash in self._crashes.items() if crash.due_at <= now]
         if due:
-            # Recover all tables concurrently and wait for all: a locked table delays no other recovery.
+            # Recover all tables concurrently, so that a locked table delays no other recovery.
             results = await asyncio.gather(
                 *(_take_up(due, recover) for recover in self._recover), return_exceptions=True
             )
@@ -251,7 +257,7 @@ def crash_loops(
     """Yield the loops of a process that holds leases as ``owner``: one announces the owner, the other recovers the work
     of crashed processes.
 
-    With ``starts_work`` a recovery starts work in this process, so a shutdown lets the current tick end.
+    If ``starts_work`` is true, a recovery starts work in this process, so a shutdown lets the current tick end.
     """
     yield Announcement(presence, owner), PRESENCE_POLICY
     yield CrashWatch(presence, recover, clock), replace(CRASH_WATCH_POLICY, finishes_tick=starts_work)

@@ -2,8 +2,8 @@
 
     page or command ──▶ row of ``process_requests`` ──▶ RequestLoop of that process (watchdog thread) ──▶ answer in the row
 
-The loop runs in the watchdog thread, so a process whose event loop is blocked can still be asked for its stacks. A
-request names one process by its worker id: a process that starts later never receives it.
+The loop runs in the watchdog thread, so even a process whose event loop is blocked can write its stacks. A request
+names one process by its worker id, so a process that starts later never receives it.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -23,8 +23,8 @@ REQUESTS_POLICY = LoopPolicy(
 
 
 class RequestKind(StrEnum):
-    DRAIN = "drain"  # finish the running work and end
-    RESTART = "restart"  # finish the running work, end, and be started again
+    DRAIN = "drain"  # finish the running work, then end
+    RESTART = "restart"  # finish the running work, end, and let the parent start the process again
     STACK = "stack"  # write the stacks of all threads and tasks
 
 
@@ -32,7 +32,7 @@ class RequestKind(StrEnum):
 class ProcessRequest:
     id: str
     worker_id: str
-    request: str  # a RequestKind
+    request: str  # a value of RequestKind
     asked_by: str
     asked_at: datetime
     taken_at: datetime | None = None
@@ -45,7 +45,7 @@ class RequestStore(Protocol):
 
 
 async def _is_open() -> None:
-    """Do nothing: the store is open already."""
+    """Do nothing, because the store is already open."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class RequestLoop:
         await self.open()
         for each in await self.store.open_requests(self.worker_id):
             stack = self.stacks() if each.request == RequestKind.STACK else None
-            # Mark the request first: a restart that is asked for once happens once.
+            # Mark the request as taken before acting on it, so that one request causes at most one restart.
             if not await self.store.take(each.id, now=self.clock.now(), stack=stack):
                 continue
             if each.request == RequestKind.DRAIN:

@@ -1,9 +1,9 @@
 """The record of each restart of a loop or process, and the policy for a child that ended.
 
-The policy counts the exits of the last ten minutes, so ten minutes without an exit restore the whole budget. Each
-restart waits longer than the previous one. At the fifth exit the child is in a crash loop: the policy raises an
-alarm and retries at the longest wait. A restart is immediate after the first exit of a child that worked for a
-minute, and after a request to be recycled; both count for the alarm.
+The policy counts the exits of the last ten minutes. Each restart waits longer than the previous one. At the fifth exit
+the child is in a crash loop: the policy raises an alarm and retries at the longest interval. A restart is immediate
+after the first exit of a child that worked for at least a minute, and after a child requested to be recycled. Immediate
+restarts count towards the alarm too.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,13 @@ from batuta.kernel.waiting import equal_jitter, exponential
 
 class RestartReason(StrEnum):
     STUCK = "stuck"  # a loop recorded no progress for longer than allowed
-    FAILED = "failed"  # a loop failed too often in a row; its process ends
-    UNCANCELLABLE = "uncancellable"  # a task did not end when it was cancelled; its process ends
+    FAILED = "failed"  # a loop failed too often in a row, so its process ends
+    UNCANCELLABLE = "uncancellable"  # a task did not end when it was cancelled, so its process ends
     BLOCKED = "blocked"  # the event loop of a process did not respond
-    STALLED = "stalled"  # a process sent its parent no heartbeat
-    CRASHED = "crashed"  # a process ended by itself
-    CRASH_LOOP = "crash_loop"  # a process ended too often: its parent waits longer and raises an alarm
+    STALLED = "stalled"  # a process sent no heartbeat to its parent
+    CRASHED = "crashed"  # a process ended unexpectedly
+    # a process ended too often, so its parent waits longer between restarts and raises an alarm
+    CRASH_LOOP = "crash_loop"
     RECYCLED = "recycled"  # a process ended normally because it was too large or too old
 
 
@@ -31,7 +32,7 @@ LEFT_BY_TIMEOUT = "Timeout"
 
 
 def reason_of_dump(stack: str) -> RestartReason:
-    """Return the reason that is written in the first line of a faulthandler dump."""
+    """Return the reason that the first line of a faulthandler dump states."""
     if stack.startswith(LEFT_BY_TIMEOUT):
         return RestartReason.BLOCKED
     return RestartReason.STALLED if "Aborted" in stack.partition("\n")[0] else RestartReason.CRASHED
@@ -39,10 +40,12 @@ def reason_of_dump(stack: str) -> RestartReason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRestart:
-    """A restart to record. ``worker_id`` is None in the parent, which knows only the pid; ``loop`` is None for a process."""
+    """A restart to record. ``worker_id`` is None if the parent records it, because the parent knows only the pid.
+    ``loop`` is None if the whole process was restarted.
+    """
 
     worker_name: str
-    reason: str  # a RestartReason; a row of another release may hold a word that this release does not know
+    reason: str  # a value of RestartReason; a row of another release may contain an unknown word
     detail: str
     host: str
     pid: int
@@ -50,7 +53,7 @@ class NewRestart:
     loop: str | None = None
     stack: str | None = None
     exit_code: int | None = None
-    restarts_in_window: int = 1  # count for this loop or role, including this one
+    restarts_in_window: int = 1  # number of recent restarts of this loop or role, including this one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +73,8 @@ class RestartStore(Protocol):
         """Return the restarts since an instant, newest first."""
 
 
-EXIT_CONFIG = 2  # a restart cannot fix this error
-EXIT_AGAIN = 75  # the process drained and requests a restart
+EXIT_CONFIG = 2  # exit code for a configuration error, which a restart cannot fix
+EXIT_AGAIN = 75  # exit code of a process that drained and requests a restart
 
 NO_WAIT = timedelta(0)
 
@@ -81,15 +84,15 @@ class Budget:
     base: timedelta = timedelta(seconds=1)
     cap: timedelta = timedelta(minutes=1)
     window: timedelta = timedelta(minutes=10)
-    most: int = 5  # exits within the window that make a crash loop
-    # A child that ended sooner than this has not worked: its restart waits, even if it requested one.
+    most: int = 5  # number of exits within the window that makes a crash loop
+    # A child that ran for less than this has not worked, so its restart waits even if it requested the restart.
     too_young: timedelta = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
 class RestartDecision:
-    wait: timedelta | None  # None: no restart
-    ends: tuple[float, ...]  # instants of the exits that count, including this one
+    wait: timedelta | None  # None means no restart
+    ends: tuple[float, ...]  # monotonic instants of the exits that count, including this one
     is_looping: bool
 
 
@@ -109,7 +112,7 @@ def decide_restart(
     is_looping = len(counted) >= budget.most
     if exit_code == EXIT_AGAIN and lived >= budget.too_young:
         return RestartDecision(NO_WAIT, counted, is_looping)
-    # After a first success, a configuration error is a later change that an operator will fix.
+    # If a child was ready before, the configuration was changed later, and an operator will fix it.
     if exit_code == EXIT_CONFIG and not was_ready:
         return RestartDecision(None, counted, is_looping=False)
     longest = is_looping or exit_code == EXIT_CONFIG

@@ -5,7 +5,7 @@ ones.
      ▲                           │ ends        │ ends                                  │ ends                        │
      └── the wait that restarts.decide_restart gives ◀─────────────────────────────────┴─────────────────────────────┘
 
-``RestartLog`` writes the restarts when the database is available; the tree never waits for it.
+``RestartLog`` writes the restarts when the database is available; the process tree never waits for the database.
 
 A child that cannot start because of its configuration ends the whole tree with its exit code. Any other exit of a child
 leaves the other children running.
@@ -50,10 +50,10 @@ NOT_STARTED_WHY = define("not_started", "it could not be started: {error}")
 
 PR_SET_PDEATHSIG = 1
 STATE_CHECK_EVERY = timedelta(milliseconds=500)
-LAST_LINES = 1.0  # seconds to read the last lines of a child
-# Part of the tree's grace: time to kill the remaining children and read their last lines.
+LAST_LINES = 1.0  # maximum seconds to read the last lines of a child's output
+# Part of the grace that is reserved to kill the remaining children and read their last lines.
 KILLING = timedelta(seconds=3)
-NOT_STARTED = 127  # exit code of a shell for a program that cannot be started
+NOT_STARTED = 127  # exit code that shells use for a program that cannot be started
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class ChildSpec:
     role: str
     argv: Sequence[str]
     env: Mapping[str, str]
-    name: str = ""  # name of a child if a role has several; otherwise the role
+    name: str = ""  # name of a child if its role has several children; otherwise the role
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -72,11 +72,12 @@ class ChildSpec:
 class Timeouts:
     """How long a child may go without a heartbeat, or without an exit, in each of its states."""
 
-    starting: timedelta = timedelta(seconds=120)  # long, because a busy machine imports slowly
+    starting: timedelta = timedelta(seconds=120)  # long, because a busy machine imports modules slowly
     living: timedelta = timedelta(seconds=20)
     stack: timedelta = timedelta(seconds=3)
-    kill: timedelta = timedelta(seconds=10)  # longest time for SIGKILL to take effect
-    # A longer pause of the parent itself (stopped, suspended) does not count as silence of its children.
+    kill: timedelta = timedelta(seconds=10)  # maximum time until SIGKILL takes effect
+    # If the parent itself was paused for longer than this (stopped, suspended), the pause does not count as silence of
+    # its children.
     absence: timedelta = timedelta(seconds=5)
 
 
@@ -87,15 +88,16 @@ class Child:
     due_at: float = 0.0
     started_at: float = 0.0
     last_message_at: float = 0.0
-    is_ready: bool = False  # the current child is ready
-    sends_heartbeats: bool = False  # the current child has sent a heartbeat and must continue
-    was_ready: bool = False  # the current child or an earlier one was ready
+    is_ready: bool = False  # whether the current child is ready
+    # whether the current child has sent a heartbeat, so that it must continue to send them
+    sends_heartbeats: bool = False
+    was_ready: bool = False  # whether the current child or an earlier one was ready
     silent_for: timedelta | None = None  # set while a silent child is being killed
     stack_requested_at: float = 0.0
     state: str | None = None
     ends: tuple[float, ...] = ()
     is_looping: bool = False
-    has_ended: bool = False  # at least once
+    has_ended: bool = False  # whether a child of this role has ended at least once
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """A child process that sends no heartbeats."""
+    """A child process that has stopped sending heartbeats."""
 
     host: str
     pid: int
@@ -126,7 +128,7 @@ class ProcessTree:
     events: Events
     stop: asyncio.Event
     on_line: Callable[[str, str], None]  # receives the name of a child and a line of its output
-    notify_socket: NotifySocket | None = None  # None: silence is not detected
+    notify_socket: NotifySocket | None = None  # None disables the detection of silent children
     record: Callable[[Entry], None] = lambda entry: None
     # Returns the stack that a process of this role and pid wrote into its own file before it ended, or None.
     take_stack: Callable[[str, int], str | None] = lambda role, pid: None
@@ -164,7 +166,9 @@ class ProcessTree:
         return self._rest()
 
     async def drain(self, grace: timedelta) -> None:
-        """Send SIGTERM to all children at the same time. Each child has the whole grace except the time that a kill needs."""
+        """Send SIGTERM to all children at the same time. Each child has the whole grace, minus the time reserved for
+        killing.
+        """
         timeouts = max(grace - KILLING, grace / 2)
         await asyncio.gather(*(self._end(child, child.process, timeouts) for child in self._children if child.process))
         await asyncio.gather(*(process.clean_up(LAST_LINES) for process in self._unkilled))
@@ -224,7 +228,7 @@ class ProcessTree:
             child.process = await ChildProcess.start(
                 child.spec.argv, env, lambda line: self.on_line(name, line), self.wakeup.set
             )
-        except OSError as error:  # most likely no more processes allowed: the other children continue
+        except OSError as error:  # most likely the limit of processes is reached; the other children continue
             self._decide(child, End(0, NOT_STARTED, NOT_STARTED_WHY(error=error.strerror)))
             return
         self._update_reaper()
@@ -241,7 +245,7 @@ class ProcessTree:
         self.events.emit(ChildSilent(child.spec.name, process.pid, silent_for, child.state))
         self.record(Stall(socket.gethostname(), process.pid))
         if child.state == STOPPED:
-            process.kill()  # a stopped process cannot write a stack
+            process.kill()  # SIGKILL at once, because a stopped process cannot write a stack
         else:
             process.ask_for_stack()
 
@@ -249,14 +253,14 @@ class ProcessTree:
         if requested_ago >= self.timeouts.stack:
             process.kill()
         if requested_ago >= self.timeouts.stack + self.timeouts.kill:
-            # The process waits in the kernel for a device and ends later. Another child takes its place.
+            # The process waits in the kernel for a device and ends later. A new child replaces it now.
             self._unkilled.append(process)
             child.process = None
             how = UNKILLABLE(silent=brief(requested_ago), state=process.state or "D")
             self._decide(child, End(process.pid, -signal.SIGKILL, how))
 
     def _limit(self, child: Child) -> timedelta | None:
-        """Return the longest time without a heartbeat, or None for a child that sends no heartbeats."""
+        """Return the longest allowed time without a heartbeat, or None for a child that sends no heartbeats."""
         if self.notify_socket is None or (child.is_ready and not child.sends_heartbeats):
             return None
         return self.timeouts.living if child.sends_heartbeats else self.timeouts.starting
@@ -275,13 +279,13 @@ class ProcessTree:
         passed = self.clock.monotonic()
         lived = timedelta(seconds=passed - child.started_at)
         decided = decide_restart(end.exit_code, lived, child.was_ready, child.ends, passed, self.chance(), self.budget)
-        # The first paragraph of a stack is the main thread; the row has the other threads.
+        # The log shows the first paragraph, which is the main thread's stack. The database row has all threads.
         where = None if end.stack is None else end.stack.partition("\n\n")[0]
         self.events.emit(ChildEnded(child.spec.name, end.pid, end.exit_code, decided.wait, end.how, where))
         begins_to_loop = decided.is_looping and not child.is_looping
         if begins_to_loop:
             self.events.emit(ChildLooping(child.spec.name, len(decided.ends), self.budget.window, self.budget.cap))
-        asked = end.exit_code == EXIT_AGAIN  # the child has recorded the reason itself
+        asked = end.exit_code == EXIT_AGAIN  # with this exit code, the child has recorded the reason itself
         if not asked or decided.is_looping:
             self._record(child, end, len(decided.ends), is_loop=begins_to_loop or asked)
         child.ends, child.is_looping, child.has_ended = decided.ends, decided.is_looping, True
@@ -325,7 +329,7 @@ class ProcessTree:
     async def _end(self, child: Child, process: ChildProcess, timeouts: timedelta) -> None:
         process.ask_to_end()
         for _ in range(max(1, ceil(timeouts / STATE_CHECK_EVERY))):
-            # A process that is stopped (SIGSTOP) cannot act on the signal.
+            # A stopped process (SIGSTOP) cannot react to the signal.
             if await process.has_ended(STATE_CHECK_EVERY.total_seconds()) or process.state == STOPPED:
                 break
         await process.clean_up(LAST_LINES)
@@ -343,20 +347,20 @@ def die_with_parent(parent: int) -> bool:
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    # Checked after prctl: the parent may have died before the call.
+    # Checked after prctl, because the parent may have died before the call.
     return os.getppid() == parent
 
 
-MOST_PENDING = 500  # the oldest are dropped first
+MOST_PENDING = 500  # maximum restarts that wait to be written; beyond it, the oldest are dropped
 LAST_WRITES_TIMEOUT = timedelta(seconds=3)
-# A failed write must not end the children, so this loop never ends the parent.
+# This loop never ends the parent, because a failed write must not end the children.
 RESTART_LOG_POLICY = LoopPolicy(
     every=timedelta(minutes=1),
     stuck_after=timedelta(minutes=2),
     max_failures=FOR_EVER,
     max_restarts=FOR_EVER,
     backoff_cap=timedelta(seconds=10),
-    outlives=True,  # the exits of the children are recorded too
+    outlives=True,  # outlives the other loops, so that the exits of the children at shutdown are recorded too
 )
 
 
@@ -366,7 +370,9 @@ class Stalls(Protocol):
 
 @dataclass(eq=False)
 class RestartLog:
-    """Loop that writes restarts. ``open`` is awaited before the first write and after the database file was replaced."""
+    """Loop that writes restarts to the database. ``open`` is awaited before the first write, and again after the
+    database file was replaced.
+    """
 
     name = "restart-log"
 
@@ -401,7 +407,7 @@ class RestartLog:
         return Again()
 
     async def drain(self, grace: timedelta) -> None:
-        """Write the remaining restarts for up to LAST_WRITES_TIMEOUT; drop the others."""
+        """Write the remaining restarts for up to LAST_WRITES_TIMEOUT, then drop the rest."""
         try:
             async with asyncio.timeout(min(grace, LAST_WRITES_TIMEOUT).total_seconds()):
                 for _ in range(len(self._waiting)):
@@ -417,5 +423,5 @@ class RestartLog:
             case Stall(host, pid):
                 await self.stalls.record_stall(host=host, pid=pid)
             case NewRestart():
-                # A delayed row keeps its own time; otherwise the database's time counts.
+                # A delayed row gets the time at which the restart happened; otherwise the database's time is used.
                 await self.restarts.add(entry, now=at if self._failed else self.now())

@@ -25,7 +25,7 @@ def reply_status(outcome: Outcome) -> int:
         case Done() | Partial() | Skipped() | Snooze() | Cancelled():
             return 200
         case Failed(permanent=True):
-            return 400  # a retry of the same request cannot succeed
+            return 400  # a repetition of the same request cannot succeed
         case Failed():
             return 500
         case TimedOut():
@@ -50,7 +50,9 @@ def reply_body(outcome: Outcome) -> dict[str, Json]:
 
 
 def _why(name: str, reason: object) -> dict[str, Json]:
-    """Return the English sentence of a reason, and its code and facts, from which the caller renders another language."""
+    """Return the English sentence of a reason with its code and facts, from which the caller can render another
+    language.
+    """
     said = mask_text(reason, LONGEST_ERROR)
     return {name: str(said), **(describe_reason(said, name) if isinstance(said, Reason) else {})}
 
@@ -75,7 +77,7 @@ DEFAULT_TIMEOUT = timedelta(seconds=300)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCall:
-    """One call of an endpoint, as its handler receives it. ``by`` is the operator who called, if any."""
+    """One call of an endpoint, as passed to its handler. ``by`` is the operator who made the call, if any."""
 
     key: str
     params: Mapping[str, str]
@@ -89,7 +91,7 @@ JobHandler: TypeAlias = Callable[[JobCall], Awaitable[Outcome]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A registered endpoint. Two calls may run at the same time if they differ in a parameter that ``apart_by`` names.
+    """A registered endpoint. Two calls may run at the same time if they differ in a parameter that ``apart_by`` lists.
 
     ``finished`` is false if the handler only reports that it is not implemented.
     """

@@ -1,8 +1,8 @@
-"""Receives calls of job endpoints. A call with a known idempotency key is not run again, calls about the same work run
-one at a time, and no call runs past its deadline.
+"""Receives calls of job endpoints. A call with a known idempotency key is not run again. Calls about the same work run
+one at a time. No call runs past its deadline.
 
-``JobCalls`` stores the calls: a repeated key gets the first reply, and no two processes run the same work at the same
-time.
+``JobCalls`` stores the calls, so that a repeated key gets the first reply and no two processes run the same work at the
+same time.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from batuta.receive.endpoints import Endpoint, JobCall, outcome_word, reply_body
 
 @dataclass(frozen=True, slots=True)
 class CallOpened:
-    """The call is new: this process runs and closes it. ``at`` is the fence, an instant of the database's clock."""
+    """The call is new, so this process must run and close it. ``at`` is the fence, an instant of the database's clock."""
 
     at: datetime
 
@@ -42,7 +42,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """The same work is already running, under the same key (``same_key``) or under another key."""
+    """The same work is already running. ``same_key`` is true if it runs under the same key."""
 
     same_key: bool = False
 
@@ -59,15 +59,17 @@ CallOpening: TypeAlias = CallOpened | Answered | Busy | KeyReused
 class NewCall:
     key: str
     endpoint: str
-    subject: str  # the work that must not run twice at the same time
-    fingerprint: str  # hash of endpoint and parameters, to recognize a repeated call
-    lease: timedelta  # after this time without a renewal the process counts as dead
+    subject: str  # identifies the work that must not run twice at the same time
+    fingerprint: str  # hash of endpoint and parameters, to recognise a repeated call
+    lease: timedelta  # the process counts as dead if it has not renewed for this long
 
 
 class JobCalls(Protocol):
     async def open(self, call: NewCall) -> CallOpening: ...
     async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime) -> None:
-        """Store the reply. ``opened_at`` is the fence: if another process has opened the key since, nothing is written."""
+        """Store the reply. ``opened_at`` is the fence: if another process has opened the same key since, nothing is
+        written.
+        """
 
     async def renew(self, key: str, *, opened_at: datetime, lease: timedelta) -> None: ...
 
@@ -141,7 +143,8 @@ class JobReceiver:
             close = partial(self._calls.close, call.key, reply.status, reply.body, opened_at=opened_at)
             await insist(close, self._clock)
         except BaseException:
-            # Cancelled from outside, most likely by a shutdown: release the work now instead of when the lease expires.
+            # The call was cancelled from outside, most likely by a shutdown. Release the work now instead of when the
+            # lease expires.
             await self._calls.forget(call.key, opened_at=opened_at)
             raise
         finally:

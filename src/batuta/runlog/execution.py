@@ -18,7 +18,7 @@ from batuta.kernel.reasons import Reason
 from batuta.kernel.storable import count, json_object, make_writable, mask_text
 from batuta.runlog.reasons import DETAILS_REFUSED
 
-LONGEST_ERROR = 500  # characters of an error or a reason
+LONGEST_ERROR = 500  # maximum characters of an error or a reason
 LARGEST_RESULT = 20_000
 
 
@@ -45,7 +45,7 @@ class Execution:
     id: str
     job: str
     category: str
-    scheduled_for: datetime | None  # None: an operator requested the run
+    scheduled_for: datetime | None  # None if an operator requested the run
     trigger: Trigger
     attempt: int
     started_at: datetime
@@ -60,11 +60,13 @@ class Ending:
     reason: str | None = None
     items: int | None = None
     result: Mapping[str, Json] | None = None
-    retry_at: datetime | None = None  # Retry-After of the called service; not stored
+    retry_at: datetime | None = None  # instant from the called service's Retry-After; not stored
 
 
 def storable(ending: Ending) -> Ending:
-    """Return a copy that both databases can store, with personal data masked. Every text of a job passes through here."""
+    """Return a copy that both databases can store, with personal data masked. Every text that a job returns passes
+    through here.
+    """
     return replace(
         ending,
         response_code=count(ending.response_code),
@@ -76,7 +78,7 @@ def storable(ending: Ending) -> Ending:
 
 
 def without_details(ending: Ending) -> Ending:
-    """Return the status, the code and ASCII texts of ``ending``, for a database that refuses the full copy."""
+    """Return ``ending`` with only its status, its code and ASCII texts, for a database that refuses the full ending."""
     is_quiet = ending.error is None and ending.reason is None
     return Ending(
         status=ending.status,
@@ -101,7 +103,7 @@ def _note(text: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """A row to insert: a run that starts, or a fire that does not run, with the reason."""
+    """A row to insert: either a run that starts, or a fire that does not run, with the reason."""
 
     job: str
     category: str
@@ -110,7 +112,7 @@ class Opening:
     status: Status
     reason: str | None = None
     params: Mapping[str, str] | None = None
-    covers: Mapping[str, Json] | None = None  # for one missed row that covers many fires: from, to and count
+    covers: Mapping[str, Json] | None = None  # set if one missed row covers many fires: from, to and count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

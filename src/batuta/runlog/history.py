@@ -38,7 +38,9 @@ class Recorded(LastRun):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Counts of rows in 24 hours. Mean and 95th percentile cover runs that ended with success, error or timeout."""
+    """Counts of rows in 24 hours. Mean and 95th percentile are computed over runs that ended with success, error or
+    timeout.
+    """
 
     by_status: Mapping[str, int] = field(default_factory=dict)
     mean_ms: int | None = None
@@ -53,7 +55,7 @@ class Counts:
         return sum(self.by_status.values())
 
 
-# A job with this many failed runs in a row counts as always failing; more failures are not counted.
+# A job with this many failed runs in a row counts as always failing, so counting stops here.
 ENOUGH_FAILURES = 3
 
 
@@ -61,7 +63,7 @@ ENOUGH_FAILURES = 3
 class Facts:
     """Facts about one job, computed from the execution log."""
 
-    expected_since: datetime | None = None  # None: no scheduler has registered the job
+    expected_since: datetime | None = None  # None if no scheduler has registered the job
     last: LastRun | None = None
     last_error: str | None = None
     failures_in_a_row: int = 0  # failed runs since the last success, counted up to ENOUGH_FAILURES
@@ -79,22 +81,24 @@ class Slice:
     runs: int
 
 
-# Smaller than every id: with this ``before_id``, only the instant ``before`` decides.
+# Smaller than every id. Passed as ``before_id``, it makes the instant ``before`` the only criterion.
 BEFORE_ANY = "00000000-0000-0000-0000-000000000000"
 
 
 class Reports(Protocol):
     async def known_since(self) -> datetime | None:
-        """Return the instant at which the first scheduler started on this database, or None if none ever ran."""
+        """Return the instant at which the first scheduler started on this database, or None if no scheduler ever ran."""
 
     async def facts(self, *, since: datetime, now: datetime) -> Mapping[str, Facts]:
-        """Return facts about every job that was ever scheduled. Counts start at ``since``."""
+        """Return facts about every job that was ever scheduled. Counts include rows since ``since``."""
 
     async def find_answered(self, expected: Mapping[str, datetime], now: datetime) -> Collection[str]:
         """Return the jobs that succeeded, or were skipped for an accepted reason, at or after their instant in ``expected``."""
 
     async def activity(self, *, since: datetime, length: timedelta, now: datetime) -> Sequence[Slice]:
-        """Count all rows from ``since`` on, in time slices of ``length``. A missed fire counts at the instant it was due."""
+        """Count all rows from ``since`` on, in time slices of ``length``. A missed fire counts at the instant at which
+        it was due.
+        """
 
     async def recent(
         self,
@@ -105,6 +109,8 @@ class Reports(Protocol):
         before_id: str = BEFORE_ANY,
         limit: int,
     ) -> Sequence[Recorded]:
-        """Return rows, newest first. Many rows share an instant, so to continue after a row, pass its ``started_at`` and its id."""
+        """Return rows, newest first. To continue after a row, pass both its ``started_at`` and its id, because many
+        rows share an instant.
+        """
 
     async def execution(self, id: str) -> Recorded | None: ...

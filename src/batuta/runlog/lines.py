@@ -1,11 +1,11 @@
-"""Log lines of one attempt of a task, an item or a run, as they are stored and read."""
+"""Log lines of one attempt of a task, an item or a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
-# Limits of the lines of one attempt. Further lines are dropped, and a line of the level CUT says so.
+# Maximum number of lines per attempt. Further lines are dropped, and a line of the level CUT states this.
 MOST_LINES: Final = 200
 MOST_CHARACTERS: Final = 64 * 1024
 LONGEST_LINE: Final = 8000

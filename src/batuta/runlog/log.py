@@ -1,6 +1,6 @@
 """The interface of the execution log for the scheduler, and the timetables of the releases that share a database.
 
-Decisions inside ``open_due`` are made under a lock on the jobs.
+``open_due`` makes its decisions while it holds a lock on the jobs.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -27,7 +27,7 @@ class OwnTimetable:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timetable:
     fingerprint: str
-    position: int  # place in the order of deployment; the highest is the most recent
+    position: int  # position in the order of deployment; the highest is the newest
     jobs: int
     release: str | None
     first_seen_at: datetime
@@ -52,7 +52,7 @@ class Ledger:
 
     now: datetime
     controls: Controls
-    # Instant up to which every fire of a job is decided; unregistered jobs are missing.
+    # Maps a job to the instant up to which all its fires are decided. Unregistered jobs are absent.
     accounted: Mapping[str, datetime]
     running: frozenset[str]
     silenced: frozenset[str] = frozenset()  # registered jobs that are no longer scheduled
@@ -62,7 +62,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """The state that a scheduler read before it registers its jobs. If the state has changed since, nothing is
+    """The state that a scheduler read before registering its jobs. If the state has changed since then, nothing is
     registered.
 
     ``timetable`` is the scheduler's own timetable. ``active`` is the timetable that was active, or None.
@@ -75,8 +75,8 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The decisions about due fires. ``waits`` is true if more fires are due; the next call decides about them.
-    ``replaced`` are jobs whose current run is ended, because a new fire replaces it.
+    """The decisions about due fires. ``waits`` is true if more fires are due, which the next call decides. ``replaced``
+    lists jobs whose current run is ended because a new fire replaces it.
     """
 
     openings: Sequence[Opening] = ()
@@ -87,10 +87,12 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """The result of opening fires: ``started`` are runs that this process owns; ``explained`` are fires that do not run."""
+    """The result of opening fires. ``started`` lists runs that this process owns; ``explained`` lists fires that do not
+    run.
+    """
 
     now: datetime
-    ahead: timedelta = timedelta(0)  # how far this machine's clock is ahead of the clock that decides
+    ahead: timedelta = timedelta(0)  # how far this machine's clock is ahead of the clock used for decisions
     started: Sequence[Execution]
     explained: Sequence[Opening]
     replaced: frozenset[str] = frozenset()  # ids of the runs that this process or another one must cancel
@@ -98,41 +100,41 @@ class Opened:
 
 class Closing(Enum):
     WRITTEN = "written"
-    LOST = "lost"  # another scheduler took the run over, and nothing was written
-    UNCHECKED = "unchecked"  # the row is locked by another transaction: retry
+    LOST = "lost"  # another scheduler took over the run, and nothing was written
+    UNCHECKED = "unchecked"  # another transaction has locked the row, so the caller retries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SilentRun:
-    """A run whose renewal is overdue. ``left`` is the time until its lease ends, negative after the end."""
+    """A run whose renewal is overdue. ``left`` is the time until its lease ends; it is negative after the end."""
 
     id: str
     job: str
     attempt: int
-    owner: str | None  # None: its scheduler stopped and handed the run back
+    owner: str | None  # None if its scheduler stopped and handed the run back
     lease_until: datetime
     left: timedelta
 
 
 class ExecutionLog(Protocol):
     async def announce(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
-        """Record the timetable of this process. A new timetable becomes the last in the order of deployment."""
+        """Record the timetable of this process. A new timetable gets the last position in the order of deployment."""
 
     async def renew_timetable(self, own: OwnTimetable, lease_holder: LeaseHolder) -> None:
         """Record that a scheduler of this timetable is alive."""
 
     async def timetables(self, fingerprint: str) -> Sequence[Timetable]:
-        """Return this timetable, all more recent timetables, and the active timetable."""
+        """Return the timetable with this fingerprint, all newer timetables, and the active timetable."""
 
     async def register(
         self, jobs: Collection[Registration], lease_holder: LeaseHolder, expected: Expected
     ) -> frozenset[str] | None:
         """Activate the timetable of ``expected`` and record its jobs. Return the jobs that are new or have a changed
-        schedule. Return None if the state was not as expected; then nothing was written.
+        schedule. Return None, without writing, if the state was not as expected.
 
-        The schedules of the returned jobs begin now or, after a change of profile, at that change. Their older due
-        fires become missed rows. The most recent timetable also stops the scheduling of jobs that it lacks. An older
-        timetable that is active in its place leaves such jobs unchanged.
+        The schedules of the returned jobs begin now; after a change of profile, they begin at the instant of that
+        change. Older due fires of these jobs become missed rows. The newest timetable also stops the scheduling of jobs
+        that it lacks. An older timetable that is active instead leaves these jobs unchanged.
         """
 
     async def controls(self) -> Controls: ...
@@ -140,15 +142,15 @@ class ExecutionLog(Protocol):
     async def open_due(
         self, jobs: Collection[str], lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
     ) -> Opened:
-        """Decide about due fires and claim them in one transaction, so that no other scheduler decides about these jobs
-        at the same time.
+        """Decide about due fires and claim them in one transaction. Until the transaction ends, no other scheduler can
+        decide about these jobs.
 
         A fire that another scheduler already opened is skipped without a row, because (job, instant) is a unique
         key.
         """
 
     async def look(self) -> Ledger:
-        """Return the current switches, controls and time, without locking jobs."""
+        """Return the current switches, controls and time without locking jobs."""
 
     async def open_manual(
         self, job: Registration, lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
@@ -167,10 +169,12 @@ class ExecutionLog(Protocol):
     ) -> Sequence[SilentRun]:
         """Return the runs whose scheduler may be dead. Locked rows are omitted.
 
-        These are the runs of ``owners``, runs whose renewal is overdue, and runs whose lease ends too far in the
-        future, because the clock was set back. ``known`` are the jobs of this code. A run of another job is included
-        only after a much longer time without renewal.
+        The result contains runs of ``owners``, runs whose renewal is overdue, and runs whose lease ends too far in the
+        future because the clock was set back. ``known`` lists the jobs of this release. A run of an unknown job is
+        included only after a much longer time without renewal.
         """
 
     async def take_over(self, runs: Collection[SilentRun], lease_holder: LeaseHolder) -> Sequence[Execution]:
-        """Transfer the runs to ``lease_holder``, each with its next attempt. Runs that changed since are omitted."""
+        """Transfer the runs to ``lease_holder`` and increment their attempts. Runs that have changed since they were
+        read are omitted.
+        """

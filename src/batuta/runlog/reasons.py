@@ -14,7 +14,7 @@ ALREADY_RUNNING = define("already_running", "it is running already")
 WAIT_AND_REPEAT = define("already_running_next", "wait until it ends and try again")
 LIFT_OR_INSIST = define("held_next", "release what holds it back, or use --even-if-held if you are sure")
 
-# Reasons of a fire that was skipped because an earlier run of the job is still in progress.
+# Reasons to skip a fire because an earlier run of the job is still in progress.
 OVERLAP = define("overlap", "overlap: the previous run has not ended")
 REPLACED = define("replaced", "a later fire replaced it")
 OVERLAP_BUSY = define("overlap_busy", "overlap: the endpoint is busy with an earlier call")
@@ -38,7 +38,7 @@ MISSED_RESTORED = define(
 )
 MANY_FIRES = define("many_fires", "{why}; {count} fires")
 
-# Reasons why a run was taken over or abandoned.
+# Reasons to take over or abandon a run.
 SILENT = define("silent", "its process stopped renewing its lease")
 HANDED_BACK = define("handed_back", "the scheduler stopped before the run ended")
 DEAD = define("process_dead", "the process ended before the run did")
@@ -48,7 +48,7 @@ EACH_ATTEMPT = define("each_attempt", "{why}, at each of {attempts} attempts")
 UNKNOWN_JOB = define("unknown_job", "{why}, and no scheduler knows this job any more")
 HELD_NOW = define("held_now", "{why}, and now it is {held}")
 
-# Reasons of a failed call.
+# Reasons for a failed call.
 CRASHED = define("job_crashed", "{error} in the job; the log has the traceback")
 DETAILS_REFUSED = define("details_refused", "the database refused the rest of the answer")
 RETURNED_FALSE = define("returned_false", "the job returned False")
@@ -70,7 +70,7 @@ REFUSED = define(
 
 
 def hold_reason(why: str) -> Reason:
-    """Return the reason to record for a fire that was held. ``why`` is the reason why its job is held."""
+    """Return the reason to record for a fire that was held. ``why`` is the reason that holds its job."""
     return HELD(why=why)
 
 

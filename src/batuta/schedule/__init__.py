@@ -1,1 +1,1 @@
-"""Computation of schedules (cron, windows, holidays) without I/O."""
+"""Computes schedules (cron, windows, holidays) without I/O."""

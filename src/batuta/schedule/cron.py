@@ -2,8 +2,7 @@
 
     [second]  minute  hour  day-of-month  month  day-of-week      names (JAN, SUN, DOM), lists, ranges, steps; 0 and 7: Sunday
 
-As in Debian's cron, a day matches if either day field matches, provided that both are restricted. When the clocks
-change:
+As in Debian's cron: if both day fields are restricted, a day matches if either field matches. When the clocks change:
 
 - a job at fixed hours runs once: a time that is skipped runs at the first instant after the gap, a time that occurs twice
   runs at the first occurrence;
@@ -30,7 +29,7 @@ from batuta.kernel.reasons import Reason
 SECOND: Final = timedelta(seconds=1)
 MINUTE: Final = timedelta(minutes=1)
 DAY: Final = timedelta(days=1)
-# No zone has ever moved its clocks by more than a day.
+# More than any change of the clocks in any time zone.
 LARGEST_CLOCK_CHANGE: Final = timedelta(hours=26)
 
 _MONTHS = {"JAN": 1, "FEB": 2, "MAR": 3, "APR": 4, "MAY": 5, "JUN": 6, "JUL": 7, "AUG": 8, "SEP": 9, "OCT": 10}
@@ -51,7 +50,7 @@ _PART = re.compile(r"^(\*|[A-Z0-9]+(?:-[A-Z0-9]+)?)(?:/(\d+))?$")
 
 @dataclass(frozen=True, slots=True)
 class Cron:
-    """A parsed schedule, built by ``parse``. ``text`` is the input; the other fields are the matching numbers."""
+    """A parsed schedule, created by ``parse``. ``text`` is the input; the other fields contain the matching numbers."""
 
     text: str
     minutes: tuple[int, ...]
@@ -59,7 +58,7 @@ class Cron:
     days: frozenset[int]
     months: frozenset[int]
     weekdays: frozenset[int]  # 0 is Sunday
-    either_day: bool  # both day fields are restricted, so a match of either is enough
+    either_day: bool  # whether both day fields are restricted, so that a match of either is enough
     follows_elapsed_time: bool
     seconds: tuple[int, ...] = (0,)
 
@@ -72,7 +71,7 @@ class Cron:
         while True:
             wall = self._next_wall(wall + SECOND)
             fire = first_instant(wall, zone)
-            if fire > instant:  # false in a repeated hour: its wall times have occurred once already
+            if fire > instant:  # False in a repeated hour, whose wall times have already occurred once
                 return fire
 
     def _next_elapsed(self, instant: datetime, zone: ZoneInfo) -> datetime:
@@ -86,7 +85,7 @@ class Cron:
             elif near == fire:
                 return fire
             else:
-                # Clock changes before this instant only repeat or skip wall times that do not match.
+                # Clock changes before this instant can only repeat or skip wall times that do not match.
                 start = fire - LARGEST_CLOCK_CHANGE
 
     def _next_wall(self, wall: datetime) -> datetime:
@@ -99,7 +98,7 @@ class Cron:
         return datetime.combine(day, time(self.hours[0], self.minutes[0], self.seconds[0]))
 
     def _next_time(self, earliest: time) -> time | None:
-        """Return the first matching time of day at or after ``earliest``, which is a whole second."""
+        """Return the first matching time of day at or after ``earliest``, which must be a whole second."""
         for hour in self.hours[bisect_left(self.hours, earliest.hour) :]:
             if hour > earliest.hour:
                 return time(hour, self.minutes[0], self.seconds[0])
@@ -151,7 +150,7 @@ def _numbers(cron: str, field: str, name: str, low: int, high: int, names: dict[
         span, step = matched[1], int(matched[2] or 1)
         first, last = _span(cron, span, name, low, high, names or {})
         if matched[2] is not None and span != "*" and "-" not in span:
-            last = high  # 5/10 means: from 5 to the end in steps of 10
+            last = high  # 5/10 means from 5 to the end in steps of 10
         if step == 0 or first > last:
             raise _invalid(cron, "cron_empty", "'{part}' contains no {field}", part=part, field=_field_name(name))
         found |= set(range(first, last + 1, step))
@@ -160,7 +159,7 @@ def _numbers(cron: str, field: str, name: str, low: int, high: int, names: dict[
 
 def _span(cron: str, span: str, name: str, low: int, high: int, names: dict[str, int]) -> tuple[int, int]:
     if span == "*":
-        # 7 also means Sunday: a step must not count it twice.
+        # 7 also means Sunday, so a step must not count it a second time.
         return low, min(high, 6) if high == 7 else high
     first, _, last = span.partition("-")
     return _number(cron, first, name, low, high, names), _number(cron, last or first, name, low, high, names)
@@ -179,14 +178,14 @@ def _invalid(cron: str, code: str, english: str, **facts: object) -> InvalidCron
 
 
 def _field_name(field: str) -> Reason:
-    """Return the name of a field as a reason, which is translated for the reader."""
+    """Return the name of a field as a reason, which can be translated."""
     return Reason(f"cron_{field.replace(' ', '_')}", field)
 
 
 def _ever_fires(cron: Cron) -> bool:
     if cron.either_day:
         return True
-    # 2024 is a leap year: a day that it lacks never occurs.
+    # 2024 is a leap year, so a day that it lacks never occurs.
     return any(day <= calendar.monthrange(2024, month)[1] for month, day in product(cron.months, cron.days))
 
 
@@ -197,7 +196,9 @@ def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:
 
 
 def first_instant(wall: datetime, zone: ZoneInfo) -> datetime:
-    """Return the instant of a wall time: the first one if the clocks repeat it, the end of the gap if they skip it."""
+    """Return the instant of a wall time. If the clocks repeat the wall time, return its first occurrence; if they skip
+    it, return the end of the gap.
+    """
     instant = wall.replace(tzinfo=zone).astimezone(UTC)
     if instant.astimezone(zone).replace(tzinfo=None, fold=0) == wall:
         return instant
@@ -207,7 +208,9 @@ def first_instant(wall: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _first_change(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
-    """Find the first second after ``before`` with another UTC offset. Both arguments are whole seconds; their offsets differ."""
+    """Find the first second after ``before`` that has another UTC offset. Both arguments are whole seconds with
+    different offsets.
+    """
     offset = _offset(before, zone)
     while after - before > SECOND:
         middle = before + ((after - before) // 2 // SECOND) * SECOND

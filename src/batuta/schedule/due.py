@@ -1,4 +1,4 @@
-"""Compute which fires between two instants run and which are missed.
+"""Computes which fires between two instants run and which are missed.
 
     since │      │      │      │ until          policy latest: the last fire runs, the others are missed
           missed missed  missed run             policy all:    every fire not older than max_age runs, oldest first
@@ -20,11 +20,11 @@ from batuta.schedule.kinds import Interval, Once, Schedule
 
 MOMENT = timedelta(microseconds=1)
 NO_TIME = timedelta(0)
-# A fire found within this time is on time; a fire found later was missed and may be caught up.
+# A fire that is found within this time is on time. A fire that is found later was missed and may be caught up.
 ON_TIME = timedelta(seconds=10)
-# More missed fires than this become one gap.
+# If more fires than this were missed, they are reported as one gap.
 MOST_MISSED = 100
-# Largest number of fires returned by one call; the others stay due.
+# Maximum number of fires that one call returns; the others stay due.
 FIRES_AT_A_TIME = 100
 
 
@@ -38,7 +38,7 @@ class CatchUp(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Many missed fires. ``count`` is computed in wall time, without correction for a repeated or skipped hour."""
+    """Many missed fires, reported as one. ``count`` is computed in wall time and ignores repeated or skipped hours."""
 
     first: datetime
     last: datetime
@@ -47,9 +47,9 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    run: tuple[datetime, ...]  # oldest first
+    run: tuple[datetime, ...]  # fires to run, oldest first
     missed: tuple[datetime, ...]
-    gap: Gap | None = None  # replaces ``missed`` if there are many
+    gap: Gap | None = None  # replaces ``missed`` if many fires were missed
 
 
 def due(
@@ -62,8 +62,8 @@ def due(
     max_age: timedelta,
     jitter: timedelta = NO_TIME,
 ) -> Owed:
-    """Return the fires in (since, until] that run, and those that are missed. A fire older than ``max_age`` is always
-    missed. ``jitter`` is the longest intended delay of a start, which does not count as age.
+    """Return the fires in (since, until] that run, and the fires that are missed. A fire older than ``max_age`` is
+    always missed. ``jitter`` is the longest intended delay of a start and does not count as age.
     """
     run = _worth_running(cron, zone, since, until, policy, max_age, jitter)
     end = run[0] - MOMENT if run else until
@@ -111,12 +111,12 @@ def last_fire(cron: Schedule, zone: ZoneInfo, until: datetime) -> datetime:
             found = fire
         else:
             later = middle
-    # No fire is after ``later``, but one may be exactly at ``later``.
+    # The search found that no fire is after ``later``, but a fire may be exactly at ``later``.
     return max((found, *fires(cron, zone, found, until)))
 
 
 def count(cron: Schedule, zone: ZoneInfo, since: datetime, until: datetime) -> int:
-    """Return the number of fires in (since, until]; for cron, of matching wall times."""
+    """Return the number of fires in (since, until]. For cron, count the matching wall times."""
     if not isinstance(cron, Cron):
         return cron.count(since, until)
     start, end = (instant.astimezone(zone).replace(tzinfo=None) for instant in (since, until))
@@ -151,10 +151,10 @@ def _days_in_year(cron: Cron, length: int, first_weekday: int) -> int:
 
 
 WEEK = timedelta(days=7)
-# An arbitrary Monday without a clock change nearby: the period of a schedule must not depend on the current week.
+# An arbitrary Monday far from any clock change, because the period of a schedule must not depend on the current week.
 _REFERENCE = datetime(2026, 1, 5, tzinfo=UTC)
 
-# Period of a schedule that fires once: a missed fire is caught up within it.
+# Period of a schedule that fires once: the fire can be caught up within this time.
 ONLY_FIRE = timedelta(days=366)
 
 # SLAs agreed with operators, by period; any other period gets three times its length.
@@ -171,8 +171,8 @@ _AGREED = {
 
 @cache
 def period(cron: Schedule, zone: ZoneInfo) -> timedelta:
-    """Return the shortest time between two fires in a week. For a schedule that fires less often, return the time
-    between the next two fires; for a single fire, ONLY_FIRE.
+    """Return the shortest time between two fires within a week. If the schedule fires less often, return the time
+    between its next two fires. For a single fire, return ONLY_FIRE.
     """
     if isinstance(cron, Interval):
         return cron.every
@@ -188,7 +188,9 @@ def period(cron: Schedule, zone: ZoneInfo) -> timedelta:
 
 
 def _least_period(cron: Cron) -> timedelta:
-    """Return the shortest time between two fires that the minutes of the schedule allow, or a minute if it has seconds."""
+    """Return the shortest time between two fires that the minute field allows, or one minute if the schedule has a
+    seconds field.
+    """
     if len(cron.seconds) > 1:
         return MINUTE
     following = (*cron.minutes[1:], cron.minutes[0] + 60)

@@ -24,7 +24,7 @@ _AT = re.compile(r"^@at (.+)$")
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Fires at every multiple of ``every`` since 1970. Clock changes of a zone have no effect."""
+    """Fires at every multiple of ``every`` since 1970 in UTC. Clock changes of a time zone have no effect."""
 
     text: str
     every: timedelta
@@ -39,7 +39,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """Fires once, at ``at``. After that, the next fire is FARTHEST."""
+    """Fires once, at ``at``. Afterwards ``next_after`` returns FARTHEST."""
 
     text: str
     at: datetime
@@ -56,7 +56,7 @@ Schedule: TypeAlias = Cron | Interval | Once
 
 
 def parse_schedule(text: str) -> Schedule:
-    """Return the schedule of a text. Raises InvalidCron for a text that cannot be read."""
+    """Parse the text of a schedule. Raises InvalidCron if the text is invalid."""
     if (interval := _EVERY.match(text.strip())) is not None:
         every = timedelta(seconds=int(interval[1]))
         if not timedelta(0) < every <= LONGEST_INTERVAL:
@@ -78,7 +78,7 @@ def every_text(every: timedelta | float) -> str:
 
 
 def at_text(at: datetime) -> str:
-    """Return the text of a single instant, which must have a zone."""
+    """Return the text of a schedule with a single instant. The instant must have a time zone."""
     if at.tzinfo is None:
         why = Reason("instant_zone", "the instant needs a zone, as work.clock.now() gives")
         raise InvalidCron(cron=f"at={at.isoformat()}", why=why)

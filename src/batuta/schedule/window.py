@@ -14,7 +14,7 @@ from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
 from batuta.schedule.cron import DAY, first_instant, parse
 
-# (month, day): the name, and the first year in which the day is a national holiday; 0 means always.
+# Maps (month, day) to the holiday's name and the first year in which it is a national holiday; 0 means every year.
 _FIXED: dict[tuple[int, int], tuple[str, int]] = {
     (1, 1): ("Confraternização Universal", 0),
     (4, 21): ("Tiradentes", 0),
@@ -42,7 +42,7 @@ _ZONES = frozenset(f"America/{city}" for city in _CITIES.split())
 
 
 def holiday_at(day: date, zone: ZoneInfo) -> str | None:
-    """Return the name of the holiday on this day, or None. Only zones of Brazil have holidays."""
+    """Return the name of the holiday on this day, or None. Only Brazilian time zones have holidays."""
     return holidays(day.year).get(day) if zone.key in _ZONES else None
 
 
@@ -60,7 +60,8 @@ def easter(year: int) -> date:
     return date(year, month, day + 1)
 
 
-# A window on one weekday may meet several holidays in a row (Christmas and New Year), but never for two months.
+# Upper bound of the wait: a window on one weekday may fall on several holidays in a row (Christmas, New Year), but
+# never for two months.
 LONGEST_WAIT_DAYS = 60
 WEEKDAYS = frozenset({1, 2, 3, 4, 5})
 MINUTES_OF_A_DAY = 24 * 60
@@ -69,7 +70,7 @@ _TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d{2})", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A weekly window. ``days`` are numbered as in cron (0 is Sunday); holidays are Brazil's national holidays."""
+    """A weekly window. ``days`` are numbered as in cron (0 is Sunday). Holidays are Brazil's national holidays."""
 
     opens: time
     lasts: timedelta = timedelta(hours=2)
@@ -88,7 +89,7 @@ class Window:
         return self.closes(instant, zone) is not None
 
     def next_open(self, instant: datetime, zone: ZoneInfo) -> datetime:
-        """Return ``instant`` itself if the window is open then, otherwise the instant at which it opens next."""
+        """Return ``instant`` if the window is open then, otherwise the next instant at which the window opens."""
         today = instant.astimezone(zone).date()
         for ahead in range(-1, LONGEST_WAIT_DAYS):
             opening = self._opening(today + ahead * DAY, zone)
@@ -138,7 +139,7 @@ def decode_window(name: str, *, opens: str, minutes: int, days: str, on_holidays
     """Parse a window from the form that operators write, such as 10:00, 120 and 1-5. Raises InvalidWindow."""
     try:
         weekdays = parse(f"0 0 * * {days}").weekdays
-        # Window refuses more than a day. The bounds let it also refuse a number that is too large for a timedelta.
+        # Limit the number, so that it fits into a timedelta. Window then refuses a length of more than a day.
         lasts = timedelta(minutes=max(-1, min(minutes, MINUTES_OF_A_DAY + 1)))
         return Window(opens=_time_of_day(opens), lasts=lasts, days=weekdays, on_holidays=on_holidays)
     except (ValueError, InvalidCron) as error:

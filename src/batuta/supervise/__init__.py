@@ -1,1 +1,1 @@
-"""Loops inside a process: the supervisor that repeats them, the watchdog, the shutdown and the pruner."""
+"""Runs loops inside a process: the supervisor that repeats them, the watchdog, the shutdown and the pruner."""

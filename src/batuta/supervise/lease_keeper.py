@@ -29,17 +29,15 @@ class Holder(Protocol):
     def name(self) -> str: ...
 
     async def renew_leases(self) -> bool:
-        """Renew every lease, and stop the work whose lease is lost. Return whether a lease was not renewed because its
-        row is locked.
-        """
+        """Renew every lease, and stop the work whose lease is lost. Return whether a locked row prevented a renewal."""
 
 
 class LeaseKeeper:
     def __init__(
         self, lease: timedelta, clock: Clock, name: str = "lease-keeper", timeout: timedelta | None = None
     ) -> None:
-        """Create a keeper without holders. The default timeout of a renewal is a quarter of the lease, so that the next
-        try can succeed well before the lease ends.
+        """Create a keeper without holders. The default timeout of a renewal is a quarter of the lease, so that a second
+        try can succeed before the lease ends.
         """
         self.name = name
         self.wakeup = Wakeup()
@@ -50,8 +48,8 @@ class LeaseKeeper:
 
     @property
     def policy(self) -> LoopPolicy:
-        """The policy of this loop. Every wait before a renewal is shorter than a third of the lease, so two failures in
-        a row lose no lease.
+        """The policy of this loop. Every wait before a renewal is shorter than a third of the lease, so that two
+        failures in a row do not lose a lease.
         """
         return LoopPolicy(
             every=self._lease / 3,
@@ -68,7 +66,7 @@ class LeaseKeeper:
 
     async def tick(self) -> Pace:
         results = await asyncio.gather(*(self._renew(holder) for holder in self._holders), return_exceptions=True)
-        # Raise the error of a failed renewal only after the leases of the other holders are renewed.
+        # Raise the error of a failed renewal only after renewing the leases of the other holders.
         for result in results:
             if isinstance(result, BaseException):
                 raise result

@@ -1,5 +1,5 @@
-"""Interface of a loop: its ``tick`` does a bounded piece of work and returns whether more work is ready. The supervisor
-repeats it.
+"""Interface of a loop. Its ``tick`` does a bounded piece of work and returns whether more work is ready. The supervisor
+calls ``tick`` repeatedly.
 """
 
 import asyncio
@@ -21,29 +21,33 @@ _note: ContextVar[Callable[[], None] | None] = ContextVar("note_progress", defau
 
 
 def note_progress() -> None:
-    """Record progress of the current loop, for example after a page was read. Called from a tick, directly or indirectly."""
+    """Record progress of the current loop, for example after a page was read. Call it from a tick, directly or
+    indirectly.
+    """
     if (note := _note.get()) is not None:
         note()
 
 
 def bind(note: Callable[[], None] | None) -> None:
-    """Set the function that records progress in this context. None is for work that a tick starts and does not
-    wait for.
+    """Set the function that records progress in this context. Pass None for work that a tick starts without waiting for
+    it.
     """
     _note.set(note)
 
 
-FOR_EVER = 1_000_000  # limit of failures or restarts for loops that must never end their process
+FOR_EVER = 1_000_000  # maximum failures or restarts of a loop that must never end its process
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The pace of a loop that has more work ready now."""
+    """Result of a tick: more work is ready, so tick again immediately."""
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """The pace of a loop without ready work: the next tick comes at ``until``, or after the usual interval."""
+    """Result of a tick: no work is ready. The next tick comes at ``until``, or after the usual interval if ``until`` is
+    None.
+    """
 
     until: datetime | None = None
 
@@ -57,7 +61,7 @@ Pace: TypeAlias = Again | Idle
 
 class Wakeup(asyncio.Event):
     """Wakes a loop that waits for its next tick. Any code on the event loop may set it. If it is set during a tick, the
-    next tick follows without a wait.
+    next tick follows immediately.
     """
 
 
@@ -74,7 +78,7 @@ class Loop(Protocol):
     @property
     def wakeup(self) -> Wakeup: ...
     async def tick(self) -> Pace:
-        """Do a bounded amount of work. A tick may start longer work but does not wait for it."""
+        """Do a bounded amount of work. A tick may start longer work, but must not wait for it."""
 
 
 Drain: TypeAlias = Callable[[timedelta], Awaitable[None]]
@@ -89,18 +93,20 @@ def drain_of(loop: Loop) -> Drain | None:
 class LoopPolicy:
     """Settings of a loop: how often it ticks, when it counts as stuck, and how many failures end its process."""
 
-    every: timedelta  # rest after Idle()
-    stuck_after: timedelta  # longest time between two records of progress before the watchdog acts
+    every: timedelta  # wait after Idle() without an instant
+    stuck_after: timedelta  # longest time without progress before the watchdog stops the tick
     longest_call: timedelta = timedelta(0)  # longest legitimate wait for one operation that records no progress
-    max_failures: int = 5  # consecutive failures that end the process, so that its parent restarts it
-    max_restarts: int = 5  # restarts of a stuck tick without a healthy period in between that end the process
-    # After this time without a restart the count of restarts is zero again.
+    max_failures: int = 5  # number of consecutive failures after which the process ends, so that its parent restarts it
+    # number of restarts of a stuck tick, without a healthy period in between, after which the process ends
+    max_restarts: int = 5
+    # After this time without a restart, the count of restarts is reset.
     healthy_after: timedelta = timedelta(minutes=10)
     backoff: timedelta = timedelta(seconds=1)
     backoff_cap: timedelta = timedelta(minutes=1)
-    # At a shutdown: keep ticking while the other loops drain, then stop (lease renewal, heartbeat, LISTEN).
+    # At shutdown, keep ticking until the other loops have drained (lease renewal, heartbeat, LISTEN).
     outlives: bool = False
-    # At a shutdown: let the current tick end even without a drain (a tick that claims work and starts it elsewhere).
+    # At shutdown, let the current tick end even if the loop has no drain (a tick that claims work and starts it
+    # elsewhere).
     finishes_tick: bool = False
 
     def __post_init__(self) -> None:
@@ -119,7 +125,8 @@ class LoopPolicy:
 
 class ThreadTick:
     """Runs each tick of a plain function in a thread. A thread cannot be stopped, so a cancelled tick ends only when
-    its thread ends, and two ticks never run at once. The supervisor sees a stuck tick ignore its cancellation.
+    its thread ends. Two ticks never run at the same time. To the supervisor, a stuck tick looks like one that ignores
+    its cancellation.
     """
 
     def __init__(self, name: str, function: Callable[[], Pace | None]) -> None:
@@ -136,16 +143,16 @@ class ThreadTick:
             raise
 
     def stack(self) -> str:
-        """Return the stack of the thread that runs now."""
+        """Return the stack of the thread that currently runs the tick."""
         return "".join(thread_stack(ident) for ident in self._threads.idents)
 
 
 async def _outlast(ending: "asyncio.Task[object]") -> None:
-    """Wait until a thread has ended, even if the waiting task is cancelled. The supervisor limits the time."""
+    """Wait until a thread has ended, even if the waiting task is cancelled. The supervisor limits this time."""
     ended = asyncio.Event()
 
     def end(done: "asyncio.Task[object]") -> None:
-        done.cancelled() or done.exception()  # read, so that Python does not report the error as forgotten
+        done.cancelled() or done.exception()  # read the error, so that Python does not log it as never retrieved
         ended.set()
 
     ending.add_done_callback(end)
@@ -168,18 +175,20 @@ class FunctionLoop:
         return await self.function() or Idle()
 
     def stack(self) -> str:
-        """Return the stack of the tick's thread, or an empty text if the tick runs on the event loop."""
+        """Return the stack of the tick's thread, or an empty string if the tick runs on the event loop."""
         return self.function.stack() if isinstance(self.function, ThreadTick) else ""
 
 
 class Ticking(Protocol):
-    """Interface of a class that ``Batuta.loop`` accepts and instantiates without arguments. A tick that returns None means Idle."""
+    """Interface of a class that ``Batuta.loop`` accepts and instantiates without arguments. If ``tick`` returns None,
+    the loop is idle.
+    """
 
     async def tick(self) -> Pace | None: ...
 
 
 class Blocking(Protocol):
-    """The same interface with a plain ``def``, which runs in a thread."""
+    """Interface of a class whose ``tick`` is a plain ``def``, which runs in a thread."""
 
     def tick(self) -> Pace | None: ...
 
@@ -190,8 +199,8 @@ LoopFunction: TypeAlias = (
 
 
 def loop_of(name: str, what: Any) -> FunctionLoop:
-    """Return a loop for a function, or for a class with a ``tick`` and perhaps its own wakeup and drain. A plain ``def`` runs
-    in a thread.
+    """Create a loop from a function, or from a class with the method ``tick`` and optionally ``wakeup`` and ``drain``.
+    A plain ``def`` runs in a thread.
     """
     is_name = name and name == name.strip()
     require("loop", name, is_name, Reason("loop_name", "it must be a name without spaces around it"))

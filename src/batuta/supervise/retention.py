@@ -15,10 +15,11 @@ PRUNER_POLICY = LoopPolicy(every=timedelta(minutes=5), stuck_after=timedelta(min
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """A table whose old rows the pruner deletes."""
+    """A table whose expired rows the pruner deletes."""
 
     table: str
-    prune: Callable[[int], Awaitable[int]]  # deletes at most this many rows and returns the number of deleted rows
+    # called with the maximum number of rows to delete; returns the number of deleted rows
+    prune: Callable[[int], Awaitable[int]]
 
 
 class PrunesByAge(Protocol):
@@ -26,12 +27,14 @@ class PrunesByAge(Protocol):
 
 
 def keep_for(age: timedelta, table: str, store: PrunesByAge, clock: Clock) -> Retention:
-    """Create a retention that deletes the rows of a table that are older than ``age``."""
+    """Return a retention that deletes the rows of a table that are older than ``age``."""
     return Retention(table, lambda limit: store.prune(before=clock.now() - age, limit=limit))
 
 
 class Pruner:
-    """Loop that deletes one batch of each retention per tick. After an error the next tick starts with the next retention."""
+    """Loop that deletes one batch of each retention per tick. If a retention raises an error, the next tick starts with
+    the retention after it.
+    """
 
     name = "pruner"
 
@@ -50,10 +53,10 @@ class Pruner:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """Deleted rows by table. A retention that deleted nothing is left out."""
+    """The number of deleted rows by table. Tables without deleted rows are omitted."""
 
     by_table: Mapping[str, int]
-    is_all: bool  # False: the time ended before every expired row was deleted
+    is_all: bool  # False if the time ran out before every expired row was deleted
 
     @property
     def rows(self) -> int:
@@ -61,7 +64,7 @@ class Pruned:
 
 
 async def prune_all(retentions: Iterable[Retention], has_time: Callable[[], bool]) -> Pruned:
-    """Delete batches until no expired row remains or the time has run out. At least one batch with rows is deleted."""
+    """Delete batches until no expired row remains or the time has run out. At least one batch is deleted in any case."""
     pruned: dict[str, int] = {}
     for retention in retentions:
         batch = PRUNE_BATCH

@@ -3,7 +3,8 @@
     silent for stuck_after ──▶ cancel ──5 s──▶ cancel again ──5 s──▶ uncancellable: the other loops drain, and the process ends
                                  └── the tick ends ──▶ restarted, with a budget (``supervisor``)
 
-Code that blocks the event loop also blocks the watchdog; ``processes.loop_monitor`` detects that case from a thread.
+Code that blocks the event loop also blocks this watchdog. ``processes.loop_monitor`` detects a blocked event loop from
+another thread.
 """
 
 import asyncio
@@ -18,35 +19,37 @@ from batuta.kernel.events import Events, LoopStuck
 from batuta.supervise.loop import Idle, Loop, LoopPolicy, Pace, Wakeup
 from batuta.supervise.stacks import task_stack
 
-# Number of cancellations after which a stuck loop counts as uncancellable.
+# After this many cancellations, a stuck loop counts as uncancellable.
 MOST_CANCELS = 2
 
 
 @dataclass(slots=True)
 class Running:
-    """State of a loop, written on its own event loop and readable from any thread. Instants are of the monotonic clock."""
+    """State of a loop, written on its own event loop and readable from any thread. Instants are in monotonic seconds."""
 
     loop: Loop
     policy: LoopPolicy
-    last_beat: float = 0.0  # last sign of activity: the start or end of a tick, or a record of progress
+    last_beat: float = 0.0  # last activity: the start or end of a tick, or a call of ``note_progress``
     worked_at: float | None = None  # end of the last successful tick
-    notes: int = 0  # records of progress since the start
-    failures: int = 0  # consecutive
+    notes: int = 0  # number of calls of ``note_progress`` since the start
+    failures: int = 0  # number of consecutive failures
     failing_since: float = 0.0
-    restarts: int = 0  # since the process started
+    restarts: int = 0  # number of restarts since the process started
     is_ticking: bool = False
-    is_alive: bool = True  # the task that repeats its ticks runs, or has not started yet
-    is_ending: bool = False  # the process is shutting down
-    stuck_tick: "StuckTick | None" = None  # set while the watchdog stops the stuck tick
+    is_alive: bool = True  # whether the task that repeats the ticks runs or has not started yet
+    is_ending: bool = False  # whether the process is shutting down
+    stuck_tick: "StuckTick | None" = None  # set while the watchdog is stopping the stuck tick
     keeper: "asyncio.Task[None] | None" = None
-    _lately: "deque[float]" = field(default_factory=deque)  # instants of restarts without a healthy period in between
+    _lately: "deque[float]" = field(default_factory=deque)  # instants of the restarts since the last healthy period
 
     def note(self, at: float) -> None:
         self.notes += 1
         self.last_beat = at
 
     def silent_for(self, now: float) -> timedelta:
-        """Return the time since the loop last recorded progress; zero while the loop waits between two ticks."""
+        """Return the time since the loop last recorded progress. The result is zero while the loop waits between two
+        ticks.
+        """
         return timedelta(seconds=max(0.0, now - self.last_beat)) if self.is_ticking else timedelta(0)
 
     def is_stuck(self, now: float) -> bool:
@@ -54,11 +57,11 @@ class Running:
 
     @property
     def is_uncancellable(self) -> bool:
-        """Whether the tick ignored every cancellation, so that waiting longer is useless."""
+        """Whether the tick ignored every cancellation, so that further waiting is useless."""
         return self.stuck_tick is not None and self.stuck_tick.cancels >= MOST_CANCELS
 
     def count_restart(self, now: float) -> int:
-        """Count a restart and return the number of restarts without a healthy period in between, including this one."""
+        """Count a restart and return the number of restarts since the last healthy period, including this one."""
         if self._lately and now - self._lately[-1] >= self.policy.healthy_after.total_seconds():
             self._lately.clear()
         self._lately.append(now)
@@ -86,9 +89,9 @@ class StuckTick:
     cancels: int = 0
 
 
-# Time that a cancelled tick has to end.
+# Time in which a cancelled tick must end.
 CANCEL_GRACE = timedelta(seconds=5)
-# The watchdog also runs during a shutdown, because loops that outlive the others may get stuck then.
+# The watchdog also runs during a shutdown, because loops that outlive the others may get stuck.
 WATCHDOG_POLICY = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), outlives=True)
 
 
@@ -120,7 +123,7 @@ class Watchdog:
             each.cancel_tick(now)
 
     def _due(self, each: Running, now: float) -> float:
-        """Return the instant at which the watchdog must act next if the loop records no progress before."""
+        """Return the instant at which the watchdog must act next, unless the loop records progress before."""
         timeout = each.policy.stuck_after.total_seconds()
         if each.stuck_tick is not None:
             return min(each.stuck_tick.cancelled_at + CANCEL_GRACE.total_seconds(), now + timeout)

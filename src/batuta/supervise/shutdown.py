@@ -8,7 +8,7 @@
     cancel     work that still runs is cancelled
     hand back  unfinished work is released for other processes, without counting an attempt or a crash
 
-A loop whose tick does not end in time loses only its own time; the other loops keep theirs.
+If the tick of one loop does not end in time, only that loop has less time to drain.
 """
 
 from collections.abc import Awaitable
@@ -21,10 +21,10 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.waiting import first_of
 
 LONGEST_QUIET = timedelta(seconds=1)
-# Time after the grace in which a process that follows its deadline ends: it abandons drains that ignore the deadline,
-# writes the last heartbeat, and closes connections and threads. A parent kills the process only after this time. The
-# margin is longer than the limits of these steps together, because a hanging database and a handler that ignores its
-# cancellation can use all of them.
+# Time after the grace in which a process must end: it abandons drains that ignore the deadline, writes the last
+# heartbeat, and closes connections and threads. A parent kills the process only after this time. The margin exceeds the
+# sum of the limits of these steps, because a hanging database and a handler that ignores its cancellation can use all
+# of them.
 EXIT_MARGIN = timedelta(seconds=13)
 
 
@@ -35,7 +35,7 @@ class Phase(StrEnum):
     HAND_BACK = "hand back"
 
 
-# The share of the grace at which each phase ends.
+# The fraction of the grace at which each phase ends.
 PHASE_ENDS = {Phase.QUIET: 0.05, Phase.FINISH: 0.9, Phase.CANCEL: 0.95, Phase.HAND_BACK: 1.0}
 
 
@@ -57,17 +57,19 @@ class Shutdown:
         return min(length, LONGEST_QUIET) if phase is Phase.QUIET else length
 
     def time_left(self, phase: Phase = Phase.HAND_BACK) -> timedelta:
-        """Return the time until ``phase`` ends; zero once it has ended."""
+        """Return the time until ``phase`` ends, or zero if it has ended."""
         passed = timedelta(seconds=self.clock.monotonic() - self.began)
         return max(timedelta(0), self.length(phase) - passed)
 
     async def run_within(self, phase: Phase, work: Awaitable[Any]) -> bool:
-        """Await ``work`` and cancel it when ``phase`` ends. Return whether it ended by itself; raise its error."""
+        """Await ``work`` and cancel it when ``phase`` ends. Return whether it ended by itself. An error of ``work`` is
+        raised.
+        """
         return await first_of(work, self.clock.sleep(self.time_left(phase).total_seconds())) == 0
 
 
 class Draining(Protocol):
-    """Interface of work that a shutdown ends phase by phase."""
+    """Interface of a component whose work a shutdown ends phase by phase."""
 
     def quiet(self) -> None:
         """Stop starting new work."""
@@ -79,7 +81,7 @@ class Draining(Protocol):
         """Cancel all work in progress."""
 
     async def hand_back(self, shutdown: Shutdown) -> None:
-        """Release unfinished work for other processes."""
+        """Release unfinished work, so that other processes can take it over."""
 
 
 async def pass_phases(work: Draining, shutdown: Shutdown) -> None:

@@ -1,7 +1,7 @@
-"""Stacks of stuck code as text: files, lines and names, never values.
+"""Stacks of stuck code as text. They contain files, lines and names, but no values.
 
-Running threads and waiting tasks can be inspected from Python. If a thread holds the interpreter lock, only Python's
-C fault handler can write a stack, into a file opened earlier. The parent or the next process on this machine reads
+Python code can inspect running threads and waiting tasks. If a thread holds the interpreter lock, only Python's C fault
+handler can write a stack, into a file that was opened earlier. The parent or the next process on this machine reads
 that file.
 """
 
@@ -27,7 +27,9 @@ _NAME = re.compile(r"^(?P<role>[\w.-]+)-(?P<pid>\d+)\.stack$")
 
 
 def task_stack(task: "asyncio.Task[Any]") -> str:
-    """Return the stacks of all nested coroutines of a task, innermost last; ``Task.get_stack`` returns only the outermost."""
+    """Return the stacks of all nested coroutines of a task, innermost last. (``Task.get_stack`` returns only the
+    outermost one.)
+    """
     lines = [f"task {task.get_name()}:\n"]
     for frame in _frames(task.get_coro()):
         lines += traceback.format_stack(frame, limit=1)
@@ -35,7 +37,7 @@ def task_stack(task: "asyncio.Task[Any]") -> str:
 
 
 def _frames(waiting: Any) -> Iterator[FrameType]:
-    for _ in range(100):  # no real stack is that deep, and a cycle of coroutines would never end
+    for _ in range(100):  # bounded, because a cycle of coroutines would never end and no real stack is this deep
         frame = (
             getattr(waiting, "cr_frame", None)
             or getattr(waiting, "gi_frame", None)
@@ -58,7 +60,7 @@ def thread_stack(ident: int) -> str:
 
 
 def process_stacks(home: asyncio.AbstractEventLoop, main: int) -> str:
-    """Return the stacks of a process: its main thread, the tasks of its event loop, and its other threads."""
+    """Return the stacks of a process: of its main thread, of the tasks on its event loop, and of its other threads."""
     tasks = sorted(asyncio.all_tasks(home), key=lambda task: task.get_name())
     others = [(ident, name) for ident, name in _threads() if ident != main]
     parts = [f"main thread:\n{thread_stack(main)}", *map(task_stack, tasks)]
@@ -66,7 +68,7 @@ def process_stacks(home: asyncio.AbstractEventLoop, main: int) -> str:
 
 
 def stack_of_task(dump: str, name: str) -> str | None:
-    """Return the part of a dump about the task with this name, or None if the task did not run."""
+    """Return the part of a dump about the task with this name, or None if the dump does not contain the task."""
     found = re.search(rf"^task {re.escape(name)}:\n(?:[ ]+.*\n?)*", dump, re.MULTILINE)
     return None if found is None else found[0]
 
@@ -79,7 +81,9 @@ NOT_WORTH_KEEPING = "Extension modules: "
 
 
 def main_thread_first(dump: str) -> str:
-    """Move the main thread's stack to the top: Python's fault handler writes it last, where a length limit would cut it off."""
+    """Move the main thread's stack to the top, because Python's fault handler writes it last, where a length limit
+    would cut it off.
+    """
     reason, _, rest = dump.partition("\n")
     parts = [part.strip("\n") for part in rest.split("\n\n")]
     threads = [part for part in parts if part.strip() and not part.startswith(NOT_WORTH_KEEPING)]
@@ -87,7 +91,7 @@ def main_thread_first(dump: str) -> str:
 
 
 class Left(NamedTuple):
-    """The stack of an ended process, found in its file."""
+    """The stack of an ended process, read from its file."""
 
     role: str
     pid: int
@@ -102,7 +106,9 @@ class StackFolder:
 
     @classmethod
     def for_database(cls, where: str) -> "StackFolder":
-        """Return the folder for the database at the address ``where``. Processes on another database use another folder."""
+        """Return the folder for the database at the address ``where``. Processes that use another database have another
+        folder.
+        """
         return cls(temporary_folder() / f"batuta-{os.getuid()}-{hashlib.sha256(where.encode()).hexdigest()[:12]}")
 
     def open(self, role: str, pid: int) -> TextIO:
@@ -134,7 +140,7 @@ class StackFolder:
             self.folder.rmdir()
 
     def list_orphaned(self, role: str) -> list[Left]:
-        """Return and delete the stacks of ended processes of this role that no other process has read."""
+        """Return and delete the stacks of ended processes of this role that no other process has read yet."""
         found = []
         for file in sorted(self.folder.glob("*.stack")):
             if (match := _NAME.match(file.name)) is None or match["role"] != role:
@@ -145,7 +151,7 @@ class StackFolder:
         return found
 
     def _require_own(self) -> None:
-        """Raise PermissionError unless the folder is a folder of this user that no other user may write to."""
+        """Raise PermissionError unless the folder belongs to this user and no other user may write to it."""
         seen = self.folder.lstat()
         if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid() or seen.st_mode & 0o022:
             raise PermissionError(f"{self.folder} belongs to another user")
@@ -155,7 +161,9 @@ class StackFolder:
 
 
 def temporary_folder() -> Path:
-    """Return the folder for temporary files, even if no folder is writable; then no file can be stored."""
+    """Return the folder for temporary files. If no such folder is writable, return a path anyway; opening a file in it
+    then fails.
+    """
     try:
         return Path(tempfile.gettempdir())
     except OSError:

@@ -50,22 +50,22 @@ T = TypeVar("T")
 Keepers: TypeAlias = dict[str, "asyncio.Task[None]"]
 
 NO_WAIT = timedelta(0)
-# Longest rest while the database is unavailable, so that work resumes soon after the outage.
+# Longest wait between ticks while the database is unavailable, so that work resumes soon after the outage.
 WHILE_AWAY = timedelta(seconds=10)
-# Longest rest after a stuck tick; the policy limits the number of restarts.
+# Longest wait before a stuck tick is restarted; the policy limits the number of restarts.
 AFTER_SILENCE = timedelta(seconds=5)
-# Time that a drain cancelled at the deadline has to end.
+# Time in which a drain that was cancelled at the deadline must end.
 CUT_OFF = timedelta(seconds=1)
-# Time for the drains of loops that outlive the others: within the deadline, or briefly after it.
+# Least and most time for the drains of loops that outlive the others. The least time applies even after the deadline.
 LAST_AT_LEAST = timedelta(seconds=1)
 LAST_AT_MOST = timedelta(seconds=3)
-TOGETHER = 0.25  # seconds: the start of a supervisor is rounded down to a multiple of it
+TOGETHER = 0.25  # seconds: the start time of a supervisor is rounded down to a multiple of this
 # A shutdown shorter than this is not announced.
 ANNOUNCE_AFTER = timedelta(milliseconds=50)
 
 
 class Supervisor:
-    """Runs loops: repeats their ticks, restarts stuck loops and drains all loops at a shutdown."""
+    """Runs loops: repeats their ticks, restarts stuck loops, and drains all loops at shutdown."""
 
     def __init__(self, clock: Clock, events: Events, chance: Callable[[], float] = random.random) -> None:
         self._clock = clock
@@ -73,7 +73,8 @@ class Supervisor:
         self._chance = chance
         self._running: list[Running] = []
         self._watchdog = Running(Watchdog(lambda: self._running, clock, events), WATCHDOG_POLICY)
-        # Supervisors of one process start at nearly the same time, and their loops wake at the same instants.
+        # Rounded, because the supervisors of one process start at nearly the same time and their loops should wake at
+        # the same instants.
         self._began = clock.monotonic() // TOGETHER * TOGETHER
 
     def add(self, loop: Loop, policy: LoopPolicy) -> None:
@@ -96,7 +97,7 @@ class Supervisor:
             ends = others_ended if running.policy.outlives else stop
             running.keeper = keepers[running.loop.name] = asyncio.create_task(self._keep(running, stop, ends))
         try:
-            # If the task of a loop ends before the stop, the loop could not continue: shut down the process.
+            # If a loop's task ends before ``stop`` is set, the loop could not continue, so shut down the process.
             await first_of(stop.wait(), asyncio.wait(keepers.values(), return_when=asyncio.FIRST_COMPLETED))
         finally:
             stop.set()
@@ -117,7 +118,9 @@ class Supervisor:
         await cancel_and_wait(_keeper(self._watchdog))
 
     async def _become_quiet(self, loops: Sequence[Running], shutdown: Shutdown) -> None:
-        """Cancel idle loops, and give current ticks a short time to end, because a tick may start work in another loop."""
+        """Cancel idle loops, and give ticks in progress a short time to end, because a tick may start work in another
+        loop.
+        """
         self._cancel_idle(loops)
         ticking = [running for running in loops if running.is_ticking and _finishes(running)]
         if ticking:
@@ -128,7 +131,7 @@ class Supervisor:
     def _cancel_idle(self, loops: Sequence[Running]) -> None:
         for running in loops:
             is_finishing = running.is_ticking and _finishes(running)
-            if not (is_finishing or _keeper(running).cancelling()):  # the watchdog may be cancelling it already
+            if not (is_finishing or _keeper(running).cancelling()):  # the watchdog may already be cancelling the tick
                 _keeper(running).cancel()
 
     async def _end_together(self, loops: Sequence[Running], shutdown: Shutdown, *, is_announced: bool = True) -> None:
@@ -184,18 +187,20 @@ class Supervisor:
     def _raise_failure(self, keepers: Keepers) -> None:
         for keeper in keepers.values():
             if keeper.done() and not keeper.cancelled():
-                keeper.result()  # raises the error that ended a loop
+                keeper.result()  # raises the error that ended the loop
         for name, keeper in keepers.items():
             if not keeper.done():
                 raise CancelIgnored(loop=name, what="its tick", stack="")
 
     async def _keep(self, running: Running, stop: asyncio.Event, ends: asyncio.Event) -> None:
-        """Repeat the ticks of a loop until ``ends``. A loop that cannot continue sets ``stop``, which ends all loops."""
+        """Repeat the ticks of a loop until ``ends`` is set. A loop that cannot continue sets ``stop``, which ends all
+        loops.
+        """
         running.is_alive = True
         bind(lambda: running.note(self._clock.monotonic()))
         try:
             while not ends.is_set():
-                # Clear the wake-up before the tick, not after it: a wake-up during the tick must not get lost.
+                # Clear the wake-up before the tick, so that a wake-up during the tick is not lost.
                 running.loop.wakeup.clear()
                 pause = await self._tick(running, stop)
                 if not ends.is_set():
@@ -212,7 +217,8 @@ class Supervisor:
                 return self._note_restart(running, stuck_tick, stop)
             if _cancels():
                 raise
-            return self._note_failure(running, error, stop)  # an awaited operation was cancelled, not this loop
+            # an operation that the tick awaited was cancelled, not this loop
+            return self._note_failure(running, error, stop)
         except CancelIgnored as ignored:
             self._events.emit(TaskUncancellable(**{name: str(fact) for name, fact in ignored.facts.items()}))
             stop.set()
@@ -220,7 +226,7 @@ class Supervisor:
         except Exception as error:  # noqa: BLE001 - no error of one loop may stop the others
             if (stuck_tick := _take_stuck_tick(running)) is not None:
                 return self._note_restart(running, stuck_tick, stop)
-            if _cancels():  # cancelled by the shutdown: the error is a consequence
+            if _cancels():  # the shutdown cancelled the tick, so the error is only a consequence
                 return NO_WAIT
             return self._note_failure(running, error, stop)
         finally:
@@ -244,8 +250,8 @@ class Supervisor:
                 )
 
     def _rest_together(self, every: timedelta) -> timedelta:
-        """Return the time to the next multiple of ``every`` since the start, so that loops wake the process together.
-        After a tick that took more than half of the interval, return the whole interval.
+        """Return the time until the next multiple of ``every`` since the start, so that loops wake the process
+        together. After a tick that took more than half of the interval, return the whole interval.
         """
         left = every - timedelta(seconds=self._clock.monotonic() - self._began) % every
         return left if left * 2 > every else every
@@ -272,7 +278,9 @@ class Supervisor:
         return wait
 
     def _note_restart(self, running: Running, stuck_tick: StuckTick, stop: asyncio.Event) -> timedelta:
-        """Record a restart after a stuck tick and return the wait before the next tick. Too many restarts raise LoopGaveUp."""
+        """Record a restart after a stuck tick and return the wait before the next tick. Raises LoopGaveUp after too
+        many restarts.
+        """
         now, policy = self._clock.monotonic(), running.policy
         running.failures += 1
         if running.failures == 1:
@@ -307,7 +315,9 @@ def _finishes(running: Running) -> bool:
 
 
 async def _refuse_exit(code: Awaitable[T]) -> T:
-    """Await a loop's code and turn ``sys.exit`` into a failure: an exit would end the other loops, perhaps with a success code."""
+    """Await a loop's code and turn ``sys.exit`` into a failure. An exit would end the other loops, perhaps with a
+    success code.
+    """
     try:
         return await code
     except SystemExit as exit:
@@ -315,7 +325,9 @@ async def _refuse_exit(code: Awaitable[T]) -> T:
 
 
 def _take_stuck_tick(running: Running) -> StuckTick | None:
-    """Return and clear the watchdog's cancellation, or return None if the tick was cancelled for another reason."""
+    """Return and clear the record of the watchdog's cancellation, or return None if the tick was cancelled for another
+    reason.
+    """
     if (stuck_tick := running.stuck_tick) is None or _cancels() > stuck_tick.cancels:
         return None
     running.stuck_tick = None
