@@ -37,7 +37,7 @@ PHASES = {
     "decide": ("decide", "settlement_of"),
     "describe the endings": ("split_endings", "ending", "dumps", "settle_unlost", "_order_values"),
     "decode the items": ("leases_of", "loads", "_decode_documents", "_measure_waits"),
-    "keep the books": ("take", "forget", "report", "_record_result", "_forget", "_settle_and_claim", "emit"),
+    "count and record the item": ("take", "forget", "report", "_record_result", "_forget", "_settle_and_claim", "emit"),
     "exchange with the database": ("attempt", "perform", "_commit", "_serve", "fetch", "_do_execute", "all"),
     "event loop": ("_run_once", "select", "_read_ready__data_received"),
 }
