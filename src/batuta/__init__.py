@@ -67,7 +67,8 @@ __all__ = [
     "note_progress",
 ]
 
-# The modules of the names above, for imports on first use. A test compares them with the imports for the type checker.
+# Maps each module to the names above that it defines. A test compares this table with the imports under
+# ``TYPE_CHECKING``.
 _HOMES: Final = {
     "batuta.dispatch.job": ("Run",),
     "batuta.engine.batuta": ("Batuta",),
@@ -84,7 +85,7 @@ _HOMES: Final = {
     "batuta.tasks.task": ("Task", "TaskContext"),
 }
 
-if not TYPE_CHECKING:  # otherwise the type checker would accept every name
+if not TYPE_CHECKING:  # hidden from the type checker, because with ``__getattr__`` it would accept every attribute name
 
     def __getattr__(name: str) -> object:
         for module, names in _HOMES.items():

@@ -5,8 +5,8 @@ import sys
 
 
 def main() -> int:
-    """Run the command, without garbage collection until the application is loaded: imports create almost no garbage,
-    and each collection would visit all loaded modules. ``batuta.cli.main`` enables it again.
+    """Run the command. Garbage collection is off until the application is loaded, because imports create almost no
+    garbage and each collection would visit all loaded modules. ``batuta.cli.main`` enables it again.
     """
     gc.disable()
     from batuta.cli import main as run

@@ -4,7 +4,7 @@ A token is ``bat_<id>_<secret>``. Only a hash of the secret is stored, and hashe
 
 A session is a signed cookie: ``<API_TOKEN | the token's id>.<expires, unix seconds>.<random>.<seal>``. The server
 checks the token at every request, so a revoked or expired token ends its sessions, and a changed key ends all sessions.
-A sign-out is stored in the database: it ends the session in every process, also after a restart.
+A sign-out is stored in the database, so it ends the session in every process, even after a restart.
 """
 
 import hmac
@@ -39,8 +39,8 @@ EVERY_SCOPE = frozenset(Scope)
 
 
 def includes(scopes: frozenset[Scope], scope: Scope) -> bool:
-    """Return whether a token with ``scopes`` may do what ``scope`` permits. Each scope of a person includes ``read``;
-    ``metrics`` is for a monitoring program, which reads nothing else.
+    """Return whether a token with ``scopes`` may do what ``scope`` permits. Every scope except ``metrics`` includes
+    ``read``; ``metrics`` is for monitoring programs and permits nothing else.
     """
     return scope in scopes or (scope is Scope.READ and bool(scopes - {Scope.METRICS}))
 
@@ -55,7 +55,7 @@ class Token:
     created_at: datetime
     revoked_at: datetime | None = None
     expires_at: datetime | None = None
-    networks: tuple[str, ...] = ()  # addresses and networks that may use it; empty: any
+    networks: tuple[str, ...] = ()  # addresses and networks that may use the token; if empty, any may
     last_used_at: datetime | None = None
 
     def is_valid(self, now: datetime) -> bool:
@@ -76,8 +76,8 @@ def mint(
     expires_at: datetime | None = None,
     networks: Sequence[str] = (),
 ) -> tuple[Token, str]:
-    """Create a token with a random secret. Return the token, which keeps only a hash of the secret, and the token's
-    text, which contains the secret.
+    """Create a token with a random secret. Return two values: the token, which contains only a hash of the secret, and
+    the token's text, which contains the secret.
 
     ``chance(n)`` returns n random bytes as hexadecimal, like ``secrets.token_hex``.
     """
@@ -110,7 +110,7 @@ def mint(
 
 
 def split_token(text: str) -> tuple[str, str] | None:
-    """Return the id and the secret of a token's text, or None for any other text."""
+    """Return the id and the secret of a token's text, or None if the text is not a token."""
     found = _FORM.match(text)
     return (found[1], found[2]) if found else None
 
@@ -124,7 +124,8 @@ def same(one: str, other: str) -> bool:
 
 
 def hash_secret(secret: str) -> str:
-    # One round of hashing is enough, because the secret has 192 random bits, unlike a chosen password.
+    # One round of hashing is enough, because the secret has 192 random bits (a password chosen by a person would need
+    # more).
     return sha256(secret.encode()).hexdigest()
 
 
@@ -149,7 +150,7 @@ _SESSION_FORM = re.compile(r"(API_TOKEN|[0-9a-f]{12})\.([0-9]{1,12})\.([0-9a-f]{
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    holder: str  # API_TOKEN, or the id of a token
+    holder: str  # ``API_TOKEN``, or the id of a token
     expires_at: datetime
     chance: str
 
@@ -176,8 +177,8 @@ class Sessions:
         return session if now < session.expires_at <= now + SESSION_LENGTH else None
 
     def proof(self, session: Session) -> str:
-        """Return the CSRF token of a form: a value that only the dashboard's own page can contain, because other sites
-        cannot compute it.
+        """Return the CSRF token of a form. Only the dashboard's own pages can contain it, because other sites cannot
+        compute it.
         """
         return self._seal(f"form {session.text}")
 

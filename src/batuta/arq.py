@@ -1,4 +1,4 @@
-"""Tasks that ARQ runs: the relay in the engine's worker, and the loops that run next to a plain ARQ worker."""
+"""Tasks that ARQ runs: the relay in the engine's worker, and the loops that run next to an ordinary ARQ worker."""
 
 from batuta.engine.arq import ArqWorker, add_arq_relay
 from batuta.stores.arq.calls import REDIS_ERRORS

@@ -1,8 +1,8 @@
 """Settings: read from the environment and validated once, then frozen.
 
-``load_settings(kind, env)`` fills a settings class from a mapping. ``NAME_FILE`` may replace ``NAME``: it names a
-file that contains the value, for secrets. An empty value counts as unset. An unknown ``BATUTA_*`` name is an error
-that names the nearest known one; any other name that looks like a misspelt setting is a warning.
+``load_settings(kind, env)`` fills a settings class from a mapping. ``NAME_FILE`` may replace ``NAME``: it names a file
+that contains the value, for secrets. An empty value counts as unset. An unknown ``BATUTA_*`` name raises an error that
+suggests the nearest known name. Any other name that looks like a misspelt setting causes a warning.
 """
 
 import difflib
@@ -45,7 +45,7 @@ __all__ = [
     "require_secret",
 ]
 
-# Read by the tests and by dev.py, never by a running process.
+# Variables that only the tests and dev.py read.
 OF_THE_TOOLS = frozenset({"BATUTA_CHROMIUM", "BATUTA_PG_BIN", "BATUTA_REQUIRE_SERVERS"})
 OURS = "BATUTA_"
 NEAR_ENOUGH = 0.86
@@ -58,7 +58,7 @@ _PREFIX = re.compile(r"(/[a-z0-9_-]+)+", re.ASCII)
 
 @cache
 def _zones() -> frozenset[str]:
-    """Return the names of all time zones. Cached, because each call reads a whole folder."""
+    """Return the names of all time zones. The result is cached, because each call reads a whole folder."""
     return frozenset(available_timezones())
 
 
@@ -98,8 +98,8 @@ def _prefix(path: str) -> str:
 
 
 def check_target(address: str) -> str:
-    """Return the address of an outgoing call, if it is HTTP or HTTPS. Raise ValueError otherwise, and for a link-local
-    address: there, clouds give the credentials of a machine to every program on it.
+    """Return the address of an outgoing call if it is HTTP or HTTPS. Raise ValueError otherwise, and for a link-local
+    address, because clouds serve a machine's credentials there.
     """
     try:
         parts = urlsplit(address)
@@ -136,21 +136,21 @@ Listed = Annotated[tuple[str, ...], BeforeValidator(_split_list)]
 class EngineSettings(BaseModel):
     """The settings of every application; an application adds its own in a subclass."""
 
-    # The text below a setting is its line in the reference.
+    # The text below a setting is its description in the reference.
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, hide_input_in_errors=True)
 
     app_env: Literal["development", "production"] | None = Field(
         default_factory=lambda: environment().get("APP_ENV") or None  # type: ignore[arg-type]
     )
-    """development: no token on this machine, loopback only; production: no automatic migration; unset: the api is closed
-    as in production
+    """development: the api needs no token and listens on loopback only; production: migrations are not applied
+    automatically; unset: the api is closed as in production
     """
     database_url: SecretStr = SecretStr("sqlite:///batuta.db")
     """sqlite:///file.db, sqlite:////absolute/file.db or postgresql://user:password@host:5432/name"""
     database_direct_url: SecretStr | None = None
-    """PostgreSQL behind a transaction pooler: the address without the pooler, for LISTEN; unset: tables are polled each second"""
+    """address of PostgreSQL that bypasses a transaction pooler, for LISTEN; unset: tables are polled each second"""
     timezone: Zone = Field(default_factory=lambda: system_zone(environment()))
-    """the time zone of schedules and displayed times; unset: the system's"""
+    """the time zone of schedules and displayed times; unset: the system's time zone"""
     host: str = "127.0.0.1"
     """address on which the api listens"""
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
@@ -160,11 +160,12 @@ class EngineSettings(BaseModel):
     secret_key: SecretStr | None = None
     """signs cookies and encrypts stored sessions; 32 characters or more"""
     batuta_keys: SecretStr | None = None
-    """encrypts arguments and results of tasks and documents of appointments; one or more keys of 32 characters or more,
-    separated by commas, the newest first; unset: no encryption
+    """encrypts arguments and results of tasks, and documents of appointments; one or more keys of 32 characters or
+    more, separated by commas, newest first; unset: no encryption
     """
     batuta_https: bool | None = None
-    """browsers reach the api through HTTPS: cookies are Secure and HSTS is sent; unset: yes in production"""
+    """whether browsers reach the api through HTTPS: then cookies are Secure and HSTS is sent; unset: yes in production
+    """
     log_level: Annotated[Literal["DEBUG", "INFO", "WARNING", "ERROR"], BeforeValidator(_upper)] = "INFO"
     """DEBUG, INFO, WARNING or ERROR"""
     log_format: Literal["auto", "pretty", "json"] = "auto"
@@ -178,52 +179,62 @@ class EngineSettings(BaseModel):
     batuta_show_errors: bool | None = Field(  # type: ignore[assignment]
         default_factory=lambda: environment().get("BATUTA_SHOW_ERRORS") or None
     )
-    """show the masked messages of exceptions in log, commands and pages; they may quote personal data; unset: in development"""
+    """whether log, commands and pages show the masked messages of exceptions, which may quote personal data; unset:
+    only in development
+    """
     batuta_lang: Language = Field(default_factory=lambda: system_language(environment()))
     """the language of commands and problems; unset: the system's language, or English"""
     batuta_release: Annotated[str, Field(max_length=100)] | None = None
-    """the name of this deployment; a new name makes its schedules active, also after a rollback to older code"""
+    """the name of this deployment; a new name makes its schedules active, even after a rollback to older code"""
     batuta_pool_size: Annotated[int, Field(ge=2, le=500)] = 5
     """PostgreSQL: maximum connections of a process for handlers and enqueueing"""
     batuta_liveness_pool_size: Annotated[int, Field(ge=1, le=50)] = 2
     """PostgreSQL: maximum connections of a process reserved for renewals, settlements and rescues"""
     batuta_page_seconds: Annotated[float, Field(ge=0.1, le=60)] = 2.0
-    """longest time of one database statement of a page of the dashboard; pages have connections of their own"""
+    """longest time of one database statement for a dashboard page; pages use separate connections"""
     batuta_old_transaction_seconds: Annotated[float, Field(gt=0, le=86400)] = 60.0
-    """PostgreSQL: health reports a transaction that stays open longer than this and keeps dead rows from being removed
+    """PostgreSQL: health reports a transaction that stays open longer than this and so prevents the removal of dead
+    rows
     """
     batuta_drain_seconds: Annotated[float, Field(gt=0, le=3600)] = 30.0
     """longest time that a shutdown waits for work in progress"""
     batuta_workers: Annotated[int, Field(ge=1, le=64)] = 1
     """number of workers that `batuta up` starts"""
     batuta_queues: Listed = ()
-    """queues that a worker serves, separated by commas; unset: all queues, and the loops of the program"""
+    """queues that a worker serves, separated by commas; unset: all queues and the loops of the program"""
     batuta_concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENT)] = 20
-    """concurrent tasks of each queue in a worker, unless the program sets a number"""
+    """maximum concurrent tasks of each queue in a worker, unless the program sets a number"""
     batuta_watchdog_seconds: Annotated[float, Field(ge=0.5, le=3600)] = 20.0
     """`batuta up` kills and restarts a child after this time without a heartbeat"""
     batuta_blocked_seconds: Annotated[float, Field(ge=0.5, le=600)] = 15.0
-    """a process ends if its event loop does not respond for this time; log and database get its stack"""
+    """a process ends if its event loop does not respond for this time; log and database receive its stack"""
     batuta_recycle_mb: Annotated[int, Field(ge=16)] | None = None
     """a process with more memory than this drains and restarts; unset: never"""
     batuta_recycle_hours: Annotated[float, Field(gt=0)] | None = None
     """a process older than this drains and restarts; unset: never"""
     batuta_keep_executions_days: Annotated[int, Field(ge=1)] = 30
-    """retention of executions; the newest one of each job and status is kept"""
+    """retention of executions; the newest execution of each job and status is always kept"""
     batuta_keep_logs: bool = True
-    """keep the masked log lines of tasks, jobs and stages for `batuta logs` and the dashboard, at most 200 of an attempt"""
+    """whether the masked log lines of tasks, jobs and stages are kept for `batuta logs` and the dashboard, at most 200
+    per attempt
+    """
     batuta_keep_access_days: Annotated[int, Field(ge=1, le=36_500)] = 730
     """retention of audit entries about sign-ins, refused requests, and reads and exports of personal data"""
     batuta_panel_prefix: Annotated[str, AfterValidator(_prefix)] = "/painel"
-    """address of the dashboard's first page, below the address of the api"""
+    """path of the dashboard's first page, below the address of the api"""
     batuta_trusted_proxies: Annotated[Listed, AfterValidator(_networks)] = ()
     """addresses or networks of proxies whose X-Forwarded-For names the client, separated by commas"""
     batuta_refusals_per_minute: Annotated[int, Field(ge=1)] = 60
-    """refused requests of one client in a minute; beyond them only credentials that were accepted before are checked"""
+    """refused requests that one client may make in a minute; beyond them, only credentials that were accepted before
+    are checked
+    """
     batuta_max_connections: Annotated[int, Field(ge=10, le=100_000)] = MOST_CONNECTIONS
-    """open connections of the api; beyond them the connection that waits longest for a request is closed"""
+    """maximum open connections of the api; beyond them, the connection that has waited longest for a request is closed
+    """
     batuta_metrics_port: Annotated[int, Field(ge=1, le=65535)] | None = None
-    """port of GET /metrics of a scheduler or worker; under `batuta up` the parent uses it, the scheduler +1, workers from +2"""
+    """port of GET /metrics of a scheduler or worker; under `batuta up` the parent uses this port, the scheduler the
+    next one, and workers the ports after it
+    """
     batuta_max_body_bytes: Annotated[int, Field(ge=1024)] = 1024 * 1024
     """the largest request body, unless a route allows more"""
     batuta_max_payload_bytes: Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)] = 1024 * 1024
@@ -236,13 +247,13 @@ class EngineSettings(BaseModel):
     deadman_url: SecretTarget | None = None
     """address of a dead man's switch, pinged every minute while the scheduler works"""
     batuta_alert_critical_minutes: Positive = 15
-    """minutes between two alerts of one critical cause, at any hour"""
+    """minutes between two alerts about the same critical cause, at any hour"""
     batuta_alert_error_minutes: Positive = 60
-    """minutes between two alerts of one error"""
+    """minutes between two alerts about the same error"""
     batuta_alert_warning_minutes: Positive = 240
-    """minutes between two alerts of one warning"""
+    """minutes between two alerts about the same warning"""
     batuta_alert_hours: Annotated[str, AfterValidator(_hours)] = "8-20"
-    """hours of alerts below critical, Monday to Friday, in TIMEZONE"""
+    """hours in which alerts below critical are sent, Monday to Friday, in TIMEZONE"""
 
     @property
     def zone(self) -> ZoneInfo:
@@ -262,7 +273,7 @@ class EngineSettings(BaseModel):
 
     @property
     def encryption_keys(self) -> tuple[str, ...]:
-        """The keys of stored values, newest first."""
+        """The keys that encrypt stored values, newest first."""
         return (
             () if self.batuta_keys is None else tuple(re.split(r"[\s,]+", self.batuta_keys.get_secret_value().strip()))
         )
@@ -294,7 +305,7 @@ class EngineSettings(BaseModel):
         return self
 
     def require_access(self) -> None:
-        """Raise unless the secrets that protect the API are set and long enough. Development needs none."""
+        """Raise an error unless the secrets that protect the API are set and long enough. Development needs none."""
         if self.in_development:
             return
         require_secret("API_TOKEN", self.api_token, SHORTEST_TOKEN)
@@ -302,7 +313,7 @@ class EngineSettings(BaseModel):
 
 
 def require_secret(name: str, secret: SecretStr | None, least: int) -> None:
-    """Raise unless the secret is set and has at least ``least`` characters."""
+    """Raise an error unless the secret is set and has at least ``least`` characters."""
     if secret is None:
         raise MissingSetting(name=name)
     if len(secret.get_secret_value()) < least:
@@ -321,7 +332,7 @@ SomeSettings = TypeVar("SomeSettings", bound=EngineSettings)
 
 
 def load_settings(kind: type[SomeSettings], env: Mapping[str, str], env_file: Path | None = None) -> SomeSettings:
-    """Read and validate the settings. ``env`` has precedence over ``env_file``."""
+    """Read and validate the settings. Values in ``env`` override values in ``env_file``."""
     given = {name.upper(): value for name, value in {**in_file(env_file), **env}.items() if value}
     known = names(kind)
     refuse_unknown(given, known)
@@ -389,14 +400,14 @@ def invalid(error: ValidationError) -> InvalidSetting:
 
 
 def reason_of(problem: ErrorDetails) -> Reason:
-    """Return the ``Reason`` for a pydantic error. Our validators raise a ``Reason``; an error of the library is mapped
-    by its type.
+    """Return the ``Reason`` for a pydantic error. The engine's validators raise a ``Reason``; an error of pydantic is
+    mapped by its type.
     """
     context = problem.get("ctx", {})
     given = getattr(context.get("error"), "args", ())
     if given and isinstance(given[0], Reason):
         return given[0]
-    # A sentence of the library may contain braces, so it is a fact instead of a template.
+    # pydantic's message is a fact instead of a template, because it may contain braces.
     facts: dict[str, object] = {**context, "said": problem["msg"].removeprefix("Value error, ").rstrip("?.")}
     if "expected" in facts:
         facts["expected"] = str(facts["expected"]).replace(" or ", ", ")
@@ -404,7 +415,7 @@ def reason_of(problem: ErrorDetails) -> Reason:
 
 
 def system_zone(env: Mapping[str, str], localtime: Path = Path("/etc/localtime")) -> str:
-    """Return the zone of this machine: TZ, otherwise the target of ``localtime``, otherwise UTC."""
+    """Return the time zone of this machine: the variable TZ, otherwise the target of ``localtime``, otherwise UTC."""
     linked = str(localtime.resolve()).rpartition("/zoneinfo/")[2]
     return next((name for name in (env.get("TZ", "").removeprefix(":"), linked) if name in _zones()), "UTC")
 

@@ -1,4 +1,5 @@
-"""A backend for the tasks of Django: ``django.tasks`` of Django 6, or the package ``django-tasks`` before it.
+"""A backend for the tasks of Django: ``django.tasks`` of Django 6, or the package ``django-tasks`` for earlier
+versions.
 
     TASKS = {"default": {"BACKEND": "batuta.django.BatutaBackend", "OPTIONS": {"app": "shop.background:work"}}}
 
@@ -21,7 +22,7 @@ try:
     from django.tasks.base import Task, TaskError, TaskResult, TaskResultStatus
     from django.tasks.base import TaskContext as DjangoContext
     from django.tasks.exceptions import TaskResultDoesNotExist
-except ImportError:  # before Django 6
+except ImportError:  # for versions before Django 6
     from django_tasks import signals
     from django_tasks.backends.base import BaseTaskBackend
     from django_tasks.base import Task, TaskError, TaskResult, TaskResultStatus
@@ -60,7 +61,8 @@ def serve_django(
 ) -> None:
     """Let the workers of ``work`` run tasks of Django from these queues. Times are in seconds.
 
-    ``retry`` has the waits before further attempts. The default is none, because Django's tasks promise no retries.
+    ``retry`` lists the waits before further attempts. The default is an empty list, because Django's tasks promise no
+    retries.
     """
     for queue in queues:
         work.task(name=_name(queue), queue=queue, retry=list(retry), timeout=timeout, keep_result=keep_result)(_run)
@@ -69,8 +71,8 @@ def serve_django(
 class BatutaBackend(BaseTaskBackend):  # type: ignore[misc] # Django has no types
     """Stores tasks of Django in a Batuta application. ``OPTIONS["app"]`` names the application: ``"module:name"``.
 
-    With ``OPTIONS["database"]``, an alias of DATABASES, a task is stored on Django's own connection: it commits or rolls
-    back with the transaction of the caller. The alias must lead to the database of the application.
+    ``OPTIONS["database"]`` names an alias of DATABASES. A task is then stored on Django's own connection, so it is
+    committed or rolled back with the caller's transaction. The alias must refer to the application's database.
     """
 
     supports_defer = True
@@ -84,7 +86,7 @@ class BatutaBackend(BaseTaskBackend):  # type: ignore[misc] # Django has no type
         result = _result(self.alias, task, "", TaskResultStatus.READY, args, kwargs)
         at = task.run_after
         bound = self._task(task.queue_name).options(
-            # A larger number is more urgent for Django, and less urgent for Batuta.
+            # In Django a larger number is more urgent; in Batuta it is less urgent.
             priority=-task.priority,
             at=timezone.make_aware(at) if at is not None and timezone.is_naive(at) else at,
             tags=[task.module_path[-100:]],
@@ -97,7 +99,7 @@ class BatutaBackend(BaseTaskBackend):  # type: ignore[misc] # Django has no type
         return result
 
     def get_result(self, result_id: str) -> Any:
-        """Return the state of a call, or raise TaskResultDoesNotExist."""
+        """Return the state of a call. Raises TaskResultDoesNotExist if the call is unknown."""
 
         async def read(store: Any) -> tuple[TaskStatus | None, Row | None]:
             status = await store.status(result_id)
@@ -121,7 +123,7 @@ class BatutaBackend(BaseTaskBackend):  # type: ignore[misc] # Django has no type
             _return_value=status.result,
         )
         if status.error is not None:
-            # The class and the message of the error are in the log: they may contain personal data.
+            # Only the log contains the class and the message of the error, because they may contain personal data.
             result.errors.append(TaskError(exception_class_path="batuta.errors.TaskFailed", traceback=status.error))
         return result
 
@@ -154,7 +156,7 @@ def _name(queue: str) -> str:
 
 
 def _run(context: TaskContext, path: str, arguments: list[Any], named: dict[str, Any]) -> Json | Failed:
-    """Call a function of Django, in a thread of its own."""
+    """Call a function of Django in a separate thread."""
     task = import_string(path)
     if not isinstance(task, Task):
         return Failed(NOT_A_TASK(path=path), permanent=True)
@@ -171,7 +173,7 @@ def _run(context: TaskContext, path: str, arguments: list[Any], named: dict[str,
     finally:
         _set(result, status=status, finished_at=timezone.now())
         signals.task_finished.send(BatutaBackend, task_result=result)
-        connections.close_all()  # the thread ends, and its connections with it
+        connections.close_all()  # the thread ends, so close its connections
 
 
 def _result(
@@ -189,11 +191,11 @@ def _result(
         kwargs=dict(kwargs),
         backend=alias,
         errors=[],
-        worker_ids=["batuta"] * attempts,  # Django takes their number as the number of attempts
+        worker_ids=["batuta"] * attempts,  # Django uses the length of this list as the number of attempts
     )
 
 
 def _set(result: Any, **values: object) -> None:
-    """Set fields of a result. Django declares its class frozen, and sets fields in the same way."""
+    """Set fields of a result object. Django declares its class frozen, and sets fields in the same way itself."""
     for name, value in values.items():
         object.__setattr__(result, name, value)

@@ -10,7 +10,7 @@ from batuta.kernel.errors import InvalidSetting
 from batuta.kernel.reasons import Reason
 from batuta.texts import Language
 
-ENV_FILE = Path(".env")  # in the working folder
+ENV_FILE = Path(".env")  # relative to the working folder
 
 
 def environment() -> Mapping[str, str]:
@@ -19,7 +19,7 @@ def environment() -> Mapping[str, str]:
 
 
 def system_language(env: Mapping[str, str]) -> Language:
-    """Return Portuguese if the locale of messages is Portuguese, otherwise English."""
+    """Return Portuguese if the system's locale for messages is Portuguese, otherwise English."""
     locale = next((env[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if env.get(name)), "")
     return "pt-BR" if locale.lower().startswith("pt") else "en"
 
@@ -28,7 +28,7 @@ def in_file(env_file: Path | None) -> dict[str, str]:
     """Return the values of a ``.env`` file, or an empty mapping if it does not exist. Raise InvalidSetting if a line is invalid."""
     if env_file is None or not env_file.is_file():
         return {}
-    from dotenv.parser import parse_stream  # imported here, because most processes have no such file
+    from dotenv.parser import parse_stream  # imported here, because most processes have no .env file
 
     try:
         with env_file.open(encoding="utf-8") as lines:

@@ -23,7 +23,7 @@ from batuta.texts import Language, Texts, Wording
 
 if TYPE_CHECKING:
     from batuta.logs import begin_logging
-else:  # it loads the log library, which a short command does not need
+else:  # imported on first use, because it loads the log library, which a short command does not need
     __getattr__ = load_on_first_use("batuta.extension", {"batuta.logs": ["begin_logging"]})
 
 __all__ = [

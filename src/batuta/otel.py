@@ -70,7 +70,7 @@ class _OtelRecorder:
 
 
 def _context(kind: SpanKind, parent: Trace | None) -> Context | None:
-    """Return the context of a new span. None: the current span of the program is the parent."""
+    """Return the context of a new span. None means that the program's current span is the parent."""
     if kind == "enqueue" and (parent is None or trace.get_current_span().get_span_context().is_valid):
         return None
     if parent is None:

@@ -1,4 +1,4 @@
-"""Pipelines: functions whose items pass through stages, or a queue table of your own with stages, and the outcomes of a stage."""
+"""Pipelines and the outcomes of a stage. A pipeline consists of functions, or of your own queue table with stages."""
 
 from batuta.queue.outcome import FanOut, Jump, Next, StageOutcome
 from batuta.queue.pipeline import Pipeline, Stage

@@ -1,4 +1,4 @@
-"""A table of the application as a queue: its columns, items, handlers and retries."""
+"""Describes a table of the application as a queue: its columns, items, handlers and retries."""
 
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease, NewItem, QueueTable

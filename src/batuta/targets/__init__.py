@@ -1,4 +1,4 @@
-"""Targets: delivery of fires to functions and endpoints, and of alerts to outside services."""
+"""Targets: deliver fires to functions and endpoints, and alerts to outside services."""
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
@@ -13,7 +13,7 @@ LIBRARY: Final = "httpx2"
 
 
 def http_caller(clock: Clock) -> "HttpCaller":
-    """Return an HTTP caller. Only programs that use HTTP need its library, which is imported by the first call."""
+    """Return an HTTP caller. Its library is imported by the first call, because only programs that use HTTP need it."""
     if find_spec(LIBRARY) is None:
         problem = f"an http job or an alert over http needs {LIBRARY}"
         raise ConfigError(problem=problem, next_step="pip install 'batuta[http]'")

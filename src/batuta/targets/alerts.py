@@ -1,4 +1,4 @@
-"""Alerts over HTTP: Slack, any webhook, and the ping of the dead man's switch."""
+"""Sends alerts over HTTP, to Slack or any webhook, and pings the dead man's switch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -25,17 +25,17 @@ from batuta.runlog.reasons import hold_reason
 from batuta.supervise.running import CANCEL_GRACE, MOST_CANCELS
 from batuta.supervise.stacks import task_stack
 
-# A function with the run as its argument or without arguments. It returns an outcome, a number of items, or None.
+# A function without arguments, or with the run as its only argument. It returns an outcome, a number of items, or None.
 JobFunction: TypeAlias = Callable[[], object] | Callable[[Run], object]
-# Largest number of threads of one function that run past their deadline.
+# Maximum number of threads of one function that may run past their deadline.
 MOST_LEFT_BEHIND = 4
-# Time that a cancelled function has to end.
+# Time in which a cancelled function must end.
 STUBBORN = MOST_CANCELS * CANCEL_GRACE
 
 
 class CallTarget:
-    """Calls a function, with the run if the function takes an argument. A plain ``def`` runs in a thread, which cannot
-    be stopped early.
+    """Calls a function, and passes the run if the function takes an argument. A plain ``def`` runs in a thread, which
+    cannot be stopped early.
     """
 
     repeatable = False
@@ -65,7 +65,9 @@ class CallTarget:
                 raise error
 
     async def _attempt(self, run: Run) -> Called:
-        """Run the function until the deadline. Raise CancelIgnored if it was cancelled and still runs."""
+        """Run the function until the deadline. Raise CancelIgnored if the function keeps running after its
+        cancellation.
+        """
         what, inside = f"job {run.execution.job}", list[asyncio.Task[Any] | None]()
 
         async def call() -> object:
@@ -103,8 +105,8 @@ class CallTarget:
 
 
 def outcome_of(returned: object) -> Outcome:
-    """Convert the return value of a function to an outcome: None means done, a number is the item count, and an outcome
-    stays as it is.
+    """Convert the return value of a function to an outcome. None means done, a number is the item count, and an outcome
+    stays unchanged.
     """
     match returned:
         case None:
@@ -155,7 +157,7 @@ class BreakerTarget:
         verdict = await self._breaker.admit(self._clock.now())
         if isinstance(verdict, Hold):
             return _refusal(run, verdict)
-        # Retries end within the time limit of a probe, so that no second probe starts meanwhile.
+        # Retries end within the time limit of a probe, so that no second probe starts during them.
         spare = max(timedelta(0), self._breaker.rule.probe_within - run.timeout)
         try:
             ending = await self._target.deliver(replace(run, grace=min(run.grace, spare)))
@@ -168,8 +170,8 @@ class BreakerTarget:
 
 
 def report_of(ending: Ending) -> EffectReport | None:
-    """Convert the outcome of a run to a report about the called service, for its circuit breaker. Return None if the
-    outcome shows nothing about the service.
+    """Convert the outcome of a run to a report for the circuit breaker of the called service. Return None if the
+    outcome says nothing about the service.
     """
     code = ending.response_code
     match ending.status:
@@ -183,14 +185,14 @@ def report_of(ending: Ending) -> EffectReport | None:
             return EffectReport(Effect.BROKE, "no answer")
         case _:
             effect = effect_of_status(code)
-            # A 200 whose body reports a failure is a failure.
+            # A response with status 200 whose body reports a failure counts as a failure.
             effect = Effect.BROKE if effect is Effect.WORKED else effect
             return EffectReport(effect, f"HTTP {code}", ending.retry_at)
 
 
 def _refusal(run: Run, hold: Hold) -> Ending:
-    """Return the outcome of a delivery that the circuit held. A run that was taken over may have been delivered before,
-    so its outcome is an error instead of skipped.
+    """Return the outcome of a delivery that the circuit breaker held. If the run was taken over, it may have been
+    delivered before, so its outcome is an error instead of skipped.
     """
     if run.execution.attempt > 1:
         return Ending(status=Status.ERROR, error=hold.reason)

@@ -1,8 +1,8 @@
 """Delivers a fire as an HTTP POST. Every outcome has its own reason, and no call takes longer than the deadline.
 
-The execution's id is sent as ``Idempotency-Key``, so a delivery that is repeated after a crash has one effect. The
-remaining time is sent as ``X-Batuta-Timeout`` in seconds, so that the endpoint stops when the scheduler stops
-waiting, independent of its clock. ``X-Batuta-Deadline`` is the same limit as an instant of the scheduler's clock.
+The execution's id is sent as ``Idempotency-Key``, so a delivery that is repeated after a crash takes effect only once.
+The remaining time is sent as ``X-Batuta-Timeout`` in seconds, so that the endpoint stops when the scheduler stops
+waiting, even if the clocks differ. ``X-Batuta-Deadline`` is the same limit as an instant of the scheduler's clock.
 """
 
 import json
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 LARGEST_ANSWER = 1024 * 1024
 STILL_RUNNING = "/problemas/still_running"
 FIRST_REST, LONGEST_REST = timedelta(milliseconds=250), timedelta(seconds=5)
-# Less than the 5 s after which uvicorn closes an idle connection: a request sent during the close would be lost.
+# Less than the 5 s after which uvicorn closes an idle connection, because a request sent during the close would be
+# lost.
 IDLE_SECONDS = 2.0
 CONNECT_SECONDS = 5.0
-# Statuses that may carry Retry-After; the request had no effect.
+# Statuses that may carry Retry-After and mean that the request had no effect.
 LATER = frozenset({429, 503})
 LONGEST_ASKED = timedelta(days=1)
 AGREED = frozenset({"status", "items_processed", "reason", "reason_code", "reason_facts"})
@@ -40,8 +41,8 @@ AGREED = frozenset({"status", "items_processed", "reason", "reason_code", "reaso
 
 @cache
 def never_sent() -> "tuple[type[httpx2.TransportError], ...]":
-    """Return the errors that prove that nothing was sent, so that a retry is safe."""
-    import httpx2  # here and below: late, because a command that only lists jobs makes no call
+    """Return the errors that prove that the request was not sent, so that a retry is safe."""
+    import httpx2  # imported inside functions, because a command that only lists jobs makes no call
 
     return (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 
@@ -50,19 +51,21 @@ def never_sent() -> "tuple[type[httpx2.TransportError], ...]":
 class Answer:
     status: int
     body: Mapping[str, Any]
-    is_object: bool = True  # False: the body is not a JSON object
+    is_object: bool = True  # False if the body is not a JSON object
     too_long: bool = False
-    lost: str | None = None  # the error that ended the connection before the response was complete
-    retry_at: datetime | None = None  # Retry-After, as received
+    lost: str | None = None  # name of the error that ended the connection before the response was complete
+    retry_at: datetime | None = None  # instant from the Retry-After header
 
 
 class HttpCaller:
-    """The HTTP client of all targets in a process: no redirects, no proxies from the environment, a size limit for responses."""
+    """The HTTP client of all targets in a process. It follows no redirects, ignores proxies from the environment, and
+    limits the size of responses.
+    """
 
     def __init__(self, clock: Clock, chance: Callable[[], float] = random.random) -> None:
         self.clock = clock
         self.chance = chance
-        self._clients: dict[bool, httpx2.AsyncClient] = {}  # with and without encryption
+        self._clients: dict[bool, httpx2.AsyncClient] = {}  # one client for encrypted and one for plain connections
 
     async def post(self, url: str, headers: Mapping[str, str]) -> Answer:
         async with self._client(url).stream("POST", url, headers=dict(headers)) as response:
@@ -91,15 +94,16 @@ class HttpCaller:
         return retry_at(header, self.clock.now()) if response.status_code in LATER else None
 
     def _client(self, url: str) -> "httpx2.AsyncClient":
-        """Return the client for a URL. The certificates of all authorities take 30 ms and some megabytes, so they are
-        loaded only for the first encrypted connection.
+        """Return the client for a URL. The client for encrypted connections is created on first use, because loading
+        the certificates takes 30 ms and some megabytes.
         """
         is_encrypted = not url.lower().startswith("http:")
         if is_encrypted not in self._clients:
             import httpx2
 
             limits = httpx2.Limits(max_connections=None, max_keepalive_connections=32, keepalive_expiry=IDLE_SECONDS)
-            # No timeout per read: a slow response could reset it forever. The deadline around the call limits it.
+            # No timeout per read, because a slow response could reset it indefinitely. The deadline around the call
+            # limits the time.
             timeout = httpx2.Timeout(None, connect=CONNECT_SECONDS)
             self._clients[is_encrypted] = httpx2.AsyncClient(
                 follow_redirects=False, trust_env=False, limits=limits, timeout=timeout, verify=is_encrypted
@@ -111,7 +115,9 @@ class HttpTarget:
     repeatable = True
 
     def __init__(self, url: str, caller: HttpCaller, token: str | None = None, *, any_success: bool = False) -> None:
-        """Create the target. With ``any_success`` a 2xx answer that is not a JSON object is a success too."""
+        """Create the target. If ``any_success`` is true, a 2xx answer counts as a success even if it is not a JSON
+        object.
+        """
         self._any_success = any_success
         self._url = url
         self._caller = caller
@@ -128,7 +134,8 @@ class HttpTarget:
         """
         clock = self._caller.clock
         connect_by, deadline, tries = clock.now() + run.grace, clock.now() + run.timeout, 0
-        was_sent = run.execution.attempt > 1  # the run may have been sent before; then it is not recorded as skipped
+        # an earlier attempt may have sent the run; then it must not be recorded as skipped
+        was_sent = run.execution.attempt > 1
         while True:
             tries += 1
             rest = exponential(tries, FIRST_REST, LONGEST_REST)
@@ -141,11 +148,11 @@ class HttpTarget:
                     return _ending_of_refusal(error, tries, self._url)
                 if not was_sent and (held := await run.why_not()) is not None:
                     return Ending(status=Status.SKIPPED, reason=reasons.hold_reason(held))
-                # The time limit is for the work: the wait for a connection does not count.
+                # The time limit applies to the work, so the wait for a connection does not count.
                 deadline = clock.now() + rest + run.timeout
             else:
                 if answer.retry_at is not None and answer.retry_at < connect_by:
-                    # Jitter, because all other callers received the same instant.
+                    # Add jitter, because all other callers received the same instant.
                     rest = answer.retry_at - clock.now() + full_jitter(LONGEST_REST, self._caller.chance())
                     deadline = clock.now() + rest + run.timeout
                 elif answer.body.get("type") != STILL_RUNNING:
@@ -175,7 +182,9 @@ class HttpTarget:
 
 
 def retry_at(header: str, now: datetime) -> datetime | None:
-    """Return the instant of a ``Retry-After`` header, given in seconds or as a date, or None if it cannot be parsed."""
+    """Parse a ``Retry-After`` header, given in seconds or as a date, and return its instant. Return None if it cannot
+    be parsed.
+    """
     if header.isdecimal():
         return now + min(timedelta(seconds=int(header[:9])), LONGEST_ASKED)
     from email.utils import parsedate_to_datetime
@@ -188,7 +197,7 @@ def retry_at(header: str, now: datetime) -> datetime | None:
 
 
 def _content_length(headers: "httpx2.Headers") -> int:
-    """Return the announced length of the response in bytes; 0 if it is not announced."""
+    """Return the announced length of the response in bytes, or 0 if the header is missing."""
     header = headers.get("content-length", "")
     return int(header) if header.isdecimal() else 0
 
@@ -207,14 +216,14 @@ def ending_of(answer: Answer, *, any_success: bool = False) -> Ending:
         error = _refusal(code, body)
         return Ending(status=Status.ERROR, response_code=code, error=error, retry_at=answer.retry_at)
     if not answer.is_object and not any_success:
-        # For example the page of a proxy, which must not count as success.
+        # For example an HTML page of a proxy, which must not count as success.
         return Ending(status=Status.ERROR, response_code=code, error=reasons.NO_JSON(status=code))
     return _ending_of_answer(code, body)
 
 
 def _ending_of_answer(code: int, body: Mapping[str, Any]) -> Ending:
-    """Return the outcome of a 2xx response. An endpoint outside Batuta may return no body or an object without a
-    status; both mean success.
+    """Return the outcome of a 2xx response. No body, or an object without a status (from an endpoint outside Batuta),
+    means success.
     """
     items, reason = body.get("items_processed"), _reason(body)
     match body.get("status", "ok"):
@@ -228,7 +237,7 @@ def _ending_of_answer(code: int, body: Mapping[str, Any]) -> Ending:
         case "skipped":
             return Ending(status=Status.SKIPPED, response_code=code, reason=reason)
         case _:
-            # An unknown status is not a success.
+            # An unknown status must not count as success.
             return Ending(
                 status=Status.ERROR,
                 response_code=code,
@@ -253,7 +262,7 @@ def _refusal(code: int, body: Mapping[str, Any]) -> Reason:
 
 
 def _reason(body: Mapping[str, Any]) -> str:
-    """Return the reason in the endpoint's response, with its code and facts if they were sent."""
+    """Return the reason in the endpoint's response, with its code and facts if the response contains them."""
     said = body.get("reason")
     if not said or not isinstance(said, str):
         return reasons.NO_REASON()
@@ -261,8 +270,8 @@ def _reason(body: Mapping[str, Any]) -> str:
 
 
 def _add_words(plain: ReasonCode, telling: ReasonCode, body: Mapping[str, Any], **facts: object) -> Reason:
-    """Add the endpoint's own text if it is a string. A list of validation errors is omitted, because it would repeat
-    the request.
+    """Return a reason with the endpoint's own text if that is a string. A list of validation errors is omitted, because
+    it would repeat the request.
     """
     name = next((name for name in ("error", "detail", "title") if body.get(name)), "error")
     said = body.get(name)

@@ -1,8 +1,8 @@
 """Arguments of a task: checked against the annotations at enqueue, stored as JSON, and decoded for the function.
 
-An annotation that JSON represents (text, numbers, lists, dictionaries with text keys) stores the value as it is. Any
-other annotation says how to decode the value: a dataclass, a pydantic model, UUID, datetime, a set, a tuple or an Enum by
-pydantic, and a ``msgspec.Struct`` by msgspec.
+If JSON can represent the annotation (text, numbers, lists, dictionaries with text keys), the value is stored unchanged.
+Any other annotation determines how the value is encoded and decoded. Pydantic handles dataclasses, pydantic models,
+UUID, datetime, sets, tuples and Enums; msgspec handles ``msgspec.Struct``.
 """
 
 import inspect
@@ -22,11 +22,13 @@ _UNKNOWN = (inspect.Parameter.empty, Any, object, Json)
 
 
 class Coder(NamedTuple):
-    """Encodes one argument as JSON, and decodes it for the function. Both raise ValueError or TypeError."""
+    """Encodes one argument as JSON, and decodes it for the function. Both functions raise ValueError or TypeError for
+    an invalid value.
+    """
 
     encode: Callable[[Any], Any]
     decode: Callable[[Any], Any]
-    kinds: frozenset[type] = frozenset()  # exact types that ``encode`` returns unchanged
+    kinds: frozenset[type] = frozenset()  # exact types whose values ``encode`` returns unchanged
 
 
 class Codec:
@@ -47,7 +49,8 @@ class Codec:
     def fits(self, calls: Sequence[tuple[Sequence[Any], Mapping[str, Any]]]) -> bool:
         """Return whether every argument of these calls already has a type that is stored unchanged.
 
-        The check is fast: it compares types by parameter, not by call. After False, ``encode`` must check each call.
+        The check is fast, because it compares the types per parameter instead of per call. If the result is False,
+        ``encode`` must check each call.
         """
         lists = [arguments for arguments, named in calls if not named]
         if len(lists) < len(calls) or len({*map(len, lists)}) != 1:
@@ -63,7 +66,9 @@ class Codec:
         return self._convert(arguments, named, lambda coder, value: coder.encode(value))
 
     def decode(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return the arguments as the function takes them. Raises TypeError if a stored value does not fit."""
+        """Return the stored arguments as the types that the function takes. Raises TypeError if a stored value does not
+        fit.
+        """
         return self._convert(arguments, named, lambda coder, value: coder.decode(value))
 
     def _convert(
@@ -83,7 +88,7 @@ class Codec:
         try:
             return convert(coder, value)
         except ValidationError as error:
-            # Places and kinds only: the values may be personal data.
+            # Contains only places and kinds of errors, because the values may be personal data.
             wrong = "; ".join(
                 ".".join(map(str, each["loc"])) + (": " if each["loc"] else "") + each["type"]
                 for each in error.errors()[:3]
@@ -94,7 +99,7 @@ class Codec:
 
 
 def _coder(task: str, name: str, annotation: Any) -> Coder | None:
-    """Return the coder of a parameter; None if any JSON value fits."""
+    """Return the coder of a parameter, or None if the parameter accepts any JSON value."""
     kinds = _json_kinds(annotation)
     if kinds is not None:
         return Coder(_checker(kinds), _same, frozenset(kinds)) if kinds else None
@@ -118,9 +123,11 @@ def _coder(task: str, name: str, annotation: Any) -> Coder | None:
 
 
 def _json_kinds(annotation: Any) -> tuple[type, ...] | None:
-    """Return the Python types of an annotation that JSON represents; empty if any value fits, None for other annotations."""
-    # ``get_type_hints`` leaves a reference only where a recursive alias such as ``Json`` refers to itself. The other
-    # parts of the alias decide whether JSON represents it.
+    """Return the Python types that match an annotation that JSON can represent. The tuple is empty if any value fits.
+    Return None for other annotations.
+    """
+    # ``get_type_hints`` leaves an unresolved reference only where a recursive alias such as ``Json`` refers to itself.
+    # The other parts of the alias decide whether JSON can represent it.
     if annotation in _UNKNOWN or isinstance(annotation, ForwardRef):
         return ()
     if isinstance(annotation, type) and annotation in _SCALARS:

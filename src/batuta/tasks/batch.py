@@ -1,4 +1,4 @@
-"""A batch: a set of tasks that is counted, awaited and cancelled as one, and that ends with a task of its own.
+"""A batch: a set of tasks that is counted, awaited and cancelled as one, and whose end can start another task.
 
     async with work.batch("import 7", on_end=report) as batch:
         await batch.add(send, rows)
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 BatchState: TypeAlias = Literal["open", "running", "cancelling", "ended", "cancelled"]
-# Rows of ``Batch.add`` that one transaction stores.
+# Maximum rows of ``Batch.add`` that one transaction stores.
 ADDED_AT_ONCE = 1000
 LONGEST_NAME = 200
 FILLING_FAILED = define("batch_filling_failed", "the program that added its tasks failed: {kind}")
@@ -41,7 +41,9 @@ BATCH_CANCELLED = define("batch_cancelled", "its batch was cancelled: {why}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchProgress:
-    """The state of a batch and how many of its tasks are in which state. ``waiting`` includes tasks that wait for a retry."""
+    """The state of a batch, and the number of its tasks in each state. ``waiting`` includes tasks that wait for a
+    retry.
+    """
 
     id: str
     name: str
@@ -54,7 +56,7 @@ class BatchProgress:
     cancelled: int
     created_at: datetime
     ended_at: datetime | None = None
-    reason: str | None = None  # why it was cancelled
+    reason: str | None = None  # the reason of a cancellation, or None
 
     @property
     def done(self) -> int:
@@ -112,7 +114,7 @@ class BatchStore(Protocol):
 
 
 class Batch:
-    """A reference to a batch. ``TaskContext.batch`` is the batch of a running task."""
+    """A reference to a batch. A running task finds its own batch in ``TaskContext.batch``."""
 
     __slots__ = ("_service", "_store", "id")
 
@@ -124,9 +126,9 @@ class Batch:
     async def add(self, task: "Task[..., R] | BoundTask[..., R]", rows: Iterable[object]) -> "list[Handle[R]]":
         """Enqueue a call of the task for each row, and return their handles. On return the calls are synced to disk.
 
-        A mapping contains named arguments, a tuple or a list positional ones; any other row is the only argument.
-        Each transaction stores up to a thousand rows. The tasks of a batch may add further tasks to it. Raises
-        BatchEnded if the batch has ended or was cancelled.
+        A row that is a mapping contains named arguments; a tuple or a list contains positional arguments; any other row
+        is the only argument. Each transaction stores up to a thousand rows. The tasks of a batch may add further tasks
+        to the batch. Raises BatchEnded if the batch has ended or was cancelled.
         """
         bound, left, ids = _bind(task), iter(rows), list[str]()
         for first in left:
@@ -141,8 +143,8 @@ class Batch:
         return self._service.handle(id)
 
     async def close(self, *, by: str | None = None, within: Any | None = None) -> bool:
-        """Let the batch end with its last task. Return False if it is closed already. ``by`` is the operator, for the
-        audit log; ``within`` is a transaction of the engine.
+        """Close the batch, so that it ends when its last task has ended. Return False if it is already closed. ``by``
+        is the operator, for the audit log; ``within`` is a transaction of the engine.
         """
         return await self._store.close(self.id, by=by, within=within)
 
@@ -155,13 +157,13 @@ class Batch:
 
     async def wait(self, timeout: float | None = None) -> BatchProgress:
         """Wait until the batch has ended and return its counts. ``timeout`` is in seconds; None waits without a limit.
-        Raises TimeoutError.
+        Raises TimeoutError when the timeout has passed.
         """
         await self._store.wait(self.id, None if timeout is None else timedelta(seconds=timeout))
         return await self.progress()
 
     async def cancel(self, reason: str = "cancelled", *, by: str | None = None) -> bool:
-        """Cancel every task of the batch that has not ended. Return False if the batch has ended or is cancelled already."""
+        """Cancel every unfinished task of the batch. Return False if the batch has ended or is already cancelled."""
         return await self._store.cancel(self.id, reason, by=by)
 
     def __repr__(self) -> str:
@@ -175,7 +177,8 @@ class Batch:
 
 
 class NewBatch:
-    """A batch that a block fills: ``async with`` creates it, and the end of the block closes it.
+    """A batch for an ``async with`` block, which adds tasks to it. Entering the block creates the batch; leaving the
+    block closes it.
 
     If the block raises an error, the batch is cancelled.
     """
@@ -197,7 +200,7 @@ class NewBatch:
         if kind is None:
             await self._batch.close()
             return
-        with suppress(StoreUnavailable):  # the batch stays open, and health reports it
+        with suppress(StoreUnavailable):  # the batch then stays open, and a health check reports it
             await self._batch.cancel(FILLING_FAILED(kind=kind.__name__))
 
 
@@ -211,7 +214,8 @@ class Batches:
     async def create(
         self, name: str, *, on_end: OnEnd | None = None, id: str | None = None, within: Any | None = None
     ) -> Batch:
-        """Create an open batch. It ends after ``close``, when all its tasks have ended; then the task ``on_end`` runs.
+        """Create an open batch. After ``close``, the batch ends when all its tasks have ended; then the task ``on_end``
+        runs.
 
         ``id`` is a UUID that the program chooses, for example the id of the record that the tasks work on. ``within``
         is a transaction of the engine.
@@ -222,13 +226,13 @@ class Batches:
         return self.handle(await self._store.create(name, bound, id=id, within=within))
 
     async def get(self, id: str) -> Batch:
-        """Return the batch with this id. Raises UnknownWord if there is none."""
+        """Return the batch with this id. Raises UnknownWord if the batch does not exist."""
         if await self._store.progress(id) is None:
             raise unknown("batch", id, ())
         return self.handle(id)
 
     def handle(self, id: str) -> Batch:
-        """Return a reference to a batch without a check that it exists."""
+        """Return a reference to a batch without checking that the batch exists."""
         return Batch(id, self._store, self._service)
 
     async def newest(self, limit: int = 20) -> list[BatchProgress]:
@@ -237,7 +241,7 @@ class Batches:
 
 
 def takes_progress(task: AnyTask) -> bool:
-    """Return whether a task ``on_end`` has a parameter, which then gets the counts of the batch."""
+    """Return whether a task ``on_end`` has a parameter, which receives the counts of the batch."""
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return any(each.kind in positional for each in task.signature.parameters.values())
 

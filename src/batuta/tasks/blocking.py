@@ -1,7 +1,7 @@
-"""BlockingTasks: enqueues from synchronous code, on an event loop and a database connection of their own.
+"""Enqueues tasks from synchronous code, with a separate event loop and database connection.
 
 Flask, Django, scripts and the threads of plain functions have no event loop. The first call starts a thread with an
-event loop and opens the connection; later calls reuse both. A child process after a fork starts its own.
+event loop and opens the connection; later calls reuse both. After a fork, a child process starts its own thread.
 """
 
 import asyncio
@@ -18,7 +18,9 @@ class BlockingTasks(Generic[Backend]):
     def __init__(
         self, open: Callable[[], Coroutine[Any, Any, Backend]], close: Callable[[Backend], Awaitable[None]]
     ) -> None:
-        """Create the runner. ``open`` runs with the first call and ``close`` at the end, both on its event loop."""
+        """Create the runner. ``open`` is called with the first call and ``close`` at the end, both on the runner's
+        event loop.
+        """
         self._open = open
         self._close = close
         self._lock = threading.Lock()
@@ -27,7 +29,9 @@ class BlockingTasks(Generic[Backend]):
         self._backend: Backend | None = None
 
     def call(self, work: Callable[[Backend], Coroutine[Any, Any, T]]) -> T:
-        """Run ``work`` with the backend and return its value. Raises RuntimeError in the thread of a running event loop."""
+        """Run ``work`` with the backend and return its value. Raises RuntimeError if the calling thread runs an event
+        loop.
+        """
         if _has_running_loop():
             raise RuntimeError("enqueue_sync() would block the running event loop: write await ….enqueue(…) instead")
         with self._lock:
@@ -35,7 +39,7 @@ class BlockingTasks(Generic[Backend]):
         return asyncio.run_coroutine_threadsafe(work(backend), loop).result()
 
     async def close(self) -> None:
-        """Close the connection and end the thread. A later call starts again."""
+        """Close the connection and end the thread. A later call starts them again."""
         with self._lock:
             loop, backend, pid = self._loop, self._backend, self._pid
             self._loop = self._backend = self._pid = None

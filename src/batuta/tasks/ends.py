@@ -1,4 +1,4 @@
-"""Reacts to the ends of tasks: ends batches, and releases or cancels the tasks that wait for others.
+"""Reacts when tasks end: ends batches, and releases or cancels the tasks that wait for other tasks or batches.
 
 A task with ``after`` is stored with a due time in the far future (``HELD_UNTIL``) and a row for each task or batch that
 it waits for, so a claim does not see it and costs nothing more. One loop per worker process reads which of the awaited
@@ -17,13 +17,15 @@ from batuta.kernel.events import Event, ItemsSettled
 from batuta.kernel.reasons import Reason, define
 from batuta.supervise.loop import Again, Idle, LoopPolicy, Pace, Wakeup
 
-# The due time of a task that waits for another one. Corrections of the clock move it by less than centuries.
+# The due time of a task that waits for another one. It is so far in the future that corrections of the clock do not
+# matter.
 HELD_UNTIL = datetime(9000, 1, 1, tzinfo=UTC)
 TASK_ENDS = "task-ends"
 TASK_ENDS_POLICY = LoopPolicy(every=timedelta(seconds=5), stuck_after=timedelta(minutes=1), max_failures=20)
-# Wait while another process ends batches, because that process may have begun before the last change.
+# Wait while another process ends batches. The loop must check again, because that process may have begun before the
+# last change.
 BUSY_WAIT = timedelta(milliseconds=100)
-# After a look at many waiting tasks, the loop rests for a multiple of the time that the look took.
+# After a check of many waiting tasks, the loop waits for this multiple of the time that the check took.
 REST = 5
 
 WAITS_FOR_TASK = define("waits_for_task", "it waits for the end of task {name} ({id})")
@@ -39,7 +41,7 @@ AWAITED_UNKNOWN = define("awaited_unknown", "the task {id}, for which it waited,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedWait:
-    """A wait for a task or a batch that has ended. ``ended_as`` is None if the awaited task was discarded."""
+    """A wait whose awaited task or batch has ended. ``ended_as`` is None if the awaited task was discarded."""
 
     task_id: str
     for_id: str
@@ -52,7 +54,7 @@ class ResolvedWait:
     ended_as: str | None
 
     def why_not(self) -> Reason | None:
-        """Return why the waiting task must not run, or None if this wait is over."""
+        """Return the reason why the waiting task must not run, or None if this wait no longer prevents it."""
         if self.runs_anyway:
             return None
         if self.is_batch:
@@ -70,14 +72,14 @@ class ResolvedWait:
 
 @dataclass(slots=True)
 class Followed:
-    """The tasks to cancel, with their reasons, and the waits that are over."""
+    """The result of ``follow``: the tasks to cancel, with their reasons, and the waits that are over."""
 
     cancelled: dict[str, Reason] = field(default_factory=dict)
     over: list[ResolvedWait] = field(default_factory=list)
 
 
 def follow(waits: Iterable[ResolvedWait]) -> Followed:
-    """Decide what follows from the ends of awaited tasks and batches. One failed wait cancels the waiting task."""
+    """Decide which waiting tasks to cancel and which waits are over. One failed wait cancels the waiting task."""
     found = Followed()
     for wait in waits:
         if (why := wait.why_not()) is not None:
@@ -89,7 +91,7 @@ def follow(waits: Iterable[ResolvedWait]) -> Followed:
 
 
 def why_waiting(rows: Sequence[Mapping[str, object]]) -> Reason:
-    """Return why a task waits. ``rows`` are the tasks and batches that it waits for, the first one first."""
+    """Return the reason why a task waits. ``rows`` are the tasks and batches that it waits for, in order."""
     first = rows[0]
     facts = {"name": first["name"] or "-", "id": str(first["for_id"])}
     if len(rows) > 1:
@@ -101,19 +103,19 @@ class Advance(Enum):
     """The result of ``EndStore.advance``."""
 
     NOTHING = auto()
-    SOME = auto()  # there may be more
-    BUSY = auto()  # another process does it
+    SOME = auto()  # some work was done, and more may remain
+    BUSY = auto()  # another process is doing the work
 
 
 class EndStore(Protocol):
-    is_needed: bool  # whether a batch is open or a task waits for another one
+    is_needed: bool  # whether a batch is open or a task waits for another task
 
     async def advance(self) -> Advance:
         """End batches, and release or cancel a bounded number of waiting tasks."""
 
 
 class TaskEnds:
-    """Loop that ends batches and releases waiting tasks. The end of a task in this process wakes it."""
+    """Loop that ends batches and releases waiting tasks. When a task of this process ends, the loop wakes."""
 
     name = TASK_ENDS
 

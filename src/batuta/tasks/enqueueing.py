@@ -1,4 +1,5 @@
-"""Middleware around the enqueue of tasks: a generator that yields the calls, perhaps changed.
+"""Middleware around the enqueueing of tasks: a generator that receives the new calls and yields them, unchanged or
+changed.
 
     @work.around_enqueue
     def tag(new: NewCalls) -> Iterator[NewCalls]:
@@ -35,7 +36,7 @@ EnqueueMiddleware: TypeAlias = Callable[[NewCalls], Iterator[NewCalls]]
 
 
 class AroundEnqueue:
-    """The middleware around enqueues, in the order in which it was added: the first is the outermost."""
+    """The middleware around enqueueing. The middleware that was added first is the outermost."""
 
     def __init__(self) -> None:
         self._middleware: list[Callable[[NewCalls], AbstractContextManager[NewCalls]]] = []
@@ -52,7 +53,7 @@ class AroundEnqueue:
 
     @contextmanager
     def entered(self, new: NewCalls) -> Iterator[NewCalls]:
-        """Pass the calls through every middleware, and yield what the last one yields."""
+        """Pass the calls through every middleware, and yield the result of the last one."""
         with ExitStack() as stack:
             for middleware in self._middleware:
                 new = stack.enter_context(middleware(new))

@@ -1,4 +1,6 @@
-"""Handle: a reference to one enqueued call, with which a program waits for its result, reads its status, cancels or retries it."""
+"""Handle: a reference to one enqueued call. A program uses it to wait for the result, read the status, cancel the call
+or retry it.
+"""
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
@@ -48,12 +50,14 @@ class Handle(Generic[R]):
         return status.result
 
     async def cancel(self, reason: str = "cancelled") -> bool:
-        """Cancel the call: at once if it waits, and within seconds if it runs. Return False if it has already ended."""
+        """Cancel the call. A waiting call is cancelled immediately, a running call within seconds. Return False if the
+        call has already ended.
+        """
         return await self._service.cancel(self.id, reason)
 
     async def retry(self) -> bool:
-        """Run a failed call again, now and with all its attempts. Return False if the call has not failed, or if a live
-        call has its key.
+        """Run a failed call again, immediately and with all its attempts. Return False if the call has not failed, or
+        if an unfinished call has the same key.
         """
         return await self._service.retry(self.id)
 

@@ -55,7 +55,8 @@ TASKS = QueueTable(
     given=("name", "args"),
     documents=("args",),
 )
-# For tasks that another process runs: a crash of the process that waits for the outcome does not count for the task.
+# Table description for tasks that another process runs. A crash of the process that waits for the outcome does not
+# count for the task.
 RELAYED_TASKS = replace(TASKS, crash_cap=1_000_000)
 
 
@@ -67,7 +68,7 @@ class TaskRegistry:
         self._tasks: dict[str, AnyTask] = {}
         self._names: dict[TaskFunction, str] = {}
         self._limits: dict[str, dict[str, TaskLimits]] = {}
-        self.elsewhere: TaskRunner | None = None  # None: workers run tasks themselves
+        self.elsewhere: TaskRunner | None = None  # None if workers run the tasks themselves
 
     def add(self, task: AnyTask) -> None:
         name = task.name
@@ -91,7 +92,7 @@ class TaskRegistry:
         self.elsewhere = runner
 
     def limits_in(self, queue: str) -> dict[str, TaskLimits]:
-        """Return the limits of the tasks of a queue, by name. Tasks that are added later appear in the result."""
+        """Return the limits of a queue's tasks, by task name. The result also includes tasks that are added later."""
         return self._limits.setdefault(queue, {})
 
     @property
@@ -125,8 +126,9 @@ class TaskRegistry:
 
 
 def _refuse_elsewhere(task: AnyTask) -> None:
-    """Raise InvalidTask for an option that needs a worker of the engine. Limits count leases, but another process may
-    run a task whose lease no process holds. Rules by class of error need the class, which another process does not report.
+    """Raise InvalidTask for an option that only the engine's own workers support. Limits count leases, but another
+    process may run a task whose lease no process holds. Retry rules by class of error need the class, which another
+    process does not report.
     """
     if task.limits is not None:
         why = Reason(

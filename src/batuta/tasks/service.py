@@ -1,4 +1,6 @@
-"""TaskService enqueues, queries, cancels and retries tasks. TaskRehomer and ThreadWatch maintain the task queues."""
+"""TaskService enqueues, queries, cancels and retries tasks. TaskRehomer moves waiting items to the right queue.
+ThreadWatch counts threads past their time limit.
+"""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -28,7 +30,7 @@ from batuta.tasks.handle import Handle
 from batuta.tasks.registry import TaskRegistry, TaskStatus
 from batuta.tasks.task import AnyTask, Call, EnqueueOptions, TaskFunction, call_of
 
-# The transaction type of the backend's database.
+# The type of a transaction of the backend's database.
 SomeTransaction = TypeVar("SomeTransaction", contravariant=True)
 
 
@@ -42,7 +44,9 @@ class TaskBackend(Protocol[SomeTransaction]):
         keys: Sequence[str | None],
         within: SomeTransaction | None,
     ) -> list[str]:
-        """Insert the calls and return their ids in order. If a live task has the key of a new one, return its id instead."""
+        """Insert the calls and return their ids in order. If an unfinished task has the key of a new call, return that
+        task's id instead.
+        """
 
     async def status(self, id: str) -> TaskStatus | None: ...
 
@@ -51,7 +55,7 @@ class TaskBackend(Protocol[SomeTransaction]):
     async def retry(self, id: str, *, by: str | None = None) -> bool: ...
 
     async def failed(self, task: AnyTask, limit: int) -> list[str]:
-        """Return the ids of the failed calls of a task, the last failure first."""
+        """Return the ids of the failed calls of a task, most recent failure first."""
 
     async def wait(self, id: str, timeout: timedelta | None) -> None:
         """Return when the task has ended or does not exist. Raises TimeoutError after ``timeout``."""
@@ -66,13 +70,13 @@ class TaskService(Generic[SomeTransaction]):
         encryption: Encryption = PLAIN,
     ) -> None:
         """Create the service. ``max_payload`` is the maximum size of one call's arguments, in bytes of JSON.
-        ``encryption`` is the one that the backend uses for the calls.
+        ``encryption`` must be the same as the backend's.
         """
         self.encryption = encryption
         self._max_payload = max_payload
         self._registry = registry
         self._backend = backend
-        self.blocking: BlockingTasks[Any] | None = None  # for synchronous callers
+        self.blocking: BlockingTasks[Any] | None = None  # runs calls for synchronous code
         self.around = AroundEnqueue()
         self.batches: Batches | None = None
 
@@ -89,8 +93,8 @@ class TaskService(Generic[SomeTransaction]):
         """Enqueue a call of a task, given as the task or by its name, and return its id. On return the call is synced
         to disk; with ``within``, when that transaction commits.
 
-        ``key`` deduplicates: if a live task has the same key, its id is returned instead. ``delay`` is in seconds. A
-        smaller ``priority`` is more urgent.
+        ``key`` deduplicates: if an unfinished task has the same key, nothing is enqueued and its id is returned.
+        ``delay`` is in seconds. A smaller ``priority`` is more urgent.
         """
         options = EnqueueOptions(delay=delay, key=key, priority=priority)
         (id,) = await self.put(self._registry.get(task), [Call(arguments, named)], options, within=within)
@@ -109,8 +113,8 @@ class TaskService(Generic[SomeTransaction]):
         within: SomeTransaction | None = None,
     ) -> list[str]:
         """Enqueue several calls in one transaction and return their ids. Each call is a list of arguments, or a mapping
-        of named ones. ``keys`` has one deduplication key, or None, per call. All calls belong to ``batch``, except
-        a call whose key belongs to a live task.
+        of named arguments. ``keys`` has one element per call: a deduplication key or None. All calls belong to
+        ``batch``, except a call whose key an unfinished task has.
         """
         calls = [call_of(each) for each in arguments]
         if keys is not None and len(keys) != len(calls):
@@ -129,7 +133,9 @@ class TaskService(Generic[SomeTransaction]):
         keys: Sequence[str | None] | None = None,
         within: SomeTransaction | None = None,
     ) -> list[str]:
-        """Check the calls and enqueue them in one transaction. ``keys`` replaces the key of ``options``, one per call."""
+        """Check the calls and enqueue them in one transaction. ``keys`` has one key per call and overrides the key in
+        ``options``.
+        """
         if not self.around:
             return await self._put(task, calls, options, keys, within)
         with self.around.entered(NewCalls(task=task.name, calls=calls, options=options)) as new:
@@ -149,7 +155,7 @@ class TaskService(Generic[SomeTransaction]):
             return await self._backend.enqueue(task, calls, options, keys=keys, within=within)
 
     def put_sync(self, task: AnyTask, calls: Sequence[Call], options: EnqueueOptions) -> list[str]:
-        """Check the calls and enqueue them from synchronous code, on a connection of its own."""
+        """Check the calls and enqueue them from synchronous code, on a separate connection."""
         if self.blocking is None:
             raise RuntimeError("this service has no connection for synchronous code: use the tasks of a Batuta object")
         with self.around.entered(NewCalls(task=task.name, calls=calls, options=options)) as new:
@@ -161,9 +167,11 @@ class TaskService(Generic[SomeTransaction]):
     def _prepare(
         self, task: AnyTask, calls: Sequence[Call], options: EnqueueOptions, keys: Sequence[str | None]
     ) -> Sequence[Call]:
-        """Return the calls with JSON arguments. Raises an error if they do not fit the function or cannot be stored."""
+        """Return the calls with their arguments as JSON. Raises an error if the arguments do not fit the function or
+        cannot be stored.
+        """
         _check(keys, options)
-        # Calls of equal shape are all valid or all invalid.
+        # Calls of the same shape are all valid or all invalid, so check one of each shape.
         for call in {_shape(each): each for each in calls}.values():
             task.refuse_call(call)
         if task.codec.checks and not task.codec.fits(calls):
@@ -175,7 +183,7 @@ class TaskService(Generic[SomeTransaction]):
         return calls
 
     def handle(self, id: str) -> Handle[Any]:
-        """Return a handle for the id of an enqueued call. The call may have been enqueued by another process."""
+        """Return a handle for the id of an enqueued call, even if another process enqueued it."""
         return Handle(id, self)
 
     async def status(self, id: str) -> TaskStatus | None:
@@ -183,29 +191,31 @@ class TaskService(Generic[SomeTransaction]):
         return await self._backend.status(id)
 
     async def wait(self, id: str, timeout: timedelta | None = None) -> TaskStatus | None:
-        """Wait until a call has ended and return its status, or None if the id is unknown. Raises TimeoutError."""
+        """Wait until a call has ended and return its status, or None if the id is unknown. Raises TimeoutError when
+        ``timeout`` has passed.
+        """
         await self._backend.wait(id, timeout)
         return await self._backend.status(id)
 
     async def cancel(self, id: str, reason: str = "cancelled", *, by: str | None = None) -> bool:
-        """Cancel a call: at once if it waits, at the next renewal of its lease if it runs. Return False if it has ended.
-        ``by`` is the operator, for the audit log.
+        """Cancel a call. A waiting call is cancelled immediately, a running call at the next renewal of its lease.
+        Return False if the call has ended. ``by`` is the operator, for the audit log.
         """
         return await self._backend.cancel(id, reason, by=by)
 
     async def retry(self, id: str, *, by: str | None = None) -> bool:
-        """Run a failed call again, now and with all its attempts. Return False if the call has not failed, or if a live
-        call has its key. ``by`` is the operator, for the audit log.
+        """Run a failed call again, immediately and with all its attempts. Return False if the call has not failed, or
+        if an unfinished call has the same key. ``by`` is the operator, for the audit log.
         """
         return await self._backend.retry(id, by=by)
 
     async def failed(self, task: AnyTask, limit: int) -> list[Handle[Any]]:
-        """Return handles of the failed calls of a task, the last failure first."""
+        """Return handles of the failed calls of a task, most recent failure first."""
         return [self.handle(id) for id in await self._backend.failed(task, limit)]
 
 
 def _span(task: AnyTask, calls: int) -> AbstractContextManager[object]:
-    """Return the span of an enqueue, or an empty block if no tracing system records this process."""
+    """Return a span for the enqueue, or a context manager without effect if no tracing system records this process."""
     if (tracing := recorder()) is None:
         return _NO_SPAN
     return tracing.span(
@@ -235,30 +245,32 @@ REHOMER_POLICY = LoopPolicy(every=timedelta(minutes=1), stuck_after=timedelta(mi
 
 class TaskHomes(Protocol):
     async def find_unserved(self, served: Collection[str]) -> Collection[Unserved]:
-        """Return the waiting tasks of queues that are not in ``served``."""
+        """Return the waiting tasks in queues outside ``served``."""
 
     async def rehome(self, name: str, source: str, target: str, limit: int) -> int: ...
 
     async def unlabel(self, limited: Collection[str], limit: int) -> int:
-        """Clear the limit key of waiting items whose task is not in ``limited``, so that the plain claim takes them
-        again. Return their number.
+        """Clear the limit key of waiting items whose task is not in ``limited``, so that the ordinary claim takes them
+        again. Return the number of changed items.
         """
 
 
 class LabelledItems(Protocol):
     async def unlabel(self, limit: int) -> int:
-        """Clear the limit key of waiting items of stages without limits. Return their number."""
+        """Clear the limit key of waiting items whose stage has no limits. Return the number of changed items."""
 
 
 class TaskRehomer:
-    """Moves waiting items to the queue that serves their task. Returns items to the plain claim if their task or stage
-    has no limits any more.
+    """Loop that moves waiting items to the queue that serves their task. It also clears the limit keys of items whose
+    task or stage has no limits any more, so that the ordinary claim takes them.
     """
 
     name = "task-rehomer"
 
     def __init__(self, homes: TaskHomes, registry: TaskRegistry, items: LabelledItems | None = None) -> None:
-        """Create the loop. ``items`` are those of the pipelines; None: the loop concerns only tasks."""
+        """Create the loop. ``items`` gives access to the items of pipelines; if it is None, the loop handles only
+        tasks.
+        """
         self.wakeup = Wakeup()
         self._homes = homes
         self._items = items
@@ -280,7 +292,9 @@ THREAD_WATCH_POLICY = LoopPolicy(every=timedelta(seconds=15), stuck_after=timede
 
 
 class ThreadWatch:
-    """Counts the threads of tasks that run beyond their time limit. The heartbeat contains the number, and health reports it."""
+    """Counts the threads of tasks that run past their time limit. The heartbeat contains the number, and a health check
+    reports it.
+    """
 
     name = "task-threads"
 

@@ -7,8 +7,8 @@
     handle = await send.options(delay=60, key="welcome-7").enqueue("a@example.com")
 
 The type checker compares the arguments of ``enqueue`` with the parameters of the function. A decorated function stays
-callable. A function receives a context only if its first parameter is annotated ``TaskContext``; the arguments of
-``enqueue`` leave it out.
+callable. A function receives a context only if its first parameter is annotated ``TaskContext``; callers of ``enqueue``
+do not pass it.
 """
 
 import inspect
@@ -64,35 +64,38 @@ if TYPE_CHECKING:
     from batuta.tasks.handle import Handle
     from batuta.tasks.service import TaskService
 
-P = ParamSpec("P")  # the parameters of ``enqueue``: those of the function without the context
+P = ParamSpec("P")  # the parameters of ``enqueue``: the function's parameters without the context
 Q = ParamSpec("Q")  # the parameters of a direct call
 R = TypeVar("R", covariant=True)  # the return type of the function, without the coroutine
 S = TypeVar("S", covariant=True)  # the return type of a direct call
 T = TypeVar("T")
 
 DEFAULT_QUEUE = "default"
-# Options of ``work.enqueue``. They share the keyword arguments with the parameters of the task.
+# Options of ``work.enqueue``. Callers pass them as keyword arguments, together with the arguments of the task.
+# arguments.
 PUT_OPTIONS = ("key", "delay", "priority", "within")
 # Retention of failed tasks, so that an operator can inspect them.
 KEEP_FAILED = timedelta(days=30)
-# No limit in this process: the remote runner enforces the time limit, which excludes the wait in the remote queue.
+# Practically no limit in this process: the remote runner enforces the time limit, which excludes the wait in the remote
+# queue.
 ELSEWHERE = timedelta(days=3650)
-# Limit per task and process: further calls are postponed while this many threads run beyond their time limit.
+# While this many threads of a task run past their time limit in one process, further calls are postponed.
 MAX_STUCK_THREADS = 4
 PUT_OFF = timedelta(minutes=1)
-# A call whose key is missing waits this long, and no attempt is counted.
+# A call whose encryption key is missing is postponed by this time, and no attempt is counted.
 KEY_WAIT = timedelta(minutes=1)
-# The columns of a call that are encrypted, as ``Encryption`` names them.
+# The encrypted columns of a call, by the names that ``Encryption`` authenticates.
 ARGUMENTS, RESULT, PROGRESS = "tasks.args", "tasks.result", "tasks.progress"
-# Parameters with these names and one of these annotations look like a context and would not receive one.
+# A parameter with one of these names and one of these annotations looks like a context, but would not receive one.
 CONTEXT_NAMES = ("ctx", "context")
 UNCLEAR = (inspect.Parameter.empty, Any, object)
 
 
 @dataclass(slots=True)
 class TaskContext:
-    """The first argument of a function that annotates it. ``report`` stores progress, which ``status`` returns.
-    ``batch`` is the batch of the call, to which the function may add further calls.
+    """The context of a running call, passed to a function whose first parameter is annotated with this class.
+    ``report`` stores progress, which ``status`` returns. ``batch`` is the batch of the call, to which the function may
+    add further calls.
     """
 
     id: str
@@ -116,16 +119,18 @@ LONGEST_UNIQUE = timedelta(days=366)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnqueueOptions:
-    """When and how a call runs. ``delay`` is in seconds; ``at`` is an instant; a smaller ``priority`` is more urgent.
+    """Determines when and how a call runs. ``delay`` is in seconds; ``at`` is an instant; a smaller ``priority`` is
+    more urgent.
 
-    ``key`` deduplicates: while a task with the same name and key waits or runs, no second one is stored. With
-    ``unique_for``, no second one is stored for this many seconds, even if the first one has ended. A cancelled task
-    frees its key. ``on_conflict`` says how a further call changes a first one that still waits: ``keep`` leaves it as
-    it is, ``replace`` gives it the new arguments, and ``reschedule`` gives it the new arguments and the new time.
+    ``key`` deduplicates: while a task with the same name and key waits or runs, no second task is stored. With
+    ``unique_for``, no second task is stored for this many seconds, even if the first task has ended. A cancelled task
+    frees its key. ``on_conflict`` determines how a second call changes the first one while it still waits: ``keep``
+    leaves it unchanged, ``replace`` gives it the new arguments, and ``reschedule`` gives it the new arguments and the
+    new time.
 
-    ``after`` are the ids of tasks and batches: the call starts after all of them succeeded, and not before its own time.
-    If one of them fails or is cancelled, ``after_failure`` says whether the call is cancelled too, or runs after all of
-    them ended.
+    ``after`` lists the ids of tasks and batches. The call starts after all of them succeeded, and not before its own
+    time. If one of them fails or is cancelled, ``after_failure`` determines whether the call is cancelled too, or runs
+    after all of them ended.
     """
 
     delay: float = 0
@@ -137,7 +142,7 @@ class EnqueueOptions:
     on_conflict: OnConflict = "keep"
     after: tuple[str, ...] = ()
     after_failure: AfterFailure = "cancel"
-    batch: str | None = None  # id of the batch of the call
+    batch: str | None = None  # id of the batch to which the call belongs
 
     def __post_init__(self) -> None:
         if not 0 <= self.unique_for <= LONGEST_UNIQUE.total_seconds():
@@ -161,21 +166,21 @@ class EnqueueOptions:
 
     @property
     def wait(self) -> timedelta | None:
-        """The delay as the database adds it to its clock. None: due immediately."""
+        """The delay that the database adds to its clock. None means that the call is due immediately."""
         return clamp_wait(timedelta(seconds=min(self.delay, LONGEST_WAIT.total_seconds()))) if self.delay > 0 else None
 
     @property
     def is_plain(self) -> bool:
-        """Whether the call is due at once and has nothing but a priority."""
+        """Whether the call is due immediately and has no option except a priority."""
         return self.at is None and self.delay <= 0 and not (self.tags or self.after or self.batch)
 
     @property
     def is_unique(self) -> bool:
-        """Whether the key stays unique for a period, or a further call changes the waiting one."""
+        """Whether the key stays unique for a period, or a second call changes the waiting one."""
         return self.unique_for > 0 or self.on_conflict != "keep"
 
 
-BATCH = "batch"  # the id of the call's batch, beside the trace context
+BATCH = "batch"  # key of the batch's id, which is stored next to the trace context
 _TAG = re.compile(r"\S{1,100}\Z")
 NO_OPTIONS = EnqueueOptions()
 STUCK_THREADS = define(
@@ -185,17 +190,17 @@ STUCK_THREADS = define(
 )
 ARGUMENTS_UNFIT = define("arguments_unfit", "{why}: enqueue the call again with the arguments of this release")
 TaskFunction: TypeAlias = Callable[..., Any]
-# Runs a task in another process and returns its outcome.
+# Function that runs a task in another process and returns its outcome.
 TaskRunner: TypeAlias = "Callable[[AnyTask, Lease], Awaitable[Outcome]]"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Task(Generic[P, R]):
-    """A function that can be enqueued, with the settings with which it runs."""
+    """A function that can be enqueued, with the options with which it runs."""
 
     name: str
     function: TaskFunction
-    service: "TaskService[Any] | None" = None  # enqueues the calls; None: the task can only run
+    service: "TaskService[Any] | None" = None  # enqueues the calls; None if the task can only run
     queue: str = DEFAULT_QUEUE
     timeout: timedelta = timedelta(seconds=300)
     retry: RetryPolicy = DEFAULT_RETRY
@@ -203,18 +208,18 @@ class Task(Generic[P, R]):
     keep_result: timedelta = timedelta(hours=1)
     whole: Limits = field(default_factory=Limits)  # limits of all calls of the task
     per_key: Limits | None = None  # limits of the calls with the same value of a parameter
-    # For a synchronous function: one thread per call, which Python cannot stop.
+    # Runs a synchronous function, with one thread per call. Python cannot stop a thread.
     threads: Threads = field(default_factory=Threads)
     around: Around = field(default_factory=Around)  # middleware around the function
     in_child: "Callable[[Sequence[Any], Mapping[str, Any]], Awaitable[object]] | None" = (
-        None  # None: runs in the worker
+        None  # None means that the function runs in the worker
     )
     is_async: bool = field(init=False)
-    is_direct: bool = field(init=False)  # the worker awaits the function itself
+    is_direct: bool = field(init=False)  # whether the worker awaits the function itself
     takes_context: bool = field(init=False)
-    signature: inspect.Signature = field(init=False)  # without the context
+    signature: inspect.Signature = field(init=False)  # signature of the function without the context
     codec: Codec = field(init=False)
-    limits: TaskLimits | None = field(init=False)  # None: the task has no limits
+    limits: TaskLimits | None = field(init=False)  # None if the task has no limits
     __name__: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -237,16 +242,18 @@ class Task(Generic[P, R]):
         return await BoundTask(self, NO_OPTIONS).enqueue(*arguments, **named)
 
     def enqueue_sync(self, *arguments: P.args, **named: P.kwargs) -> "Handle[R]":
-        """Enqueue a call from synchronous code: Flask, Django, a script. Inside a running event loop this is an error."""
+        """Enqueue a call from synchronous code (Flask, Django, a script). Raises RuntimeError inside a running event
+        loop.
+        """
         return BoundTask(self, NO_OPTIONS).enqueue_sync(*arguments, **named)
 
     async def enqueue_many(self, calls: "Sequence[Sequence[Any] | Mapping[str, Any]]") -> "list[Handle[R]]":
-        """Enqueue several calls in one transaction. Each call is a list of arguments, or a mapping of named ones."""
+        """Enqueue several calls in one transaction. Each call is a list of arguments, or a mapping of named arguments."""
         return await BoundTask(self, NO_OPTIONS).enqueue_many(calls)
 
     async def failed(self, limit: int = 100) -> "list[Handle[R]]":
-        """Return handles of the calls that failed after their last attempt, the last failure first. ``handle.retry()``
-        runs one again.
+        """Return handles of the calls that failed after their last attempt, most recent failure first.
+        ``handle.retry()`` runs a call again.
         """
         return await self.require_service().failed(self, limit)
 
@@ -264,7 +271,7 @@ class Task(Generic[P, R]):
         after: "Sequence[Handle[Any] | Batch]" = (),
         after_failure: AfterFailure = "cancel",
     ) -> "BoundTask[P, R]":
-        """Return the task with options for its calls: ``await send.options(delay=60).enqueue("a@example.com")``."""
+        """Return the task with options for its next calls: ``await send.options(delay=60).enqueue("a@example.com")``."""
         options = EnqueueOptions(
             delay=delay,
             at=at,
@@ -286,7 +293,7 @@ class Task(Generic[P, R]):
         return self.service
 
     def refuse_call(self, call: Call) -> None:
-        """Raise TypeError if the arguments do not fit the function, instead of failing the task later."""
+        """Raise TypeError now if the arguments do not fit the function, so that the task does not fail later."""
         arguments, named = call
         if not isinstance(arguments, list | tuple):
             raise TypeError(
@@ -304,7 +311,9 @@ class Task(Generic[P, R]):
     def handler(
         self, report: Callable[[Lease, Json], Awaitable[None]], elsewhere: "TaskRunner | None" = None
     ) -> ItemHandler:
-        """Return the item handler of this task. ``elsewhere`` runs the task in another process, with its time limit."""
+        """Return the item handler of this task. ``elsewhere`` runs the task in another process, which enforces the time
+        limit.
+        """
         return ItemHandler(
             handle=partial(self.run, report=report) if elsewhere is None else partial(elsewhere, self),
             traceparent=lambda lease: carried_by(lease.row["args"]).get(HEADER),
@@ -345,7 +354,7 @@ class Task(Generic[P, R]):
                 kind="task", name=self.name, id=lease.id, number=lease.attempt, arguments=given, named=named
             )
             returned = await self.around.call(attempt, lambda: self._call(arguments, named))
-        elif self.is_direct:  # without a further coroutine, because most tasks end here
+        elif self.is_direct:  # await directly, without another coroutine, because most tasks take this path
             returned = await self.function(*arguments, **named)
         else:
             returned = await self._call(arguments, named)
@@ -376,7 +385,7 @@ class CallableTask(Task[P, R], Generic[P, R, Q, S]):
 
 
 class BoundTask(Generic[P, R]):
-    """A task with the options of its next calls."""
+    """A task with options for its next calls."""
 
     def __init__(self, task: Task[P, R], options: EnqueueOptions) -> None:
         self.task = task
@@ -389,21 +398,21 @@ class BoundTask(Generic[P, R]):
         return service.handle(id)
 
     def enqueue_sync(self, *arguments: P.args, **named: P.kwargs) -> "Handle[R]":
-        """Enqueue a call from synchronous code, and return its handle when the call is synced to disk. Inside a running
-        event loop this is an error, because it would block the loop.
+        """Enqueue a call from synchronous code, and return its handle when the call is synced to disk. Raises
+        RuntimeError inside a running event loop, which the call would block.
         """
         service = self.task.require_service()
         (id,) = service.put_sync(self.task, [Call(arguments, named)], self.options)
         return service.handle(id)
 
     async def enqueue_within(self, transaction: Any, *arguments: P.args, **named: P.kwargs) -> "Handle[R]":
-        """Enqueue a call in a transaction of the engine. It is accepted when the transaction commits."""
+        """Enqueue a call in a transaction of the engine. The call is accepted when the transaction commits."""
         service = self.task.require_service()
         (id,) = await service.put(self.task, [Call(arguments, named)], self.options, within=transaction)
         return service.handle(id)
 
     async def enqueue_many(self, calls: "Sequence[Sequence[Any] | Mapping[str, Any]]") -> "list[Handle[R]]":
-        """Enqueue several calls in one transaction. Each call is a list of arguments, or a mapping of named ones."""
+        """Enqueue several calls in one transaction. Each call is a list of arguments, or a mapping of named arguments."""
         if self.options.key is not None:
             raise ValueError("one key for several calls would store only the first: leave key out")
         service = self.task.require_service()
@@ -412,7 +421,9 @@ class BoundTask(Generic[P, R]):
 
 
 class TaskDecorator(Protocol):
-    """The decorator that ``work.task`` returns. It accepts ``def`` and ``async def``, with and without a context."""
+    """The decorator that ``work.task`` returns. It accepts ``def`` and ``async def`` functions, with and without a
+    context.
+    """
 
     @overload
     def __call__(
@@ -431,7 +442,7 @@ class TaskDecorator(Protocol):
 
 
 def call_of(row: Any) -> Call:
-    """Return the call for a list of arguments, or for a mapping of named ones."""
+    """Create a call from a list of arguments, or from a mapping of named arguments."""
     return Call((), row) if isinstance(row, Mapping) else Call(row, {})
 
 
@@ -443,7 +454,9 @@ def outcome_of(returned: object) -> Outcome:
 
 
 def arguments_to_store(call: Call, carried: Json, encryption: Encryption) -> list[Json]:
-    """Return the content of the column ``args``: arguments, named arguments, and the trace context, which stays readable."""
+    """Return the content of the column ``args``: arguments, named arguments and trace context. The trace context is not
+    encrypted.
+    """
     arguments, named = call
     if not encryption.is_on:
         return [arguments, named, carried]
@@ -451,7 +464,7 @@ def arguments_to_store(call: Call, carried: Json, encryption: Encryption) -> lis
 
 
 def arguments_of(stored: Any, encryption: Encryption) -> Call:
-    """Return the call in a column ``args``. Raises KeyMissing or DamagedValue."""
+    """Return the call that a column ``args`` stores. Raises KeyMissing or DamagedValue if it cannot be decrypted."""
     first, named, *_ = stored
     if not is_sealed(first):
         return Call(first, named)
@@ -466,14 +479,14 @@ def _with_encrypted_result(outcome: Outcome, encryption: Encryption) -> Outcome:
         try:
             refuse_unstorable(outcome.result, "task result", MAX_PAYLOAD)
         except UnstorableValue:
-            return outcome  # the worker refuses it, with the reason
+            return outcome  # the worker refuses this outcome and stores the reason
     stored = encryption.encrypt(outcome.result, RESULT)
     return outcome if stored is outcome.result else replace(outcome, result=stored)
 
 
 def _takes_context(task: str, function: TaskFunction, signature: inspect.Signature) -> bool:
-    """Return whether the first parameter is annotated ``TaskContext``. Reject a context that is elsewhere, or that has
-    no annotation.
+    """Return whether the first parameter is annotated ``TaskContext``. Raise InvalidTask if a context is in another
+    position or has no annotation.
     """
     hints, is_first = hints_of(function), False
     for place, parameter in enumerate(signature.parameters.values()):
@@ -500,7 +513,9 @@ def _takes_context(task: str, function: TaskFunction, signature: inspect.Signatu
 
 
 def hints_of(function: TaskFunction) -> dict[str, Any]:
-    """Return the evaluated annotations, or nothing if a name is unknown here. Then the caller compares their text."""
+    """Return the evaluated annotations. If a name cannot be resolved, return an empty mapping; the caller then compares
+    the text of the annotations.
+    """
     try:
         return get_type_hints(function, include_extras=True)
     except (NameError, TypeError, AttributeError):
@@ -508,8 +523,8 @@ def hints_of(function: TaskFunction) -> dict[str, Any]:
 
 
 def carried_by(args: object) -> Mapping[str, object]:
-    """Return the third element of ``args``: what the caller of ``enqueue`` added, such as its trace context. It is not
-    trusted.
+    """Return the third element of ``args``: values that the caller of ``enqueue`` added, such as its trace context.
+    They are untrusted.
     """
     match args:
         case [_, _, dict() as carried]:

@@ -1,7 +1,7 @@
 """Clocks for tests.
 
-FakeClock moves only on request. JumpClock runs at the usual speed and can jump ahead. FastClock runs faster than real time,
-and several processes can share it.
+FakeClock moves only on request. JumpClock runs at normal speed and can jump ahead. FastClock runs faster than real
+time, and several processes can share it.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from batuta.kernel.clock import Clock, SystemClock
 from batuta.kernel.waiting import first_of
 
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # a Monday, nine in the morning in São Paulo
-# Iterations of the event loop after a step, so that every task that became ready has run.
+# Number of event-loop iterations after a step, so that every ready task has run.
 TURNS = 50
 
 
@@ -40,7 +40,7 @@ class FakeClock:
 
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:
-            await asyncio.sleep(0)  # let other tasks run, without advancing the clock
+            await asyncio.sleep(0)  # let other tasks run, without moving the clock
             return
         due = asyncio.Event()
         heapq.heappush(self._sleepers, (self._monotonic + seconds, next(self._order), due))
@@ -63,11 +63,11 @@ class FakeClock:
         await self.settle()
 
     async def settle(self) -> None:
-        """Let everything that is ready run before time passes. A subclass may wait for more, for example for a database."""
+        """Let every ready task run before time passes. A subclass may wait for more, for example for a database."""
         await settle()
 
     def step(self, by: timedelta) -> None:
-        """Move only the wall clock, as an operator does. The monotonic clock stays."""
+        """Move only the wall clock, as an operator would. The monotonic clock is unchanged."""
         self._now += by
 
     def _pass(self, seconds: float) -> None:
@@ -76,10 +76,10 @@ class FakeClock:
 
 
 class JumpClock:
-    """A clock that runs at the speed of real time and jumps ahead on request. A jump wakes the sleepers that become due."""
+    """A clock that runs at normal speed and jumps ahead on request. A jump wakes the sleepers that become due."""
 
     def __init__(self, start: datetime) -> None:
-        # In UTC, because an addition in a local zone counts the hours of the wall clock across a clock change.
+        # In UTC, because an addition in a local time zone would count wall-clock hours across a clock change.
         self._start = start.astimezone(UTC)
         self._machine = SystemClock()
         self._since = self._machine.monotonic()
@@ -119,8 +119,8 @@ async def settle() -> None:
 class FastClock:
     """A clock that runs ``rate`` times faster than real time.
 
-    It shows ``origin`` at the instant ``since`` of the machine's monotonic clock. ``steps`` is a file with the
-    seconds by which the wall clock was moved; durations are unaffected.
+    The clock shows ``origin`` when the machine's monotonic clock shows ``since``. ``steps`` is a file with the seconds
+    by which the wall clock was moved; durations are unaffected.
     """
 
     origin: datetime
@@ -135,7 +135,7 @@ class FastClock:
 
     @classmethod
     def from_text(cls, text: str) -> "FastClock":
-        """Read a clock that another process wrote with ``text``. The clocks agree only on the same machine."""
+        """Create a clock from the output of ``text`` in another process. The clocks agree only on the same machine."""
         words = json.loads(text)
         steps = None if words["steps"] is None else Path(words["steps"])
         origin = datetime.fromisoformat(words["origin"])

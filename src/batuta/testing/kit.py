@@ -1,4 +1,4 @@
-"""A program under test: a database of its own, a fake clock, and tasks that run when the test says so."""
+"""Runs a program under test on its own database and a fake clock. Tasks run only when the test requests it."""
 
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -17,23 +17,23 @@ from batuta.testing.clock import FakeClock
 if TYPE_CHECKING:
     from batuta.engine.batuta import Batuta
 
-# Builds the program on a database and a clock.
+# Function that builds the program for a database URL and a clock.
 Build: TypeAlias = "Callable[[str, Clock], Batuta]"
 AT_A_TIME = 100
 MOST_RETRIED = 1000
 
 
 class Kit:
-    """A program that is open on a fake clock. ``work`` is the program, ``clock`` its clock."""
+    """An open program on a fake clock. ``work`` is the program, ``clock`` its clock."""
 
     def __init__(self, work: "Batuta", clock: FakeClock) -> None:
         self.work = work
         self.clock = clock
 
     async def drain(self, *queues: str) -> int:
-        """Run the due items of these queues until none is due, and return the number of runs. Without a name, run those
-        of all queues and stages. An item that waits for a retry or a delay is not due. This also ends batches whose
-        tasks have all ended, and starts tasks that waited for others.
+        """Run the due items of these queues until no item is due, and return the number of runs. Without names, run all
+        queues and stages. An item that waits for a retry or a delay is not due. This also ends batches whose tasks have
+        all ended, and starts tasks that waited for them.
         """
         total, is_changed = 0, True
         while is_changed:
@@ -43,12 +43,14 @@ class Kit:
         return total
 
     async def travel(self, span: timedelta | float) -> None:
-        """Move the clock forward, in seconds. Items and retries become due; ``drain`` runs them."""
+        """Move the clock forward by a duration or a number of seconds. Items and retries become due; ``drain`` runs
+        them.
+        """
         await self.clock.advance(span if isinstance(span, timedelta) else timedelta(seconds=span))
 
     async def retry_dead(self, *queues: str) -> int:
-        """Make the dead items of these queues ready, as an operator would, and return their number. ``drain`` runs them.
-        Without a name, retry those of all queues and stages.
+        """Make the dead items of these queues ready, as an operator would, and return their number. ``drain`` runs
+        them. Without names, retry the dead items of all queues and stages.
         """
         total = 0
         for name in queues or self.work.queues:
@@ -81,8 +83,8 @@ class Kit:
 
     @contextmanager
     def inline(self) -> Iterator[None]:
-        """Run each task as soon as it is enqueued, while the block runs. A call inside a transaction waits for ``drain``,
-        and so does the end of a batch.
+        """While the block runs, run each task as soon as it is enqueued. A call inside a transaction, and the end of a
+        batch, still wait for ``drain``.
         """
         service, is_draining = self.work.tasks, False
         put = service.put
@@ -106,7 +108,7 @@ class Kit:
 
 
 class KitFactory:
-    """Opens programs under test. The schema of each program is migrated once and then copied."""
+    """Opens programs under test. Each program's schema is migrated once and then copied for further databases."""
 
     def __init__(self, templates: Path, folder: Path) -> None:
         self._templates = templates

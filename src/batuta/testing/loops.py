@@ -1,4 +1,4 @@
-"""Run loops in tests: a single tick, a tick that hangs or fails, and a supervisor on a clock that the test moves.
+"""Runs loops in tests: a single tick, a tick that hangs or fails, and a supervisor on a clock that the test moves.
 
 outbound = Puppet(*loops_of(work)["outbound"])
 async with supervise(outbound, clock=clock, events=events):
@@ -25,7 +25,7 @@ WAIT_TIMEOUT = 10.0
 
 
 class EventRecorder:
-    """Records events. It is an event sink and can also subscribe to a Fanout."""
+    """Records events. It is an event sink, and it can also subscribe to a Fanout."""
 
     def __init__(self) -> None:
         self.all: list[Event] = []
@@ -41,8 +41,8 @@ class EventRecorder:
         return [event for event in self.all if isinstance(event, kind)]
 
     async def wait_for(self, kind: type[E], where: Callable[[E], bool] = lambda event: True) -> E:
-        """Return the first event of this kind, past or future. The wait in real time is bounded, so a test that waits
-        in vain fails.
+        """Return the first event of this kind, past or future. The real time of the wait is bounded, so that a test
+        without the event fails.
         """
         async with asyncio.timeout(WAIT_TIMEOUT):
             while not (found := [event for event in self.of(kind) if where(event)]):
@@ -52,18 +52,20 @@ class EventRecorder:
 
 
 GRACE = timedelta(seconds=1)
-# Multiple of the grace that a shutdown may take, including cancelled ticks that do not end and loops that outlive the
+# A shutdown may take this multiple of the grace, including cancelled ticks that do not end and loops that outlive the
 # others.
 TURNS = 20
 
 
 def loops_of(work: Batuta, role: str = "worker") -> dict[str, tuple[Loop, LoopPolicy]]:
-    """Return every loop of a role by name, each with its policy: the registered loops and the engine's own."""
+    """Return every loop of a role by name, each with its policy. The result contains the registered loops and the
+    engine's own loops.
+    """
     return {each.loop.name: (each.loop, each.policy) for each in work.supervisor(role).running}
 
 
 async def tick(work: Batuta, name: str, role: str = "worker") -> Pace:
-    """Run one tick of a registered loop as the supervisor would, and raise its error."""
+    """Run one tick of a registered loop as the supervisor would. An error of the tick is raised."""
     loops = loops_of(work, role)
     if name not in loops:
         raise unknown("loop", name, loops)
@@ -71,7 +73,7 @@ async def tick(work: Batuta, name: str, role: str = "worker") -> Pace:
 
 
 class Puppet:
-    """Wraps a loop: its next ticks hang or fail as the test requests, and later ticks do their usual work."""
+    """Wraps a loop so that its next ticks hang or fail as the test requests. Later ticks work normally."""
 
     def __init__(self, loop: Loop, policy: LoopPolicy) -> None:
         self.name = loop.name
@@ -87,7 +89,7 @@ class Puppet:
         return self._loop.wakeup
 
     def hang(self, times: int = 1) -> None:
-        """Make the next ticks wait forever and end when cancelled."""
+        """Make the next ticks hang until they are cancelled."""
         self._hangs += times
         self.wakeup.set()
 
@@ -111,7 +113,7 @@ async def supervise(*puppets: Puppet, clock: FakeClock, events: Events) -> Async
     """Supervise loops while the block runs. At the end of the block the clock advances until a hanging tick is
     cancelled.
 
-    Waits after a failure have their full length, without jitter.
+    Waits after a failure have no jitter.
     """
     supervisor = Supervisor(clock, events, chance=lambda: 1.0)
     for puppet in puppets:

@@ -1,4 +1,6 @@
-"""The pytest plugin of Batuta: the fixture ``batuta_kit``. pytest loads it if Batuta is installed."""
+"""The pytest plugin of Batuta, which provides the fixture ``batuta_kit``. pytest loads the plugin if Batuta is
+installed.
+"""
 
 import tempfile
 from collections.abc import Iterator
@@ -15,14 +17,16 @@ MEMORY = Path("/dev/shm")  # noqa: S108 - a folder in memory, if the machine has
 
 @pytest.fixture(scope="session")
 def batuta_templates() -> Iterator[Path]:
-    """A folder, in memory if possible, for the databases of this session."""
+    """A folder for the databases of this test session, in memory if possible."""
     with tempfile.TemporaryDirectory(prefix="batuta-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
         yield Path(folder)
 
 
 @pytest.fixture
 def batuta_kit(batuta_templates: Path) -> "Iterator[KitFactory]":
-    """Open programs under test: ``async with batuta_kit(build) as kit``, where ``build(url, clock)`` returns a Batuta."""
+    """Open programs under test with ``async with batuta_kit(build) as kit``, where ``build(url, clock)`` returns a
+    Batuta.
+    """
     from batuta.testing.kit import KitFactory
 
     with tempfile.TemporaryDirectory(dir=batuta_templates) as folder:

@@ -1,4 +1,5 @@
-"""Run a whole application step by step: days of scheduled jobs and queued work in seconds, on the real database.
+"""Runs a whole application step by step on a real database, so that days of scheduled jobs and queued work take
+seconds.
 
     clock = JumpClock(datetime(2026, 3, 2, 6, tzinfo=zone))
     work = Batuta("sqlite:///day.db", clock=clock)
@@ -30,7 +31,7 @@ BATCH = 500
 
 
 class Simulation:
-    """Fires jobs and runs queue items of one application in this process, when the clock moves."""
+    """Fires jobs and runs queue items of one application in this process, whenever the clock moves."""
 
     def __init__(self, work: Batuta, clock: JumpClock) -> None:
         self._work = work
@@ -53,7 +54,7 @@ class Simulation:
             await each.drain(MINUTE)
 
     async def run_until(self, instant: datetime, passed: Callable[[datetime], None] = lambda now: None) -> None:
-        """Run all minutes up to ``instant``. ``passed`` is called with each minute after its work is done."""
+        """Run all minutes up to ``instant``. After the work of each minute, ``passed`` is called with that minute."""
         while (now := self._clock.now()) < instant:
             following = now.replace(second=0, microsecond=0) + MINUTE
             await self.step(min(following, instant))
@@ -65,9 +66,9 @@ class Simulation:
         await self.settle()
 
     async def settle(self) -> None:
-        """Do all work that is due now, including the work that this work adds.
+        """Do all work that is due now, including work that this work creates.
 
-        If the database does not answer, the step is repeated, as a supervisor would do.
+        If the database does not respond, the step is repeated, as a supervisor would do.
         """
         for each in self._recovery:
             await insist(each.tick, self._clock)
@@ -82,7 +83,7 @@ class Simulation:
         return await insist(lambda: self._work.work_once(queue, BATCH), self._clock)
 
     async def _due_queues(self) -> list[str]:
-        """Return the queues with a due item. The read costs much less than a claim, and most queues are empty."""
+        """Return the queues with a due item. This read costs much less than a claim, and most queues have no due items."""
         queues = self._work.queues
         due = await asyncio.gather(*(store.next_at() for store in queues.values()))
         now = self._clock.now()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Language: TypeAlias = Literal["pt-BR", "en"]
 LANGUAGES: tuple[Language, ...] = ("pt-BR", "en")
 HERE = Path(__file__).parent
-COUNT = "count"  # the fact that chooses the singular form and is shown with separators of thousands
+COUNT = "count"  # name of the fact that selects the singular form and is shown with thousands separators
 ERROR = "error."  # prefix of error codes; every other code has the prefix "reason."
 
 
@@ -33,8 +33,8 @@ class Texts:
     """Texts for people in one language: errors, reasons, findings, dates."""
 
     def __init__(self, language: Language, folders: Sequence[Path] = ()) -> None:
-        """Load the texts of a language. ``folders`` contain the application's tables, which may add keys but not change
-        the engine's.
+        """Load the texts of a language. ``folders`` contains the application's tables, which may add keys but must not
+        change the engine's keys.
         """
         self.language = language
         self.source = (language, tuple(folders))
@@ -51,7 +51,7 @@ class Texts:
         return self._table.get(key, otherwise)
 
     def group(self, prefix: str) -> dict[str, str]:
-        """Return the texts whose keys begin with ``prefix`` and a dot, by the rest of the key."""
+        """Return the texts whose keys begin with ``prefix`` and a dot. The keys of the result lack this prefix."""
         return {
             key.removeprefix(f"{prefix}."): text for key, text in self._table.items() if key.startswith(f"{prefix}.")
         }
@@ -69,7 +69,7 @@ class Texts:
         )
 
     def reason(self, reason: str) -> str:
-        """Return the reason in this language, or its stored text if it has no code or the code is unknown."""
+        """Return the reason in this language. If the reason has no code or an unknown code, return its stored text."""
         code = code_of(reason) or ""
         key = code if code.startswith(ERROR) else f"reason.{code}"
         if not isinstance(reason, Reason) or key not in self._table:
@@ -157,7 +157,7 @@ class Texts:
 
 
 def fold(text: str) -> str:
-    """Return text in lower case without accents, for tolerant comparisons; panel.js does the same."""
+    """Return the text in lower case without accents, for tolerant comparisons. panel.js does the same."""
     apart = unicodedata.normalize("NFD", text)
     return "".join(sign for sign in apart if not unicodedata.combining(sign)).lower()
 
@@ -169,7 +169,7 @@ def fields_of(sentence: str) -> frozenset[str]:
 
 @cache
 def read_table(folder: Path, language: Language) -> Mapping[str, str]:
-    """Read the table of a language. Cached, because parsing takes longer than most commands."""
+    """Read the table of a language. The result is cached, because parsing takes longer than most commands."""
     file = folder / f"{language.replace('-', '_')}.toml"
     return MappingProxyType(dict(_flat(tomllib.loads(file.read_text(encoding="utf-8")))))
 
@@ -194,7 +194,8 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wording:
-    """An application's own words for log lines and fields of documents. The engine's words are English.
+    """An application's own texts for log lines, and its own names for fields of documents. The engine's texts and names
+    are English.
 
     ``phrases`` maps the class of an event to the text of its log line; level and fields stay the engine's.
     ``fields`` maps the engine's names of fields to other names, in log lines and JSON documents.

@@ -1,4 +1,4 @@
-"""Render findings as texts for JSON documents and alerts."""
+"""Renders findings as texts for JSON documents and alerts."""
 
 from collections.abc import Callable
 from datetime import datetime
