@@ -23,7 +23,8 @@ __all__ = [
     "wait_for",
 ]
 
-# The modules of the names above, for imports on first use. A test compares them with the imports for the type checker.
+# Maps each module to the names above that it defines. A test compares this table with the imports under
+# ``TYPE_CHECKING``.
 _HOMES: Final = {
     "batuta.cli.command_line": ("CommandLine",),
     "batuta.cli.context": ("FAILED", "REFUSED", "CliContext", "JsonFlag", "cli_context", "current_user", "wait_for"),
@@ -31,5 +32,5 @@ _HOMES: Final = {
     "batuta.cli.program": ("main",),
 }
 
-if not TYPE_CHECKING:  # otherwise the type checker would accept every name
+if not TYPE_CHECKING:  # hidden from the type checker, because with ``__getattr__`` it would accept every attribute name
     __getattr__ = load_on_first_use("batuta.cli", _HOMES)

@@ -15,20 +15,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLine:
-    """Commands, roles and texts of an application. If the module of ``--app`` has one as ``command_line``, `batuta --help`
-    imports only that module.
+    """Commands, roles and texts of an application. If the module of ``--app`` defines an object of this class as
+    ``command_line``, `batuta --help` imports only that module.
     """
 
-    commands: "Mapping[str, Command]" = field(default_factory=dict)  # also in the application's Extension
-    roles: Sequence[str] = ()  # every role that some settings enable
+    # the same commands as in the application's Extension
+    commands: "Mapping[str, Command]" = field(default_factory=dict)
+    roles: Sequence[str] = ()  # every role that any settings can enable
     texts: Sequence[Path] = ()
-    language: Language | None = None  # of the application's settings, unless BATUTA_LANG is set
-    # Builds the application with its jobs and without its services, for commands that need no service.
+    language: Language | None = None  # language in the application's settings; BATUTA_LANG overrides it
+    # Builds the application with its jobs but without its services, for commands that need no service.
     catalogue: "Callable[[], Batuta] | None" = None
 
 
 def import_command(command: "Command") -> Any:
-    """Return a command, or the commands of a group by name. A command ``module:object`` is imported."""
+    """Return a command, or the commands of a group by name. A command given as ``module:object`` is imported."""
     if isinstance(command, Mapping):
         return {word: import_command(each) for word, each in command.items()}
     if not isinstance(command, str):

@@ -1,4 +1,6 @@
-"""The parts that all commands share: the language, the application that ``--app`` names, and the output."""
+"""Code that all commands share: the choice of language, the loading of the application that ``--app`` names, and the
+output.
+"""
 
 import gc
 import importlib
@@ -21,7 +23,7 @@ from batuta.kernel.errors import BatutaError, UnknownApp
 from batuta.kernel.reasons import Reason
 from batuta.texts import LANGUAGES, Language, Texts, fold
 
-# Each command imports what it uses, because imports take most of the time of a short command.
+# Each command imports the modules it uses, because imports take most of the time of a short command.
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 # Exit codes of every command; docs/reference.md lists them too.
 DONE = 0
-FAILED = 1  # the command ran and found a problem
+FAILED = 1  # the command ran, but found a problem or failed
 REFUSED = 2  # the command did not run: the command line or the configuration is wrong
 INTERRUPTED = 130
 
@@ -42,8 +44,8 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="For machines: one JSON d
 
 @dataclass(slots=True)
 class CliContext:
-    """The state that one call of the command shares: application, language and output. ``lang`` is the value of
-    ``--lang``, or None if it was not given.
+    """The state of one call of the command: application, language and output. ``lang`` is the value of ``--lang``, or
+    None if it was not given.
     """
 
     lang: Language | None
@@ -56,7 +58,7 @@ class CliContext:
     _command_line: CommandLine | None = field(default=None, init=False)
     _texts: Texts | None = field(default=None, init=False)
     unloaded: BatutaError | None = field(default=None, init=False)
-    """The error that prevented loading the application; None if it was loaded."""
+    """The error that prevented the application from loading; None if the application was loaded."""
 
     @property
     def out(self) -> "Console":
@@ -82,7 +84,9 @@ class CliContext:
         return self._work
 
     def catalogue(self) -> "Batuta":
-        """Return the application with its jobs; its services may be missing. It loads faster than the whole application."""
+        """Return the application with its jobs, possibly without its services. It loads faster than the complete
+        application.
+        """
         if self._catalogue is None:
             build = self.command_line().catalogue
             self._catalogue = self.work() if build is None else build()
@@ -90,8 +94,8 @@ class CliContext:
         return self._catalogue
 
     def command_line(self) -> CommandLine:
-        """Return what the application adds to the command. If the application cannot be loaded, return nothing; its
-        error stays in ``unloaded`` until a command needs the application.
+        """Return the commands, roles and texts that the application adds. If the application cannot be loaded, return
+        none; ``unloaded`` holds the error until a command needs the application.
         """
         if self._command_line is None:
             try:
@@ -123,7 +127,7 @@ class CliContext:
         return self._loaded().settings
 
     def _loaded(self) -> "Batuta":
-        """Return the application, to read its settings. If only its catalogue is loaded, that is enough."""
+        """Return the application to read its settings. If only the catalogue is loaded, return the catalogue."""
         return self._work or self._catalogue or self.work()
 
     def texts(self) -> Texts:
@@ -147,11 +151,11 @@ class CliContext:
         from batuta.kernel.storable import CONTROLS
 
         text = json.dumps(self.texts().render(document), ensure_ascii=False, default=str, indent=2)
-        # Escaped instead of replaced, so that programs get the stored text.
+        # Control characters are escaped instead of replaced, so that programs get the stored text.
         self.out.out(text.translate({code: f"\\u{code:04x}" for code in CONTROLS if code >= 0x7F}))
 
     def say(self, text: str) -> None:
-        """Print text without wrapping, so that the terminal breaks lines."""
+        """Print text without wrapping it; the terminal breaks long lines."""
         self.out.print(text, soft_wrap=True)
 
     def say_wrong(self, sentence: str) -> None:
@@ -169,22 +173,22 @@ class CliContext:
             return await act(work)
 
     def table(self, headings: str, columns: Iterable[str]) -> "Table":
-        """Return a table without lines. The text key of a heading is ``headings`` followed by the column's name."""
+        """Return a table without lines. The text key of each heading is ``headings`` plus the column's name."""
         from rich.table import Table
 
         texts = self.texts()
         return Table(*(texts(f"{headings}{column}") for column in columns), box=None, pad_edge=False)
 
     def iso(self, instant: datetime | None) -> str | None:
-        """Format an instant for JSON: to the second, in the application's zone."""
+        """Format an instant for JSON, to the second, in the application's time zone."""
         return None if instant is None else instant.astimezone(self._loaded().zone).isoformat(timespec="seconds")
 
     def local(self, instant: datetime) -> str:
-        """Format an instant in the application's zone and the operator's language."""
+        """Format an instant in the application's time zone and the operator's language."""
         return self.texts().minute(instant.astimezone(self._loaded().zone))
 
     def moment(self, written: str | None) -> str:
-        """Parse an ISO text and format its instant as ``local`` does. Return an empty text for None."""
+        """Parse an ISO text and format its instant like ``local``. Return an empty string for None."""
         return self.local(datetime.fromisoformat(written)) if written else ""
 
 
@@ -195,15 +199,15 @@ def cli_context(context: typer.Context) -> CliContext:
 
 
 def resume_collection() -> None:
-    """Enable the garbage collection that ``batuta.__main__`` disabled until the application is loaded."""
+    """Enable the garbage collection that ``batuta.__main__`` disabled while the application was loading."""
     if not gc.isenabled():
-        gc.freeze()  # later collections skip the modules
+        gc.freeze()  # later collections skip the objects that exist now
         gc.enable()
 
 
 def wait_for(running: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end and return its result. If it fails, the caller reports the error once, so log lines of
-    asyncio and asyncpg about that error are dropped.
+    """Run a coroutine to its end and return its result. If it fails, the caller reports the error, so log lines of
+    asyncio and asyncpg about the same error are dropped.
     """
     import asyncio
     import logging
@@ -222,14 +226,15 @@ async def _interruptible(running: Coroutine[Any, Any, T]) -> T:
         import asyncio
 
         task = asyncio.current_task()
-        if task is not None and task.cancelling():  # stopped with Ctrl-C: not a failure
+        # the operator stopped the command with Ctrl-C, which is not a failure
+        if task is not None and task.cancelling():
             raise asyncio.CancelledError from None
         raise
 
 
 def as_typed(word: str) -> str:
-    """Return a word of the operator's language as it is typed on the command line: in lower case, without accents, with
-    hyphens instead of spaces.
+    """Return a word as the operator types it on the command line: in lower case, without accents, with hyphens instead
+    of spaces.
     """
     return fold(word).replace(" ", "-").replace("_", "-")
 
@@ -245,8 +250,8 @@ def current_user() -> str:
 
 
 def load_app(name: str) -> "Batuta":
-    """Import the Batuta object at ``module:object``. The import may read the configuration, so configuration errors are
-    raised here.
+    """Import the Batuta object at ``module:object``. The import may read the configuration and so may raise
+    configuration errors.
     """
     from batuta.engine.batuta import Batuta
 
@@ -287,13 +292,13 @@ def default_app(start: Path) -> str:
 
 
 def language_here(env: Mapping[str, str], of_the_app: Language | None = None) -> Language:
-    """Return the language to use before an application is loaded: BATUTA_LANG, the application's, ``[tool.batuta]
-    language``, or the system's.
+    """Return the language to use before an application is loaded: BATUTA_LANG, else the application's language, else
+    ``[tool.batuta] language``, else the system's language.
     """
     try:
         own = env.get("BATUTA_LANG") or in_file(ENV_FILE).get("BATUTA_LANG")
         own = own or of_the_app or _project_option(Path.cwd(), "language")
-    except BatutaError:  # the command that loads the application reports the broken file
+    except BatutaError:  # the command that loads the application reports the invalid file
         own = of_the_app
     return find_language(own) or system_language(env)
 
@@ -323,8 +328,8 @@ def make_cli_context(argv: list[str]) -> CliContext:
 
 
 def option(argv: list[str], name: str) -> str | None:
-    """Read a global option directly from ``argv``. The command tree is built later, after the application has added its
-    commands.
+    """Read a global option directly from ``argv``, because the command tree is built later, after the application has
+    added its commands.
     """
     for place, word in enumerate(argv):
         if word == name and place + 1 < len(argv):

@@ -30,13 +30,13 @@ Span = Annotated[str | None, typer.Option("--for", help="30m, 2h, 1d: then the s
 @dataclass(frozen=True, slots=True)
 class SwitchChange:
     switch: Switch
-    before: Switch | None  # the earlier setting, if the switch was already in this position
+    before: Switch | None  # the earlier setting, if the switch was already in the requested position
     switches: Mapping[str, Switch]  # all switches after the change
 
 
 @dataclass(frozen=True, slots=True)
 class RemainingHolds:
-    """The switches that still hold some jobs after an operator lifted one switch."""
+    """The switches that still hold some jobs after an operator switched off one switch."""
 
     rules: Collection[SwitchRule]
     every_job: bool  # whether every one of these jobs is still held
@@ -99,14 +99,14 @@ def find_rule(work: Batuta, word: str, texts: Texts) -> SwitchRule:
         why = Reason("ambiguous", "it is ambiguous: write {words}", words=words)
         raise InvalidName(name=name, kind="pause", why=why)
     if not rules:
-        # Do not suggest "all": after a typing error it would pause everything.
+        # Do not suggest "all", because accepting it after a typing error would pause everything.
         known = [*categories, *sorted(jobs), *work.queues, *work.extension.switches] or ["all"]
         raise unknown("job, queue or category", word, known)
     return next(iter(rules.values()))
 
 
 def switch_key(work: Batuta, word: str) -> str:
-    """Return the key of a switch, given the key itself or the application's word for it."""
+    """Return the key of a switch. The operator may type the key itself or the application's word for it."""
     known = work.extension.switches
     keys = {rule.key for rule in known.values()} | {PAUSE_ALL}
     keys |= {pause_of_category(name) for name in work.registry.categories} | {

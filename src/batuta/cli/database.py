@@ -57,7 +57,7 @@ def _print_rows(ctx: CliContext, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _progress(ctx: CliContext, as_json: bool) -> Progress:
-    """Return a function that prints progress to the error output, so that the result can be piped."""
+    """Return a function that prints progress to standard error, so that the result on standard output can be piped."""
 
     def show(what: str, count: int) -> None:
         if count and not as_json:
@@ -94,7 +94,7 @@ def _print(ctx: CliContext, file: Path, report: RestoreReport) -> None:
     ctx.say(texts("cli.restore.done", **document))
     ctx.say(texts("cli.restore.carried" if report.restored.has_old else "cli.restore.not_carried", **document))
     own = "cli.restored.carried" if report.restored.has_old else "cli.restored.not_carried"
-    if text_of_app := texts.get(own, ""):  # the application's text for data that it restored itself
+    if text_of_app := texts.get(own, ""):  # the application's text about data that it restored itself
         ctx.say(text_of_app)
     for name, count in report.counts.items():
         ctx.say(texts("cli.restore.count", what=texts.get(f"cli.restore.counts.{name}", name), count=count))

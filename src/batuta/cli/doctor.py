@@ -25,7 +25,7 @@ SIGNS: dict[Mark, tuple[str, str]] = {"ok": ("✓", "green"), "warning": ("!", "
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One line of the report: the state of one thing, and the next step if something is wrong."""
+    """One line of the report: the state of one checked item, and the next step if something is wrong."""
 
     mark: Mark
     what: str
@@ -65,8 +65,8 @@ async def examine(ctx: CliContext) -> list[Diagnosis]:
 
 
 def as_it_runs(ctx: CliContext, settings: EngineSettings, work: Batuta) -> Batuta:
-    """Return the application with the settings that a running `batuta up` passed to its children. Otherwise the check
-    would use the defaults of this terminal.
+    """Return the application with the settings that a running `batuta up` passed to its children, because the settings
+    of this terminal may differ.
     """
     child_env = unset(work.extension.child_env, ctx.env, ENV_FILE)
     places = [role.listens for role in work.extension.roles if role.in_up and role.listens is not None]
@@ -140,7 +140,9 @@ async def examine_database(work: Batuta, texts: Texts) -> list[Diagnosis]:
 
 
 def _report_connection(work: Batuta, texts: Texts) -> Iterator[Diagnosis]:
-    """Report how PostgreSQL is reached, because session state does not survive a transaction pooler."""
+    """Report whether PostgreSQL is reached directly or through a pooler, because session state does not survive a
+    transaction pooler.
+    """
     way = work.connections.way
     if way != "file":
         step = texts("doctor.way_pooler_polled_step") if way == "pooler_polled" else None
@@ -168,7 +170,7 @@ async def _examine_services(work: Batuta, texts: Texts) -> list[Diagnosis]:
     findings = []
     for name, part in (await look(probes, work.clock)).items():
         mark: Mark = "ok" if part.state in (State.OK, State.UNKNOWN) else "warning"
-        # The application's text can name the setting to correct.
+        # The application's own text can name the setting to correct.
         step = texts.get(f"doctor.part_step_{name}", texts("doctor.part_step", part=name))
         reason = None if part.why is None else texts.reason(part.why)
         why = reason if mark == "ok" or reason is None else f"{reason}: {step}"

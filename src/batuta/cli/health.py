@@ -1,4 +1,6 @@
-"""The commands ``batuta health`` (score, findings and next steps) and ``batuta incidents`` (critical periods and their causes)."""
+"""The commands ``batuta health`` (score, findings, next steps) and ``batuta incidents`` (periods of critical health and
+their causes).
+"""
 
 from collections.abc import Sequence
 from datetime import timedelta

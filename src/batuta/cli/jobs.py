@@ -108,8 +108,8 @@ async def _look(ctx: CliContext, profile: str | None) -> tuple[JobsSeen, Timetab
     async with work:
         seen = await work.job_health.look(known)
         active = next((each for each in await work.observability.timetables.newest(LOOKED_AT) if each.is_active), None)
-    # Compute our fingerprint with the release of the active timetable, because an operator's shell may not set the
-    # release.
+    # Compute the fingerprint of this release with the release name of the active timetable, because an operator's shell
+    # may not set the name.
     is_ours = active is None or work.registry.own(active.release).fingerprint == active.fingerprint
     return seen, None if is_ours else active
 

@@ -15,7 +15,7 @@ COLUMNS = ("column", "key", "position", "values")
 
 
 def show(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """Count the stored values by their key."""
+    """Count the stored values by the key that encrypted them."""
     ctx = cli_context(context)
     uses = ctx.ask(_count)
     names = ctx.work().encryption.names
@@ -46,7 +46,9 @@ async def _count(work: Batuta) -> dict[str, KeyUse]:
 
 
 async def _rotate(work: Batuta) -> tuple[int, int]:
-    """Encrypt the values with the first key. Return the number of changed values, and of those with an unknown key."""
+    """Encrypt the values with the first key. Return the number of changed values, and the number of values with an
+    unknown key.
+    """
     columns, rotated = work.encrypted_columns, 0
     for column in columns.columns:
         async for changed in columns.rotate(column):

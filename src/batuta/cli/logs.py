@@ -47,7 +47,7 @@ async def _follow(ctx: CliContext, work: Batuta, id: str, after: str | None) -> 
     """Print new lines until the task or the run has ended. Ctrl-C stops it earlier."""
     for _ in count():
         has_ended = await _has_ended(work, id)
-        # The lines of the last second are written after the end.
+        # Wait once more, because the lines of the last second are written after the end.
         await work.clock.sleep(LOOK_EVERY.total_seconds())
         for line in await work.log_lines.of_item(id, after=after):
             _print(ctx, line)
@@ -64,7 +64,9 @@ async def _has_ended(work: Batuta, id: str) -> bool:
 
 
 async def _whole_id(work: Batuta, written: str) -> str:
-    """Complete an abbreviated id from the items with kept log lines. Return ``written`` itself if none matches."""
+    """Complete an abbreviated id from the items that have kept log lines. Return ``written`` unchanged if no id
+    matches.
+    """
     between = id_range(written)
     if is_uuid(written) or between is None:
         return written

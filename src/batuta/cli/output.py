@@ -20,10 +20,10 @@ from batuta.supervise.loop import Idle, Pace, Wakeup
 
 MOST_LINES = 20_000
 MOST_CHARACTERS = 16 * 1024 * 1024
-FLUSH_TIMEOUT = 2.0  # seconds to write the last lines
+FLUSH_TIMEOUT = 2.0  # maximum seconds to write the last lines
 COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)
 FAINT = 2
-ASK_AGAIN = timedelta(milliseconds=100)  # after a question to an API that does not answer yet
+ASK_AGAIN = timedelta(milliseconds=100)  # wait before an API that did not respond is asked again
 
 
 class OutputMux:
@@ -43,7 +43,7 @@ class OutputMux:
         self._coloured = coloured
         self._lines: queue.Queue[str | None] = queue.Queue(most)
         self._most_characters = most_characters
-        self._queued = 0  # characters put into the queue since the start; ``_written`` counts the written ones
+        self._queued = 0  # number of characters queued since the start; ``_written`` counts the written ones
         self._written = 0
         self._dropped = 0
         self._writing = threading.Thread(target=self._write_lines, name="batuta-output", daemon=True)
@@ -96,7 +96,7 @@ class OutputMux:
                 if self._lines.empty():
                     self._out.flush()
             except (OSError, ValueError):
-                continue  # the reader of the output has disconnected; keep the processes running
+                continue  # the reader of the output has disconnected, but the processes must keep running
             finally:
                 self._written += len(line)
 
@@ -125,8 +125,8 @@ class _OutputStream(io.StringIO):
 
 
 class ReadyBanner:
-    """Loop that calls ``announce`` once, when ``is_complete`` returns true and ``/health`` responds. ``wakeup`` is set
-    when a child becomes ready.
+    """Loop that calls ``announce`` once, as soon as ``is_complete`` returns true and ``/health`` responds. ``wakeup``
+    is set when a child becomes ready.
     """
 
     name = "announcer"
@@ -153,7 +153,8 @@ class ReadyBanner:
 
 def answers(address: str) -> bool:
     """Return whether a Batuta API responds at ``address``."""
-    # A plain socket, because the HTTP library would take 2 MB of the parent of `batuta up` for one question.
+    # Uses a plain socket, because the HTTP library would take 2 MB of memory in the parent of `batuta up` for a single
+    # request.
     place = urlsplit(address)
     question = f"GET /health HTTP/1.0\r\nHost: {place.netloc}\r\n\r\n"
     try:

@@ -1,7 +1,7 @@
 """The command tree and its help. Every error becomes one sentence in the operator's language and an exit code.
 
-The parser's messages exist only in English, so they are not shown. The sentence is built from the exception class,
-the parameter that it names and the typed words.
+The parser's messages exist only in English, so they are not shown. Instead, the sentence is built from the exception's
+class, the parameter that the exception names, and the typed words.
 """
 
 import os
@@ -26,12 +26,12 @@ from batuta.texts import Texts
 if TYPE_CHECKING:
     from batuta.engine.extension import Command
 
-# The date that shows the expected format in messages: each part has at least two digits.
+# Date that shows the expected format in messages. Each part has two digits.
 _EXAMPLE = datetime(2026, 11, 23, 14, 30)  # noqa: DTZ001 - typed dates have no zone
 WIDEST = 100
 
-# The engine's commands, in the order of the help. Each module is imported when its command is called. The entry "" of a
-# group runs if no other word follows.
+# The engine's commands, in the order of the help. A module is imported when its command is called. The entry "" of a
+# group is the command that runs if no further word is typed.
 COMMANDS: "Mapping[str, Command]" = {
     "migrate": "batuta.cli.database:migrate",
     "backup": "batuta.cli.database:backup",
@@ -123,7 +123,7 @@ def translate(command: Any, texts: Texts, path: str = "") -> Any:
 
 
 def _process_word(process: Callable[[Any, Any], Any], words: Mapping[str, str], context: Any, given: Any) -> Any:
-    """Replace translated words with the values that they stand for, then process the parameter as usual."""
+    """Replace translated words with the values that they stand for, then process the parameter as before."""
     values = {word: value for value, word in reversed([*words.items()])}
 
     def value_of(word: Any) -> Any:
@@ -221,8 +221,8 @@ def _default_word(param: Any) -> object:
 def usage_sentence(
     texts: Texts, command: Any, argv: Sequence[str], mistake: typer.TyperException, unloaded: BatutaError | None = None
 ) -> str:
-    """Describe a usage error and what to type instead. ``unloaded`` is the reason why the application's own commands
-    are missing.
+    """Describe a usage error and what to type instead. ``unloaded`` is the error because of which the application's own
+    commands are missing.
     """
     context = getattr(mistake, "ctx", None)
     path, called, rest = _split(command, argv)
@@ -239,7 +239,7 @@ def usage_sentence(
 
 
 def _unknown_command(mistake: typer.TyperException, context: Any, rest: Sequence[str]) -> str | None:
-    """Return the word that is not a command of the group, or None for any other usage error."""
+    """Return the typed word that is not a command of the group, or None if the usage error is of another kind."""
     if type(mistake) is not exceptions.UsageError or context is None or not hasattr(context.command, "commands"):
         return None
     left = context.command.make_parser(context).parse_args(args=list(rest))[1]
@@ -297,7 +297,7 @@ def _options_of(context: Any) -> list[str]:
 
 
 def _describe_bad_value(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
-    """Describe why the value of a parameter is refused. Our own commands state the expected form in the error's
+    """Describe why the value of a parameter is refused. The engine's commands state the expected form in the error's
     message; the parser attaches a validation error instead.
     """
     if mistake.param is None:
@@ -343,7 +343,7 @@ def _wrong_with_file(value: str, wanted: Any) -> str:
 
 
 def _join_values(value: object) -> object:
-    """Join the values of a repeated option for display, because the parser does not report which of them is wrong."""
+    """Join the values of a repeated option for display, because the parser does not report which value is wrong."""
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
@@ -369,7 +369,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         code = command.main(argv, prog_name="batuta", standalone_mode=False, obj=ctx)
     except typer.TyperException as mistake:
-        if isinstance(mistake, NoArgsIsHelpError):  # the message is the help text
+        if isinstance(mistake, NoArgsIsHelpError):  # the exception's message is the help text
             ctx.say(mistake.format_message())
         else:
             ctx.say_wrong(usage_sentence(ctx.texts(), command, argv, mistake, ctx.unloaded))
@@ -391,8 +391,8 @@ def tree(ctx: CliContext) -> typer.Typer:
 
 
 def tree_for(ctx: CliContext, argv: Sequence[str]) -> typer.Typer:
-    """Return the tree with the command that the words name. If they name none, return a tree with only the names of all
-    commands, for the help. It imports no command, because that would take longer than most commands run.
+    """Return a tree with the one command that the words name. If they name none, return a tree with only the names of
+    all commands, for the help, and import no command, because imports would take longer than most commands run.
     """
     named, names = _named_command(argv), _names(ctx)
     if named is None or named not in names:
@@ -418,7 +418,7 @@ def _tree(ctx: CliContext, commands: Mapping[str, Any]) -> typer.Typer:
 
 
 def _only_listed() -> None:
-    """Represent a command in the help without importing it."""
+    """Placeholder that represents a command in the help without importing it."""
 
 
 def _names(ctx: CliContext) -> Collection[str]:
@@ -427,7 +427,7 @@ def _names(ctx: CliContext) -> Collection[str]:
 
 
 def _load(ctx: CliContext, name: str) -> Any:
-    """Import a command. A role with commands of its own runs if no other word follows its name."""
+    """Import a command. For a role that has further commands, the role itself runs if no other word follows its name."""
     own = ctx.command_line()
     command = import_command({**COMMANDS, **own.commands}.get(name, {}))
     if (name not in ROLES and name not in own.roles) or not isinstance(command, Mapping):
@@ -484,6 +484,8 @@ def _options(
     lang: Annotated[str | None, typer.Option("--lang", help="pt-BR | en")] = None,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
 ) -> None:
-    """Declare the global options for the help and the parser. ``make_cli_context`` has read them before the tree is built."""
+    """Declare the global options for the help and the parser. Their values are ignored here, because
+    ``make_cli_context`` read them before the tree was built.
+    """
     if lang not in (None, "pt-BR", "en"):
         raise typer.BadParameter("pt-BR | en", param_hint="--lang")

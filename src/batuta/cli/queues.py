@@ -20,7 +20,7 @@ from batuta.stores.sql.queue.store import SqlQueue
 from batuta.tasks.registry import TASKS
 from batuta.texts import Texts
 
-# Items changed in one transaction, and the largest number of transactions of one command.
+# Number of items changed in one transaction, and maximum number of transactions per command.
 ACTION_BATCH = 1000
 MOST_STEPS = 10_000
 
@@ -170,8 +170,8 @@ async def _count_queues(ctx: CliContext) -> tuple[list[dict[str, Any]], list[dic
 async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int) -> tuple[str, list[dict[str, Any]]]:
     """Return the items of a queue in one state, and that state.
 
-    ``state`` is a state that every queue has, or a state value of the table. None selects the dead items, or the ready
-    items if the queue has no worker.
+    ``state`` is a state that every queue has, or a state value of the table. None selects the dead items; if no worker
+    serves the queue, it selects the ready items.
     """
     async with ctx.work() as work:
         unserved = None if queue in work.queues else await _open_unserved(ctx, queue)
@@ -272,15 +272,15 @@ async def _unstick(ctx: CliContext, queue: str) -> tuple[int, int]:
 def _describe_rows(
     ctx: CliContext, table: QueueTable, rows: Iterable[Row], waits: Mapping[str, Reason]
 ) -> list[dict[str, Any]]:
-    """Describe items. ``waits`` are the reasons why items wait, by id."""
+    """Describe items for output. ``waits`` maps the id of a waiting item to the reason why it waits."""
     columns = _columns_of(table)
     shown = [{name: row[column] for name, column in columns.items() if column in row.keys()} for row in rows]  # noqa: SIM118
     return [_describe_item(ctx, each, waits.get(str(each["id"]))) for each in shown]
 
 
 def _columns_of(table: QueueTable) -> dict[str, str]:
-    """Return the columns of an item that operators may see, under the engine's names. The payload is left out, because
-    it may contain personal data.
+    """Return the columns of an item that operators may see, by the engine's names. The payload is omitted, because it
+    may contain personal data.
     """
     named = {
         "id": table.id,
@@ -299,7 +299,7 @@ def _columns_of(table: QueueTable) -> dict[str, str]:
 
 
 def _describe_item(ctx: CliContext, item: dict[str, Any], waits_for: Reason | None) -> dict[str, Any]:
-    """Describe an item. ``waits_for`` is the limit, task or batch that it waits for, if any."""
+    """Describe an item for output. ``waits_for`` is the limit, task or batch that the item waits for, if any."""
     error = decode(item.get("error"))
     shown = {name: ctx.iso(value) if isinstance(value, datetime) else value for name, value in item.items()}
     shown |= {"error": error and ctx.texts().reason(error), **reasons.describe_reason(error, "error")}
@@ -322,7 +322,7 @@ def _queues_table(ctx: CliContext, found: list[dict[str, Any]], unserved: list[d
 
 
 def state_word(texts: Texts, state: str) -> str:
-    """Return the word for a queue's state in the operator's language. A table's own state without a text is returned as stored."""
+    """Return the word for a queue's state in the operator's language. A state without a text is returned as stored."""
     return texts.get(f"item_state.{state}", state)
 
 

@@ -1,5 +1,5 @@
-"""The commands that run one role: ``batuta api``, ``batuta worker``, and the application's own. ``batuta up`` starts
-all of them.
+"""The commands that run one role: ``batuta api``, ``batuta worker``, and the application's own roles. ``batuta up``
+starts all roles.
 
 A role without its own API serves ``/metrics`` and ``/health`` at BATUTA_METRICS_PORT.
 """
@@ -45,7 +45,7 @@ SIDECAR_GRACE = timedelta(seconds=1)
 async def serve_metrics(
     work: Batuta, settings: EngineSettings, role: str, supervisor: Supervisor
 ) -> AsyncIterator[None]:
-    """Serve ``/metrics`` and ``/health`` at BATUTA_METRICS_PORT while the block runs. If the setting is missing, do
+    """Serve ``/metrics`` and ``/health`` at BATUTA_METRICS_PORT while the block runs. If the setting is not set, do
     nothing.
     """
     port = settings.batuta_metrics_port
@@ -69,8 +69,8 @@ async def serve_metrics(
 
 
 def port_of_child(settings: EngineSettings, role: str, number: int = 1) -> dict[str, str]:
-    """Return the environment variable with the metrics port of a child of `batuta up`. The parent uses the configured
-    port itself, the scheduler the next one, and the workers the following ones.
+    """Return the environment variable that sets the metrics port of a child of `batuta up`. The parent uses the
+    configured port itself, the scheduler the next one, and the workers the ports after it.
     """
     port = settings.batuta_metrics_port
     after = {"scheduler": 1, "worker": 1 + number}.get(role)
@@ -91,7 +91,8 @@ def roles_of(work: Batuta, settings: EngineSettings, notifier: Notifier | None =
         Role(
             "scheduler",
             lambda stop: _run_supervised(work, settings, "scheduler", stop, parent),
-            # A program with tasks may have schedules in its database.
+            # The scheduler also runs for a program with tasks but without jobs, because its database may contain
+            # schedules.
             in_up=len(work.registry) > 0 or any(work.task_registry),
         ),
         Role("worker", lambda stop: _run_supervised(work, settings, "worker", stop, parent)),
@@ -165,7 +166,7 @@ async def open_for_process(work: Batuta) -> AsyncIterator[None]:
 
 
 async def close_soon(closing: Awaitable[None]) -> None:
-    """Close connections within CLOSES_WITHIN. The operating system closes the remaining ones at exit."""
+    """Close connections within CLOSES_WITHIN. When the process exits, the operating system closes the remaining ones."""
     with suppress(TimeoutError):
         async with asyncio.timeout(CLOSES_WITHIN.total_seconds()):
             await closing
@@ -203,13 +204,13 @@ async def supervise(
 
 
 def role_command(name: str) -> Callable[..., None]:
-    """Return the command that runs a role. The command of the worker has flags of its own."""
+    """Return the command that runs a role. The worker's command has additional flags."""
     if name == "worker":
         return worker
 
     def command(context: typer.Context, child_of: ChildOf = None, named: Named = None) -> None:
         if context.invoked_subcommand is not None:
-            return  # a command of the application with the name of the role
+            return  # a further command of the application follows the role's name
         _start(cli_context(context), name, child_of, named)
 
     return command
@@ -223,7 +224,7 @@ def worker(
     named: Named = None,
 ) -> None:
     if context.invoked_subcommand is not None:
-        return  # a command of the application with the name of the role
+        return  # a further command of the application follows the role's name
     ctx = cli_context(context)
     work = ctx.work()
     if queues is not None:
@@ -245,8 +246,8 @@ async def _run(ctx: CliContext, work: Batuta, settings: EngineSettings, name: st
     stop, notifier = asyncio.Event(), Notifier.from_environment(ctx.env)
     if (role := roles_of(work, settings, notifier).get(name)) is None:
         raise ConfigError(problem=ROLE_OFF(role=name), next_step=ROLE_ON())
-    assert role.run is not None  # roles_of gives every role a run
-    own = role in work.extension.roles  # a role with its own run has no guard
+    assert role.run is not None  # roles_of sets ``run`` for every role
+    own = role in work.extension.roles  # a role of the application with its own ``run`` is not guarded by the engine
     running = _run_app_role(role.run, work, stop, notifier) if own else role.run(stop)
     await run_role(ctx, work, settings, name, stop, running, notifier, sys.stdout, longest_stop(settings), service)
 
@@ -254,8 +255,8 @@ async def _run(ctx: CliContext, work: Batuta, settings: EngineSettings, name: st
 async def _run_app_role(
     run: Callable[[asyncio.Event], Awaitable[None]], work: Batuta, stop: asyncio.Event, notifier: Notifier
 ) -> None:
-    """Run a role that the application defines. The process counts as ready immediately, and as alive while its event
-    loop runs.
+    """Run a role that the application defines. The process reports ready immediately, and alive while its event loop
+    runs.
     """
     over, signs = asyncio.Event(), Supervisor(work.clock, work.events)
     if (every := notifier.watchdog_every) is not None:

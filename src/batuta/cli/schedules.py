@@ -1,4 +1,4 @@
-"""The commands ``batuta schedules``: the schedules in the database, which ``work.schedules`` also changes."""
+"""The commands ``batuta schedules``, which change the schedules in the database, like ``work.schedules``."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -147,7 +147,7 @@ def _given(
 
 
 def _argument(given: str) -> tuple[str, Any]:
-    """Return name and value of ``name=value``. A value that is JSON is read as JSON, any other as text."""
+    """Split ``name=value`` into name and value. A value that is valid JSON is parsed as JSON; any other value is text."""
     name, separator, value = given.partition("=")
     if not separator:
         raise typer.BadParameter("name=value", param_hint="--arg")

@@ -16,8 +16,8 @@ from batuta.texts import Texts
 
 # A job with more fires per day than this is shown with its schedule instead of a list of times.
 MOST_LISTED = 6
-# Limits of ``--day``. The next fire of a schedule may be decades later, so the range ends long before the end of the
-# calendar.
+# Limits of ``--day``. The next fire of a schedule may be decades later, so the range ends long before the end of
+# Python's calendar.
 FIRST_DAY, LAST_DAY = date(2, 1, 1), date(9899, 12, 31)
 DAY = ["%Y-%m-%d", "%d/%m/%Y"]
 ProfileOption = Annotated[str | None, typer.Option("--profile")]

@@ -1,8 +1,8 @@
 """``batuta up --one-process``: every role in one process, for machines with little memory.
 
 The roles share one event loop and one watchdog thread. A role that blocks the loop delays all others, and a crash ends
-all of them. No work is lost: leases, fences and recovery are the same as between processes. No parent restarts
-the process, so a service manager (systemd, Docker) must do it.
+all of them. No work is lost, because leases, fences and recovery work as with several processes. No parent restarts the
+process, so a service manager (systemd, Docker) must restart it.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ def require_one_worker(count: int) -> None:
 
 
 async def run_together(ctx: CliContext, work: Batuta, name: str) -> None:
-    """Run every role of `batuta up` in this process until a signal, or until one of them ends."""
+    """Run every role of `batuta up` in this process until a signal arrives or one of the roles ends."""
     stop, notifier, settings = asyncio.Event(), Notifier.from_environment(ctx.env), work.settings
     roles = [role for role in roles_of(work, settings).values() if role.in_up]
     running = _run(work, settings, roles, stop, notifier)
@@ -60,7 +60,7 @@ async def _run(
     async with open_for_process(work), work.resources.started(), guard as watched:
         await work.reports.expect(now=work.clock.now())
         work.events.emit(ProcessServing("api", f"http://{settings.host}:{settings.port}"))
-        # The API ends last: a job that drains may call it.
+        # The API ends last, because a draining job may call it.
         drained = asyncio.Event()
         serving = asyncio.create_task(serve(drained))
         supervised = [watched.run(stop, grace), *_supervisors(work, roles, stop, grace)]
@@ -84,7 +84,7 @@ def _supervisors(
 
 
 def _own(work: Batuta, roles: Sequence[Role], stop: asyncio.Event) -> Iterator[Awaitable[None]]:
-    """Yield the running code of each role that has its own ``run``."""
+    """Yield the coroutine of each role that has its own ``run``."""
     started = {role.name for role in roles}
     for role in work.extension.roles:
         if role.run is not None and role.name in started:
@@ -92,7 +92,7 @@ def _own(work: Batuta, roles: Sequence[Role], stop: asyncio.Event) -> Iterator[A
 
 
 async def _end_together(running: Sequence[Awaitable[None]], serving: asyncio.Future[None], stop: asyncio.Event) -> None:
-    """Wait until one of the roles or the API ends, stop the roles, and raise their first error."""
+    """Wait until one of the roles or the API ends, stop the others, and raise their first error."""
     tasks = [asyncio.ensure_future(each) for each in running]
     try:
         await first_of(stop.wait(), asyncio.wait([*tasks, serving], return_when=asyncio.FIRST_COMPLETED))

@@ -44,7 +44,7 @@ def rotate(
     span: Annotated[str, typer.Option("--for")] = "1d",
     as_json: JsonFlag = False,
 ) -> None:
-    """Create the successor of a token. Both are valid for a while, so that programs can change over."""
+    """Create the successor of a token. Both tokens are valid for a while, so that programs can switch to the new one."""
     ctx = cli_context(context)
     overlap = parse_span(span)
     made = ctx.ask(lambda work: _rotate(work, id, overlap))
@@ -95,7 +95,7 @@ async def _rotate(work: Batuta, id: str, overlap: timedelta) -> tuple[Token, str
 
 
 async def _find(work: Batuta, id: str) -> Token | None:
-    """Return the token with this id, or with an id that begins with it."""
+    """Return the token whose id begins with ``id``, or None. Raises AmbiguousId if several ids match."""
     found = [token for token in await work.tokens.all() if id and token.id[: len(id)] == id]
     if len(found) > 1:
         raise AmbiguousId(id=id, candidates=", ".join(token.id for token in found))

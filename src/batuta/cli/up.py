@@ -1,4 +1,4 @@
-"""The command ``batuta up``: runs every role as a child process, watches the children and restarts those that end."""
+"""The command ``batuta up``: runs every role as a child process, monitors the children and restarts those that end."""
 
 import asyncio
 import os
@@ -31,13 +31,15 @@ from batuta.supervise.supervisor import Supervisor
 
 PARENT = "up"
 PAGES = "/painel"
-# The parent retries without limit: no other process would restart the children.
+# The parent retries without limit, because no other process would restart the children.
 TREE_POLICY = LoopPolicy(
     every=timedelta(seconds=1), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
 )
-# The threads of a process mostly wait. Each further arena of glibc would keep some megabytes of freed memory.
+# One malloc arena per process: its threads mostly wait, and each further arena of glibc would keep some megabytes of
+# freed memory.
 ONE_ARENA = {"MALLOC_ARENA_MAX": "1"}
-ANNOUNCING = replace(TREE_POLICY, every=timedelta(minutes=1))  # the tree wakes it when a child becomes ready
+# A long interval is enough, because the tree wakes the banner when a child becomes ready.
+ANNOUNCING = replace(TREE_POLICY, every=timedelta(minutes=1))
 
 Workers = Annotated[int | None, typer.Option("--workers", min=1, max=64, help="how many; default: BATUTA_WORKERS")]
 
@@ -50,7 +52,8 @@ def up(context: typer.Context, workers: Workers = None, one_process: OneProcess 
     if one_process:
         _up_in_one_process(ctx, workers)
         return
-    # The parent runs no work, so it needs the services of the application only to report their health (metrics port).
+    # The catalogue is enough: the parent runs no work and needs the application's services only to report their health
+    # (metrics port).
     settings = ctx.catalogue().settings
     work = ctx.catalogue() if settings.batuta_metrics_port is None else ctx.work()
     _require_start(work, settings)
@@ -67,7 +70,7 @@ def _up_in_one_process(ctx: CliContext, workers: int | None) -> None:
 
 
 def _require_start(work: Batuta, settings: EngineSettings) -> None:
-    """Raise unless the secrets of the API are set and every port is free."""
+    """Raise an error unless the secrets of the API are set and every port is free."""
     settings.require_access()
     for place in ((settings.host, settings.port), *(role.listens for role in work.extension.roles if role.in_up)):
         if place is not None:
@@ -104,7 +107,7 @@ class _Up:
         banner = ReadyBanner(
             address, lambda: tree.is_complete, lambda: self._announce(address, output), self.work.clock
         )
-        # All children drain at the same time. Each has its drain time and the margin before it is killed.
+        # All children drain at the same time. Each child has its drain time and the exit margin before it is killed.
         grace = longest_stop(self.settings) + KILLING
         supervisor = self._supervisor(tree, restart_log, banner)
         running = supervise(self.work, self.settings, PARENT, supervisor, stop, grace)
@@ -183,13 +186,15 @@ class _Up:
 
 
 def command_here() -> str:
-    """Return how an operator calls this command in another terminal: by its name, or by its path from the current folder."""
+    """Return how an operator can call this command in another terminal: by its name, or by its path from the current
+    folder.
+    """
     return "batuta" if shutil.which("batuta") else os.path.relpath(Path(sys.executable).with_name("batuta"))
 
 
 def _notify_systemd(tree: ProcessTree, notifier: Notifier) -> None:
-    """Report the state of the children to systemd. The service counts as ready after every child was started; a failing
-    child does not delay that.
+    """Report the state of the children to systemd. The service counts as ready once every child has been started, even
+    if a child fails.
     """
     lives = [child.spec.name for child in tree.children if child.process is not None and child.is_ready]
     missing = [child.spec.name for child in tree.children if child.spec.name not in lives]

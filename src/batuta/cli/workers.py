@@ -20,7 +20,7 @@ from batuta.texts import Texts
 
 MOST_RESTARTS = 50
 MEGABYTE = 1024 * 1024
-STACK_WAIT, STACK_LOOKS = 0.5, 20  # seconds between two looks for a stack, and their number
+STACK_WAIT, STACK_LOOKS = 0.5, 20  # seconds between two checks for a stack, and number of checks
 
 AllFlag = Annotated[bool, typer.Option("--all", help="Also processes that ended normally, or died and were replaced.")]
 StacksFlag = Annotated[bool, typer.Option("--stacks", help="Show the stack of each restarted loop or process.")]
@@ -33,7 +33,7 @@ def workers(
         return
     ctx = cli_context(context)
     signs, restarts, timetables = wait_for(_read_workers(ctx))
-    # Processes whose parent reported their exit before their heartbeat expired.
+    # Processes whose parent recorded their exit before their heartbeat expired.
     ended = {each.worker_id for each in restarts if each.loop is None}
     shown = [beat for beat in signs.beats if everyone or _lives(beat, signs, ended) or _is_missing(beat, signs)]
     processes = [
@@ -77,7 +77,9 @@ def _ask(ctx: CliContext, process: str, kind: RequestKind) -> None:
 
 
 async def _ask_process(ctx: CliContext, process: str, kind: RequestKind) -> str | None:
-    """Send a request to a process. Return the stacks if it is a dump and they arrive soon, otherwise None."""
+    """Send a request to a process. If the request is a dump and the stacks arrive soon, return them; otherwise return
+    None.
+    """
     async with ctx.work() as work:
         signs = await work.beats.read_signs(within=FORGOTTEN_AFTER, now=work.now())
         living = {beat.place: beat for beat in signs.beats if beat.lives(signs.now)}
@@ -98,7 +100,7 @@ def _lives(beat: Beat, signs: Signs, ended: Container[str]) -> bool:
 
 
 def _is_missing(beat: Beat, signs: Signs) -> bool:
-    """Return whether the process died and no process of its role started after its last heartbeat."""
+    """Return whether the process died and no other process of its role has started since its last heartbeat."""
     return not beat.is_offline and not any(
         other.role == beat.role and other.started_at > beat.beat_at for other in signs.beats
     )

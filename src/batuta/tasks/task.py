@@ -72,7 +72,6 @@ T = TypeVar("T")
 
 DEFAULT_QUEUE = "default"
 # Options of ``work.enqueue``. Callers pass them as keyword arguments, together with the arguments of the task.
-# arguments.
 PUT_OPTIONS = ("key", "delay", "priority", "within")
 # Retention of failed tasks, so that an operator can inspect them.
 KEEP_FAILED = timedelta(days=30)

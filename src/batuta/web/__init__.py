@@ -1,4 +1,6 @@
-"""The engine over HTTP: health, metrics, jobs and the API reference, and helpers for an application's own routes."""
+"""The engine's HTTP interface: health, metrics, jobs and the API reference, and helpers for an application's own
+routes.
+"""
 
 from batuta.metrics.readings import MetricReading
 from batuta.web.api import create_api, serve

@@ -32,11 +32,11 @@ from batuta.web.live import LiveViews
 from batuta.web.middleware import BodyLimit, RequestAccounting
 from batuta.web.routes import batches, health, incidents, jobs, logs, metrics, openapi, schedules, tasks
 
-# Readiness is cached this long: anybody may ask for it, and each check queries the database and services.
+# How long readiness is cached. The route is public, and each check queries the database and services.
 READY_KEPT = timedelta(seconds=2)
-# Time in which the loops of the API end at a shutdown, if another program runs the server.
+# Time in which the API's loops must end at shutdown, if another program runs the server.
 LOOPS_GRACE = timedelta(seconds=5)
-DATE_EVERY = 1.0  # seconds between two values of the header Date
+DATE_EVERY = 1.0  # interval in seconds at which the Date header is updated
 
 
 def create_api(
@@ -51,8 +51,8 @@ def create_api(
 ) -> FastAPI:
     """Build the API of the application.
 
-    ``larger_bodies`` maps paths to larger body limits, in bytes. ``own_proof`` lists routes that need no token
-    because they check another proof, such as a webhook's secret. ``readings`` are the application's own metrics,
+    ``larger_bodies`` maps paths to larger body limits, in bytes. ``own_proof`` lists routes that need no token because
+    they check another proof, such as a webhook's secret. ``readings`` contains the application's own metrics, which are
     read at each request of ``/metrics``.
     """
     settings.require_access()
@@ -74,7 +74,7 @@ def create_api(
 def create_side_api(
     work: Batuta, settings: EngineSettings, role: str, loops: Callable[[], Iterable[Running]]
 ) -> FastAPI:
-    """Build the API of a process that has none of its own: liveness and metrics, under the same access rules."""
+    """Build the API of a process without an API of its own: liveness and metrics, with the same access rules."""
     settings.require_access()
     registry = metrics.observe_process(work, role, loops)
     state = _state(work, settings, registry, Readings({}, work.clock, registry), f"batuta-{role}", OPEN)
@@ -124,9 +124,10 @@ def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapp
         version=__version__,
         lifespan=open_while_serving,
         dependencies=[Depends(authorise), Depends(problems.refuse_unwritable)],
-        docs_url=None,  # FastAPI's own pages load files from another host; ours are in ``routes.openapi``
+        # disabled, because FastAPI's pages load files from another host; ``routes.openapi`` has replacements
+        docs_url=None,
         redoc_url=None,
-        redirect_slashes=False,  # the framework would redirect to the host that the client names
+        redirect_slashes=False,  # disabled, because the framework would redirect to the host that the client names
         openapi_url=None,
     )
     api.state.batuta = state
@@ -134,7 +135,7 @@ def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapp
     for router in routers:
         if all(isinstance(route, AuthoriseFirst) for route in router.routes):
             api.router.routes.extend(router.routes)
-        else:  # its routes get the dependencies of the application
+        else:  # a router with other route classes: FastAPI adds the application's dependencies to its routes
             api.include_router(router)
     openapi.describe(api, state.open_routes)
     api.add_middleware(
@@ -160,8 +161,8 @@ def _protocol(state: ApiState | None) -> type[asyncio.Protocol]:
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that installs no signal handlers, because the process handles signals, and that wakes once a
-    second, for the header Date, instead of ten times.
+    """A uvicorn server that installs no signal handlers, because the process handles signals itself. It wakes once a
+    second, for the Date header, instead of ten times.
     """
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -179,7 +180,8 @@ class Server(uvicorn.Server):
 
 
 async def serve(api: Any, listening: socket.socket, stop: asyncio.Event, grace: timedelta) -> None:
-    """Serve requests until ``stop``, then close the socket, finish the open requests within ``grace``, and return.
+    """Serve requests until ``stop`` is set, then close the socket, finish the open requests within ``grace``, and
+    return.
 
     Requests that are still open at the end of the finish phase are cancelled; the remaining grace is for their
     cleanup. The application's lifespan is not run, so the caller opens everything that the application needs.

@@ -1,8 +1,9 @@
-"""Access rules. Every route needs authorisation, except the few paths listed here.
+"""Access rules. Every route requires authorisation, except the few paths listed here.
 
-A caller is the bearer of a token or a browser with a session that a token opened. In development a program on the same
-machine needs no token, so that a plain ``curl`` works. Requests from pages of other sites are refused: Origin or
-Sec-Fetch-Site reveals them, the Host header reveals DNS rebinding, and our forms contain a CSRF token.
+A caller is the bearer of a token, or a browser with a session that was opened with a token. In development a program on
+the same machine needs no token, so that a plain ``curl`` works. Requests from pages of other sites are refused. The
+Origin and Sec-Fetch-Site headers reveal such requests, the Host header reveals DNS rebinding, and the dashboard's forms
+contain a CSRF token.
 """
 
 import secrets
@@ -25,12 +26,12 @@ from batuta.web.context import ApiState, route_of, state_of
 from batuta.web.forms import read_form
 from batuta.web.problems import Problem, refuse_unwritable
 
-# Used by load balancers. The sign-in page and its files are open too. An application may add routes, such as webhooks
-# that verify their own secret.
+# Paths that load balancers use without a token. The sign-in page and its files are open too. An application may add
+# routes, such as webhooks that verify their own secret.
 OPEN = frozenset({"/health", "/health/ready"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 SCOPE_KEY = "x-batuta-scope"
-# A browser accepts the prefix __Host- only on a Secure cookie that no other host and no other path can set.
+# A browser accepts the prefix __Host- only on a Secure cookie, which no other host and no other path can set.
 SESSION_COOKIE, SECURE_SESSION_COOKIE = "batuta_session", "__Host-batuta_session"
 PROOF_FIELD, PROOF_HEADER = "csrf", "x-csrf-token"
 _LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -49,14 +50,16 @@ DEVELOPER = Caller("local", EVERY_SCOPE)
 
 
 def needs(scope: Scope) -> dict[str, Any]:
-    """Return the ``openapi_extra`` of a route that needs this scope instead of its method's default: ``@router.post(…,
-    openapi_extra=needs(Scope.SEND))``.
+    """Return the ``openapi_extra`` of a route that requires this scope instead of its method's default scope:
+    ``@router.post(…, openapi_extra=needs(Scope.SEND))``.
     """
     return {SCOPE_KEY: scope.value}
 
 
 def scope_of(route: object, method: str) -> Scope:
-    """Return the scope that the route declares; otherwise ``read`` for safe methods and ``operate`` for the others."""
+    """Return the scope that the route declares. Without a declaration, safe methods need ``read`` and all others
+    ``operate``.
+    """
     declared = (getattr(route, "openapi_extra", None) or {}).get(SCOPE_KEY)
     if declared is not None:
         return Scope(declared)
@@ -64,7 +67,7 @@ def scope_of(route: object, method: str) -> Scope:
 
 
 async def authorise(request: Request) -> Caller:
-    """Identify the caller and check the scope. Every route calls it."""
+    """Identify the caller and check the required scope. Every route calls this function."""
     state = state_of(request)
     if route_of(request.scope) in state.open_routes:
         return ANYBODY
@@ -74,7 +77,8 @@ async def authorise(request: Request) -> Caller:
 
 
 class AuthoriseFirst(APIRoute):
-    """A route that checks the token before the body. By default the framework would read and validate the body first.
+    """A route that checks the token before it reads the body. By default the framework would read and validate the body
+    first.
 
     The route contains its own checks, so ``create_api`` uses it unchanged instead of building it again. It analyses its
     parameters at its first request, because the analysis of all routes takes half a second of every start.
@@ -82,7 +86,7 @@ class AuthoriseFirst(APIRoute):
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         self._analyse: Callable[[], None] | None = partial(super().__init__, path, endpoint, **options)
-        # The attributes by which the framework finds the route of a request.
+        # The attributes by which the framework matches a request to the route.
         self.path, self.endpoint = path, endpoint
         self.path_regex, self.path_format, self.param_convertors = compile_path(path)
         self.methods = {method.upper() for method in options.get("methods") or ("GET",)}
@@ -122,7 +126,8 @@ def sees_personal_data(request: Request) -> bool:
 async def disclose(request: Request, count: int, *, unmasked: bool = False) -> bool:
     """Return whether the caller may see the personal data of ``count`` records, and record the access.
 
-    ``unmasked`` requests values that are masked even for the scope pii; it raises a 403 problem without that scope.
+    ``unmasked`` requests values that are masked even for callers with the scope pii; without that scope it raises a 403
+    problem.
     """
     if unmasked:
         require(request.state.caller, Scope.PII)
@@ -134,7 +139,7 @@ async def disclose(request: Request, count: int, *, unmasked: bool = False) -> b
 
 
 async def note_access(request: Request, action: str, **facts: Json) -> None:
-    """Write an audit entry: the caller, the operation of the route, the client's address, and ``facts``."""
+    """Write an audit entry with the caller, the operation of the route, the client's address, and ``facts``."""
     state = state_of(request)
     subject = str(getattr(request.scope.get("route"), "operation_id", None) or route_of(request.scope))
     client = state.clients.address(request.scope)
@@ -159,7 +164,7 @@ async def identify(request: Request, state: ApiState) -> Caller:
 def refuse_guesses(request: Request, credential: str) -> None:
     """Raise a 429 problem if the client had too many refusals, unless the credential was accepted before.
 
-    The middleware does the same for bearer tokens, before it looks up the route.
+    For bearer tokens, the middleware makes the same check before it looks up the route.
     """
     clients = state_of(request).clients
     if seconds := clients.wait(clients.address(request.scope), credential):
@@ -167,7 +172,7 @@ def refuse_guesses(request: Request, credential: str) -> None:
 
 
 async def bearer(given: str, request: Request) -> tuple[str, Caller]:
-    """Check a bearer token. Return its id, in the form that a session stores, and the caller with the token's scopes."""
+    """Check a bearer token. Return the token's id as a session stores it, and the caller with the token's scopes."""
     state = state_of(request)
     master = state.settings.api_token
     if master is not None and same(master.get_secret_value(), given):
@@ -184,7 +189,7 @@ async def bearer(given: str, request: Request) -> tuple[str, Caller]:
 
 
 def make_sessions(settings: EngineSettings) -> Sessions:
-    """Return the sessions, signed with SECRET_KEY and API_TOKEN. A change of either ends every session.
+    """Return the object that signs sessions with SECRET_KEY and API_TOKEN. If either changes, every session ends.
 
     Without SECRET_KEY the key is random: a key made of API_TOKEN alone would let a holder of a cookie guess that token.
     """
@@ -210,7 +215,7 @@ async def session_of(request: Request) -> Session | None:
 
 async def _holder(session: Session, request: Request) -> Caller | None:
     """Return the caller who opened the session, with the token's current scopes. Return None if the token was revoked
-    or deleted, or has expired.
+    or deleted or has expired.
     """
     state = state_of(request)
     if session.holder == "API_TOKEN":
@@ -245,8 +250,8 @@ async def _refuse_foreign_pages(request: Request, state: ApiState, session: Sess
 
 
 def is_own_page(request: Request) -> bool:
-    """Return whether the browser reports that one of our pages sent the request. Behind a proxy our host name is in
-    X-Forwarded-Host.
+    """Return whether the browser reports that a page of this application sent the request. Behind a proxy, the
+    application's host name is in X-Forwarded-Host.
     """
     headers = request.headers
     if (site := headers.get("sec-fetch-site")) is not None:
@@ -256,15 +261,15 @@ def is_own_page(request: Request) -> bool:
 
 
 def is_local(request: Request) -> bool:
-    """Return whether the request comes from a program on this machine, uses a local host name, and was not sent by
-    another site's page.
+    """Return whether the request comes from a program on this machine, uses a local host name, and was not sent by a
+    page of another site.
     """
     headers = request.headers
     if any(sign in headers for sign in _PROXY_HEADERS):
         return False
     origin = headers.get("origin", "")
     if origin == "null" and headers.get("sec-fetch-site") == "same-origin":
-        origin = ""  # our pages send no referrer, so the browser hides the origin of their forms
+        origin = ""  # the dashboard's pages send no referrer, so the browser hides the origin of their forms
     return (
         request.client is not None
         and is_loopback(request.client.host)

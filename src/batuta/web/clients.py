@@ -1,8 +1,8 @@
 """Clients of the API: their addresses, and their refused requests.
 
-Refused requests are counted by client and minute. Each count becomes one entry of the audit log and one log line. A
-client above the limit gets 429 until the minute ends, unless its credential was accepted before: a person behind the
-same proxy as an attacker continues to work.
+Refused requests are counted by client and minute. Each count becomes one audit entry and one log line. A client above
+the limit gets 429 until the minute ends. A credential that was accepted before still works, so that an attacker behind
+the same proxy cannot lock out a person.
 """
 
 import hmac
@@ -26,11 +26,12 @@ from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup
 MINUTE = timedelta(minutes=1)
 POLICY = LoopPolicy(every=timedelta(seconds=20), stuck_after=timedelta(minutes=2), max_failures=FOR_EVER)
 REFUSED = frozenset({401, 403, 429})
-# Further clients of a minute are counted together, so that a flood of addresses uses bounded memory.
+# Maximum clients per minute that are counted separately. Further clients share one count, so that a flood of addresses
+# uses bounded memory.
 MOST_CLIENTS = 1000
 OTHERS = "others"
 MOST_CREDENTIALS = 10_000
-# A failed sign-in counts as several refusals, because a person types a token and a program does not.
+# A failed sign-in counts as this many refusals, because a person types only a few tokens per minute.
 SIGN_IN_COST = 6
 
 
@@ -62,7 +63,7 @@ class Clients:
         self._key = secrets.token_bytes(32)
 
     def address(self, scope: Scope) -> str:
-        """Return the address of the client. Only a trusted proxy may name another address than its own."""
+        """Return the address of the client. Only a trusted proxy may name an address other than its own."""
         peer = scope["client"][0] if scope.get("client") else ""
         if not belongs(peer, self._proxies):
             return peer
@@ -73,7 +74,7 @@ class Clients:
         return peer
 
     def refuse(self, client: str, status: int, *, cost: int = 0) -> None:
-        """Count a refused request."""
+        """Count a refused request of this client."""
         client, minute = _counted(client), self._clock.now().replace(second=0, microsecond=0)
         if (client, minute) not in self._minutes and len(self._minutes) >= MOST_CLIENTS:
             client = OTHERS
@@ -82,14 +83,14 @@ class Clients:
         refusals.cost += cost
 
     def accept(self, credential: str) -> None:
-        """Remember a valid credential by its digest."""
+        """Remember a valid credential, stored as a digest."""
         self._accepted.pop(digest := self._digest(credential), None)
         self._accepted[digest] = None
         if len(self._accepted) > MOST_CREDENTIALS:
             del self._accepted[next(iter(self._accepted))]
 
     def wait(self, client: str, credential: str) -> int:
-        """Return the seconds that a client above the limit waits; 0 if the credential may be checked now."""
+        """Return how many seconds a client above the limit must wait; 0 means that the credential may be checked now."""
         now = self._clock.now()
         minute = now.replace(second=0, microsecond=0)
         found = self._minutes.get((_counted(client), minute)) or self._minutes.get((OTHERS, minute))
@@ -117,7 +118,9 @@ class Clients:
 
 
 def _counted(client: str) -> str:
-    """Return the name under which a client is counted. One owner has a whole network of IPv6 addresses."""
+    """Return the name under which a client is counted. IPv6 addresses are counted per network, because one owner has a
+    whole network.
+    """
     try:
         address = ipaddress.IPv6Address(client.partition("%")[0])
     except ValueError:
@@ -126,7 +129,7 @@ def _counted(client: str) -> str:
 
 
 def bearer_of(headers: Headers) -> str:
-    """Return the bearer token of a request, or an empty text."""
+    """Return the bearer token of a request, or an empty string."""
     scheme, _, given = headers.get("authorization", "").partition(" ")
     return given.strip() if scheme.lower() == "bearer" else ""
 

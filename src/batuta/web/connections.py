@@ -1,7 +1,7 @@
-"""Connections of the HTTP server: deadlines for what a client must do, and a limit on open connections.
+"""Connections of the HTTP server: deadlines for clients, and a limit on open connections.
 
-A client that sends its headers slowly, continues to send the body of a refused request, or reads no answer keeps a
-connection open without a request that could time out.
+A client can keep a connection open without a request that could time out: by sending its headers slowly, by sending the
+body of a refused request, or by not reading the answer.
 """
 
 import asyncio
@@ -14,18 +14,19 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from batuta.config import MOST_CONNECTIONS
 
-HEADERS_WITHIN = 10.0  # seconds; also for the rest of a body after the answer
-READS_WITHIN = 30.0  # seconds without a byte that the client reads of its answer
-# Below the limit of connections a new one has so long to send its headers; older ones are closed before it.
-NEW_FOR = 1.0  # seconds
-# Files of the process that are not connections of clients: databases, logs, listening sockets.
+HEADERS_WITHIN = 10.0  # seconds to receive the headers, and also the rest of a body after the answer
+READS_WITHIN = 30.0  # seconds in which the client must read at least one byte of its answer
+# Seconds that a new connection has to send its headers before it may be closed to make room; older connections are
+# closed first.
+NEW_FOR = 1.0
+# File descriptors for purposes other than client connections: databases, logs, listening sockets.
 RESERVED_FILES = 100
 
 
 def limited_protocol(most: int, refused: Callable[[str], None]) -> type[H11Protocol]:
-    """Return the protocol of a server with at most ``most`` connections, or fewer if the process may open fewer files.
+    """Return a server protocol that allows at most ``most`` connections, or fewer if the process may open fewer files.
 
-    ``refused(address)`` is called for each connection closed because of late headers or too many connections.
+    ``refused(address)`` is called for each connection that is closed because of late headers or too many connections.
     """
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     limits = {"most": max(10, min(most, files - RESERVED_FILES)), "refused": staticmethod(refused)}
@@ -33,7 +34,7 @@ def limited_protocol(most: int, refused: Callable[[str], None]) -> type[H11Proto
 
 
 def _count_nothing(address: str) -> None:
-    """Ignore a closed connection: a server that another program runs has no counter for it."""
+    """Ignore a closed connection, because a server that another program runs has no counter."""
 
 
 class _LimitedProtocol(H11Protocol):
@@ -45,7 +46,7 @@ class _LimitedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # Without a buffer above the limit the transport would not report that the client reads nothing.
+        # With a larger limit, the transport would not report that the client reads nothing.
         transport.set_write_buffer_limits(0)
         self._since = self.loop.time()
         self._expect_client()
@@ -75,20 +76,22 @@ class _LimitedProtocol(H11Protocol):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the server waits for the headers of the next request, or for the rest of a request that it answered."""
+        """Whether the server waits for the headers of the next request, or for the rest of a request that it has
+        already answered.
+        """
         return self.conn.their_state is h11.IDLE or (
             self.conn.their_state is h11.SEND_BODY and self.conn.our_state not in (h11.SEND_RESPONSE, h11.SEND_BODY)
         )
 
     @property
     def needs_client(self) -> bool:
-        """Whether the connection continues only if the client sends or reads something."""
+        """Whether the server can continue only when the client sends or reads something."""
         return self.is_waiting or self.conn.their_state is h11.SEND_BODY or self._reading is not None
 
     def _expect_client(self) -> None:
         if not self.is_waiting:
             self._stop_deadline()
-        elif self._deadline is None:  # a byte now and then does not extend the deadline
+        elif self._deadline is None:  # an occasional byte must not extend the deadline
             self._since = self.loop.time()
             self._deadline = self.loop.call_later(HEADERS_WITHIN, self._give_up)
 
@@ -113,8 +116,9 @@ class _LimitedProtocol(H11Protocol):
             self._reading = None
 
     def _make_room(self) -> None:
-        """Close one connection that needs its client: the one that waits longest without a request, else the oldest
-        request. A connection that is new stays, unless every other one is new too or works on an answer.
+        """Close one connection that waits for its client: preferably the one that has waited longest without a request,
+        otherwise the one with the oldest request. A new connection is closed only if all other connections are new or
+        are producing an answer.
         """
         new = self.loop.time() - NEW_FOR
         found = [each for each in self.connections if isinstance(each, _LimitedProtocol) and each.needs_client]
@@ -128,5 +132,5 @@ class _LimitedProtocol(H11Protocol):
         self.transport.abort()
 
 
-# For a server that an operator starts: uvicorn app.main:app --http batuta.web.connections:Http
+# Protocol for a server that an operator starts: uvicorn app.main:app --http batuta.web.connections:Http
 Http = limited_protocol(MOST_CONNECTIONS, _count_nothing)

@@ -34,11 +34,11 @@ class ApiState:
     sessions: Sessions
     clients: Clients
     ready: Cached[dict[str, Part]]
-    open_routes: frozenset[str]  # routes without a token: open to everyone, or with their own proof
+    open_routes: frozenset[str]  # routes without a token: public routes, and routes that check their own proof
     live: LiveViews
     actions: Mapping[str, Action] = field(default_factory=dict)  # actions of the dashboard by name
     draining: asyncio.Event = field(default_factory=asyncio.Event)
-    is_served: bool = False  # whether our own server runs the API; it sets ``draining``
+    is_served: bool = False  # whether the engine's own server runs the API; that server sets ``draining``
 
     @property
     def prefix(self) -> str:
@@ -59,7 +59,7 @@ def state_of(connection: HTTPConnection) -> ApiState:
 
 
 def base_of(connection: HTTPConnection) -> str:
-    """Return the address of the dashboard's first page. It includes the path at which another application mounts ours."""
+    """Return the address of the dashboard's first page, including the path at which another application mounts the API."""
     return f"{connection.scope.get('root_path', '')}{state_of(connection).prefix}"
 
 
@@ -69,5 +69,7 @@ def request_id_of(scope: Scope) -> str:
 
 
 def route_of(scope: Scope) -> str:
-    """Return the template of the matched route (``/jobs/{endpoint}``), never the path: a path may contain a phone number."""
+    """Return the template of the matched route (``/jobs/{endpoint}``) instead of the path, because a path may contain a
+    phone number.
+    """
     return str(getattr(scope.get("route"), "path", UNMATCHED))

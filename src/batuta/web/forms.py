@@ -23,7 +23,7 @@ class Form:
     file_names: Mapping[str, str] = field(default_factory=dict)
 
     def get(self, name: str) -> str:
-        """Return the last value of a field, or an empty text."""
+        """Return the last value of a field, or an empty string."""
         return next((value for each, value in reversed(self.fields) if each == name), "")
 
     def every(self, name: str) -> tuple[str, ...]:
@@ -31,7 +31,7 @@ class Form:
 
 
 async def read_form(request: Request) -> Form:
-    """Return the form in the body of a request. Any other content type is an empty form."""
+    """Return the form in the body of a request. For any other content type, return an empty form."""
     message = Message()
     message["content-type"] = request.headers.get("content-type", "")
     try:

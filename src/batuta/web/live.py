@@ -1,4 +1,4 @@
-"""Live pages: one loop renders each open view once and sends its changed parts to all of its readers.
+"""Live pages: one loop renders each open view once and sends the changed parts to all readers of the view.
 
     page in a browser ── GET the same address, Accept: text/event-stream ──▶ Reader ─┐
     the same view in another browser ───────────────────────────────────────▶ Reader ─┴─ View ◀── LiveViews.tick renders
@@ -21,8 +21,9 @@ from batuta.kernel.errors import StoreUnavailable
 from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup, note_progress
 
 POLICY = LoopPolicy(every=timedelta(seconds=3), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER)
-PUSH_EVERY = 3.0  # seconds between two renderings of a view
-SHARE_OF_TIME = 20  # rendering one view takes at most a twentieth of the time: a slow view is rendered less often
+PUSH_EVERY = 3.0  # minimum seconds between two renderings of a view
+# rendering one view may take at most one twentieth of the time, so a slow view is rendered less often
+SHARE_OF_TIME = 20
 MOST_READERS = 200
 MOST_VIEWS = 60
 _LIVE = re.compile(r"<(\w+)\b[^<>]*\bdata-live(-rows)?(?=[\s>=])[^<>]*>")
@@ -40,13 +41,13 @@ class ViewKey:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The live parts of a page by id. ``lists`` maps the id of a list to the ids of its rows, in order."""
+    """The live parts of a page, by element id. ``lists`` maps the id of a list to the ids of its rows, in order."""
 
     html: Mapping[str, str] = field(default_factory=dict)
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def whole(self) -> dict[str, str]:
-        """Return every part once. The rows of a list are inside the list, so they are not returned alone."""
+        """Return every part once. The rows of a list are part of the list, so they are not returned separately."""
         rows = {row for ids in self.lists.values() for row in ids}
         return {id: html for id, html in self.html.items() if id not in rows}
 
@@ -62,31 +63,32 @@ class Parts:
 
 
 class Rendered(NamedTuple):
-    """A rendered page. ``is_live`` is whether it may still change."""
+    """A rendered page. ``is_live`` is true if the page may still change."""
 
     html: str
     is_live: bool
 
 
-# Renders a page, or returns None if it does not exist any more.
+# Function that renders a page, or returns None if the page no longer exists.
 Render: TypeAlias = Callable[[], Awaitable[Rendered | None]]
 
 
 class Reader:
-    """One open stream. Parts that wait replace older parts with the same id, so a slow reader uses bounded memory."""
+    """One open stream. A new part replaces a waiting part with the same id, so a slow reader uses bounded memory."""
 
     def __init__(self) -> None:
         self.changed = asyncio.Event()
         self.is_over = False
-        self.is_doubted = False  # a session ended: the stream checks its own before it sends more
-        self.is_last = False  # nothing more will change: the browser does not connect again
+        # True after a session ended: the stream must check its own session before it sends more
+        self.is_doubted = False
+        self.is_last = False  # True if nothing will change any more, so that the browser does not reconnect
         self._waiting: dict[str, str] = {}
 
     def put(self, parts: Mapping[str, str]) -> None:
         for id, html in parts.items():
             self._waiting.pop(
                 id, None
-            )  # in the order of the last change: a list precedes the later changes of its rows
+            )  # in the order of the last change, so that a list precedes later changes of its rows
             self._waiting[id] = html
         if parts:
             self.changed.set()
@@ -114,7 +116,7 @@ class View:
 
 
 class LiveViews:
-    """The loop that renders the open views. Without it, pages fetch themselves again at intervals."""
+    """Loop that renders the open views. Without this loop, pages reload themselves at intervals."""
 
     name = "live-pages"
 
@@ -129,7 +131,7 @@ class LiveViews:
         return sum(len(view.readers) for view in self._views.values())
 
     def join(self, key: ViewKey, render: Render) -> Reader | None:
-        """Add a reader to a view, or return None if no more can be served."""
+        """Add a reader to a view. Return None if the loop does not run, or if the maximum of readers or views is reached."""
         has_room = key in self._views or len(self._views) < MOST_VIEWS
         if not self.is_running or not has_room or self.readers >= MOST_READERS:
             return None
@@ -148,13 +150,13 @@ class LiveViews:
                 del self._views[key]
 
     def refresh(self) -> None:
-        """Render every view now, because an operator changed something."""
+        """Render every view immediately, because an operator changed something."""
         for view in self._views.values():
             view.due_at = self._clock.monotonic()
         self.wakeup.set()
 
     def doubt(self) -> None:
-        """Let every stream check its session now, because one of them ended."""
+        """Make every stream check its session, because a session has ended."""
         for view in self._views.values():
             for reader in view.readers:
                 reader.is_doubted = True
@@ -180,7 +182,7 @@ class LiveViews:
         started, rendered = self._clock.monotonic(), None
         try:
             rendered = await view.render()
-        except StoreUnavailable:  # the streams stay open, and the next rendering may succeed
+        except StoreUnavailable:  # keep the streams open, because the next rendering may succeed
             rendered = Rendered("", is_live=True)
         finally:
             if rendered is None:
@@ -206,7 +208,7 @@ class LiveViews:
 def live_parts(html: str) -> Parts:
     """Find the elements with the attribute data-live, and the lists (data-live-rows) with the ids of their live rows.
 
-    Values are escaped, so the text of a page contains no tags except those of its template.
+    Values are escaped, so a page contains no tags except the tags of its template.
     """
     found: dict[str, str] = {}
     spans: dict[str, tuple[int, int]] = {}

@@ -71,7 +71,8 @@ class RequestAccounting:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 if headers.get("content-type", "").startswith("text/event-stream"):
-                    ended = self._clock.monotonic()  # the answer ends here: the stream itself may stay open for long
+                    # the answer ends here; the stream itself may stay open for a long time
+                    ended = self._clock.monotonic()
                 headers["X-Request-Id"] = request_id_of(scope)
                 for name, value in self._headers.items():
                     headers.setdefault(name, value)
@@ -95,11 +96,11 @@ class RequestAccounting:
             )
 
     def _refusal(self, scope: Scope) -> Response | None:
-        """Return the answer to a request that no route sees, or None.
+        """Return the answer to a request that is refused before routing, or None.
 
-        A flood of wrong tokens is refused here, because the search of a route takes most of the time of a refusal. The
-        length of a body with two declarations is read differently by a proxy and by us, so a second request could
-        hide in it.
+        A flood of wrong tokens is refused here, because finding the route takes most of the time of a refusal. A
+        request that declares its length twice is refused too: a proxy could read the length differently, so a second
+        request could hide in the body.
         """
         headers = Headers(scope=scope)
         if "content-length" in headers and "transfer-encoding" in headers:
@@ -112,19 +113,19 @@ class RequestAccounting:
         return None
 
     def _request_id(self, scope: Scope) -> str:
-        """Return the caller's request id if it is harmless, so that the caller's log and ours have the same id.
-        Otherwise return a new id.
+        """Return the caller's request id if it is harmless, so that the caller's log and the engine's log have the same
+        id. Otherwise return a new id.
         """
         given = Headers(scope=scope).get("x-request-id", "")
-        # A phone number has the form of an id.
+        # A phone number could also match the pattern of an id, so the id must not change when it is masked.
         return given if _USABLE_ID.fullmatch(given) and mask(given) == given else self._ids.new()
 
 
 class BodyLimit:
-    """Refuses a body longer than ``limit(path)``: immediately by its Content-Length, otherwise when the body exceeds
-    the limit.
+    """Refuses a body longer than ``limit(path)``. A body with a Content-Length is refused immediately, any other body
+    when it exceeds the limit.
 
-    It also refuses a body that has not arrived within BODY_WITHIN, so that a slow sender cannot keep a request open.
+    A body that has not arrived within BODY_WITHIN is refused too, so that a slow sender cannot keep a request open.
     """
 
     def __init__(self, app: ASGIApp, limit: Callable[[str], int], clock: Clock) -> None:
@@ -144,7 +145,7 @@ class BodyLimit:
         is_refused = False
 
         async def sending(message: Message) -> None:
-            # Replace the framework's response to the interrupted body with the refusal.
+            # The framework answers the interrupted body with its own error; send the refusal instead.
             nonlocal is_refused
             if body.refusal is None:
                 await send(message)

@@ -21,10 +21,10 @@ TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 @cache
 def _environment(folders: tuple[Path, ...]) -> Environment:
-    """Return the environment of the engine's templates and of the templates in the application's folders."""
+    """Return the Jinja environment for the engine's templates and the templates in the application's folders."""
     environment = Environment(
         loader=FileSystemLoader([HERE / "templates", *folders]),
-        autoescape=True,  # escaping by file name would skip our templates, which do not end with .html
+        autoescape=True,  # for all files, because escaping by file name would skip templates that do not end with .html
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -35,21 +35,21 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
 
 
 def coded(text: str) -> Markup:
-    """Return a text with the words between backticks as code."""
+    """Return a text in which words between backticks are formatted as code."""
     return Markup("").join(
         Markup("<code>{}</code>").format(part) if n % 2 else escape(part) for n, part in enumerate(text.split("`"))
     )
 
 
 def breakable(name: str) -> Markup:
-    """Return a name that may continue on the next line after an underscore, a colon or a dot."""
+    """Return a name in which a line break is allowed after an underscore, a colon or a dot."""
     return Markup("<wbr>").join(re.findall(r"[^_:.]*[_:.]*", name)[:-1])
 
 
 def page(request: Request, template: str, values: Mapping[str, object], *, status: int = 200) -> HTMLResponse:
     """Render a template in the reader's language. A language chosen with ``?lang=`` is stored in a cookie."""
     texts = texts_for(request)
-    # Present only with a session: forms contain it, and the page shows a sign-out button.
+    # Only a session has this value. Forms contain it, and the page then shows a sign-out button.
     proof = getattr(request.state, "proof", None)
     frame = {"request": request, "texts": texts, "asset": asset, "proof": proof, "base": base_of(request)}
     folders = tuple(state_of(request).work.extension.templates)
@@ -64,12 +64,12 @@ def page(request: Request, template: str, values: Mapping[str, object], *, statu
 
 
 def asset(name: str) -> str:
-    """Return a file's name with the hash of its content, so that browsers may cache the file forever."""
+    """Return a file's name with the hash of its content, so that browsers may cache the file permanently."""
     return f"{name}?v={_read(name)[1]}"
 
 
 def static(request: Request, name: str) -> Response | None:
-    """Return the response for one of our static files, or None if the file does not exist."""
+    """Return the response for one of the engine's static files, or None if the file does not exist."""
     if name not in {file.name for file in (HERE / "static").iterdir()}:
         return None
     content, version = _read(name)

@@ -1,4 +1,6 @@
-"""Errors as RFC 9457 ``application/problem+json``: in the caller's language, with the next step, without personal data."""
+"""Errors as RFC 9457 ``application/problem+json``, in the caller's language, with the next step and without personal
+data.
+"""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -22,7 +24,7 @@ from batuta.web.context import ApiState, request_id_of, state_of
 MEDIA_TYPE = "application/problem+json"
 LANGUAGE_COOKIE = "batuta_lang"
 LONGEST_PLACE = 200
-# Problems that Starlette raises; any other status uses a general sentence.
+# Text keys for statuses that Starlette raises; any other status uses a general sentence.
 _SLUG_OF_STATUS = {404: "not_found", 405: "method_not_allowed"}
 
 
@@ -44,7 +46,7 @@ def unknown_job(name: str, nearest: str | None) -> Problem:
 
 
 async def refuse_unwritable(request: Request) -> None:
-    """Refuse a request with characters that no database can store. Every route calls it."""
+    """Raise a problem if the request has characters that no database can store. Every route calls this function."""
     said = [request.url.path, *(text for pair in request.query_params.multi_items() for text in pair)]
     if not all(map(is_writable, said)):
         raise Problem(400, "unwritable_parameter")
@@ -82,13 +84,15 @@ def answer(
 
 
 class Sentence(str):
-    """A sentence of ours whose facts are masked already. A mask over the whole sentence would hide its own words."""
+    """A sentence of the engine whose facts are already masked. Masking the whole sentence would hide words of the
+    sentence itself.
+    """
 
     __slots__ = ()
 
 
 def safe(facts: Mapping[str, object]) -> dict[str, object]:
-    """Return the facts of a response with personal data masked, because clients store responses outside our control."""
+    """Return the facts of a response with personal data masked, because clients may store responses."""
     return {
         name: mask(value) if isinstance(value, str) and not isinstance(value, Sentence) else value
         for name, value in facts.items()
@@ -131,7 +135,8 @@ def _allowed_methods(request: Request) -> list[str]:
 
 async def _validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    # Report the place and kind of the error without the value: values and names of unknown fields may be personal data.
+    # Report the place and kind of the error without the value, because values and names of unknown fields may be
+    # personal data.
     texts = texts_for(request)
     errors = [
         {

@@ -1,4 +1,4 @@
-"""The dashboard: server-rendered pages, to see and to operate everything that runs."""
+"""The dashboard: server-rendered pages on which operators see and control everything that runs."""
 
 from batuta.engine.batuta import Batuta
 from batuta.engine.screens import Action

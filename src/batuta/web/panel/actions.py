@@ -1,4 +1,6 @@
-"""Actions: a GET request shows what the action will do, a POST request performs it and redirects with its result."""
+"""Actions of the dashboard. A GET request shows what the action will do. A POST request performs the action and
+redirects with its result.
+"""
 
 import shlex
 from collections.abc import Awaitable, Callable, Mapping
@@ -92,7 +94,7 @@ def _call(request: Request, action: Action, form: Form) -> ActionCall:
 
 
 def _check(action: Action, call: ActionCall) -> None:
-    """Raise ActionRefused for the first field with an invalid value."""
+    """Raise ActionRefused if a field has an invalid value. The error names the first such field."""
     for each in action.fields:
         value = call.values.get(each.name, "")
         label = call.texts(each.label) if each.label else each.name
@@ -147,7 +149,7 @@ def _follow(request: Request, action: Action, call: ActionCall, result: ActionRe
     base = base_of(request)
     to = own_address(back, base) if result.to is None else base + result.to
     document = {"done": text, "tone": result.tone.value, "command": command, "to": to}
-    # The script of a page prefers JSON, and opens the next page itself.
+    # The page's script asks for JSON and opens the next page itself.
     is_script = request.headers.get("accept", "").startswith("application/json")
     response = JSONResponse(document) if is_script or not is_browser(request) else RedirectResponse(to, 303)
     if is_browser(request):
@@ -156,7 +158,7 @@ def _follow(request: Request, action: Action, call: ActionCall, result: ActionRe
 
 
 def _command(action: Action, call: ActionCall) -> str:
-    """Return the command line that does the same, or an empty text. Private values are left out."""
+    """Return the command line that does the same as the action, or an empty string. Private values are omitted."""
     if action.command is None:
         return ""
     private = {each.name for each in action.fields if each.is_private}

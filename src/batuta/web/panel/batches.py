@@ -1,4 +1,4 @@
-"""Actions on batches: cancel, and close a batch whose program died. The page of the queues lists the newest batches."""
+"""Actions on batches: cancel a batch, or close a batch whose program died. The page of queues lists the newest batches."""
 
 from collections.abc import Iterator
 

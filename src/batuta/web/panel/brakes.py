@@ -1,4 +1,4 @@
-"""The page of everything that can hold work: pauses, switches, circuits, limits and windows."""
+"""The page that shows everything that can hold work: pauses, switches, circuits, limits and windows."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,18 +21,20 @@ from batuta.web.panel.frame import show, words_of
 from batuta.web.panel.words import Words
 
 HOURS = 24
-MOST_COMPARED = 200  # waiting items per queue that are grouped by reason
+MOST_COMPARED = 200  # maximum waiting items per queue that are grouped by reason
 MOST_NAMES = 6
 
 
 @dataclass(frozen=True, slots=True)
 class ActivePause:
-    """A pause in force. ``target`` is what it pauses, as the actions pause and resume name it."""
+    """A pause in force. ``target`` is the name of the paused job, category or queue, as the actions pause and resume
+    use it.
+    """
 
     target: str
     switch: Switch
-    waiting: int  # jobs and items that wait because of it
-    names: Sequence[str] = ()  # some of the jobs
+    waiting: int  # number of jobs and items that wait because of the pause
+    names: Sequence[str] = ()  # names of some of these jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Waits:
     queue: str
     reason: str
     items: int
-    circuit: str | None  # the circuit that holds them
+    circuit: str | None  # the circuit that holds the items, if any
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +54,12 @@ class SwitchRow:
     is_set: bool
     holds: bool
     switch: Switch | None
-    jobs: Sequence[str]  # the jobs that depend on it
+    jobs: Sequence[str]  # the jobs that depend on the circuit
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnWindow:
-    """A window as a week: for each weekday from Monday the begin and the length of its open hours."""
+    """A window drawn as a week: for each weekday from Monday, the start and the length of its open hours."""
 
     name: str
     is_open: bool
@@ -114,7 +116,7 @@ def _jobs_of(work: Batuta, target: str) -> list[str]:
 
 
 async def _waits(work: Batuta, words: Words) -> list[Waits]:
-    """Return the reasons why items of each queue wait, the most frequent first."""
+    """Return the reasons why items of each queue wait, most frequent reason first."""
     counted: Counter[tuple[str, str, str | None]] = Counter()
     for name, queue in work.queues.items():
         inspection = QueueInspection(queue, work.database, work.database.dialect)
@@ -129,13 +131,13 @@ async def _waits(work: Batuta, words: Words) -> list[Waits]:
 
 
 def _circuit_of(reason: str) -> str | None:
-    """Return the circuit that a reason names, or None."""
+    """Return the circuit that a reason names, or None if it names none."""
     circuit = reason.facts.get("circuit") if isinstance(reason, Reason) else None
     return None if circuit is None else str(circuit)
 
 
 async def _count_waiting(work: Batuta, target: str) -> int:
-    """Count what a pause holds: the jobs of its category, or the due items of its queue."""
+    """Count what a pause holds: the jobs of a category, or the due items of a queue."""
     kind, _, name = target.partition(":")
     if kind == "queue":
         return (await work.queues[name].depth()).due

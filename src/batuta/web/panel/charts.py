@@ -31,8 +31,8 @@ OUTCOMES = {
     "running": "running",
 }
 SHOWN_OUTCOMES = ("success", "failed", "missed", "missing", "skipped", "running")
-MISSING_AFTER = timedelta(minutes=2)  # a fire without a row for this long is missing
-MOST_MISSING = 100  # of one job
+MISSING_AFTER = timedelta(minutes=2)  # a fire counts as missing if it has had no row for this long
+MOST_MISSING = 100  # maximum missing fires shown per job
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOWEST = 4
 _WIDTH = 0.76
@@ -40,7 +40,7 @@ _WIDTH = 0.76
 
 @dataclass(frozen=True, slots=True)
 class TroubleMark:
-    """A quarter of an hour with failed or missed runs, and its tooltip."""
+    """A quarter of an hour with failed or missed runs, and its tooltip text."""
 
     place: int
     title: str
@@ -49,8 +49,8 @@ class TroubleMark:
 @dataclass(frozen=True, slots=True)
 class Lane:
     category: str
-    totals: Mapping[str, int]  # counts by outcome, without zeros
-    paths: Mapping[str, str]  # by outcome
+    totals: Mapping[str, int]  # counts by outcome, excluding zeros
+    paths: Mapping[str, str]  # SVG paths by outcome
     marks: Sequence[TroubleMark]
 
 
@@ -82,7 +82,7 @@ def hours(since: datetime, words: Words) -> list[Hour]:
 def missing_fires(jobs: Iterable[JobHealth], since: datetime, now: datetime) -> Iterator[tuple[str, datetime]]:
     """Yield the category and instant of each fire that the schedule expected and that has no row.
 
-    Every decided fire has a row, even a skipped or missed one. So the fires after the last row of a job are missing.
+    Every decided fire has a row, even a skipped or missed one. So all fires after the last row of a job are missing.
     """
     for health in jobs:
         job, facts = health.job, health.facts
@@ -180,7 +180,7 @@ class Spark:
 
 
 def spark(runs: Sequence[Recorded]) -> Spark | None:
-    """Return a chart of the durations of ``runs`` (newest first), or None if fewer than three of them ran."""
+    """Return a chart of the durations of ``runs`` (newest first), or None if fewer than three of them have a duration."""
     ran = [
         run for run in reversed(runs) if run.status in ("success", "error", "timeout") and run.duration_ms is not None
     ]

@@ -1,4 +1,4 @@
-"""The parts of every page of the dashboard: addresses, navigation, the result of the last action, and buttons of actions."""
+"""The parts that all dashboard pages share: addresses, navigation, the result of the last action, and action buttons."""
 
 import base64
 import json
@@ -22,10 +22,10 @@ from batuta.web.problems import texts_for
 
 REFRESH_SECONDS = 20
 RESULT_COOKIE, SECURE_RESULT_COOKIE = "batuta_result", "__Host-batuta_result"
-RESULT_KEPT = 60  # seconds
+RESULT_KEPT = 60  # seconds for which the result of an action is kept
 LONGEST_RESULT = 1500
 BACK, REVEAL, CHOSEN = "voltar", "mostrar", "escolhido"
-# The engine's screens, in the order of the navigation: path below the prefix, and key of the title.
+# The engine's screens in the order of the navigation. Each path (below the prefix) maps to the text key of its title.
 ENGINE_SCREENS = {
     "": "panel.now",
     "/tarefas": "panel.jobs",
@@ -43,7 +43,7 @@ class NavigationEntry(NamedTuple):
     href: str
     title: str
     is_here: bool
-    is_first: bool = False  # whether the application's screens begin here
+    is_first: bool = False  # whether this is the first screen of the application
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class Result:
 
 
 def words_of(request: Request, now: datetime | None = None) -> Words:
-    """Return the formatter for the reader's language. ``now`` is the database's time, if it was read; the default is
-    the process's time.
+    """Return the formatter for the user's language. ``now`` is the database's time, if it was read; the default is the
+    process's time.
     """
     state = state_of(request)
     return Words(texts_for(request), state.work.zone, now or state.now())
@@ -92,7 +92,7 @@ def show(
     result = read_result(request)
     request.state.is_live = live = (
         live and REVEAL not in request.query_params
-    )  # each reading of personal data is recorded
+    )  # a page with personal data is not live, because each reading of it is recorded
     frame = {
         "words": words,
         "service": state_of(request).service,
@@ -110,12 +110,12 @@ def show(
 
 
 def is_live(request: Request) -> bool:
-    """Return whether the page that answered the request follows changes."""
+    """Return whether the page that answered the request is updated while it is open."""
     return bool(getattr(request.state, "is_live", False))
 
 
 def navigation(request: Request) -> list[NavigationEntry]:
-    """Return the screens that the reader may open: the engine's first, then the application's."""
+    """Return the screens that the user may open: first the engine's, then the application's."""
     state, base, here = state_of(request), base_of(request), request.url.path
     scopes = caller_of(request).scopes
     engine = [(path, title) for path, title in ENGINE_SCREENS.items() if includes(scopes, Scope.READ)]
@@ -134,7 +134,7 @@ def navigation(request: Request) -> list[NavigationEntry]:
 
 
 class Acts:
-    """Buttons of actions. An action that the reader may not perform has no button."""
+    """Buttons of actions. An action that the user may not perform has no button."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
@@ -148,10 +148,10 @@ class Acts:
     def link(
         self, name: str, /, label: str | None = None, *, key: str = "", count: int | None = None, **values: object
     ) -> Markup:
-        """Return a button that opens the form of the action, which says what the action will do.
+        """Return a button that opens the form of the action. The form shows what the action will do.
 
-        ``values`` fill fields of the form. ``label`` is the key of another text, which may contain ``{count}``. ``key`` is
-        a keyboard shortcut.
+        ``values`` fills fields of the form. ``label`` is the key of another button text, which may contain ``{count}``.
+        ``key`` is a keyboard shortcut.
         """
         if not self.may(name):
             return Markup("")
@@ -167,7 +167,7 @@ class Acts:
         )
 
     def form(self, name: str, /, label: str | None = None, *, key: str = "", **values: object) -> Markup:
-        """Return a button that performs the action at once: for an action that can be undone."""
+        """Return a button that performs the action immediately, for an action that can be undone."""
         if not self.may(name):
             return Markup("")
         action = self._actions[name]
@@ -191,7 +191,7 @@ class Acts:
         )
 
     def choose(self, name: str, /, label: str | None = None) -> Markup:
-        """Return a submit button, inside a form with method get, for the rows that the reader selects.
+        """Return a submit button for the rows that the user selects. It belongs inside a form with method get.
 
         Each row has a checkbox with the name ``escolhido``.
         """
@@ -204,13 +204,15 @@ class Acts:
 
 
 def here(request: Request) -> str:
-    """Return the address of the page that the reader sees, without parameters that apply to this request only."""
+    """Return the address of the current page, without parameters that apply to this request only."""
     kept = [(name, value) for name, value in request.query_params.multi_items() if name not in (REVEAL, "lang")]
     return f"{request.url.path}?{urlencode(kept)}" if kept else request.url.path
 
 
 def result_cookie(state: ApiState) -> str:
-    """Return the name of the cookie. With HTTPS its prefix keeps other hosts from setting it."""
+    """Return the name of the cookie that holds an action's result. With HTTPS, its prefix prevents other hosts from
+    setting it.
+    """
     return SECURE_RESULT_COOKIE if state.settings.has_https else RESULT_COOKIE
 
 
@@ -227,7 +229,7 @@ def keep_result(response: Response, state: ApiState, tone: Tone, text: str, comm
 
 
 def read_result(request: Request) -> Result | None:
-    """Return the result of the last action, or None if there is none or it cannot be decoded."""
+    """Return the result of the last action, or None if there is no result or it cannot be decoded."""
     stored = request.cookies.get(result_cookie(state_of(request)))
     if stored is None:
         return None
@@ -239,7 +241,7 @@ def read_result(request: Request) -> Result | None:
 
 
 def _revealing(request: Request) -> Markup:
-    """Return the button that shows the personal data of this page, if the reader may see it."""
+    """Return the button that shows the personal data of this page. If the user may not see the data, return nothing."""
     if not includes(caller_of(request).scopes, Scope.PII):
         return Markup("")
     texts, is_shown = texts_for(request), request.query_params.get(REVEAL) == "dados"

@@ -1,4 +1,4 @@
-"""The page of incidents: causes, restarts, actions of operators and recoveries on one timeline, and their export."""
+"""The incidents page: causes, restarts, operators' actions and recoveries on one timeline, and their export."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -22,15 +22,15 @@ PERIOD = timedelta(days=30)
 MOST_INCIDENTS = 100
 MOST_RESTARTS = 100
 MOST_ACTIONS = 200
-SHOWN = 150  # happenings of the timeline
+SHOWN = 150  # maximum points on the timeline
 MOST_EXPORTED = 10_000
-# Entries of the audit log that change nothing.
+# Prefixes of audit entries that record no change.
 _ACCESS = ("access.", "session.")
 _COLUMNS = ("started_at", "resolved_at", "seconds", "from", "to", "score", "source", "causes", "by")
 
 
 class Happening(NamedTuple):
-    """A point of the timeline. ``kind`` names its title; ``codes`` are shown as code."""
+    """A point on the timeline. ``kind`` is the text key of its title; ``codes`` are shown in code format."""
 
     at: datetime
     kind: str
@@ -59,7 +59,7 @@ async def incidents(request: Request) -> HTMLResponse:
 def timeline(
     found: Iterable[Incident], restarts: Iterable[Restart], actions: Iterable[Entry], words: Words
 ) -> list[Happening]:
-    """Return what happened, the newest first."""
+    """Return the points of the timeline, newest first."""
     happenings = [each for incident in found for each in _of_incident(incident, words)]
     happenings += [
         Happening(
@@ -95,7 +95,9 @@ def _of_incident(incident: Incident, words: Words) -> Iterable[Happening]:
 
 
 def grade(status: str, words: Words) -> str:
-    """Return the word for a grade of health. An operator's own incident may have another word."""
+    """Return the translated word for a grade of health. An incident that an operator added may have any other word,
+    which is returned unchanged.
+    """
     return words.texts.get(f"grade.{status}", status)
 
 

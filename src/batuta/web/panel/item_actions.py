@@ -23,7 +23,7 @@ NO_PARAMETER = define("no_parameter", "write each parameter on its own line, as 
 NOT_EDITABLE = define("not_editable", "this item runs, or its task is unknown to this program: choose another item")
 NOTHING_CHOSEN = define("nothing_chosen", "no item is selected: select items on the page of the queue")
 OPERATION_ENDED = define("operation_ended", "this operation has ended: open the page of the queue again")
-# The parts of a filter, and the names of their fields in the address.
+# Maps each part of a filter to the name of its field in the address.
 FIELDS_OF = {"name": "nome", "error": "erro", "key": "chave", "tag": "etiqueta"}
 _QUEUE = Field(name="fila", kind=FieldKind.HIDDEN, required=True)
 _ID = Field(name="id", kind=FieldKind.HIDDEN)
@@ -85,7 +85,7 @@ class Items:
                 (id,) = await work.tasks.put(task, [merged], options, within=transaction)
             except (TypeError, ValueError) as unfit:
                 raise ActionRefused(why=str(unfit)) from None
-            # The names only: the values may be personal data.
+            # Only the names of the arguments, because their values may be personal data.
             facts: dict[str, Json] = {"queue": call.values["fila"], "new": id, "changed": sorted(changes)}
             audit = AuditLog(work.database.dialect, work.ids)
             subject = call.values["id"]
@@ -97,7 +97,7 @@ class Items:
         )
 
     async def _task_of(self, call: ActionCall) -> tuple[AnyTask, dict[str, Any]]:
-        """Return the task of an item that does not run, and its row."""
+        """Return the task and the row of an item that is not running."""
         queue, (id,) = self._queue(call, Change.RETRY), self._ids(call)
         row = await queue.item(id) if queue.table.name == TASKS else None
         task = None if row is None else self._work.task_registry.find(row["name"])
@@ -116,7 +116,7 @@ class Items:
             changed = sum([await self._apply(change, queue, id, call.caller) for id in ids])
             tone = Tone.OK if changed == len(ids) else Tone.DEGRADED
             facts = {"count": changed, "all": len(ids)}
-            # The page of a discarded item no longer exists.
+            # The page of a discarded item no longer exists, so continue at the queue's page.
             to = f"/filas/{queue.name}" if change is Change.DISCARD and call.values["id"] else None
             return ActionResult(says=f"panel.done.{change}", facts=facts, tone=tone, to=to)
 
@@ -193,7 +193,7 @@ class Items:
         return ActionResult(says="panel.done.bulk_stopped", tone=Tone.HELD)
 
     def _queue(self, call: ActionCall, change: Change) -> SqlQueue:
-        """Return the queue of a call. Raises a 403 problem if the caller may not repeat its items."""
+        """Return the queue of a call. Raises a 403 problem if the caller may not repeat items of this queue."""
         name = call.values["fila"]
         if name not in self._work.queues:
             raise unknown("queue", name, self._work.queues)
@@ -210,7 +210,9 @@ class Items:
 
 
 def read_changes(text: str) -> dict[str, Json]:
-    """Read the changed arguments: name=value on each line, the value as JSON if it is JSON, otherwise as text."""
+    """Parse the changed arguments from lines of the form name=value. A value that is valid JSON is parsed as JSON; any
+    other value is text.
+    """
     changes: dict[str, Json] = {}
     for line in filter(str.strip, text.splitlines()):
         name, equals, value = (part.strip() for part in line.partition("="))

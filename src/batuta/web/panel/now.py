@@ -1,4 +1,4 @@
-"""The first page: one sentence about the health as a whole, the key numbers, and the next step of each finding."""
+"""The first page: one sentence about overall health, the key numbers, and the next step of each finding."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,16 +30,16 @@ _ABOUT_PROCESSES = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The state of everything. ``level`` is healthy, degraded or critical; ``sentence`` names the worst problem."""
+    """The state of the whole system. ``level`` is healthy, degraded or critical; ``sentence`` names the worst problem."""
 
     level: str
     sentence: str
-    others: int  # further problems
+    others: int  # number of further problems
 
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """The next step of a finding: a page, and an action with the values of its form."""
+    """The next step of a finding: a page, and an action with values for its form."""
 
     page: str = ""
     action: str = ""
@@ -67,7 +67,7 @@ class Part(NamedTuple):
 
 
 def verdict(assessment: Assessment, words: Words) -> Verdict:
-    """Return the verdict on the health as a whole. It is never better than the score or the worst finding."""
+    """Return the verdict on overall health. It is never better than the score or the worst finding."""
     problems = [each for each in root_findings(assessment) if each.severity is not Severity.INFO]
     level = _LEVELS.get(assessment.grade, "degraded")
     if any(each.severity is Severity.CRITICAL for each in problems):
@@ -98,10 +98,11 @@ def show_findings(assessment: Assessment, words: Words, extension: Extension) ->
 
 
 def next_step(finding: Finding, extension: Extension) -> NextStep:
-    """Return where the operator goes next, and the action that ends the problem if the dashboard has one.
+    """Return the page to which the operator should go next, and the action that solves the problem if the dashboard has
+    one.
 
-    A finding of the application leads to the screen that ``finding_pages`` names for its source, or to the screen with
-    the name of the source.
+    A finding of the application leads to the screen that ``finding_pages`` names for its source. Without an entry, it
+    leads to the screen that has the name of the source.
     """
     facts, says = finding.facts, finding.says
     if queue := facts.get("queue"):

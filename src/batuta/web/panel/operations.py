@@ -20,7 +20,7 @@ from batuta.web.panel.process_actions import ProcessActions
 from batuta.web.panel.schedule_actions import ScheduleActions
 
 NOT_OPEN = define("circuit_not_open", "circuit {circuit} is not open: it needs no probe")
-RUN_WAITS = timedelta(seconds=3)  # a run that ends sooner is reported at once
+RUN_WAITS = timedelta(seconds=3)  # how long the page waits for the run; a shorter run is reported immediately
 REASON = Field(name="motivo", label="panel.field.reason", required=True, longest=200)
 SPAN = Field(name="prazo", label="panel.field.span", kind=FieldKind.SPAN, hint="panel.field.span_hint")
 
@@ -36,7 +36,9 @@ def _given(name: str) -> Field:
 
 
 class Jobs:
-    """Run a job now. A run longer than RUN_WAITS continues in the background and is shown among the executions."""
+    """Action that runs a job now. A run longer than RUN_WAITS continues in the background and is listed among the
+    executions.
+    """
 
     def __init__(self, work: Batuta) -> None:
         self._work = work
@@ -107,7 +109,7 @@ def _run_command(values: Mapping[str, str]) -> list[str]:
 
 
 class Pauses:
-    """Pause and resume a job, a category, a queue or everything, and set the application's switches."""
+    """Actions that pause and resume a job, a category, a queue or everything, and that set the application's switches."""
 
     def __init__(self, work: Batuta) -> None:
         self._work = work
@@ -206,7 +208,7 @@ class Pauses:
         return known[kind][1]
 
     async def _affected(self, target: str) -> tuple[int, int]:
-        """Return the number of jobs and of waiting items that a pause concerns."""
+        """Return the number of jobs and the number of waiting items that a pause affects."""
         kind, _, name = target.partition(":")
         jobs = [
             job
@@ -221,7 +223,7 @@ class Pauses:
 
 
 class Breakers:
-    """Close an open circuit, or open one by hand."""
+    """Actions that close an open circuit, or open a circuit by hand."""
 
     def __init__(self, work: Batuta) -> None:
         self._work = work
@@ -294,7 +296,7 @@ class Breakers:
 
 
 def end_of(call: ActionCall) -> datetime | None:
-    """Return the end of a temporary setting, or None if the operator gave none."""
+    """Return the end of a temporary setting, or None if the operator entered none."""
     span = read_span(call.values["prazo"])
     return None if span is None else call.now + span
 

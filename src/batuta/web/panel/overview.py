@@ -1,4 +1,4 @@
-"""The content of the dashboard's pages, computed without I/O: the first page, one job, one execution."""
+"""Computes the content of dashboard pages without I/O: the first page, one job, one execution."""
 
 import json
 import re
@@ -25,8 +25,8 @@ from batuta.texts import fold
 from batuta.web.panel import words as crons
 from batuta.web.panel.words import Words
 
-# Order of the list: problems, held jobs, healthy jobs, jobs that are not implemented. ``running`` and ``waiting`` rank
-# with ``ok``, so that rows do not jump at every fire.
+# Sort order of the job list: problems, held jobs, healthy jobs, jobs that are not implemented. ``running`` and
+# ``waiting`` have the rank of ``ok``, so that rows do not move at every fire.
 _RANK = {
     JobState.STALE: 0,
     JobState.FAILING: 1,
@@ -48,7 +48,7 @@ SHOWN = (
     JobState.UNFINISHED,
 )
 TROUBLED = (JobState.STALE, JobState.FAILING, JobState.DEGRADED)
-PROBLEM = "problema"  # the value of the filter that selects TROUBLED
+PROBLEM = "problema"  # value of the status filter that selects the states in TROUBLED
 MOST_NAMES = 4
 _RAN = ("success", "error", "timeout", "abandoned")
 
@@ -60,7 +60,7 @@ class JobFilter:
     state: JobState | None = None
     category: str | None = None
     text: str = ""
-    has_problem: bool = False  # only jobs that are late, failing or degraded
+    has_problem: bool = False  # whether to show only jobs that are late, failing or degraded
 
     @classmethod
     def read(cls, params: QueryParams, categories: Sequence[str]) -> Self:
@@ -78,14 +78,16 @@ class JobRow:
     health: JobHealth
     schedule: str | None
     why: str | None
-    hold_note: str | None  # why the job may not run now, if ``why`` is about something else
+    hold_note: str | None  # the reason why the job may not run now, if ``why`` is about something else
     searched: str
     is_shown: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A notice above the job list. ``key`` names the sentence; the job names follow, critical jobs first."""
+    """A notice above the job list. ``key`` is the text key of its sentence; the names of the jobs follow, critical jobs
+    first.
+    """
 
     key: str
     jobs: Sequence[Job]
@@ -103,7 +105,7 @@ class Notice:
 class JobsVerdict:
     level: Level
     notices: Sequence[Notice]
-    no_scheduler: bool  # no scheduler runs, so no job runs
+    no_scheduler: bool  # whether no scheduler runs, so that no job runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class WindowNow:
     opens: str
     closes: str
     is_open: bool
-    changes_at: datetime  # when the window closes, or opens next
+    changes_at: datetime  # when the window closes, or opens next if it is closed
 
 
 def rows(seen: JobsSeen, asked: JobFilter, words: Words) -> list[JobRow]:
@@ -144,14 +146,16 @@ def _row(health: JobHealth, seen: JobsSeen, asked: JobFilter, words: Words) -> J
 
 
 def explain(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
-    """Return why a job is not ok. If the job is held and the hold has an end, the text includes that end."""
+    """Return the reason why a job is not ok. If the job is held and the hold has an end, the text includes that end."""
     if health.state is JobState.HELD:
         return explain_hold(health, seen, words)
     return words.reason(health.why)
 
 
 def explain_hold(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
-    """Return why the job may not run now, and the end of the hold if it has one. Return None if the job may run."""
+    """Return the reason why the job may not run now, with the end of the hold if it has one. Return None if the job may
+    run.
+    """
     if health.held is None:
         return None
     text, until = words.texts.reason(health.held), _hold_end(health.job, seen)
@@ -246,7 +250,7 @@ class Cursor:
 
     @classmethod
     def read(cls, text: str) -> Self | None:
-        """Parse a cursor, or return None for any other text; then the page shows the newest rows."""
+        """Parse a cursor. Return None if the text is not a cursor; the page then shows the newest rows."""
         found = _CURSOR.match(text)
         return None if found is None else cls(instant(int(found[1])), found[2])
 
@@ -261,7 +265,7 @@ class Cursor:
 @dataclass(frozen=True, slots=True)
 class NextFire:
     """A future fire. ``stopped`` is the reason why it would not run in the current state. ``holiday`` is the name of a
-    holiday on that day.
+    holiday on that day, if any.
     """
 
     at: datetime
@@ -281,14 +285,16 @@ def next_fires(job: Job, seen: JobsSeen, words: Words) -> list[NextFire]:
 
 @dataclass(frozen=True, slots=True)
 class WhyNot:
-    """The answer to the question why a job did not run at a time of the day."""
+    """The explanation why a job did not run at a given time of day."""
 
     text: str
     execution: str | None = None
 
 
 def fire_at(job: Job, asked: str, now: datetime) -> datetime | None:
-    """Return the latest past instant with this time of day (HH:MM) in the job's zone, or None for another text."""
+    """Return the latest past instant with this time of day (HH:MM) in the job's time zone, or None if the text is not a
+    time of day.
+    """
     found = _TIME.fullmatch(asked)
     if found is None:
         return None
@@ -298,7 +304,9 @@ def fire_at(job: Job, asked: str, now: datetime) -> datetime | None:
 
 
 def why_not(job: Job, at: datetime, rows: Sequence[Recorded], words: Words, *, held: str | None) -> WhyNot:
-    """Explain a fire. ``rows`` are the executions around it; ``held`` is the reason that holds the job now."""
+    """Explain the outcome of a fire. ``rows`` are the executions around the fire; ``held`` is the reason that holds the
+    job now.
+    """
     for row in rows:
         if row.scheduled_for == at or (row.scheduled_for is None and abs(row.started_at - at) < timedelta(minutes=1)):
             reason = words.reason(row.error) or words.reason(row.reason) or ""
@@ -313,7 +321,7 @@ def why_not(job: Job, at: datetime, rows: Sequence[Recorded], words: Words, *, h
 
 
 class Compared(NamedTuple):
-    """One line of the comparison of two runs."""
+    """One line in the comparison of two runs."""
 
     label: str
     first: str
@@ -325,7 +333,7 @@ class Compared(NamedTuple):
 
 
 def compare(first: Recorded, second: Recorded, words: Words) -> list[Compared]:
-    """Return what two runs of a job have in common and where they differ."""
+    """Compare two runs of a job. Each line shows one property of both runs."""
 
     def late(row: Recorded) -> str:
         return "–" if (delay := lateness(row)) is None else words.texts.about(delay)

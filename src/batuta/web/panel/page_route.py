@@ -1,4 +1,4 @@
-"""The route of a page. Browsers get an error as a page, other clients as a problem document."""
+"""The route class of dashboard pages. Browsers get an error as a page, other clients as a problem document."""
 
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext
@@ -52,7 +52,7 @@ class PageRoute(AuthoriseFirst):
 
 
 def reading(request: Request) -> AbstractContextManager[None]:
-    """Let a page read through the connections that are reserved for pages. An action uses the usual connections."""
+    """Use the connections reserved for pages while a page is read. An action uses the usual connections."""
     return state_of(request).work.connections.reading_for_pages() if request.method == "GET" else nullcontext()
 
 

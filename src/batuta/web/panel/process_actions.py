@@ -1,4 +1,6 @@
-"""Actions on processes: drain, restart, dump the stacks. Each is a request that the process itself carries out."""
+"""Actions on processes: drain, restart, dump the stacks. Each action stores a request that the process itself carries
+out.
+"""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The pages of queues and items: counts, filters, groups of equal errors, and the story of one item."""
+"""The pages of queues and items: counts, filters, error groups, and the timeline of one item."""
 
 import json
 import re
@@ -41,7 +41,7 @@ from batuta.web.problems import Problem
 
 PAGE = 50
 MOST_GROUPS = 8
-STACKS_SHOWN = timedelta(minutes=10)  # an older stack says nothing about what runs now
+STACKS_SHOWN = timedelta(minutes=10)  # maximum age of a stack; an older one does not show what runs now
 _PLACE = re.compile(r"(-?\d{1,18})_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 _SIGNATURE = re.compile(r"[0-9a-f]{12}")
 TONES = {"ready": "waiting", "running": "running", "done": "ok", "dead": "failing", "cancelled": "unfinished"}
@@ -64,7 +64,7 @@ class ShownItem(NamedTuple):
 
 
 class FilterTag(NamedTuple):
-    """A filter in the address. ``without`` is the address without it."""
+    """A filter in the page's address. ``without`` is the same address without this filter."""
 
     label: str
     value: str
@@ -72,14 +72,14 @@ class FilterTag(NamedTuple):
 
 
 class ShownStack(NamedTuple):
-    """The place in the code of running work, as its process reported it."""
+    """The place in the code that running work is executing, as reported by its process."""
 
     text: str
     at: datetime
 
 
 class Moment(NamedTuple):
-    """A point of an item's timeline."""
+    """A point on an item's timeline."""
 
     key: str
     at: datetime | None
@@ -177,7 +177,7 @@ async def item(request: Request, name: str, id: str) -> HTMLResponse:
 
 
 async def current_stack(work: Batuta, owner: str | None, task: str, now: datetime) -> ShownStack | None:
-    """Return the newest stack that the process of a task reported for it, or None."""
+    """Return the newest stack that a process reported for one of its tasks, or None if there is no recent one."""
     place = None if owner is None else short(owner)
     signs = await work.beats.read_signs(within=FORGOTTEN_AFTER, now=work.now()) if place else None
     workers = {beat.worker_id for beat in signs.beats if beat.place == place} if signs else set()
@@ -211,7 +211,7 @@ def require_queue(work: Batuta, name: str) -> SqlQueue:
 
 
 def read_filter(query: Mapping[str, str], depth: Depth, now: datetime) -> ItemFilter:
-    """Read the filter in the address. Without a state the page shows the dead items, if there are any."""
+    """Parse the filter in the page's address. Without a state, the page shows the dead items if there are any."""
     given = query.get("estado", "")
     otherwise = ItemState.DEAD if depth.dead else ItemState.READY
     signature = query.get("erro", "")
@@ -227,14 +227,14 @@ def read_filter(query: Mapping[str, str], depth: Depth, now: datetime) -> ItemFi
 
 
 def asked_query(asked: ItemFilter, query: Mapping[str, str]) -> dict[str, str]:
-    """Return the filter as the parameters of an address. An age stays relative, so that a bookmark keeps its meaning."""
+    """Return the filter as query parameters. An age stays relative, so that a bookmark keeps its meaning."""
     given = {field: getattr(asked, name) for name, field in FIELDS_OF.items()}
     named = {"estado": asked.state.value, **given, "idade": query.get("idade") if asked.before else None}
     return {name: value for name, value in named.items() if value}
 
 
 def read_place(text: str) -> Place | None:
-    """Read the place of a page in its address, or return None for any other text."""
+    """Parse the position of a page from its address. Return None if the text is not a position."""
     found = _PLACE.fullmatch(text)
     try:
         return None if found is None else Place(instant(int(found[1])), found[2])
@@ -262,7 +262,7 @@ def tags(query: Mapping[str, str], words: Words) -> list[FilterTag]:
 
 
 def states(depth: Depth, asked: ItemFilter) -> list[tuple[str, int | None, bool]]:
-    """Return the states of items with their counts. Items that ended well are not counted: there are too many."""
+    """Return the states of items with their counts. Successful items are not counted, because there are too many."""
     counts = {
         ItemState.READY: depth.due + depth.later,
         ItemState.RUNNING: depth.running,
@@ -292,7 +292,7 @@ def state_of_item(row: Mapping[str, Any], table: QueueTable) -> str:
 
 
 def engine_columns(table: QueueTable) -> frozenset[str]:
-    """Return the columns that the engine fills. All others are data of the application."""
+    """Return the columns that the engine fills. All other columns contain data of the application."""
     named = (getattr(table, field) for field in table.__dataclass_fields__)
     return frozenset({*(each for each in named if isinstance(each, str)), "name", "progress"}) - {table.result}
 
@@ -329,12 +329,14 @@ def facts(row: Mapping[str, Any], table: QueueTable, words: Words) -> list[tuple
 
 
 def decrypted(payload: Mapping[str, Any], table: QueueTable, encryption: Encryption, words: Words) -> Mapping[str, Any]:
-    """Return the data of an item as its handler receives it, or the reason why it cannot be decrypted."""
+    """Return the data of an item as its handler receives it. If the data cannot be decrypted, return the reason
+    instead.
+    """
     if table.name != TASKS.name:
         return payload
     try:
         found = {"result": encryption.decrypt(payload["result"], RESULT)}
-        if payload["args"]:  # empty after an erasure
+        if payload["args"]:  # the arguments are empty after they were erased
             found["args"] = [*arguments_of(payload["args"], encryption), *payload["args"][2:]]
     except EncryptionError as error:
         return {"error": words.texts.error(error)}

@@ -24,7 +24,7 @@ from batuta.web.panel.overview import Cursor
 PAGE = 50
 MOST_RESTARTS = 20
 MOST_REQUESTS = 100
-SHOWN_REQUESTS = 3  # requests shown per process
+SHOWN_REQUESTS = 3  # maximum requests shown per process
 MOST_EXPORTED = 10_000
 DAY = timedelta(days=1)
 _COLUMNS = ("at", "actor", "action", "subject", "facts")
@@ -90,7 +90,7 @@ def _plain(value: Json) -> str:
 
 
 def write_csv(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
-    """Write rows as CSV. A cell that a spreadsheet would evaluate as a formula begins with an apostrophe."""
+    """Write rows as CSV. A cell that a spreadsheet would evaluate as a formula is prefixed with an apostrophe."""
     file = io.StringIO()
     writer = csv.writer(file)
     writer.writerow(columns)

@@ -45,21 +45,21 @@ from batuta.web.problems import Problem, unknown_job
 PAGE = 50
 ERRORS = 5
 FIRES = 10
-AROUND = 500  # executions that are searched for one fire
+AROUND = 500  # maximum executions that are searched for one fire
 _FAILED = ("error", "timeout", "abandoned")
 COMPARED = "comparar"
 LONGEST_NAME = 200
 
 
 def build_routers(prefix: str, extension: Extension, actions: Mapping[str, Action]) -> tuple[APIRouter, APIRouter]:
-    """Return the routes of the dashboard, and the routes that are matched last, so that an application can replace the
-    first page and add pages.
+    """Return two routers: the routes of the dashboard, and routes that are matched last, so that an application can
+    replace the first page and add pages.
     """
     router = APIRouter(prefix=prefix, include_in_schema=False, route_class=PageRoute)
     add = router.add_api_route
     add("/entrar", sign_in.show_sign_in, methods=["GET"])
     add("/entrar", sign_in.sign_in, methods=["POST"])
-    # Every session may end itself, whatever its scopes.
+    # Every session may end itself, regardless of its scopes.
     add("/sair", sign_in.sign_out, methods=["POST"], openapi_extra=needs(Scope.READ))
     for path, handler in _PAGES.items():
         add(path, handler, methods=["GET"])
@@ -72,7 +72,7 @@ def build_routers(prefix: str, extension: Extension, actions: Mapping[str, Actio
 
 
 def open_routes(prefix: str) -> frozenset[str]:
-    """Return the routes that need no session: the sign-in page and the files of the pages."""
+    """Return the routes that need no session: the sign-in page and the pages' static files."""
     return frozenset({f"{prefix}/entrar", f"{prefix}/static/{{name}}"})
 
 
@@ -177,7 +177,7 @@ async def job(request: Request, name: str) -> HTMLResponse:
 
 
 async def _comparison(request: Request, job: str, words: Words) -> list[overview.Compared]:
-    """Compare the two executions that the address names, the older first."""
+    """Compare the two executions that the page's address names, the older one first."""
     ids = [id for id in request.query_params.getlist(COMPARED) if is_uuid(id)]
     found = [await state_of(request).work.reports.execution(id) for id in ids[:2]]
     rows = sorted((row for row in found if row is not None and row.job == job), key=lambda row: row.started_at)
@@ -215,7 +215,7 @@ async def executions(request: Request) -> HTMLResponse:
         is_first=cursor is None,
         asked_job=asked_job,
         asked_status=asked_status,
-        # A job that is no longer declared keeps its executions.
+        # Includes the requested job even if it is no longer declared, because its executions remain.
         names=sorted({each.name for each in state_of(request).work.registry} | {asked_job or ""} - {""}),
         statuses=[status.value for status in Status],
     )
@@ -273,7 +273,7 @@ def _page(request: Request, name: str, words: Words, *, live: bool, **values: ob
 async def _executions(
     request: Request, cursor: Cursor | None, *, job: str | None = None, status: str | None = None
 ) -> tuple[list[Recorded], Cursor | None]:
-    """Return one page of executions, and the cursor of the next page (None if there are no older rows)."""
+    """Return one page of executions, and the cursor of the next page. The cursor is None if there are no older rows."""
     reports = state_of(request).work.reports
     start = cursor or Cursor(_after_every_row(request), BEFORE_ANY)
     rows = await reports.recent(job=job, status=status, before=start.at, before_id=start.id, limit=PAGE + 1)
@@ -290,7 +290,7 @@ def _require_job(request: Request, name: str) -> Job:
 
 
 def _after_every_row(request: Request) -> datetime:
-    """Return a time after the timestamp of every row, including rows of a host whose clock is ahead of ours."""
+    """Return an instant after the timestamp of every row, including rows of a host whose clock is ahead."""
     return state_of(request).now() + DAY
 
 

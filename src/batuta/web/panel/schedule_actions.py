@@ -133,7 +133,7 @@ class ScheduleActions:
 
 
 def _timing(values: Mapping[str, str]) -> dict[str, Any]:
-    """Return the schedule as the parameters of ``work.schedules``: an interval, one instant, or cron."""
+    """Return the timing as parameters of ``work.schedules``: an interval, a single instant, or a cron expression."""
     when = values["quando"]
     zone = {"timezone": values["fuso"]} if values["fuso"] else {}
     if (span := read_span(when)) is not None:

@@ -15,7 +15,8 @@ from batuta.web.forms import read_form
 from batuta.web.pages import page
 from batuta.web.problems import Problem
 
-# Return only to our own pages: an address of another site would send the browser there after sign-in.
+# Allow only paths of this application, because an address of another site would send the browser there after the
+# sign-in.
 _OWN_PATH = re.compile(r"(?:/[\w./-]*)?(?:\?[\w=&.%+:~-]*)?", re.ASCII)
 
 
@@ -79,7 +80,7 @@ def redirect_to_sign_in(request: Request) -> RedirectResponse:
 
 
 def own_address(address: str, base: str) -> str:
-    """Return the address if it is one of our pages, otherwise the first page of the dashboard, which is ``base``."""
+    """Return the address if it belongs to the dashboard, otherwise ``base``, the dashboard's first page."""
     below = next((address.removeprefix(each) for each in (base, "/docs") if address.startswith(each)), None)
     is_ours = below is not None and _OWN_PATH.fullmatch(below) and "//" not in address and ".." not in address
     return address if is_ours else base

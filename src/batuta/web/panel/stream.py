@@ -1,4 +1,4 @@
-"""The stream of a page's changes (server-sent events), at the address of the page itself."""
+"""The stream of a page's changes (server-sent events), served at the page's own address."""
 
 import asyncio
 import json
@@ -20,10 +20,11 @@ from batuta.web.problems import Problem, texts_for
 
 EVENTS = "text/event-stream"
 CHECK_EVERY = 20.0  # seconds between two checks of a reader's session
-LONGEST_STREAM = 600.0  # seconds; the browser then connects again
-# A server that is not ours does not announce its shutdown, and waits for open streams.
+LONGEST_STREAM = 600.0  # maximum seconds of a stream, after which the browser connects again
+# Maximum seconds of a stream on a server that another program runs, because that server does not announce its shutdown
+# and waits for open streams.
 LONGEST_FOREIGN_STREAM = 10.0
-_PLACEHOLDER = secrets.token_hex(24)  # in place of a session's CSRF token in shared parts
+_PLACEHOLDER = secrets.token_hex(24)  # stands in for a session's CSRF token in shared parts
 Page: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
@@ -32,7 +33,7 @@ def wants_events(request: Request) -> bool:
 
 
 async def open_stream(request: Request, page: Page) -> Response:
-    """Answer with the changes of a page, from now on. The caller has checked the access."""
+    """Answer with the changes of a page from now on. The caller must have checked the access."""
     state = state_of(request)
     views = state.live
     key, render = _view_of(request, page)
@@ -40,7 +41,8 @@ async def open_stream(request: Request, page: Page) -> Response:
     is_followed = is_known and REVEAL not in request.query_params and not state.draining.is_set()
     reader = views.join(key, render) if is_followed else None
     if reader is None:
-        return Response(status_code=204)  # the browser does not connect again: the page fetches itself instead
+        # 204 stops the browser from reconnecting; the page reloads itself at intervals instead
+        return Response(status_code=204)
     headers = {"X-Accel-Buffering": "no"}
     return StreamingResponse(_follow(request, views, key, reader), media_type=EVENTS, headers=headers)
 
@@ -58,11 +60,12 @@ async def _follow(request: Request, views: LiveViews, key: ViewKey, reader: Read
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(CHECK_EVERY, left)):
                     await reader.changed.wait()
-            if reader.is_doubted or loop.time() - checked >= CHECK_EVERY:  # checked even if changes never pause
+            # checked here, so that it also happens if changes never pause
+            if reader.is_doubted or loop.time() - checked >= CHECK_EVERY:
                 if not await _is_still_allowed(request):
                     return
                 checked, reader.is_doubted = loop.time(), False
-                yield ": \n\n"  # shows proxies and the server that the stream is in use
+                yield ": \n\n"  # an empty comment, which shows proxies and the server that the stream is in use
             if parts := reader.take():
                 yield f"data: {json.dumps(parts, ensure_ascii=False).replace(_PLACEHOLDER, proof)}\n\n"
             if reader.is_over:
@@ -75,7 +78,7 @@ async def _follow(request: Request, views: LiveViews, key: ViewKey, reader: Read
 
 
 async def _is_still_allowed(request: Request) -> bool:
-    """Check the session again: it may have ended, or its token may have been revoked."""
+    """Return whether the session is still valid: it may have ended, or its token may have been revoked."""
     try:
         await authorise(request)
     except Problem:
@@ -86,7 +89,7 @@ async def _is_still_allowed(request: Request) -> bool:
 
 
 def _view_of(request: Request, page: Page) -> tuple[ViewKey, Render]:
-    """Return the key of the view that a reader asks for, and the function that renders it for all of its readers."""
+    """Return the key of the view that a reader requests, and the function that renders the view for all its readers."""
     scopes, language = caller_of(request).scopes, texts_for(request).language
     has_session = bool(getattr(request.state, "proof", None))
     query = urlencode([each for each in request.query_params.multi_items() if each[0] != "lang"])

@@ -1,4 +1,5 @@
-"""The drawn timeline of an item or an execution: how long it waited, ran and rested, and where it crashed.
+"""The graphical timeline of an item or an execution: how long it waited, ran and paused between attempts, and where it
+crashed.
 
 The bar is 100 units wide. A short period keeps a minimum width, so that each period can be seen and pointed at.
 """
@@ -8,12 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 WIDTH = 100.0
-LEAST = 3.0  # narrowest period
+LEAST = 3.0  # minimum width of a period
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A part of the timeline. ``kind`` names its text and its pattern: planned, waited, earlier, ran or rests."""
+    """A part of the timeline. ``kind`` selects its text and its pattern: planned, waited, earlier, ran or rests."""
 
     kind: str
     since: datetime
@@ -41,13 +42,13 @@ def periods_of(
     attempts: int,
     is_running: bool,
 ) -> list[Period]:
-    """Return the periods of an item in order. Without an end, the last period lasts until now."""
+    """Return the periods of an item in order. If the item has not ended, the last period lasts until now."""
     ready = created if due is None or attempts else max(created, due)
     found = [Period("planned", created, min(ready, now))]
     if started is None:
         found.append(Period("waited", min(ready, now), ended or now))
         return _lasting(found)
-    # The row has the start of the last attempt only.
+    # The row contains only the start of the last attempt.
     found.append(Period("earlier" if attempts > 1 else "waited", min(ready, started), started))
     if ended is not None or is_running:
         found.append(Period("ran", started, ended or now))

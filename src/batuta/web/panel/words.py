@@ -20,7 +20,7 @@ class Words:
     now: datetime
 
     def word(self, group: str, key: str) -> str:
-        """Return the panel's word for a state, a status or a trigger."""
+        """Return the dashboard's word for a state, a status or a trigger."""
         return self.texts(f"panel.{group}.{key}")
 
     def plain(self, group: str, key: str) -> str:
@@ -39,7 +39,7 @@ class Words:
         return self.texts.minute(self.local(instant))
 
     def short(self, instant: datetime) -> str:
-        """Format an instant for a list: only the time if it is today, without the year if it is this year."""
+        """Format an instant for a list: only the time if it is today, and without the year if it is this year."""
         return f"{self._short_day(instant)}{self.local(instant):%H:%M}"
 
     def short_second(self, instant: datetime) -> str:
@@ -91,13 +91,13 @@ class Words:
         return f"{', '.join(most)} {self.texts('panel.and')} {last}" if most else last
 
 
-MOST_TIMES = 4  # a schedule with more times per day is shown as an interval
+MOST_TIMES = 4  # a schedule with more times per day than this is shown as an interval
 _EVERY_DAY = frozenset(range(7))
 _WORKING_DAYS = frozenset(range(1, 6))
 
 
 def in_words(cron: Schedule, words: Words) -> str | None:
-    """Return a cron expression as a phrase, or None if the page should show the text of the schedule itself."""
+    """Return a cron expression as a phrase. None means that the page should show the text of the schedule itself."""
     if not isinstance(cron, Cron) or cron.seconds != (0,):
         return None
     days = _days(cron, words)
@@ -106,7 +106,9 @@ def in_words(cron: Schedule, words: Words) -> str | None:
 
 
 def _days(cron: Cron, words: Words) -> str | None:
-    """Return a phrase for the days of a cron expression: empty for every day, None if no simple phrase exists."""
+    """Return a phrase for the days of a cron expression. The phrase is empty for every day, and None if no simple
+    phrase exists.
+    """
     if len(cron.months) < 12 or cron.either_day:
         return None
     if len(cron.days) < 31:
@@ -138,7 +140,7 @@ def _times(cron: Cron, words: Words, *, every_day: bool) -> str | None:
 
 
 def _step(numbers: tuple[int, ...], end: int) -> int | None:
-    """Return the step N if the numbers are exactly those that ``*/N`` matches, otherwise None."""
+    """Return N if the numbers are exactly those that ``*/N`` matches, otherwise None."""
     step = numbers[1] - numbers[0]
     return step if numbers == tuple(range(0, end, step)) and end % step == 0 else None
 

@@ -31,7 +31,9 @@ async def show(request: Request, id: str) -> dict[str, Any]:
 
 @router.post("/batches/{id}/cancel", operation_id="cancel_batch", responses=CHANGED)
 async def cancel(request: Request, id: str, reason: ReasonText = "cancelled by an operator") -> dict[str, Any]:
-    """Cancel a batch: its waiting tasks at once, its running tasks at the next renewal of their leases."""
+    """Cancel a batch. Its waiting tasks are cancelled immediately, its running tasks at the next renewal of their
+    leases.
+    """
     batch, progress = await _find(request, id)
     if not await batch.cancel(reason, by=str(request.state.caller.name)):
         raise Problem(409, "batch_ended", id=id[:80], state=progress.state)
@@ -40,7 +42,7 @@ async def cancel(request: Request, id: str, reason: ReasonText = "cancelled by a
 
 @router.post("/batches/{id}/close", operation_id="close_batch", responses=CHANGED)
 async def close(request: Request, id: str) -> dict[str, Any]:
-    """Close a batch that was left open by a program that died. The batch then ends with its last task."""
+    """Close a batch that a dead program left open. The batch then ends with its last task."""
     batch, progress = await _find(request, id)
     if not await batch.close(by=str(request.state.caller.name)):
         raise Problem(409, "batch_closed", id=id[:80], state=progress.state)

@@ -2,7 +2,7 @@
 status.
 
 ``/health/alerts``, ``/health/score`` and an application's pages are computed at most every 15 s and cached;
-``timestamp`` is the instant of the computation. ``/health/jobs`` judges every job of the timetable by its expected
+``timestamp`` is the instant of the computation. ``/health/jobs`` assesses every job of the timetable by its expected
 fires. ``/health/circuits`` shows every circuit breaker and its transitions.
 """
 
@@ -24,9 +24,9 @@ from batuta.web.context import ApiState, state_of
 from batuta.web.problems import Problem, texts_for
 
 router = APIRouter(tags=["health"], route_class=AuthoriseFirst)
-# Routes about the application instead of the process: only the api role serves them.
+# Routes about the application rather than the process. Only the api role serves them.
 details = APIRouter(tags=["health"], route_class=AuthoriseFirst)
-# Matched last, so that a route of the application has precedence over a page of the same name.
+# Matched last, so that a route of the application takes precedence over a page with the same name.
 pages = APIRouter(tags=["health"], route_class=AuthoriseFirst)
 TRANSITIONS_SHOWN = 50
 Hours = Annotated[int, Query(ge=1, le=24 * 366)]
@@ -35,15 +35,15 @@ _BAD = frozenset({"critical", "unhealthy", "error"})
 
 @router.get("/health", operation_id="health")
 async def health(request: Request) -> dict[str, Any]:
-    """Report that this process is alive. Reads no database."""
+    """Report that this process is alive. The database is not queried."""
     state = state_of(request)
     return {"status": "healthy", "service": state.service, "timestamp": state.now().isoformat()}
 
 
 @router.get("/health/ready", operation_id="ready")
 async def ready(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """Report whether this process is ready: every needed probe succeeds and the process is not draining. The probes are
-    asked at most every two seconds.
+    """Report whether this process is ready: every required probe succeeds, and the process is not draining. The probes
+    run at most every two seconds.
     """
     state = state_of(request)
     parts = await state.ready.get()
@@ -58,7 +58,7 @@ async def ready(request: Request, response: Response, strict: bool = False) -> d
 
 @router.get("/health/alerts", operation_id="health_alerts")
 async def alerts(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """List the findings, worst first, one per cause, with the next step. Computed at most every 15 s."""
+    """List the findings, worst first, one per cause, each with the next step. Computed at most every 15 s."""
     assessment = await _assess(request, response, strict)
     findings = describe_findings(assessment, texts_for(request), state_of(request).local)
     is_bad = assessment.worst not in (None, Severity.INFO)
@@ -81,7 +81,9 @@ async def score(request: Request, response: Response, strict: bool = False) -> d
 
 @pages.get("/health/{name}", operation_id="health_page")
 async def page(request: Request, response: Response, name: str, strict: bool = False) -> dict[str, Any]:
-    """Return the application's health page of this name. Computed at most every 15 s, unless the page sets another interval."""
+    """Return the application's health page with this name. Computed at most every 15 s, unless the page sets another
+    interval.
+    """
     health = state_of(request).work.health
     document = await health.page(name)
     if document is None and not health.page_names:
@@ -189,7 +191,7 @@ def _alerts(seen: JobsSeen) -> dict[str, list[str]]:
 
 @details.get("/health/circuits", operation_id="health_circuits")
 async def health_circuits(request: Request) -> dict[str, Any]:
-    """Return the state of every circuit breaker, over all processes."""
+    """Return the state of every circuit breaker. All processes share this state."""
     state = state_of(request)
     circuits = await state.work.circuits.look()
     return {

@@ -1,5 +1,5 @@
-"""The routes ``/incidents``: periods of critical health, their duration and causes. Health checks open and close them;
-operators may add their own.
+"""The routes ``/incidents``: periods of critical health, their duration and causes. Health checks open and close
+incidents; operators may add incidents.
 """
 
 from datetime import timedelta

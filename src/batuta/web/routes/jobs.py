@@ -52,7 +52,7 @@ async def run(
 ) -> JSONResponse:
     """Run a job now. The query string contains its parameters; a repeated idempotency key returns the first result.
 
-    ``X-Batuta-Timeout`` has precedence over ``X-Batuta-Deadline``, because the clocks of two machines may differ.
+    ``X-Batuta-Timeout`` overrides ``X-Batuta-Deadline``, because the clocks of two machines may differ.
     """
     work = state_of(request).work
     found = work.endpoints.find(endpoint)
@@ -84,8 +84,8 @@ async def run(
 async def _run_by_hand(
     work: Batuta, endpoint: Endpoint, params: Mapping[str, str], deadline: datetime | None, by: str
 ) -> Received:
-    """Record the call as a manual run of its job. The endpoint itself checks the switches. An endpoint without a job
-    runs unrecorded.
+    """Run the endpoint and record the call as a manual run of its job. The endpoint itself checks the switches. If no
+    job has this endpoint, the run is not recorded.
     """
     jobs = work.registry.timetable(await work.controls.read())
     job = find_job(jobs.values(), endpoint.name, params)

@@ -1,4 +1,4 @@
-"""The route of kept log lines."""
+"""The route that returns kept log lines."""
 
 from dataclasses import asdict
 from typing import Annotated, Any

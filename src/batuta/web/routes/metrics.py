@@ -1,7 +1,7 @@
 """The route ``/metrics`` in the Prometheus format.
 
-Every process shows its own counters: the api at its own address, the others at BATUTA_METRICS_PORT. Only the api
-shows values of the database, so that a sum over the processes counts them once.
+Every process serves its own counters: the api at its own address, all others at BATUTA_METRICS_PORT. Only the api
+serves values from the database, so that a sum over the processes counts them once.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,7 +49,7 @@ def observe_process(work: Batuta, role: str, loops: Callable[[], Iterable[Runnin
 
 
 def readings_of(work: Batuta, registry: CollectorRegistry, own: Mapping[str, MetricReading]) -> Readings:
-    """Return the metrics that are read from the database. ``own`` are the application's readings."""
+    """Return the metrics that are read from the database. ``own`` contains the application's metrics."""
 
     async def jobs() -> Sequence[Metric]:
         return readings.job_metrics(await work.job_health.look())
@@ -61,7 +61,7 @@ def readings_of(work: Batuta, registry: CollectorRegistry, own: Mapping[str, Met
         return readings.circuit_metrics(await work.circuits.look())
 
     async def limits() -> Sequence[Metric]:
-        # Skip limits per person, which would create one series per person.
+        # Exclude limits per person, which would create one time series per person.
         shared = [limit for limit in work.limits.values() if not limit.each]
         return readings.limit_metrics(shared, await work.rates.count_used(shared))
 

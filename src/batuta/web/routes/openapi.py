@@ -1,4 +1,6 @@
-"""The OpenAPI document with scopes and problem responses, and its reference page, which loads nothing from other hosts."""
+"""The OpenAPI document with scopes and problem responses, and its reference page, which loads no files from other
+hosts.
+"""
 
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -100,7 +102,7 @@ def complete(document: dict[str, Any], open_routes: frozenset[str]) -> None:
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             if method in _METHODS:
-                if "{" in path:  # the named resource may be absent
+                if "{" in path:  # a path parameter names a resource, which may be absent
                     operation["responses"].setdefault("404", {})
                 _complete(operation, method, is_open=path in open_routes)
 
@@ -122,7 +124,7 @@ def _complete(operation: dict[str, Any], method: str, *, is_open: bool) -> None:
     for status, answer in answers.items():
         if status.isdecimal() and int(status) >= 400:
             answer["description"] = answer.get("description") or HTTPStatus(int(status)).phrase
-            # Replace FastAPI's own 422 schema, because our response is a problem document.
+            # Drop FastAPI's own 422 schema, because the engine's response is a problem document.
             said = {} if status == "422" else answer.get("content", {})
             answer["content"] = {**said, MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 

@@ -28,7 +28,7 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 class ScheduleBody(BaseModel):
-    """The parts of a schedule: one of ``cron``, ``every`` and ``at``, the task, and its named arguments."""
+    """The parts of a schedule: the task, its named arguments, and one of ``cron``, ``every`` and ``at``."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -63,7 +63,7 @@ class BackfillBody(BaseModel):
 
 @router.get("/schedules", operation_id="list_schedules")
 async def schedules(request: Request) -> dict[str, Any]:
-    """List every schedule by name."""
+    """List every schedule, sorted by name."""
     return {"schedules": [describe(each) for each in await _of(request).all()]}
 
 
@@ -75,7 +75,7 @@ async def create(request: Request, body: NewScheduleBody) -> dict[str, Any]:
 
 @router.patch("/schedules/{name}", operation_id="edit_schedule", responses=ANSWERS)
 async def edit(request: Request, name: Name, body: ScheduleBody) -> dict[str, Any]:
-    """Change the given parts of a schedule. The change fires nothing."""
+    """Change the given parts of a schedule. The change itself causes no fire."""
     return describe(await _answer(_of(request).edit(name, by=_caller(request), **body.options())))
 
 
@@ -94,13 +94,13 @@ async def pause(request: Request, name: Name) -> dict[str, Any]:
 
 @router.post("/schedules/{name}/resume", operation_id="resume_schedule", responses=ANSWERS)
 async def resume(request: Request, name: Name) -> dict[str, Any]:
-    """Let a paused schedule fire again, from now on."""
+    """Let a paused schedule fire again from now on."""
     return describe(await _answer(_of(request).resume(name, by=_caller(request))))
 
 
 @router.post("/schedules/{name}/backfill", operation_id="backfill_schedule", responses=ANSWERS)
 async def backfill(request: Request, name: Name, body: BackfillBody) -> dict[str, Any]:
-    """Enqueue the task of every past fire of a range that has not run."""
+    """Enqueue the task of every past fire in a range that has not run."""
     count = await _answer(_of(request).backfill(name, body.since, body.until, by=_caller(request)))
     return {"name": name, "fires": count}
 
@@ -114,7 +114,7 @@ def _caller(request: Request) -> str:
 
 
 async def _answer(acting: Awaitable[T]) -> T:
-    """Await the change, and turn a refusal into a problem with its reason.
+    """Await the change. If it is refused, raise a problem with the reason.
 
     The status is 409. A 422 means that a request violates the OpenAPI document, and that document cannot describe cron
     expressions and names of tasks.

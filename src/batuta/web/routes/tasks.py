@@ -28,7 +28,7 @@ ReasonText = Annotated[str, Query(min_length=1, max_length=200, description="ope
 async def find(
     request: Request, tag: Word = None, key: Word = None, queue: str = DEFAULT_QUEUE, limit: Limit = 20
 ) -> dict[str, Any]:
-    """Find the newest tasks of a queue by tag and key, without their content. One of the two must be given."""
+    """Find the newest tasks of a queue by tag, by key, or by both, without their content. At least one must be given."""
     work = state_of(request).work
     if tag is None and key is None:
         raise Problem(409, "tag_or_key")
@@ -56,7 +56,7 @@ def _describe(row: Mapping[str, Any], waits_for: Reason | None) -> dict[str, Any
 
 @router.get("/tasks/{id}", operation_id="show_task", responses=UNKNOWN)
 async def show(request: Request, id: str) -> dict[str, Any]:
-    """Show the state of a task: times, attempts, tags, its error, and why it waits. The result is left out, because it may
+    """Show the state of a task: times, attempts, tags, error, and why it waits. The result is omitted, because it may
     contain personal data.
     """
     work = state_of(request).work
@@ -78,7 +78,7 @@ async def show(request: Request, id: str) -> dict[str, Any]:
     "/tasks/{id}/cancel", operation_id="cancel_task", responses={**UNKNOWN, 409: {"description": "it has ended"}}
 )
 async def cancel(request: Request, id: str, reason: ReasonText = "cancelled by an operator") -> dict[str, Any]:
-    """Cancel a task: at once if it waits; if it runs, at the next renewal of its lease."""
+    """Cancel a task. A waiting task is cancelled immediately, a running task at the next renewal of its lease."""
     work = state_of(request).work
     if await work.tasks.cancel(id, reason, by=str(request.state.caller.name)):
         return {"id": id, "cancelled": True}
