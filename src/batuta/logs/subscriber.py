@@ -195,8 +195,9 @@ def _loop_end_line(event: events.LoopEnded) -> Line:
 def _request_line(event: events.RequestAnswered) -> Line:
     if event.status >= 500:
         return Line("request answered", logging.ERROR)
-    if event.caller is None and event.status in (401, 429):
-        return Line("request answered", logging.DEBUG)  # RequestsRefused counts these requests in one line per minute
+    if event.caller is None and (event.status >= 400 or event.method == "GET"):
+        # Anybody may send it. RequestsRefused counts the refusals in one line per minute.
+        return Line("request answered", logging.DEBUG)
     # Debug level for frequent health requests and for job calls, which are also logged as runs.
     is_routine = event.route.startswith(("/health", "/jobs/"))
     return Line("request answered", logging.DEBUG if is_routine else logging.INFO)

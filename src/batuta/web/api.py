@@ -156,8 +156,7 @@ def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapp
 def _protocol(state: ApiState | None) -> type[asyncio.Protocol]:
     if state is None:
         return Http
-    clients = state.clients
-    return limited_protocol(state.settings.batuta_max_connections, lambda address: clients.refuse(address, 408))
+    return limited_protocol(state.settings.batuta_max_connections, state.clients.refuse)
 
 
 class Server(uvicorn.Server):

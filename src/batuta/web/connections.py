@@ -5,6 +5,7 @@ body of a refused request, or by not reading the answer.
 """
 
 import asyncio
+import logging
 import resource
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -13,6 +14,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from batuta.config import MOST_CONNECTIONS
+from batuta.web.middleware import SECURITY_HEADERS
 
 HEADERS_WITHIN = 10.0  # seconds to receive the headers, and also the rest of a body after the answer
 READS_WITHIN = 30.0  # seconds in which the client must read at least one byte of its answer
@@ -21,28 +23,36 @@ READS_WITHIN = 30.0  # seconds in which the client must read at least one byte o
 NEW_FOR = 1.0
 # File descriptors for purposes other than client connections: databases, logs, listening sockets.
 RESERVED_FILES = 100
+_ERRORS_ONLY = logging.getLogger("uvicorn.error.requests")
+_ERRORS_ONLY.setLevel(logging.ERROR)
 
 
-def limited_protocol(most: int, refused: Callable[[str], None]) -> type[H11Protocol]:
+def limited_protocol(most: int, refused: Callable[[str, int], None]) -> type[H11Protocol]:
     """Return a server protocol that allows at most ``most`` connections, or fewer if the process may open fewer files.
 
-    ``refused(address)`` is called for each connection that is closed because of late headers or too many connections.
+    ``refused(address, status)`` is called for each request that is not HTTP (400), and for each connection that is
+    closed because its client was late or the server had too many (408).
     """
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     limits = {"most": max(10, min(most, files - RESERVED_FILES)), "refused": staticmethod(refused)}
     return type("LimitedProtocol", (_LimitedProtocol,), limits)
 
 
-def _count_nothing(address: str) -> None:
-    """Ignore a closed connection, because a server that another program runs has no counter."""
+def _count_nothing(address: str, status: int) -> None:
+    """Ignore a refusal, because a server that another program runs has no counter."""
 
 
 class _LimitedProtocol(H11Protocol):
     most: ClassVar[int]
-    refused: ClassVar[Callable[[str], None]]
+    refused: ClassVar[Callable[[str, int], None]]
     _deadline: asyncio.TimerHandle | None = None
     _reading: asyncio.TimerHandle | None = None
     _since = 0.0
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # Anybody can send a malformed request or an upgrade, which uvicorn logs as warnings; ``refused`` counts them.
+        self.logger = _ERRORS_ONLY
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -56,6 +66,14 @@ class _LimitedProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         self._expect_client()
+
+    def send_400_response(self, msg: str) -> None:
+        self._count(400)
+        fields = {**SECURITY_HEADERS, "Content-Type": "text/plain; charset=utf-8", "Connection": "close"}
+        headers = [(name.lower().encode(), value.encode()) for name, value in fields.items()]
+        for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=msg.encode()), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -125,11 +143,13 @@ class _LimitedProtocol(H11Protocol):
         min(found, key=lambda each: (each._since > new, not each.is_waiting, each._since), default=self)._give_up()
 
     def _give_up(self) -> None:
-        client: Any = self.client
-        type(self).refused(str(client[0]) if client else "")
+        self._count(408)
         self._stop_deadline()
         self._stop_reading()
         self.transport.abort()
+
+    def _count(self, status: int) -> None:
+        type(self).refused(self.client[0] if self.client else "", status)
 
 
 # Protocol for a server that an operator starts: uvicorn app.main:app --http batuta.web.connections:Http

@@ -88,7 +88,7 @@ class RequestAccounting:
         finally:
             took = timedelta(seconds=(ended or self._clock.monotonic()) - started)
             caller = getattr(scope["state"].get("caller"), "name", None)
-            if status in REFUSED:
+            if status is not None and (status in REFUSED or (caller is None and 400 <= status < 500)):
                 cost = scope["state"].get("refusal_cost", 1) if status == 401 else 0
                 self._clients.refuse(self._clients.address(scope), status, cost=cost)
             self._events.emit(

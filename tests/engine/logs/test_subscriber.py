@@ -103,7 +103,12 @@ def test_job_that_did_not_fail_is_not_logged_as_fail(stream: io.StringIO, outcom
     ("status", "level"), [(200, "info"), (404, "info"), (499, "info"), (500, "error"), (503, "error")]
 )
 def test_only_server_errors_are_logged_as_errors(stream: io.StringIO, status: int, level: str) -> None:
-    assert log_line(stream, RequestAnswered("GET", "/x/{id}", status, SECOND, "r1"))["level"] == level
+    assert log_line(stream, RequestAnswered("GET", "/x/{id}", status, SECOND, "r1", "token ana"))["level"] == level
+
+
+@pytest.mark.parametrize(("method", "status"), [("GET", 404), ("POST", 401), ("PUT", 405), ("GET", 400), ("GET", 200)])
+def test_request_that_anybody_may_send_adds_no_line(stream: io.StringIO, method: str, status: int) -> None:
+    assert log_line(stream, RequestAnswered(method, "/x", status, SECOND, "r1"))["level"] == "debug"
 
 
 def test_successful_health_request_is_logged_at_debug(stream: io.StringIO) -> None:

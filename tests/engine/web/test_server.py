@@ -1,6 +1,7 @@
 """The api role: it drains and releases its port, and denies access by default."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -18,6 +19,7 @@ from batuta.web import create_api
 from batuta.web.api import serve
 from batuta.web.auth import AuthoriseFirst
 from batuta.web.connections import Http
+from batuta.web.middleware import SECURITY_HEADERS
 
 
 class Serving:
@@ -26,8 +28,16 @@ class Serving:
         work.endpoints.add("espera", self._wait, manual=True)
         listening = listen("127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        api = create_api(work, load_settings(EngineSettings, {}))
-        self.task = asyncio.create_task(serve(api, listening, self.stop, timedelta(seconds=grace)))
+        self.api = create_api(work, load_settings(EngineSettings, {}))
+        self.task = asyncio.create_task(serve(self.api, listening, self.stop, timedelta(seconds=grace)))
+
+    async def send(self, request: bytes) -> bytes:
+        """Send bytes on a new connection, and return the answer."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(self.url.rpartition(":")[2]))
+        writer.write(request)
+        answer = await reader.read()
+        writer.close()
+        return answer
 
     async def _wait(self, call: JobCall) -> Outcome:
         self.started.set()
@@ -83,17 +93,42 @@ async def test_a_uvicorn_of_the_operator_accepts_the_protocol_with_the_header_de
 
 async def test_request_that_hides_another_one_is_refused_and_its_connection_closed(work: Batuta) -> None:
     serving = Serving(work, grace=1)
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(serving.url.rpartition(":")[2]))
     hidden = b"GET /jobs HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     lengths = b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
-    writer.write(b"POST /incidents HTTP/1.1\r\nHost: 127.0.0.1\r\n" + lengths + hidden)
-    answers = await reader.read()
-    writer.close()
+    answers = await serving.send(b"POST /incidents HTTP/1.1\r\nHost: 127.0.0.1\r\n" + lengths + hidden)
     serving.stop.set()
     await serving.task
     assert answers.startswith(b"HTTP/1.1 400")
     assert b"/problemas/ambiguous_length" in answers
     assert answers.count(b"HTTP/1.1") == 1
+
+
+@pytest.mark.parametrize(
+    ("request_of_a_stranger", "status"),
+    [
+        (b"GARBAGE\r\n\r\n", 400),
+        (b"GET /health HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400),
+        (b"POST /jobs/x HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nabcd", 400),
+        (b"GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 404),
+        (b"GET /nowhere HTTP/1.1\r\nHost: x\r\nConnection: close, upgrade\r\nUpgrade: websocket\r\n\r\n", 404),
+    ],
+    ids=["garbage", "two hosts", "two lengths", "unknown path", "upgrade"],
+)
+async def test_malformed_request_is_counted_without_a_log_line_and_gets_the_security_headers(
+    work: Batuta, caplog: pytest.LogCaptureFixture, request_of_a_stranger: bytes, status: int
+) -> None:
+    serving = Serving(work, grace=1)
+    answer = await serving.send(request_of_a_stranger)
+    (counted,) = serving.api.state.batuta.clients._minutes.values()
+    serving.stop.set()
+    await serving.task
+    head = answer.partition(b"\r\n\r\n")[0].lower()
+    assert head.startswith(f"http/1.1 {status}".encode())
+    for name in SECURITY_HEADERS:
+        assert name.lower().encode() in head, name
+    assert not [each for each in caplog.records if each.name.startswith("uvicorn") and each.levelno >= logging.INFO]
+    assert counted.counts == {status: 1}
+    assert counted.cost == 0
 
 
 @pytest.mark.parametrize("role", ["api", "scheduler", "worker"])
