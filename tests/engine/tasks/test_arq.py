@@ -477,6 +477,11 @@ class Planted:
         return (Path.touch, (self.file,))
 
 
+CALL: dict[str, object] = {"t": 1, "f": "normalize_appointment", "a": ["x"], "k": {}, "et": 1}
+ODD: list[tuple[str, object]] = [("t", "x"), ("t", True), ("f", []), ("f", 7), ("a", {}), ("k", []), ("et", "x")]
+ODD_CALLS = [{**CALL, key: odd} for key, odd in ODD]
+
+
 async def test_pickles_in_redis_are_rejected_and_reported_and_run_nothing(
     tmp_path: Path, redis_url: str, events: EventRecorder
 ) -> None:
@@ -488,13 +493,19 @@ async def test_pickles_in_redis_are_rejected_and_reported_and_run_nothing(
         await redis.flushdb()
         await redis.set(job_key_prefix + "planted", pickle.dumps(Planted(file)))
         await redis.zadd(default_queue_name, {"planted": 1})
+        for number, odd in enumerate(ODD_CALLS):  # the wrong type of a field must not end the worker
+            await redis.set(f"{job_key_prefix}odd{number}", json.dumps(odd))
+            await redis.zadd(default_queue_name, {f"odd{number}": 1})
         await julia.appointments.importacao.importar(xlsx([HEADER, patient(1)]), "a.xlsx", by="alguém")
         (role,) = [each for each in julia.work.extension.roles if each.name == "arq"]
         assert role.run is not None
         stop = asyncio.Event()
         running = asyncio.ensure_future(role.run(stop))
         async with asyncio.timeout(120):
-            while not events.of(CallRejected) or (await julia.appointments.agendamentos.contagem())["completed"] < 1:
+            while (
+                len(events.of(CallRejected)) < 1 + len(ODD_CALLS)
+                or (await julia.appointments.agendamentos.contagem())["completed"] < 1
+            ):
                 assert not running.done()
                 await julia.work.clock.sleep(0.05)
             stop.set()

@@ -15,6 +15,7 @@ died.
 import asyncio
 from collections.abc import Awaitable, Collection, Iterable
 from datetime import datetime, timedelta
+from types import NoneType
 from typing import Any, Final, TypeAlias, assert_never, cast
 
 from arq.connections import ArqRedis
@@ -138,6 +139,10 @@ async def outcomes(redis: ArqRedis, calls: Collection[CallId]) -> list[bytes | N
     )
 
 
+# The fields of a call: function, arguments, named arguments, attempt, and the time of the enqueueing.
+_FIELDS: dict[str, tuple[type, ...]] = {"f": (str,), "a": (list,), "k": (dict,), "t": (int, NoneType), "et": (int,)}
+
+
 def encode_call(call: dict[str, Any]) -> bytes:
     """Encode a call or a result of ARQ as JSON instead of pickle, because unpickling can execute code.
 
@@ -149,10 +154,13 @@ def encode_call(call: dict[str, Any]) -> bytes:
 
 
 def decode_call(data: bytes) -> dict[str, Any]:
-    """Decode a call or a result of ARQ. Raises ValueError or TypeError if it is not a JSON object."""
+    """Decode a call or a result of ARQ. Raises ValueError or TypeError if it is not JSON, or not of this form.
+
+    ARQ does not check the types, and a wrong one would end the worker.
+    """
     decoded = loads(data)
-    if not isinstance(decoded, dict):
-        raise TypeError("a call in Redis is not a JSON object")
+    if not isinstance(decoded, dict) or any(type(decoded.get(key)) not in types for key, types in _FIELDS.items()):
+        raise TypeError("a value in Redis is not a call")
     return decoded
 
 
