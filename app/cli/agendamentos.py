@@ -157,7 +157,12 @@ def importacoes(
 ) -> None:
     ctx = cli_context(context)
     if id is None:
-        rows = ask(ctx, lambda julia: julia.appointments.importacao.recentes(limite))
+        rows = ask(
+            ctx,
+            lambda julia: read_personal(
+                julia, "agendamentos importacoes", julia.appointments.importacao.recentes(limite)
+            ),
+        )
         shown = [_import(ctx, row) for row in rows]
         ctx.show({"imports": shown}, as_json, lambda: _print_imports(ctx, shown))
         return
@@ -183,7 +188,8 @@ async def _one(julia: Julia, id: str) -> Row:
 
 async def _one_import(julia: Julia, id: str) -> Row | None:
     whole = await id_of(julia, ["importacoes"], id, ImportacaoInexistente(id=id))
-    return await julia.appointments.importacao.encontrada(whole)
+    found = julia.appointments.importacao.encontrada(whole)
+    return await read_personal(julia, "agendamentos importacoes", found)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {

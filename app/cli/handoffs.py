@@ -1,12 +1,12 @@
 """``batuta handoffs listar | ver | abrir | confirmar | recusar``: hand-offs to the people who posted vacancies in groups."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
 import typer
 
 from app.cli.grupos.listas import Limite, Pular
-from app.cli.shared import ask, cell, id_of, print_rows, word
+from app.cli.shared import ask, cell, id_of, print_rows, read_personal, word
 from app.composition.julia import Julia
 from app.contexts.handoffs.model import Decidido, HandoffDesconhecido, Status
 from app.contexts.handoffs.relato import (
@@ -17,6 +17,7 @@ from app.contexts.handoffs.relato import (
 )
 from app.contexts.plantoes.model import MedicoDesconhecido, VagaDesconhecida
 from batuta.cli import CliContext, JsonFlag, cli_context, current_user
+from batuta.sql import Row
 
 COLUMNS = ("id", "status", "hospital", "data", "telefone", "lembretes", "ate")
 SHOWN = (
@@ -43,9 +44,12 @@ def listar(
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    rows = ask(
-        ctx, lambda julia: julia.handoffs.handoffs.listar(status=status, todos=todos, limite=limite, pular=pular)
-    )
+
+    async def find(julia: Julia) -> Sequence[Row]:
+        reading = julia.handoffs.handoffs.listar(status=status, todos=todos, limite=limite, pular=pular)
+        return await read_personal(julia, "handoffs listar", reading)
+
+    rows = ask(ctx, find)
     shown = [handoff_em_palavras(row, ctx.work().zone) for row in rows]
     ctx.show({"handoffs": shown}, as_json, lambda: print_rows(ctx, "handoffs", COLUMNS, shown, _cell))
 
@@ -54,7 +58,8 @@ def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
 
     async def see(julia: Julia) -> dict[str, Any]:
-        vista = await julia.handoffs.handoffs.ver(await _handoff(julia, id))
+        reading = julia.handoffs.handoffs.ver(await _handoff(julia, id))
+        vista = await read_personal(julia, "handoffs ver", reading)
         return vista_do_handoff_em_palavras(vista, julia.work.zone)
 
     document = ask(ctx, see)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.grupos.listas import Limite
-from app.cli.shared import Saida, ask, word, write_private
+from app.cli.shared import Saida, ask, read_personal, word, write_private
 from app.contexts.lgpd.relato import pedido_em_palavras, recibo_em_palavras
 from batuta.cli import FAILED, CliContext, JsonFlag, cli_context, current_user
 
@@ -37,7 +37,7 @@ def apagar(context: typer.Context, pessoa: Pessoa, motivo: Motivo = "-", as_json
 
 def pedidos(context: typer.Context, limite: Limite = 20, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    rows = ask(ctx, lambda julia: julia.personal_data.lgpd.pedidos(limite=limite))
+    rows = ask(ctx, lambda julia: read_personal(julia, "lgpd pedidos", julia.personal_data.lgpd.pedidos(limite=limite)))
     shown = [pedido_em_palavras(row, ctx.work().zone) for row in rows]
     ctx.show({"pedidos": shown}, as_json, lambda: _print_requests(ctx, shown))
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from app.cli.grupos.listas import Limite, Pular
-from app.cli.shared import DAY, ask, cell, id_of, print_rows, word
+from app.cli.shared import DAY, ask, cell, id_of, print_rows, read_personal, word
 from app.composition.julia import Julia
 from app.contexts.leitura_grupos.api import Periodo
 from app.contexts.plantoes.anuncios import Anuncio
@@ -202,7 +202,7 @@ async def _list(
 
 
 async def _see(julia: Julia, id: str) -> Vista:
-    return await julia.shifts.plantoes.ver(await _vaga(julia, id))
+    return await read_personal(julia, "vagas ver", julia.shifts.plantoes.ver(await _vaga(julia, id)))
 
 
 async def _announce(julia: Julia, id: str, medicos: Sequence[str], melhores: int | None) -> Anuncio:

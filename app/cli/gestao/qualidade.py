@@ -1,18 +1,19 @@
 """``batuta qualidade listar | ver | corrigir | orientacao``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from app.cli.grupos.listas import Limite, Pular
-from app.cli.shared import ask, id_of, print_rows, word
+from app.cli.shared import ask, id_of, print_rows, read_personal, word
 from app.composition.julia import Julia
 from app.contexts.qualidade.avaliacoes import BEST, LONGEST_CORRECTION, AvaliacaoDesconhecida
 from app.contexts.qualidade.notas import LISTAS, LLM, NOTAS, REGRAS
 from app.contexts.qualidade.relato import avaliacao_em_palavras, orientacao_em_palavras
 from batuta.cli import CliContext, JsonFlag, cli_context, current_user
+from batuta.sql import Row
 
 COLUMNS = ("id", "conversa", "avaliador", "score_geral", "nota_corrigida", "mensagens", "em")
 
@@ -32,9 +33,12 @@ def listar(
 ) -> None:
     ctx = cli_context(context)
     wanted = None if avaliador is None else avaliador.value
-    rows = ask(
-        ctx, lambda julia: julia.quality.avaliacoes.listar(avaliador=wanted, ate=ate, limite=limite, pular=pular)
-    )
+
+    async def find(julia: Julia) -> Sequence[Row]:
+        reading = julia.quality.avaliacoes.listar(avaliador=wanted, ate=ate, limite=limite, pular=pular)
+        return await read_personal(julia, "qualidade listar", reading)
+
+    rows = ask(ctx, find)
     shown = [avaliacao_em_palavras(row, ctx.work().zone) for row in rows]
     ctx.show({"avaliacoes": shown}, as_json, lambda: print_rows(ctx, "qualidade", COLUMNS, shown, _cell))
 
@@ -43,7 +47,8 @@ def ver(context: typer.Context, id: str, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
 
     async def see(julia: Julia) -> dict[str, Any]:
-        return avaliacao_em_palavras(await julia.quality.avaliacoes.ver(await _id(julia, id)), julia.work.zone)
+        reading = julia.quality.avaliacoes.ver(await _id(julia, id))
+        return avaliacao_em_palavras(await read_personal(julia, "qualidade ver", reading), julia.work.zone)
 
     document = ask(ctx, see)
     ctx.show(document, as_json, lambda: _print(ctx, document))

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.shared import ask, word
+from app.cli.shared import ask, read_personal, word
 from app.composition.julia import Julia
 from app.contexts.telegram.contas import EstadoDaConta
 from batuta.cli import CliContext, JsonFlag, cli_context, current_user
@@ -61,7 +61,8 @@ def _change(context: typer.Context, conta: str, estado: EstadoDaConta, as_json: 
 async def _history(julia: Julia, conta: str | None, chat: str | None, maximo: int) -> dict[str, Any]:
     servico = julia.telegram.servico
     queued = None if conta is None or chat is None else await servico.ler_historico(conta, chat, maximo=maximo)
-    return {"id": queued, "historicos": await servico.historicos(julia.work.zone, limit=20)}
+    reading = servico.historicos(julia.work.zone, limit=20)
+    return {"id": queued, "historicos": await read_personal(julia, "telegram historico", reading)}
 
 
 def _print_accounts(ctx: CliContext, document: dict[str, Any]) -> None:

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from app.cli.shared import ask, word
+from app.cli.shared import ask, read_personal, word
+from app.composition.julia import Julia
 from app.contexts.telegram.arquivos import LARGEST_FILE, arquivo_de
 from app.contexts.telegram.porta import Arquivo
 from app.contexts.telegram.tarefas import Acao
@@ -52,7 +53,12 @@ def encaminhar(
 
 def acoes(context: typer.Context, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    found = ask(ctx, lambda julia: julia.telegram.servico.acoes(julia.work.zone, limit=LATEST))
+
+    async def find(julia: Julia) -> list[dict[str, Any]]:
+        reading = julia.telegram.servico.acoes(julia.work.zone, limit=LATEST)
+        return await read_personal(julia, "telegram acoes", reading)
+
+    found = ask(ctx, find)
     ctx.show({"acoes": found}, as_json, lambda: _print_actions(ctx, found))
 
 

@@ -73,6 +73,13 @@ class Office:
 
 @pytest.fixture
 async def office(julia_url: str) -> AsyncIterator[Office]:
+    made = await open_office(julia_url)
+    yield made
+    await made.julia.work.close()
+
+
+async def open_office(julia_url: str) -> Office:
+    """Open Julia on a migrated database, with a person in every table and a token of each scope."""
     julia = await open_julia(julia_url, APP_ENV="production", BATUTA_REFUSALS_PER_MINUTE="100000", **SECRETS)
     work, new, now = julia.work, julia.work.ids.new, julia.work.clock.now()
     who = await add_everywhere(work, 7)
@@ -182,8 +189,7 @@ async def office(julia_url: str) -> AsyncIterator[Office]:
         "/batches": batch,
         "/painel/lotes": batch,
     }
-    yield Office(julia, who, tokens, {**places, "task": ids["task"]})
-    await work.close()
+    return Office(julia, who, tokens, {**places, "task": ids["task"]})
 
 
 def scopes_of(julia: Julia) -> dict[tuple[str, str], Scope]:
