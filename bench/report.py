@@ -1,4 +1,4 @@
-"""Figures as tables for terminal and Markdown, with a description of the machine."""
+"""Format figures as tables for the terminal and Markdown, with a description of the machine."""
 
 import os
 import platform
@@ -27,7 +27,9 @@ def spread(rates: Sequence[float]) -> str:
 
 
 def ratio(of: Sequence[float], to: Sequence[float]) -> str:
-    """Return the median of the ratios of each repeat. The two figures of a repeat were taken within seconds."""
+    """Return the median of the ratios of all repeats. The two figures of a repeat were measured within seconds of each
+    other.
+    """
     ratios = [one / other for one, other in zip(of, to, strict=True)]
     return f"{median(ratios):.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
 
@@ -64,5 +66,5 @@ def filesystem(folder: Path) -> str:
     except OSError:
         return "unknown"
     over = [(len(point), kind) for _, point, kind, *_ in mounts if folder.resolve().is_relative_to(point)]
-    # The deepest mount above the folder counts; of two at the same place, the later one.
+    # The deepest mount above the folder counts. If two have the same path, the later one counts.
     return max(enumerate(over), key=lambda numbered: (numbered[1][0], numbered[0]))[1][1] if over else "unknown"

@@ -1,4 +1,4 @@
-"""Writes the tables of a run into ``RESULTS.md``, between two marks per part. The text around the marks is written by people."""
+"""Write the tables of a run into ``RESULTS.md``, between two marks per part. People write the text outside the marks."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ def marks(part: str) -> tuple[str, str]:
 
 
 def write(part: str, tables: str, file: Path = FILE) -> None:
-    """Replace the text between the marks of a part. Raises ValueError if the file lacks them."""
+    """Replace the text between the marks of a part. Raises ValueError if the file does not have these marks."""
     begin, end = marks(part)
     before, _, rest = file.read_text(encoding="utf-8").partition(begin)
     _, found, after = rest.partition(end)

@@ -1,7 +1,7 @@
 """Figures of the scheduler: lateness of a fire, cost of many simultaneous fires, and the effect of batch jobs on live
 work.
 
-A minute passes in one second here (``RATE``); every figure is in real milliseconds.
+The clock runs sixty times as fast as real time (``RATE``). Every figure is in real milliseconds.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ async def figures(url: str, *, quick: bool) -> str:
 
 
 def next_fires() -> str:
-    """Return the time to compute the next fire of many different schedules."""
+    """Measure the time to compute the next fire of many different schedules, and return it as text."""
     chance = random.Random(7)
     texts = [f"{chance.randrange(60)} {chance.randrange(24)} * * {chance.randrange(7)}" for _ in range(CRONS)]
     crons = [parse(text) for text in texts]
@@ -66,7 +66,7 @@ async def catalogue(url: str, seconds: float) -> str:
 
 
 async def live(url: str, flood: int, seconds: float) -> str:
-    """Measure the lateness of one live job per minute, next to batch jobs that fill their lane."""
+    """Measure the lateness of one live job per minute while batch jobs fill their own lane."""
     work = Batuta(url, clock=FastClock.start(MONDAY, RATE), lease=timedelta(minutes=10))
     work.job("* * * * *", name="mensagens", category="critico")(nothing)
     for number in range(flood):
@@ -75,7 +75,7 @@ async def live(url: str, flood: int, seconds: float) -> str:
 
 
 async def crowd(url: str) -> str:
-    """Measure the dispatcher's own work at an instant with many fires, without the jobs."""
+    """Measure the dispatcher's own work at an instant with many fires. The jobs themselves do not run."""
     clock = FakeClock()
     work = Batuta(url, timezone="UTC", clock=clock)
     for number in range(CROWD):
@@ -102,7 +102,7 @@ async def lateness(work: Batuta, seconds: float) -> list[float]:
 
 
 async def _late(work: Batuta, seconds: float) -> list[tuple[str, float]]:
-    """Return the delay of each job from its fire to its delivery, in real milliseconds."""
+    """Return the delay of each job in real milliseconds, from its fire to its delivery."""
     found: list[tuple[str, float]] = []
 
     def listen(event: Event) -> None:
@@ -124,7 +124,7 @@ async def _late(work: Batuta, seconds: float) -> list[tuple[str, float]]:
 
 @asynccontextmanager
 async def fresh(work: Batuta) -> AsyncIterator[None]:
-    """Open the database without rows of earlier measurements."""
+    """Open the database, and delete the rows of earlier measurements."""
     async with work:
         for table in ("job_executions", "job_schedules"):
             await work.database.script(f"DELETE FROM {table};")

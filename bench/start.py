@@ -1,4 +1,5 @@
-"""Figures of starting and waiting: processor time of short commands, memory and idle time of ``batuta up`` on Julia.
+"""Measure start and idle state: processor time of short commands, and memory and idle processor time of ``batuta up``
+with Julia.
 
 Durations of commands are processor time (user and system), because other programs use the machine too. Memory is given
 twice: RSS counts shared pages in every process, PSS divides them by the number of processes.
@@ -27,7 +28,7 @@ from bench.report import markdown
 ROOT = Path(__file__).parents[1]
 REPEATS, QUICK_REPEATS = 5, 3
 READY_WITHIN = 120.0
-# Alerts are off for the first 45 s of a process; the idle time is measured later.
+# Wait before the idle time is measured. Alerts are off for the first 45 s of a process.
 SETTLES, QUICK_SETTLES = 60.0, 5.0
 IDLE, QUICK_IDLE = 60.0, 10.0
 MEGABYTE = 1024
@@ -35,7 +36,7 @@ MEGABYTE = 1024
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A figure, its bound and whether it is met. ``shown`` is the figure with its spread."""
+    """A figure, its limit and whether the limit is met. ``shown`` is the figure with its spread."""
 
     name: str
     bound: float
@@ -118,7 +119,7 @@ def together(
     *,
     quick: bool,
 ) -> list[Row]:
-    """Start Julia twice, and measure the second start and what it needs while it waits."""
+    """Start Julia twice. Measure the second start, and the memory and processor time of the idle processes."""
     with started(words, env, folder):
         pass
     with started(words, env, folder) as running:
@@ -156,7 +157,9 @@ class Running:
     parts: str = ""
 
     def pids(self) -> list[int]:
-        """Return the process and its children that run Python; the helper that kills orphans is a shell."""
+        """Return the ids of the process and of its children that run Python. The helper that kills orphans is a shell
+        and left out.
+        """
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         python = [int(pid) for pid in children if b"batuta\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
         return [self.process.pid, *python]

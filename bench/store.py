@@ -1,6 +1,6 @@
-"""Measure small transactions, alone and concurrent, and reads next to them.
+"""Measure small transactions, alone and concurrent, and reads at the same time.
 
-Each repeat runs every contender of a contest through every workload, one right after the other, so that disturbances
+Each repeat runs every contender of a contest through every workload, directly one after the other, so that disturbances
 of the machine affect all of them. The order changes between repeats.
 """
 
@@ -28,16 +28,16 @@ from bench.contenders import (
 )
 
 OURS = "batuta"
-LOADED = 1_000  # rows loaded before the clock starts, for readers
+LOADED = 1_000  # number of rows that are loaded before the measurement, for readers
 TOGETHER = 50
 READERS = Limits().readers
-WARM_UP = 0.15  # share of the measured time before the clock starts, to open connections and prepare statements
+WARM_UP = 0.15  # share of the measured time that precedes the measurement, to open connections and prepare statements
 PAGE = 4096
-LOG_PAGES = 1_000  # the limit to which SQLite lets its log grow
+LOG_PAGES = 1_000  # number of pages to which SQLite lets its log grow
 A_PAGE = b"x" * PAGE
 
-Rates: TypeAlias = dict[str, float]  # row title → operations per second
-Figures: TypeAlias = dict[str, dict[str, list[float]]]  # row title → contender → one rate per repeat
+Rates: TypeAlias = dict[str, float]  # maps a row title to operations per second
+Figures: TypeAlias = dict[str, dict[str, list[float]]]  # maps row title and contender to one rate per repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Contest:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
     repeats: int
-    seconds: float  # per measurement
+    seconds: float  # duration of one measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ Workload: TypeAlias = Callable[[Contender, Rows, float], Awaitable[Rates]]
 
 
 class RowsLost(Exception):
-    """A contender reported success for rows that are missing, so its figures mean nothing."""
+    """Raised if a contender reported success for rows that are missing, so that its figures are worthless."""
 
 
 def sqlite_contest(title: str, folder: Path) -> Contest:
@@ -84,7 +84,7 @@ def sqlite_contest(title: str, folder: Path) -> Contest:
 
 
 def without(file: Path) -> Path:
-    """Delete the file and return its path: a file that has grown already is faster to write to."""
+    """Delete the file and return its path. Writing to a file that has already grown would be faster."""
     for left in file.parent.glob(f"{file.name}*"):
         left.unlink()
     return file
@@ -174,14 +174,16 @@ WORKLOADS: tuple[Workload, ...] = (
 
 
 async def rate(act: Callable[[], Awaitable[object]], tasks: int, seconds: float) -> float:
-    """Return the operations per second. Every started operation is awaited and counted, including its time."""
+    """Return the operations per second. Every started operation is awaited and counted with its time."""
     started = time.perf_counter()
     done = await asyncio.gather(*(count_until(started + seconds, act) for _ in range(tasks)))
     return sum(done) / (time.perf_counter() - started)
 
 
 def syncs_per_second(folder: Path, seconds: float) -> float:
-    """Return the syncs per second of the disk now, with one sync per commit: log pages, overwritten in place."""
+    """Return the current syncs per second of the disk, with one sync per commit. Each sync writes pages of a log that
+    are overwritten in place.
+    """
     with tempfile.NamedTemporaryFile(dir=folder, buffering=0) as log:
         log.write(bytes(LOG_PAGES * PAGE))
         os.fsync(log.fileno())

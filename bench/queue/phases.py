@@ -1,7 +1,8 @@
-"""`python -m bench.queue.phases`: where a job's processor time goes, by phase, of one worker that drains a queue.
+"""Measure where the processor time of a job goes, by phase, in one worker that drains a queue: `python -m
+bench.queue.phases`.
 
-The worker runs in this process and is sampled by a timer of processor time (SIGPROF), so other programs on the machine
-do not count. A sample belongs to the innermost function that ``PHASES`` names. The server's time is that of all its
+The worker runs in this process. A timer of processor time (SIGPROF) takes samples, so other programs on the machine do
+not count. A sample belongs to the innermost function that ``PHASES`` names. The server's time is that of all its
 processes.
 """
 
@@ -29,7 +30,7 @@ from tests.servers import postgres_server
 
 EVERY = 0.001  # seconds of processor time between two samples
 PORTION = 1_000
-PLACES = 12  # functions that are listed
+PLACES = 12  # number of functions that are listed
 PHASES = {
     "run: the function": ("noop",),
     "run: around the function": ("_work", "_run", "run", "handle", "execute", "_execute", "__next__", "bind_after"),
@@ -63,7 +64,7 @@ class Samples:
             self.places[f"{Path(code.co_filename).name}:{code.co_qualname}:{innermost.f_lineno}"] += 1
 
     def _writer(self) -> FrameType | None:
-        """Return the frame of another thread that works, because the event loop only waits for it."""
+        """Return the frame of another thread that works while the event loop only waits for it, or None."""
         for frame in sys._current_frames().values():
             if (
                 Path(frame.f_code.co_filename).name in ("connection.py", "writer.py")
@@ -84,7 +85,9 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The cost of a job: microseconds of processor, jobs per second, and on PostgreSQL the bytes and rows it leaves."""
+    """The cost of a job: microseconds of processor time, jobs per second, and on PostgreSQL the bytes of log and the
+    dead rows that it leaves.
+    """
 
     rate: float
     worker: float
@@ -134,7 +137,7 @@ async def wal_position(url: str) -> int:
 
 
 async def writes(url: str, before: int) -> tuple[int, int]:
-    """Return what the jobs left behind on PostgreSQL: bytes of the write-ahead log, and dead rows."""
+    """Return how much the jobs wrote on PostgreSQL: bytes of the write-ahead log, and dead rows."""
     wal, connection = await wal_position(url) - before, await asyncpg.connect(url)
     await connection.execute("SELECT pg_stat_force_next_flush()")
     dead: int = await connection.fetchval("SELECT n_dead_tup FROM pg_stat_user_tables WHERE relname = 'tasks'")
@@ -161,7 +164,7 @@ def show(title: str, found: Found, samples: Samples | None) -> None:
 
 
 def table(*, quick: bool) -> str:
-    """Measure both databases and return one table, a column for each figure and every repeat in it."""
+    """Measure both databases and return one table. It has a column for each figure, with the value of every repeat."""
     jobs, repeats = (4_000, 1) if quick else (20_000, 3)
     rows = [["", "jobs/s", "worker µs/job", "server µs/job", "bytes of write-ahead log", "dead rows"]]
     for name, found in measure(["postgres", "sqlite"], jobs, repeats, sampled=False).items():

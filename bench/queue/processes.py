@@ -18,11 +18,11 @@ TO_END = 15.0
 
 
 class ContenderFailed(Exception):
-    """The contender ended, never started or took too long. The message ends with its last output."""
+    """Raised if the contender ended, never started or took too long. The message ends with the contender's last output."""
 
 
 class Processes:
-    """Child processes that have all ended when the block ends, even after an error."""
+    """Child processes. When the block ends, even with an error, all of them have ended."""
 
     def __init__(self, folder: Path) -> None:
         self._errors = folder / "stderr"
@@ -101,7 +101,7 @@ def last_line(said: bytes) -> str:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the processor seconds of a process with all its threads."""
+    """Return the processor seconds of a process, including all its threads."""
     return sum(_times(pid)[:2]) * TICK
 
 
@@ -129,5 +129,5 @@ def _times(pid: int) -> list[int]:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
-        return [0, 0, 0, 0]  # the process has ended: its parent has the sum
+        return [0, 0, 0, 0]  # the process has ended, and the times of its parent include its times
     return [int(field) for field in stat.rpartition(")")[2].split()[11:15]]

@@ -1,7 +1,7 @@
 """The ratios of the run that ``RESULTS.md`` describes, and the comparison of another run with them.
 
-Only ratios are compared, because both sides of a ratio ran on the same machine within a minute. Where a ratio of
-processor times exists, it is compared instead of the ratio of wall times, which other programs disturb more.
+Only ratios are compared, because both sides of a ratio ran on the same machine within a minute. If a ratio of processor
+times exists, it is compared instead of the ratio of wall times, because other programs affect wall times more.
 """
 
 import json
@@ -12,11 +12,11 @@ from statistics import median
 from bench.queue.figures import Verdict
 
 FILE = Path(__file__).parent / "stored.json"
-TOLERATED = 0.2  # a ratio may be lower than the stored one by this share
+TOLERATED = 0.2  # largest tolerated fall of a ratio below the stored one, as a share
 
 
 def stable_ratios(found: Sequence[Verdict]) -> dict[str, float]:
-    """Return the median ratio of each bar that compares two contenders."""
+    """Return the median ratio of each limit that compares two contenders."""
     measured = {verdict.bar.what: verdict.by_cpu or verdict.found for verdict in found if verdict.bar.beside}
     return {what: round(median(values), 3) for what, values in measured.items() if values}
 

@@ -53,7 +53,7 @@ CONDITIONS = {
     "alone": "drain/s, empty table",
     "among millions": "among a million waiting and a million done/s",
 }
-# One table of goals for each question: the figures that answer it.
+# Each question gets one table of goals with the figures that answer it.
 QUESTIONS = {
     "How fast is work done?": ("drain", "together"),
     "What does a job cost?": ("worker", "server"),
@@ -84,7 +84,7 @@ def render(contest: Contest) -> str:
 
 
 def _table(figures: Mapping[str, Figures], columns: Mapping[str, str], *, every: bool = False) -> str:
-    """Format figures as medians with their range, or with ``every`` the value of each repeat."""
+    """Format figures as medians with their range. With ``every``, format the value of each repeat."""
     if not figures:
         return ""
     lines = [["", *columns.values()]]
