@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PORT", str(free_port()))
     for name in ("DATABASE_URL", "API_TOKEN", "BATUTA_LANG"):
         monkeypatch.delenv(name, raising=False)
-    # An earlier test may have imported a program with another database.
+    # An earlier test may have imported the program with another database.
     _forget()
     yield tmp_path
     _forget()

@@ -35,18 +35,19 @@ pytest_plugins = ["tests.command", "tests.leaks"]
 os.environ.update({"TZ": "America/Sao_Paulo", "LANG": "pt_BR.UTF-8", "APP_ENV": "development"})
 # Production withholds the messages of exceptions; the tests look for leaks as in production.
 os.environ["BATUTA_SHOW_ERRORS"] = "0"
-# The servers of the tests have no certificate, and asking for encryption first doubles the time of a connection.
+# The servers of the tests have no certificate, and a first attempt with encryption would double the time of a
+# connection.
 os.environ["PGSSLMODE"] = "disable"
-# The same examples in every run, so that a failure comes from the change; `--hypothesis-profile explore` searches new
-# ones. Without a limit per example: on a busy machine any example can take a second.
+# Every run uses the same examples, so that a failure comes from the change. `--hypothesis-profile explore` searches for
+# new ones. There is no deadline per example, because on a busy machine any example can take a second.
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=2_000, deadline=None)
 settings.load_profile("steady")
-# All HTTP clients share the certificates of the machine: each would take 20 ms to load them.
+# All HTTP clients share one set of certificates, because each would take 20 ms to load them.
 vars(httpcore2)["default_ssl_context"] = functools.cache(httpcore2.default_ssl_context)
 HERE = Path(__file__).parent
 JULIA, FAULTS = HERE / "julia", HERE / "faults"
-# Modules whose statements also run through a transaction pooler.
+# Test modules that also run through a transaction pooler.
 THROUGH_A_POOLER = {
     "test_backup",
     "test_database_port",
@@ -55,20 +56,20 @@ THROUGH_A_POOLER = {
     "test_scheduler",
     "test_migrations",
 }
-# Its statements are the same as those of the engine's own table.
+# Test classes that do not run through the pooler, because their statements are those of the engine's own table.
 DIRECTLY_ONLY = {"TestAnApplicationsTable"}
 
 
 @dataclass(frozen=True)
 class Contents:
-    """Schema and rows of a database; ``fill`` writes the rows, for a module whose tests only read them."""
+    """Schema and rows of a database. ``fill`` writes the rows, for a module whose tests only read them."""
 
     tables: str
     fill: Callable[[Database], Awaitable[None]] | None = None
 
 
 class TemplateDatabases:
-    """Databases to copy: one file and one template for each contents, created on first use."""
+    """Databases that tests copy: one file and one PostgreSQL template for each contents, created on first use."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -102,7 +103,7 @@ def _create_contents(url: str, contents: Contents) -> None:
             await contents.fill(database)
         await database.close()
 
-    # In a thread: the fixture may be requested while an event loop runs.
+    # Runs in a thread, because the fixture may be requested while an event loop runs.
     with ThreadPoolExecutor(1) as elsewhere:
         elsewhere.submit(asyncio.run, grow()).result()
 
@@ -146,7 +147,7 @@ def template_databases(tmp_path_factory: pytest.TempPathFactory) -> TemplateData
 
 @pytest.fixture(scope="session")
 def pooler(postgres: Postgres) -> Iterator[TransactionPooler]:
-    """A pooler in front of the same server: every transaction has another session."""
+    """Start a pooler in front of the same server. Every transaction gets another session."""
     with TransactionPooler(postgres.port) as started:
         yield started
 
@@ -170,10 +171,12 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def database_url(
     request: pytest.FixtureRequest, template_databases: TemplateDatabases, tmp_path: Path
 ) -> Iterator[str]:
-    """A database of each kind with the engine's tables; Julia's too in tests/julia and for the fixture ``julia``.
+    """A database of each kind with the engine's tables. It also has Julia's tables in tests/julia and for the fixture
+    ``julia``.
 
-    A copy of a migrated database: migrating takes ten times as long. The fixture ``full`` adds the rows that ``fill`` of
-    the test's module writes. "pooler", for the modules in ``THROUGH_A_POOLER``: PostgreSQL behind a transaction pooler.
+    The database is a copy of a migrated one, because migrating takes ten times as long. The fixture ``full`` adds the
+    rows that ``fill`` of the test's module writes. For modules in ``THROUGH_A_POOLER``, the kind "pooler" is PostgreSQL
+    behind a transaction pooler.
     """
     julia = JULIA in request.path.parents or "julia" in request.fixturenames
     tables = "julia" if julia else "engine"
@@ -199,7 +202,7 @@ async def database(database_url: str) -> AsyncIterator[Database]:
 
 @pytest.fixture
 def julia(database: Database) -> Database:
-    """The database with Julia's tables beside the engine's."""
+    """The database with Julia's tables in addition to the engine's."""
     return database
 
 
@@ -234,7 +237,7 @@ async def bench(database: Database, clock: FakeClock, ids: Ids, events: EventRec
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start with the long tests, those with their own timeout, and spread the others over the workers.
+    """Run the long tests first, which have their own timeout, and distribute the others over the workers.
 
     Fault tests mostly wait, so they are placed evenly between the files of tests that compute.
     """
@@ -246,9 +249,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exclude the modules and tests from garbage collection: each full collection would visit a million objects.
+    """Exclude the modules and tests from garbage collection, because each full collection would visit a million
+    objects.
 
-    Each test creates and drops thousands of objects, so a collection is rare. Before this point there is none.
+    Each test creates and drops thousands of objects, so collections are made rare. Before this point garbage collection
+    is off.
     """
     gc.collect()
     gc.freeze()
@@ -276,9 +281,9 @@ def lack(server: str, next_step: str) -> NoReturn:
 def pytest_configure() -> None:
     """Restore Ctrl-C, which tests send, and put temporary folders into memory.
 
-    A shell that starts the suite in the background makes it and its children ignore Ctrl-C. In memory SQLite's
-    commits wait for no disk: tests kill processes but never cut the power. The long fault runs stay on disk, for
-    their figures.
+    A shell that starts the suite in the background makes it and its children ignore Ctrl-C. In memory, SQLite's commits
+    do not wait for a disk; tests kill processes but do not cut the power. The long fault runs use a disk, for their
+    figures.
     """
     gc.disable()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -288,7 +293,9 @@ def pytest_configure() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the time per folder, to reveal a slow one early; write the time per test into the file that dev.py names."""
+    """Print the time per folder, so that a slow folder is noticed. Write the time per test into the file that dev.py
+    names.
+    """
     spent: defaultdict[str, float] = defaultdict(float)
     each: defaultdict[str, float] = defaultdict(float)
     ran: defaultdict[str, int] = defaultdict(int)

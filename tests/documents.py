@@ -1,12 +1,12 @@
-"""The code blocks of a document as a program: files are written, commands run in order, shown output is compared.
+"""Run the code blocks of a document as a program: write its files, run its commands in order, compare its shown output.
 
 - A block of Python, TOML or SQL is a file if the paragraph above it names the file and ends with a colon: "Save this as
   `shop.py`:". "Add this to `shop.py`:" appends the block to the file.
 - A `console` block shows commands after `$ ` and their output. Times, durations, ids and widths of columns may differ; `…`
   stands for any text, and a line that is only `…` for any number of lines.
 - A `sh` block shows commands without output. Each must succeed. With an `export` the block is one script.
-- A command that serves (`batuta up`, `make run`) runs beside the others until the document ends.
-- `localhost:6379` and `postgresql://localhost:5432/shop` stand for servers of the test.
+- A command that serves (`batuta up`, `make run`) keeps running until the document ends.
+- `localhost:6379` and `postgresql://localhost:5432/shop` are replaced by servers of the test.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ class Block:
     text: str
     heading: str
     file: str | None  # the file that contains the block
-    is_added: bool = False  # the file exists, and the block is its next part
+    is_added: bool = False  # the file exists, and the block is appended to it
 
 
 def blocks(document: Path) -> list[Block]:
@@ -70,7 +70,7 @@ def blocks(document: Path) -> list[Block]:
 
 
 def commands(block: Block) -> Iterator[tuple[str, list[str] | None]]:
-    """Each command with its shown output; None: the block shows no output."""
+    """Yield each command with its shown output, or None if the block shows no output."""
     if block.language == "sh":
         lines = [line for line in block.text.splitlines() if line.strip() and not line.startswith("#")]
         if any(line.startswith("export ") for line in lines):
@@ -100,7 +100,7 @@ def alike(shown: Sequence[str], printed: Sequence[str]) -> bool:
 
 
 def renew(text: str, document: Sequence[Block], session: "Session") -> str:
-    """Return the document's text with the present output of its commands, where it differs."""
+    """Return the document's text with the current output of its commands in place of outdated output."""
     for block in document:
         if block.file is not None:
             session.write(block)
@@ -133,7 +133,7 @@ class Session:
 
     folder: Path
     port: int = field(default_factory=free_port)
-    servers: Mapping[str, str] = field(default_factory=dict)  # addresses in the document and those in the test
+    servers: Mapping[str, str] = field(default_factory=dict)  # maps addresses in the document to those in the test
     _serving: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def write(self, block: Block) -> None:
@@ -145,8 +145,8 @@ class Session:
         sys.modules.pop(path.stem, None)
 
     def run(self, command: str, shown: list[str] | None) -> list[str]:
-        """Return the lines that the command prints. Beside a serving process, repeat it until it prints the shown
-        lines.
+        """Run a command and return the lines that it prints. While a server runs, repeat the command until it prints
+        the shown lines.
         """
         command = self._replace(command.replace(ADDRESS, f"127.0.0.1:{self.port}"))
         if command.startswith(SERVES):
@@ -157,7 +157,7 @@ class Session:
             return []
         code, printed = self._call(command)
         assert code == 0 or shown is not None, f"$ {command}\nended with {code}:\n{printed}"
-        for process in self._serving * 50:  # the process may need a moment for its work
+        for process in self._serving * 50:  # the server may need a moment for its work
             if shown is None or alike(shown, printed.splitlines()):
                 break
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -211,6 +211,7 @@ def _captured(call: Callable[[], int]) -> tuple[int, str]:
 
 
 def _run_file(name: str) -> int:
-    # With an absolute path, as `python` does: a child process looks for a relative one in the first working folder.
+    # The path is absolute, as with `python`, because a child process resolves a relative path in the first working
+    # folder.
     runpy.run_path(str(Path(name).resolve()), run_name="__main__")
     return 0

@@ -1,4 +1,6 @@
-"""A failed test leaves its connections open. This plugin collects them at its end: later they would fail an unrelated test."""
+"""A failed test leaves its connections open. This plugin collects them at the end of the test, because later they would
+fail an unrelated test.
+"""
 
 import gc
 import sys
@@ -27,7 +29,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 def _collect_leaks() -> None:
-    for name in ("last_type", "last_value", "last_traceback", "last_exc"):  # they hold the frames of the failed test
+    # these variables hold the frames of the failed test
+    for name in ("last_type", "last_value", "last_traceback", "last_exc"):
         vars(sys).pop(name, None)
     report, sys.unraisablehook = sys.unraisablehook, lambda _: None
     try:

@@ -1,4 +1,4 @@
-"""Independent reference answers: slow, plain, and without a line shared with the code they check."""
+"""Independent reference implementations: slow, simple, and without code shared with the code that they check."""
 
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -8,10 +8,12 @@ MINUTE = timedelta(minutes=1)
 
 
 def cron_fires(text: str, zone: ZoneInfo, start: datetime, end: datetime) -> list[datetime]:
-    """Every fire in [start, end], found by walking the minutes. With six fields, the first has the seconds.
+    """Return every fire in [start, end], found by walking through the minutes. If the expression has six fields, the
+    first has the seconds.
 
-    Jobs that begin with * in minute or hour: each real minute whose wall time matches. Others: each matching wall
-    time once, at its first real instant, or at the first minute after the gap that skips it.
+    If minute or hour begins with *, the job fires in each real minute whose wall time matches. Otherwise it fires once
+    for each matching wall time: at its first real instant or, if a clock change skips it, at the first minute
+    afterwards.
     """
     if len(text.split()) == 6:
         return _with_seconds(text, zone, start, end)
@@ -31,7 +33,7 @@ def cron_fires(text: str, zone: ZoneInfo, start: datetime, end: datetime) -> lis
 
 
 def _with_seconds(text: str, zone: ZoneInfo, start: datetime, end: datetime) -> list[datetime]:
-    """The seconds of each minute that fires. Clocks change at whole minutes, so a skipped minute has one fire."""
+    """Return the fires with their seconds. Clocks change at whole minutes, so a skipped minute has one fire."""
     second, _, minutes = text.partition(" ")
     minute, hour, *_ = minutes.split()
     follows = minute.startswith("*") or hour.startswith("*")

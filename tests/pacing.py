@@ -1,4 +1,4 @@
-"""A fake clock for work on a real database: no time passes while a statement is under way."""
+"""A fake clock for work on a real database. No time passes while a statement runs."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable

@@ -1,4 +1,6 @@
-"""Time limits for connections whose limits are not under test: a busy machine only makes them slower."""
+"""Generous time limits for connections whose limits are not under test, so that a busy machine only makes the test
+slower.
+"""
 
 from datetime import timedelta
 

@@ -1,7 +1,7 @@
-"""A PostgreSQL pooler in transaction mode, in a hundred lines: for tests on every machine, also without PgBouncer.
+"""A PostgreSQL pooler in transaction mode in a hundred lines, for tests on machines without PgBouncer.
 
-It refuses unknown start-up parameters, and gives a client another server connection for each transaction than for
-the one before. A program that relies on session state fails.
+It refuses unknown start-up parameters, and gives a client a different server connection for each transaction. A program
+that relies on session state fails.
 """
 
 import asyncio
@@ -42,17 +42,19 @@ class _Server:
 
 
 def through(port: int, url: str, query: str = "") -> str:
-    """The address of the same database behind the pooler at this port."""
+    """Return the address of the same database behind the pooler at this port."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=f"{parts.username}@127.0.0.1:{port}", query=query))
 
 
 class TransactionPooler:
-    """``ignored``: start-up parameters that it accepts and drops, as PgBouncer's ignore_startup_parameters does."""
+    """A pooler. ``ignored`` has start-up parameters that it accepts and drops, as PgBouncer's ignore_startup_parameters
+    does.
+    """
 
     def __init__(self, server_port: int, ignored: frozenset[str] = frozenset()) -> None:
         self.port = free_port()
-        self.switched = 0  # transactions that got another server connection than the one before
+        self.switched = 0  # number of transactions that got another server connection than the previous one
         self._server_port = server_port
         self._accepted = KNOWN | ignored
         self._keys = itertools.count(1)
@@ -99,7 +101,8 @@ class TransactionPooler:
         except _LOST:
             pass
         finally:
-            if client is not None and client.linked is not None:  # inside a transaction: no other client may reuse it
+            # inside a transaction, so no other client may reuse the connection
+            if client is not None and client.linked is not None:
                 client.linked.writer.close()
             writer.close()
 
@@ -157,8 +160,8 @@ class TransactionPooler:
                 return server
 
     async def _answers(self, server: _Server) -> None:
-        """Forward answers to the client that holds this server connection. The answer that ends its transaction
-        releases it.
+        """Forward answers to the client that holds this server connection. The answer that ends a transaction releases
+        the connection.
         """
         try:
             while True:

@@ -1,6 +1,7 @@
 """Real servers for the tests, found on the machine or taken from a wheel, started without root.
 
-One server for the whole run, one database per test, cloned from an empty template in a few hundredths of a second.
+One server serves the whole run. Each test gets its own database, cloned from an empty template in a few hundredths of a
+second.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ REQUIRED = os.environ.get("BATUTA_REQUIRE_SERVERS") == "1"
 
 
 def postgres_binaries() -> Path | None:
-    """The folder of initdb: from BATUTA_PG_BIN, in the wheel, or in the places of Debian and others."""
+    """Return the folder of initdb: from BATUTA_PG_BIN, in the wheel, or in the usual places of Debian and others."""
     if folder := os.environ.get("BATUTA_PG_BIN"):
         return Path(folder)
     places = []
@@ -37,9 +38,10 @@ def postgres_binaries() -> Path | None:
 
 
 class Postgres:
-    """A PostgreSQL server. ``durable``: commits wait for the disk, as in production; tests cut no power and skip it.
+    """A PostgreSQL server. With ``durable``, commits wait for the disk as in production; tests that cut no power do not
+    need this.
 
-    ``settings``: lines of its configuration, added to the defaults.
+    ``settings`` has lines of its configuration, added to the defaults.
     """
 
     def __init__(self, base: Path, binaries: Path, *, durable: bool = False, settings: Sequence[str] = ()) -> None:
@@ -65,7 +67,9 @@ class Postgres:
 
     @contextmanager
     def database(self, like: str = "template1") -> Iterator[str]:
-        """Yield the address of a database and drop it afterwards: a folder of hundreds takes half a minute to remove."""
+        """Yield the address of a database, and drop the database afterwards, because a folder with hundreds of
+        databases takes half a minute to remove.
+        """
         name = self.create(like)
         yield self.url(name)
         self._run_statement(f"DROP DATABASE {name} WITH (FORCE)")
@@ -102,9 +106,9 @@ class Postgres:
 
 
 class _AdminConnection:
-    """A connection that stays open: opening one takes as long as copying a database.
+    """A connection that stays open, because opening one takes as long as copying a database.
 
-    In its own thread: a fixture may be requested while an event loop runs.
+    It has its own thread, because a fixture may be requested while an event loop runs.
     """
 
     def __init__(self, url: str) -> None:
@@ -137,10 +141,10 @@ class _AdminConnection:
 def postgres_server(
     *, durable: bool = False, within: Path | None = None, counting: bool = False
 ) -> Iterator[Postgres | None]:
-    """Start a server, or yield None without PostgreSQL on this machine. ``within``: the folder for its files, if not
-    the temporary one.
+    """Start a server, or yield None if this machine has no PostgreSQL. ``within`` is the folder for its files; None
+    means the temporary folder.
 
-    ``counting``: count the statements of each database, if the server has the library for it.
+    With ``counting``, count the statements of each database, if the server has the library for it.
     """
     binaries = postgres_binaries()
     if binaries is None:
@@ -159,17 +163,19 @@ def postgres_server(
 
 
 def in_memory() -> Path | None:
-    """A folder in memory, if there is one with room: commits and copies of databases wait for no disk."""
+    """Return a folder in memory if there is one with enough space, because commits and copies of databases wait for no
+    disk there.
+    """
     place = Path("/dev/shm")
     roomy = place.is_dir() and os.access(place, os.W_OK) and shutil.disk_usage(place).free > 2 << 30
     return place if roomy else None
 
 
 def free_port(count: int = 1) -> int:
-    """Return a port on which no process listens; the first of ``count`` in a row.
+    """Return a port on which no process listens, or the first of ``count`` such ports in a row.
 
-    No port is returned twice, and none is from the ephemeral range: there the system could give it to another test
-    before this one listens.
+    No port is returned twice. None is from the ephemeral range, because the system could give it to another test before
+    this one listens.
     """
     handed: list[int] = []
     while len(handed) < count:
@@ -180,7 +186,7 @@ def free_port(count: int = 1) -> int:
 
 
 def _ports() -> Iterator[int]:
-    """Ports of this process: each worker of a test run has its own range."""
+    """Yield the ports of this process. Each worker of a test run has its own range."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 10
     mine = range(10_000 + 2_000 * worker, 12_000 + 2_000 * worker)
     begin = os.getpid() * 17 % len(mine)
@@ -210,7 +216,9 @@ def _runs(program: Path) -> bool:
 
 
 def _unprivileged(base: Path) -> dict[str, Any]:
-    """Arguments that run PostgreSQL as an unprivileged user when the tests run as root, which it refuses."""
+    """Return arguments that run PostgreSQL as an unprivileged user if the tests run as root, because PostgreSQL refuses
+    to run as root.
+    """
     if os.geteuid() != 0:
         return {}
     unprivileged = pwd.getpwnam("nobody")
@@ -219,7 +227,9 @@ def _unprivileged(base: Path) -> dict[str, Any]:
 
 
 def _readable(binaries: Path, base: Path) -> Path:
-    """Copy the programs if they are below a folder that the unprivileged user cannot enter (/root)."""
+    """Copy the programs if they are below a folder that the unprivileged user cannot enter (/root). Return the folder
+    to use.
+    """
     if os.geteuid() != 0 or all(parent.stat().st_mode & 0o005 == 0o005 for parent in binaries.resolve().parents):
         return binaries
     shutil.copytree(binaries.resolve().parent, base / "postgres", symlinks=True)
@@ -228,9 +238,9 @@ def _readable(binaries: Path, base: Path) -> Path:
 
 @contextmanager
 def pgbouncer(server_port: int, ignored: Sequence[str] = (), mode: str = "transaction") -> Iterator[int | None]:
-    """Yield the port of a PgBouncer in front of a server, or None without PgBouncer on this machine.
+    """Yield the port of a PgBouncer in front of a server, or None if this machine has no PgBouncer.
 
-    ``ignored``: its ignore_startup_parameters.
+    ``ignored`` is its setting ignore_startup_parameters.
     """
     program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if program is None:
@@ -263,7 +273,7 @@ def pgbouncer(server_port: int, ignored: Sequence[str] = (), mode: str = "transa
 
 @contextmanager
 def redis_server(port: int | None = None) -> Iterator[str | None]:
-    """Yield the address of a Redis server, or None without Redis on this machine. Its data is lost when it ends."""
+    """Yield the address of a Redis server, or None if this machine has no Redis. Its data is lost when it ends."""
     program = shutil.which("redis-server") or shutil.which("redis-server", path=str(Path(sys.executable).parent))
     if program is None:
         yield None

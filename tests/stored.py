@@ -1,4 +1,4 @@
-"""Databases and rows for tests: a database that is closed however its test ends, and rows with readable reasons."""
+"""Databases and rows for tests: a database that is closed even if its test fails, and rows with readable reasons."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ D = TypeVar("D", bound=Database)
 
 @asynccontextmanager
 async def opened(database: D) -> AsyncIterator[D]:
-    """Close the database when the test fails, too: a leaked connection would fail an unrelated test later."""
+    """Close the database even if the test fails, because a leaked connection would fail an unrelated test later."""
     await database.open()
     try:
         yield database

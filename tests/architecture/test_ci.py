@@ -1,4 +1,4 @@
-"""The full check on a bare machine, with every program it calls replaced by a script."""
+"""The full check on a machine without installed programs. A script replaces every program that the check calls."""
 
 import shutil
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 REAL = ("bash", "dirname", "mktemp", "cat", "rm", "chmod")
-# Installs a package by creating a program of the same name.
+# Installs a package by creating a program with the same name.
 APT = """
 echo "$@" >> "$CALLS"
 [ "$4" = install ] || exit 0
@@ -21,7 +21,9 @@ done
 
 
 class Machine:
-    """Machine with its own PATH, a checkout of the script alone, and a list of the calls to apt-get."""
+    """A simulated machine with its own PATH, a checkout that contains only the script, and a list of the calls to
+    apt-get.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.bin, self.calls = folder / "bin", folder / "calls"

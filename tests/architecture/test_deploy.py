@@ -41,7 +41,7 @@ def test_systemd_restarts_the_service_except_after_a_configuration_error(service
 
 
 def test_systemd_kills_no_process_within_its_grace_period(service: configparser.SectionProxy) -> None:
-    """The parent kills a child after the child's longest stop, reads its last lines, and ends within a margin."""
+    """The parent kills a child after the child's stop limit, reads the child's last lines, and ends within a margin."""
     parent = longest_stop(load_settings(EngineSettings, {})) + KILLING + EXIT_MARGIN
     assert service["KillMode"] == "mixed"
     assert int(service["TimeoutStopSec"]) >= parent.total_seconds()
@@ -75,7 +75,7 @@ def test_kubernetes_probes_every_role_and_waits_for_its_stop() -> None:
 
 
 def test_documents_name_both_stop_limits() -> None:
-    """An operator who raises the drain time needs both limits."""
+    """An operator who raises the drain time must raise both limits."""
     for document in ("docs/deploy.md", "docs/operations.md", "docs/operacao.md"):
         text = (ROOT / document).read_text()
         assert {"BATUTA_DRAIN_SECONDS", "STOP_GRACE_PERIOD"} <= set(re.findall(r"[A-Z_]{5,}", text)), document

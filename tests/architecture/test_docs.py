@@ -128,7 +128,7 @@ def test_readme_begins_with_the_two_commands_and_its_links_resolve() -> None:
     readme = (ROOT / "README.md").read_text()
     for command in ("make run", "make test", "python3 dev.py run", "python3 dev.py test"):
         assert command in readme
-    assert max(readme.index("make run"), readme.index("make test")) < 800  # the first screen
+    assert max(readme.index("make run"), readme.index("make test")) < 800  # on the first screen
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", readme) if "://" not in link]
     assert links
     assert [link for link in links if not (ROOT / link).exists()] == []
@@ -161,7 +161,7 @@ def test_links_to_sections_lead_to_a_heading() -> None:
 
 
 def anchors(file: Path) -> set[str]:
-    """As GitHub makes them of headings."""
+    """Return the anchors that GitHub makes from the headings of a file."""
     text = re.sub(r"^```.*?^```$", "", file.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
@@ -277,7 +277,7 @@ def test_log_lines_that_the_manuals_quote_exist() -> None:
         (ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in ("operations", "operacao", "operate", "operar")
     ]
     quoted = {line for text in manuals for line in re.findall(r"`\[(?:WATCHDOG|TIMEOUT)\] ([^`]+)`", text)}
-    # Names, durations and states vary.
+    # Names, durations and states in the quoted line may vary.
     constant = {part.strip(" ;:") for line in quoted for part in re.split(r"…|\bworker\b|\d+ s|\(.*?\)", line)} - {""}
     assert len(constant) > 5
     assert [part for part in constant if part not in source] == []

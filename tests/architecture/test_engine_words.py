@@ -8,9 +8,9 @@ ENGINE = ROOT / "src" / "batuta"
 APPLICATION = re.compile(
     r"chip|critico|julia|medic|supabase|telegram|evolution|executando|hora.atual|pilot|campan", re.IGNORECASE
 )
-# The engine masks credentials and names of people, whichever service or application they belong to.
+# The engine masks credentials and names of people of any service or application, so these files name services.
 MASKING = {"kernel/masking/credentials.py", "kernel/masking/fields.py"}
-# A column and an address of the panel keep their Portuguese name: docs/decisions/0036 says why.
+# A column and an address of the panel keep their Portuguese names; docs/decisions/0036 gives the reason.
 NAMES_KEPT = {"stores/sql", "stores/backup", "web/panel"}
 
 
@@ -26,7 +26,7 @@ def lines_with(pattern: re.Pattern[str]) -> list[tuple[str, str]]:
 
 def test_engine_names_nothing_of_the_application() -> None:
     found = [(file, line) for file, line in lines_with(APPLICATION) if file not in MASKING]
-    # The clock of `batuta doctor` has a Portuguese label.
+    # `batuta doctor` shows its clock with this Portuguese label.
     assert [each for each in found if each[1] != 'time = "Hora atual {time} ({zone})"'] == []
 
 

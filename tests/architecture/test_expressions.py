@@ -12,7 +12,7 @@ import pytest
 from scripts.expressions import Expression, examine
 
 LENGTH = 500
-# Expressions that were slow once, and the text that shows it.
+# Expressions that were once slow, with the text that made them slow.
 ATTACKS = {
     "app.contexts.agendamentos.documento.documento._TOKEN": ("SSPDS", " "),
     "app.contexts.agendamentos.planilha.arquivo._UNCOUNTED": ('<c r="A1"><f/>', " "),
@@ -39,7 +39,7 @@ ATTACKS = {
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_expression_that_was_slow_stays_fast(name: str) -> None:
-    """Compare two lengths: a quadratic expression takes sixteen times as long for the fourfold text."""
+    """Compare two lengths: a quadratic expression takes sixteen times as long for a text of four times the length."""
     module, _, attribute = name.rpartition(".")
     pattern: re.Pattern[str] = getattr(importlib.import_module(module), attribute)
     start, pump = ATTACKS[name]

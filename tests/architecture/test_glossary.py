@@ -21,18 +21,19 @@ ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docs" / "glossary.md"
 TEXTS = (ROOT / "src" / "batuta" / "texts" / "pt_BR.toml", ROOT / "app" / "texts" / "pt_BR.toml")
 SCHEMAS = (ROOT / "src" / "batuta" / "stores" / "sql" / "schema", ROOT / "app" / "schema")
-# Columns of text or another type without a CHECK; the code chooses their values.
+# Columns without a CHECK. The code chooses their values.
 BY_HAND = {
     "feature_flags.value": {"on", "off"},
     "health_incidents.resolved_at": {"open", "resolved"},
     "importacoes.status": {"recebendo", "em_andamento", "concluida", "falhou"},
 }
-# Names of enumerations of states; the others are kinds, reasons and choices.
+# Names of enumerations that list states. Other enumerations list kinds, reasons and choices.
 STATES = re.compile("Status|State|Estado|Estagio|Situacao|Phase|Fase|Grade|Level|Nivel")
-# Columns whose rows keep their first value, whose changes concern no operator, or that are parts of another list.
+# Columns that are not states: their first value never changes, their changes do not concern operators, or they are part
+# of another list.
 NO_STATES = {
     "app.contexts.chips.service.StatusDoChip",  # the values that an operator may set
-    "app.contexts.grupos.fila.Estagio",  # the values that wait
+    "app.contexts.grupos.fila.Estagio",  # the stages in which a row waits
     "alertas_enviados.kind",
     "avaliacoes_qualidade.avaliador",
     "avisos_equipe.destino",
@@ -105,7 +106,7 @@ def _machine(section: str) -> Machine:
 
 @cache
 def constraints() -> dict[str, set[str]]:
-    """Values that a CHECK allows in a column, by table and column."""
+    """Return the values that a CHECK allows, by table and column."""
     found: dict[str, set[str]] = {}
     for file in sorted(file for folder in SCHEMAS for file in folder.glob("*.sql")):
         table = ""
@@ -158,7 +159,7 @@ def test_listed_states_are_those_of_the_code(machine: Machine) -> None:
     "machine", [each for each in machines() if each.words is not None], ids=lambda machine: machine.title
 )
 def test_portuguese_word_of_a_state_is_the_one_that_operators_read(machine: Machine) -> None:
-    """A state that no list shows has no text: the glossary chooses its word."""
+    """A state that no list shows has no text, so the glossary chooses its word."""
     assert machine.words is not None
     texts = {state: text_at(machine.words.replace("*", state)) for state in machine.states}
     assert any(texts.values())

@@ -39,7 +39,7 @@ def enter(
 
 
 def put_command(folder: Path, name: str) -> None:
-    """Command that prints its arguments, one per line."""
+    """Create a command that prints its arguments, one per line."""
     command = folder / name
     command.write_text(f"""#!/bin/sh\nprintf '%s\\n' {name} "$@"\n""")
     command.chmod(0o755)
@@ -93,7 +93,7 @@ def test_role_replaces_the_shell_process(tmp_path: Path) -> None:
 
 
 def instructions() -> list[tuple[str, str]]:
-    """Every instruction of the Dockerfile with its arguments, continued lines joined."""
+    """Return every instruction of the Dockerfile with its arguments. Continued lines are joined."""
     text = re.sub(r"^\s*#.*\n", "", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
     lines = re.sub(r"\\\n\s*", " ", text).splitlines()
     return [(word, arguments) for word, _, arguments in (line.partition(" ") for line in lines if line)]
@@ -104,7 +104,7 @@ def arguments_of(word: str) -> list[str]:
 
 
 def copied() -> list[str]:
-    """The paths of this repository that the image copies."""
+    """Return the paths of this repository that the image copies."""
     return [path for copy in arguments_of("COPY") if "--from=" not in copy for path in copy.split()[:-1]]
 
 
@@ -173,7 +173,7 @@ def answering(status: int) -> Iterator[int]:
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:
-            """Log nothing: the test reads the exit code."""
+            """Log nothing, because the test reads only the exit code."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         serving = threading.Thread(target=server.serve_forever)
@@ -305,7 +305,9 @@ def test_every_service_is_read_only_and_has_no_capability() -> None:
 
 
 def test_images_have_exact_tags_that_a_command_replaces_with_digests(tmp_path: Path) -> None:
-    """Without the registry no digest is known here, so every tag names one version, and a release adds the digests."""
+    """Digests are unknown without access to the registry. Therefore every tag names one exact version, and a release
+    adds the digests.
+    """
     named = {
         "PYTHON_IMAGE": ours()["api"]["build"]["args"]["PYTHON_IMAGE"],
         "POSTGRES_IMAGE": services()["postgres"]["image"],

@@ -10,25 +10,25 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 APP = ROOT / "app"
-# A context offers these modules to the others; ``comum`` is open as a whole.
+# Modules of a context that other contexts may import. All modules of ``comum`` may be imported.
 INTERFACES = ("service", "api")
 SHARED = "comum"
 LARGEST_FOLDER = 13
-# Imports inside a function: each spares other roles the memory of a library; none of them breaks a cycle.
+# Imports inside a function. Each saves other roles the memory of a library; none of them breaks an import cycle.
 LOADED_LATE = {
-    ("app/main.py", "app.application"),  # for `batuta --help` and `batuta jobs`: all services
-    ("app/main.py", "app.catalogue"),  # for `batuta --help`: the engine
-    ("app/main.py", "app.composition.julia"),  # for `batuta --help`: only its types
-    ("app/main.py", "app.settings"),  # for `batuta --help`: pydantic
+    ("app/main.py", "app.application"),  # so that `batuta --help` and `batuta jobs` do not load all services
+    ("app/main.py", "app.catalogue"),  # so that `batuta --help` does not load the engine
+    ("app/main.py", "app.composition.julia"),  # only types, which `batuta --help` does not load
+    ("app/main.py", "app.settings"),  # so that `batuta --help` does not load pydantic
     ("app/application.py", "app.web.api"),  # FastAPI
     ("app/catalogue.py", "app.composition.arq"),  # ARQ and Redis
-    ("app/catalogue.py", "app.composition.julia"),  # for `batuta up`: only its types
+    ("app/catalogue.py", "app.composition.julia"),  # only types, which `batuta up` does not load
     ("app/composition/julia.py", "app.integrations.redis.arq"),  # ARQ and Redis
     ("app/composition/development/simulator.py", "app.composition.development.demonstration"),  # only in development
     (
         "app/composition/development/simulator.py",
         "app.integrations.evolution.client",
-    ),  # for `batuta up`: the HTTP client
+    ),  # so that `batuta up` does not load the HTTP client
     ("app/composition/telegram/port.py", "app.integrations.telegram.simulado"),  # only in development
     ("app/composition/telegram/port.py", "app.integrations.telethon.linha"),  # Telethon
     ("app/composition/telegram/port.py", "app.integrations.telethon.cliente"),  # Telethon
@@ -37,7 +37,7 @@ LOADED_LATE = {
 }
 # A class whose constructor takes one of these is a service.
 PARTS = {"parts", "database", "dialect", "dicionario", "queue", "fila", "clock"}
-# Values that one call creates for itself, although they take the clock.
+# Classes that one call creates for itself, although their constructor takes the clock.
 PER_CALL = {"ArquivoAberto"}
 
 
@@ -68,7 +68,7 @@ def test_interface_declares_every_name_it_exports() -> None:
         tree = ast.parse(file.read_text())
         defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
         if defined:
-            continue  # the context's own values live here
+            continue  # these are the context's own values
         imported = {alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names}
         exported = next(
             ast.literal_eval(node.value)
@@ -122,7 +122,9 @@ def test_roles_without_a_web_server_load_no_web_framework_and_no_redis_client(tm
 
 
 def test_language_model_is_called_llm() -> None:
-    """Columns, settings and stored values that say ``modelo`` keep their names; statements name columns by keyword."""
+    """Columns, settings and stored values that contain ``modelo`` keep their names. Statements use column names as
+    keywords.
+    """
     files = sorted(APP.rglob("*.py"))
     names = [f"{file.relative_to(ROOT)}: {name}" for file in files for name in identifiers(ast.parse(file.read_text()))]
     assert [each for each in (*map(str, files), *names) if "modelo" in each.lower()] == []
@@ -160,7 +162,9 @@ def services_in(tree: ast.Module) -> Iterator[str]:
 
 
 def calls_outside_constructors(tree: ast.Module) -> Iterator[ast.Call]:
-    """Calls in functions, except constructors, which run once for each service, and functions that load statements."""
+    """Yield the calls in functions. Constructors, which run once for each service, and functions that load statements
+    are left out.
+    """
     inside = [
         node
         for node in ast.walk(tree)

@@ -1,4 +1,4 @@
-"""The prose of the repository keeps the house rule: components as subjects, plain words."""
+"""The prose of the repository follows the style rules: components as subjects, plain words."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A failed test that leaks a connection fails no other test; a leak without a failure still fails."""
+"""If a failed test leaks a connection, no other test fails. A leak without a failure still fails the run."""
 
 import subprocess
 import sys

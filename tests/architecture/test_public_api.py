@@ -24,7 +24,7 @@ ENGINE = ROOT / "src" / "batuta"
 
 
 def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Module and name of each import from the engine; the import of a module has no name."""
+    """Yield the module and the name of each import from the engine. The import of a whole module has no name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "batuta":
             yield from ((node.module, alias.name) for alias in node.names)
@@ -123,7 +123,7 @@ def test_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_import_batuta_loads_nothing() -> None:
-    """Names load on first use: a command or a worker pays only for its own part of the engine."""
+    """Names are loaded on first use, so that a command or a worker loads only its own part of the engine."""
     code = "import sys; before = set(sys.modules); import batuta; print(*sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {name for name in done.stdout.split() if name.split(".")[0] in ("asyncio", "pydantic", "structlog")} == set()
@@ -131,7 +131,7 @@ def test_import_batuta_loads_nothing() -> None:
 
 
 def test_application_without_web_and_log_loads_only_pydantic_from_elsewhere() -> None:
-    """Each process of an application pays for its imports at every start."""
+    """Each process of an application repeats its imports at every start."""
     code = "import sys; from batuta import Batuta; print(*{name.split('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name for name in done.stdout.split() if not name.startswith("_")} - sys.stdlib_module_names

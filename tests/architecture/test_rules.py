@@ -1,4 +1,4 @@
-"""House rules. A rule is a test here, a contract in pyproject.toml or a lint; anything else is only advice."""
+"""Rules of the code. A rule is a test here, a contract in pyproject.toml or a lint. Anything else is only advice."""
 
 import ast
 import re
@@ -24,16 +24,16 @@ BROAD_CATCHES = {
     "kernel/resources.py": {
         "started",
         "_open",
-    },  # one failing close must not keep the others open; a start fails by name
+    },  # one failing close must not keep the others open; a failing start names its resource
     "queue/running.py": {"guard", "handle"},  # every error of a handler or its effect is a failure of its item
     "queue/executor.py": {"decide"},  # an outcome that cannot be settled is a failure of its item
     "dispatch/dispatcher.py": {"_compute_safely"},  # a wrong schedule must not stop the others
     "web/middleware.py": {"__call__"},  # every error of a route becomes one answer and one log line
     "stores/sqlite/connection.py": {"attempt"},  # the writing thread must outlive any statement
 }
-# Functions whose `while` may wait: the supervisor's, threads that empty an inbox, those that one run needs until its
-# end to keep its lease, write its result or repeat its delivery while nothing was sent, a bounded wait for updates, and
-# clocks and steps of a simulation.
+# Functions whose `while` may wait: the supervisor's, threads that empty an inbox, loops of one run (keep its lease,
+# write its result, repeat its delivery while nothing was sent), a bounded wait for updates, and clocks and steps of a
+# simulation.
 WHILES = {
     "kernel/waiting.py": {"insist"},
     "kernel/leases.py": {"renew_until_cancelled"},
@@ -42,7 +42,7 @@ WHILES = {
     "targets/http.py": {"deliver"},
     "queue/worker.py": {"_finish", "_finish_isolated", "_settle_all"},
     "queue/runners.py": {"_run"},  # until no claimed item is left
-    "stores/sql/queue/endings.py": {"_watch", "_watch_until_lost"},  # one listener for all waiters of a process
+    "stores/sql/queue/endings.py": {"_watch", "_watch_until_lost"},  # one listener serves all waiters of a process
     "stores/sql/encrypted.py": {"count", "rotate"},  # one page of a table after the other
     "stores/sql/queue/items.py": {"_find_alive"},
     "stores/sql/queue/tasks.py": {"_find_alive"},
@@ -50,8 +50,8 @@ WHILES = {
     "supervise/supervisor.py": {"_keep"},
     "stores/sqlite/writer.py": {"perform", "_close", "_work", "_perform_waiting"},
     "stores/sqlite/readers.py": {"_work"},
-    "web/api.py": {"main_loop"},  # the date of the answers, once a second
-    "web/panel/stream.py": {"_follow"},  # one open stream of a browser
+    "web/api.py": {"main_loop"},  # updates the date header of the answers once a second
+    "web/panel/stream.py": {"_follow"},  # serves one open stream of a browser
     "testing/clock.py": {"advance", "sleep"},
     "testing/kit.py": {"drain"},
     "app/integrations/telethon/linha.py": {"receive"},
@@ -74,7 +74,7 @@ def functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionD
 
 
 def places(found: type[ast.stmt | ast.expr | ast.ExceptHandler], accept: object = None) -> dict[str, set[str]]:
-    """Innermost functions that contain such a node, by file."""
+    """Return the innermost functions that contain such a node, by file."""
     result: dict[str, set[str]] = {}
     for file, tree in trees().items():
         for node in ast.walk(tree):
@@ -163,7 +163,8 @@ def test_one_module_reads_the_environment() -> None:
     assert set(places(ast.Attribute, is_environment)) == {"environment.py"}
 
 
-# Names that hold a reason. A decision compares its code (``batuta.kernel.reasons``), never its sentence.
+# Names of variables that contain a reason. A decision must compare the reason's code (``batuta.kernel.reasons``), never
+# its sentence.
 REASONS = {"reason", "error", "erro", "why", "motivo", "last_error", "ultimo_erro", "detail", "outcome_reason_code"}
 _OF_TEXT = {"startswith", "endswith", "removeprefix", "removesuffix", "match", "fullmatch", "search"}
 
@@ -171,7 +172,7 @@ _OF_TEXT = {"startswith", "endswith", "removeprefix", "removesuffix", "match", "
 def test_no_decision_reads_the_sentence_of_a_reason() -> None:
     found = []
     for file, tree in trees().items():
-        if short(file) == "kernel/reasons.py":  # distinguishes a stored reason from plain text
+        if short(file) == "kernel/reasons.py":  # this module distinguishes a stored reason from plain text
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _OF_TEXT:
@@ -192,7 +193,7 @@ def _last_name(node: ast.expr) -> str | None:
 
 
 def test_no_pattern_has_a_possessive_group() -> None:
-    """Python 3.11.2 of Debian 12 matches possessive groups wrongly; possessive quantifiers of characters are fine."""
+    """Python 3.11.2 of Debian 12 matches possessive groups wrongly. Possessive quantifiers of single characters work."""
     possessive = re.compile(r"\)(?:\+\+|\*\+|\?\+)")
     assert [
         short(file)
@@ -232,7 +233,7 @@ def test_every_error_is_raised_and_listed_in_the_drawn_tree() -> None:
 def test_every_event_is_emitted() -> None:
     source = "\n".join(file.read_text() for file in trees() if file != ENGINE / "kernel" / "events.py")
     never = {kind.__name__ for kind in list_events() if f"{kind.__name__}(" not in source}
-    assert never <= {"SubscriberFailed"}  # the fan-out itself emits it
+    assert never <= {"SubscriberFailed"}  # the event bus itself emits it
 
 
 def test_lock_names_no_address_and_pins_every_dependency_with_a_hash() -> None:
@@ -299,7 +300,7 @@ def test_test_without_an_assertion_is_found(tmp_path: Path) -> None:
 
 
 def lacking_assertion(file: Path) -> list[str]:
-    """Tests that neither assert nor call an asserting function of their module or of ``tests``."""
+    """Return the tests that neither assert nor call an asserting function of their module or of ``tests``."""
     known = asserting(file)
     return [
         f"{file.name}::{name}" for name, _ in calls_by_function(file) if name.startswith("test_") and name not in known
@@ -308,7 +309,9 @@ def lacking_assertion(file: Path) -> list[str]:
 
 @cache
 def asserting(file: Path) -> frozenset[str]:
-    """Names in this module of functions that assert: by a statement, by a call of ``ASSERTIONS``, or through each other."""
+    """Return the names in this module of functions that assert: with a statement, with a call of ``ASSERTIONS``, or by
+    calling each other.
+    """
     known = ASSERTIONS | {
         alias.asname or alias.name
         for node in parse(file).body
@@ -324,7 +327,7 @@ def asserting(file: Path) -> frozenset[str]:
 
 @cache
 def calls_by_function(file: Path) -> list[tuple[str, set[str]]]:
-    """Each function with the names that it calls; an ``assert`` statement counts as a call."""
+    """Return each function with the names that it calls. An ``assert`` statement counts as a call."""
     found = []
     for function in functions(parse(file)):
         called = set()
@@ -339,12 +342,12 @@ def calls_by_function(file: Path) -> list[tuple[str, set[str]]]:
 
 @cache
 def parse(file: Path) -> ast.Module:
-    """Parse a module; the path of a package has no file and gives an empty one: its ``__init__.py`` is empty here."""
+    """Parse a module. A package has no file of its own, so its path gives an empty module."""
     return ast.parse(file.read_text() if file.exists() else "")
 
 
 def test_no_test_expects_a_short_hex_text_to_be_absent() -> None:
-    """Ids consist of hex digits: of texts with an id, one in a hundred contains any given three of them in a row."""
+    """Ids consist of hex digits, so one in a hundred texts with an id contains any given three digits in a row."""
     found = []
     for file in sorted((ROOT / "tests").rglob("*.py")):
         said = (node for node in ast.walk(parse(file)) if isinstance(node, ast.Assert))

@@ -1,11 +1,11 @@
-"""The document of attacks names tests that exist, and every HTTP client keeps the rules of outgoing calls."""
+"""The document about attacks names tests that exist, and every HTTP client follows the rules for outgoing calls."""
 
 import ast
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-# The simulators of the development mode have certificates of their own, and talk to this machine only.
+# Folders to check. The simulators of the development mode have their own certificates and connect only to this machine.
 FOLDERS = ("src", "app")
 
 

@@ -1,5 +1,5 @@
-"""Every request to Telegram has a deadline. The context makes it through ``chamar``, which ends a port that does not return.
-An implementation of the port hands each call of its client and of the database to its ``Prazo``.
+"""Every request to Telegram has a deadline. The context makes a request through ``chamar``, which cancels a client that
+does not return. A Telegram client passes each call of its library and of the database to its ``Prazo``.
 """
 
 import ast
@@ -18,7 +18,7 @@ ADAPTERS = sorted(
     for each in (APP / "integrations" / name).glob("*.py")
     if each.stem != "__init__"
 )
-# The attributes of an adapter that reach the network or the database.
+# The attributes of a client class that reach the network or the database.
 OUTSIDE = {"_client", "client", "_sessoes", "sessoes", "_entidades", "entidades"}
 METHODS = {
     name
@@ -29,7 +29,7 @@ METHODS = {
 
 
 def unbounded(source: str) -> list[int]:
-    """Return the lines that await a request to Telegram, or make one outside a function passed to ``chamar``."""
+    """Return the lines that await a request to Telegram, or make one, outside a function that is passed to ``chamar``."""
     tree = ast.parse(source)
     bounded = {
         id(call)
@@ -51,7 +51,7 @@ def unbounded(source: str) -> list[int]:
 
 
 def awaited_directly(source: str) -> list[int]:
-    """Return the lines that await a call of a client or a store themselves, instead of handing it to ``Prazo``."""
+    """Return the lines that await a call of a client or a store directly, instead of passing it to ``Prazo``."""
     return [
         each.lineno
         for each in ast.walk(ast.parse(source))
@@ -60,7 +60,7 @@ def awaited_directly(source: str) -> list[int]:
 
 
 def _names(callee: ast.expr) -> set[str]:
-    """Return the names in ``self._client.connect``: self, _client and connect."""
+    """Return the names in an expression: self, _client and connect for ``self._client.connect``."""
     if isinstance(callee, ast.Attribute):
         return {callee.attr, *_names(callee.value)}
     return {callee.id} if isinstance(callee, ast.Name) else set()

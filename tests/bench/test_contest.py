@@ -1,11 +1,11 @@
-"""The benchmark of the queue at its smallest: with its real processes, protocol and table."""
+"""The benchmark of the queue in its smallest form, with its real processes, protocol and table."""
 
 from pathlib import Path
 
 from bench.queue.contest import Effort, chosen, prepared
 from bench.queue.tables import render
 
-# With fewer jobs, the drain may end on a busy machine before the benchmark looks.
+# With fewer jobs, the drain may end on a busy machine before the benchmark reads the first mark.
 TINY = Effort(repeats=1, drain=0.2, enqueue=0.05, samples=2, settling=0.1, idle=0.3, together=False, traced=40)
 
 
@@ -28,6 +28,6 @@ def test_batuta_on_sqlite_is_measured_end_to_end(tmp_path: Path) -> None:
         "idle MB",
     ):
         assert figures.middle(name), name
-    # CPU time is counted in hundredths of a second: so few jobs may use none.
+    # Processor time is counted in hundredths of a second, so few jobs may show none.
     assert figures.values["worker"]
     assert "batuta, SQLite" in render(contest)

@@ -1,4 +1,5 @@
-"""Julia in one process on a clock that jumps, and the people around it: doctors, posters in groups and operators.
+"""Julia in one process on a clock that jumps, together with the people around it: doctors, posters in groups and
+operators.
 
 People act only through the API, the simulated gateway and its webhooks. All people are fictitious.
 """
@@ -40,7 +41,8 @@ SECRET = "segredo-de-teste"
 GROUP = "120363000000000001@g.us"
 SPECIALITY = "Pediatria"
 HOSPITAL = "Hospital Fictício"
-# A reply to the message of Julia that the doctor has just received, by the last digit of the number. The others are silent.
+# Reply of a doctor to the message of Julia that has just arrived. The last digit of the doctor's number chooses the
+# reply. Doctors with other digits do not reply.
 REPLIES: Mapping[int, str] = {
     1: "Aceito!",
     2: "Não posso nesse dia, obrigada",
@@ -53,9 +55,9 @@ EVERY_NUMBER = ""
 # A number that is not on WhatsApp.
 UNKNOWN = "5511900001008"
 AT_NIGHT = {7: "Consigo plantão amanhã cedo?"}
-# Reply of every second person who posts vacancies in groups.
+# Replies of people who post vacancies in groups: every second one confirms.
 POSTERS = {0: "Sim, confirmado"}
-# Julia answers within this time, so a message that comes later is on Julia's initiative.
+# Julia answers within this time. A message that arrives later is on Julia's initiative.
 ANSWERED_WITHIN = timedelta(minutes=30)
 LONG_AGO, FOREVER = datetime.min.replace(tzinfo=UTC) + timedelta(days=1), datetime.max.replace(tzinfo=UTC)
 
@@ -131,7 +133,7 @@ class Office:
         return (await self.api.get(path)).raise_for_status().json()
 
     async def receipts(self, after: int = 0) -> list[dict[str, Any]]:
-        """Read the messages that the gateway really sent, from its own record."""
+        """Return the messages that the gateway really sent, from its own record."""
         found: list[dict[str, Any]] = []
         while page := (await self.control.get(f"/controle/evolution/recibos?depois={after}")).json():
             found += page
@@ -200,24 +202,27 @@ async def office_of(database_url: str, profile: Profile, zone: str, starts: date
 class Population:
     """Doctors who answer, refuse, opt out or are silent, and operators who create and confirm shifts.
 
-    ``forbidden`` lists numbers to which no message may be sent on Julia's initiative, each with the beginning and the end.
+    ``forbidden`` lists numbers to which no message may be sent on Julia's initiative, each with the start and the end
+    of that period.
     """
 
     office: Office
     count: int = 40
-    doctors: dict[str, str] = field(default_factory=dict)  # phone to id
+    doctors: dict[str, str] = field(default_factory=dict)  # maps a phone number to the id of the doctor
     forbidden: list[tuple[str, datetime, datetime]] = field(default_factory=list)
-    wrote: dict[str, datetime] = field(default_factory=dict)  # phone to the last message of the person
+    # maps a phone number to the time of the person's last message
+    wrote: dict[str, datetime] = field(default_factory=dict)
     paused_at: datetime | None = None
-    taken: dict[str, tuple[str, datetime]] = field(default_factory=dict)  # conversation to phone and instant
+    # maps a conversation to the phone number and the instant of the take-over
+    taken: dict[str, tuple[str, datetime]] = field(default_factory=dict)
 
     @property
     def local(self) -> datetime:
         return self.office.clock.now().astimezone(self.office.julia.work.zone)
 
     async def settle_in(self) -> None:
-        """Register the doctors, a quarter of them without a speciality, and put two chips into service. One doctor
-        rests.
+        """Register the doctors, a quarter of them without a speciality, and put two chips into service. One doctor is
+        in a rest period.
         """
         medicos: list[Json] = [
             {
@@ -252,7 +257,7 @@ class Population:
             )
 
     async def act(self) -> None:
-        """Do what people do at this hour. The caller calls it once for every hour of the day."""
+        """Perform the actions of people at this hour. The test calls this method once for every hour of the day."""
         now = self.local
         if not 7 <= now.hour <= 22:
             return
@@ -293,7 +298,7 @@ class Population:
         self.forbidden += [(number, self.office.clock.now(), FOREVER) for number in opted_out]
 
     async def create_vacancies(self) -> None:
-        """Create a shift of today that a doctor has, one that an operator announces, and one that is left to Julia."""
+        """Create a shift of today that a doctor has, one that an operator announces, and one that Julia may offer."""
         ids = list(self.doctors.values())
         mine = await self._vacancy(0, "diurno", hora_inicio="09:00", hora_fim="11:00")
         await self.office.request(f"/api/v1/vagas/{mine}/reservar", medico=ids[9])
@@ -310,7 +315,7 @@ class Population:
         await self.office.settle()
 
     async def take_and_return(self) -> None:
-        """Take one conversation of a silent doctor over, and return the one of the day before."""
+        """Take over one conversation of a silent doctor, and return the one that was taken over the day before."""
         talks = (await self.office.read("/api/v1/conversas?limite=200"))["conversas"]
         for id, (phone, since) in self.taken.items():
             self.forbidden.append((phone, since, self.office.clock.now()))

@@ -23,7 +23,7 @@ from tests.conftest import lack
 from tests.documents import POSTGRES, REDIS, RUN, Block, Session, alike, blocks, commands, renew
 from tests.servers import free_port, postgres_server, redis_server
 
-# Documents, or sections of documents, whose blocks this test does not run, with the reason.
+# Documents, or sections of documents, whose blocks this test does not run, each with the reason.
 NOT_RUN = {
     "CONTRIBUTING.md#Contributing": "rewrites files, and runs this very test",
     "README.md#Install": "installs from a package index; test_wheel_and_sdist_contain_only_the_library builds the wheel",
@@ -37,10 +37,10 @@ NOT_RUN = {
     "docs/queue-sql.md": "scripts/queue_sql.py writes the statements from the code, and a test compares them",
     "docs/tutorial.md#1. Install": "installs from a package index",
 }
-# Languages of drawings and listings: a test checks that they contain no command.
+# Languages of code blocks with drawings and listings. A test checks that they contain no command.
 DRAWINGS = ("mermaid", "text")
 COMMAND = re.compile(r"^\s*(?:\$ |batuta |make |pip |python3? |await |import |from \S+ import )", re.MULTILINE)
-# Documents about this repository: their commands run in it, on their own database.
+# Documents about this repository. Their commands run in the repository, on a separate database.
 IN_THE_REPOSITORY = ("app/README.md",)
 IN_PORTUGUESE = ("docs/operar.md",)
 DOCUMENTS = sorted(
@@ -63,7 +63,9 @@ def to_run(document: Path) -> list[Block]:
 
 @contextmanager
 def open_session(folder: Path, document: str = "", servers: Mapping[str, str] | None = None) -> Iterator[Session]:
-    """A session in the language of the document and UTC, with the command on its path and an empty working folder."""
+    """Open a session in the language of the document and in UTC, with the command on its path and an empty working
+    folder.
+    """
     session = Session(folder, servers=servers or {})
     here = document in IN_THE_REPOSITORY
     with pytest.MonkeyPatch.context() as patch:
@@ -78,7 +80,7 @@ def open_session(folder: Path, document: str = "", servers: Mapping[str, str] | 
             "APP_ENV": "development",
             "COLUMNS": "120",
             "LOGNAME": "ana",
-            # The plugins of this repository's environment take seconds to load.
+            # The pytest plugins of this repository's environment take seconds to load.
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "PYTEST_PLUGINS": "anyio.pytest_plugin,batuta.testing.plugin",
             "SIMULADOR_PORT": str(free_port()),
@@ -90,7 +92,7 @@ def open_session(folder: Path, document: str = "", servers: Mapping[str, str] | 
         if here:
             patch.setenv("DATABASE_URL", f"sqlite:///{folder}/julia.db")
         time.tzset()
-        sys.modules.pop("app.main", None)  # it has the settings of the environment at its import
+        sys.modules.pop("app.main", None)  # the module reads its settings when it is imported
         try:
             yield session
         finally:
@@ -102,7 +104,7 @@ def open_session(folder: Path, document: str = "", servers: Mapping[str, str] | 
 
 
 def servers_of(document: Path, request: pytest.FixtureRequest, stack: ExitStack) -> dict[str, str]:
-    """Return the servers that a document names, and start them."""
+    """Start the servers that a document names, and return their addresses."""
     text, servers = document.read_text(encoding="utf-8"), dict[str, str]()
     if REDIS in text:
         servers[REDIS] = request.getfixturevalue("redis_url").removeprefix("redis://")

@@ -1,4 +1,4 @@
-"""The programs that the documents show are the programs that run."""
+"""The programs that the documents show are the files that tests run."""
 
 import importlib
 import re

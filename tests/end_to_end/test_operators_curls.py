@@ -65,7 +65,7 @@ async def client(tmp_path: Path, clock: FakeClock) -> AsyncIterator[httpx2.Async
 
 
 async def _answered(client: httpx2.AsyncClient, command: str) -> Any:
-    """The output of ``curl [-X METHOD] URL [| jq [PATH]]``."""
+    """Return the output of ``curl [-X METHOD] URL [| jq [PATH]]``."""
     curl, _, shown = command.partition("|")
     words = shlex.split(curl)[1:]
     method = words[words.index("-X") + 1] if "-X" in words else "GET"

@@ -48,9 +48,9 @@ MANUALS = (
     "docs/vagas.md",
 )
 PORTUGUESE = "docs/operacao.md"
-# Processes that run until a signal ends them: tests/faults starts them. Here only their options are checked.
+# Commands that run until a signal ends them. tests/faults starts them; here only their options are checked.
 PROCESSES = {"api", "scheduler", "worker", "up"}
-# Run by other tests, or on a machine of the operator.
+# Commands that other tests run, or that need a machine of the operator.
 ELSEWHERE = {
     "batuta configurar-webhook INSTANCE": "test_whatsapp_commands.py runs it with a gateway",
     "batuta configurar-webhook INSTANCIA": "the same command in the Portuguese manual",
@@ -61,10 +61,10 @@ ELSEWHERE = {
     "batuta keys rotate": "needs keys; tests/engine/cli/test_keys.py runs it",
     "batuta batches close ID": "needs an open batch; tests/engine/cli/test_batches.py closes one",
 }
-# Exit codes of commands that judge: the database of these tests has no process with heartbeats.
+# Accepted exit codes of commands that judge the system. The database of these tests has no process with heartbeats.
 CODES = {"health": {0, 1}, "doctor": {0, 1}}
 DEAD, PARKED, QUESTION, PENDING, TALK, REPORT, SCORED, HANDOFF = (str(UUID(int=n)) for n in (1, 2, 4, 5, 6, 8, 10, 11))
-# Values for the words in capitals and for ids, by the beginning of the command; the longest match wins.
+# Values for placeholders in capitals and for ids, by the beginning of the command. The longest match applies.
 PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta": {
         "FILE": "copy.batuta",
@@ -99,7 +99,7 @@ TRIGGERS = {
     "reativacao_autonoma": "reativacao_automatica_enabled",
     "feedback_autonomo": "feedback_automatico_enabled",
 }
-# Commands that must come first.
+# Commands that must run before a command.
 FIRST: Mapping[str, tuple[str, ...]] = {
     "batuta campanhas retomar": ("batuta campanhas pausar 2",),
     "batuta grupos liberar": ("batuta grupos bloquear {review}",),
@@ -196,7 +196,7 @@ _ORPHAN_TASK = """
 
 
 def code(text: str) -> list[str]:
-    """Code between backticks and lines of shell blocks, without comments; each once."""
+    """Return the code between backticks and the lines of shell blocks, without comments and repetitions."""
     blocks = re.findall(r"```(?:sh)?\n(batuta .*?)```", text, re.DOTALL)
     lines = [line.split("  #")[0].strip() for block in blocks for line in block.splitlines()]
     spans = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
@@ -209,7 +209,7 @@ def manual(prefix: str) -> list[str]:
 
 
 def language_of(command: str) -> str:
-    """Return the language of the manual with this command. Values of options have words in each language."""
+    """Return the language of the manual that contains this command. Values of options are words of that language."""
     is_shared = any(
         command in code((ROOT / name).read_text(encoding="utf-8")) for name in MANUALS if name != PORTUGUESE
     )
@@ -217,7 +217,7 @@ def language_of(command: str) -> str:
 
 
 def longest(table: Mapping[str, object], command: str) -> list[str]:
-    """Keys that begin the command, the longest first."""
+    """Return the keys with which the command begins, the longest first."""
     return sorted((key for key in table if command.startswith(key)), key=len, reverse=True)
 
 
@@ -289,7 +289,7 @@ async def _fill(url: str) -> dict[str, str]:
 def ids(
     filled: tuple[Path, dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dict[str, str]]:
-    """A copy of that folder for one test; commands run in it."""
+    """A copy of that folder for one test, which becomes the working folder."""
     folder, found = filled
     shutil.copytree(folder, tmp_path / "work")
     (tmp_path / "work" / "backups").mkdir()
@@ -303,7 +303,7 @@ def ids(
 
 
 def words_of(command: str, ids: Mapping[str, str]) -> list[str]:
-    """The arguments after `batuta`, with ids in place of the words in capitals."""
+    """Return the arguments after `batuta`, with ids in place of the words in capitals."""
     values = {
         key: value for name in reversed(longest(PLACEHOLDERS, command)) for key, value in PLACEHOLDERS[name].items()
     }
@@ -343,7 +343,7 @@ def served(port: int, make: Callable[[], AbstractAsyncContextManager[Any]]) -> I
 
 @contextmanager
 def api_for(words: list[str]) -> Iterator[None]:
-    """`batuta run` calls the api at PORT: serve it for that command only."""
+    """Serve the api while `batuta run` calls it at PORT."""
 
     @asynccontextmanager
     async def api() -> AsyncIterator[Any]:
@@ -356,7 +356,9 @@ def api_for(words: list[str]) -> Iterator[None]:
 
 @contextmanager
 def telegram_for(words: list[str], patch: pytest.MonkeyPatch) -> Iterator[None]:
-    """`batuta telegram login` asks the simulated Telegram: serve it with an account, and type what the command asks for."""
+    """Serve a simulated Telegram with an account for `batuta telegram login`, and type the answers to the command's
+    questions.
+    """
     if words[:2] != ["telegram", "login"]:
         yield
         return

@@ -171,7 +171,7 @@ async def asked(database_url: str) -> Any:
     switches, controls = SqlSwitches(database, ids, events), SqlControls(database, ids, events)
     house.log = SqlExecutionLog(
         database, switches, controls, ids, clock
-    )  # the server's clock decides, as in production
+    )  # the server's clock is used, as in production
     worked = job("processar_grupos", target=Endpoint(answer=Ending(status=Status.SUCCESS, items=200)))
     failed = job("nome_do_job", target=Endpoint(answer=Ending(status=Status.ERROR, error="HTTP 500")))
     for each in (worked, failed):
@@ -268,7 +268,7 @@ async def test_queries_show_and_reset_stuck_messages_without_a_second_send(fila:
     assert await connection.execute(RESET_STUCK) == "UPDATE 3"
     await queue.rescue(10)
     again = (await queue.settle_and_claim([], LeaseHolder(owner="b", lease=timedelta(minutes=1)), 10)).leases
-    # A living worker keeps its message, and one that may have left is not repeated.
+    # The item of the live worker stays, and the message that may have been sent is not repeated.
     assert [lease.id for lease in again] == [dies.id]
 
 

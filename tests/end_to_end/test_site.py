@@ -1,4 +1,4 @@
-"""The documentation site: one command builds it, every document is listed, and a link without a target stops the build."""
+"""The documentation site: one command builds it, every document is listed, and a link without a target fails the build."""
 
 from pathlib import Path
 

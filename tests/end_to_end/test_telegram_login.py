@@ -1,4 +1,4 @@
-"""``batuta telegram login`` as a person and as a script use it. Codes, passwords and sessions leave no trace."""
+"""``batuta telegram login``, used by a person and by a script. Codes, passwords and sessions leave no trace."""
 
 import asyncio
 import os

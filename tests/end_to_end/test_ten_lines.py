@@ -1,4 +1,4 @@
-"""A program of ten lines: the engine shows it nothing of another application, in the system's language and zone."""
+"""A program of ten lines. The engine shows it nothing of another application, and uses the system's language and zone."""
 
 import json
 import re

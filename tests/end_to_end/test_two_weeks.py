@@ -1,15 +1,15 @@
-"""Both timetables run on a jumping clock, in a zone with clock changes and in one without, among people who answer.
+"""Both timetables run on a clock that jumps, in a zone with clock changes and in one without. Simulated people answer.
 
 Every fire of every job happens once, the figures of each job match the rows, and the gateway's own record shows no
 message that a rule forbids.
 
-``FAULTS=long`` simulates two weeks, each profile in each zone on each database. Its jobs that fire every minute or every
-five minutes fire every ten minutes; all other jobs keep their schedule. The short form simulates the three days around
-the clock change. Its jobs that fire every minute, every few minutes or some minutes after each hour fire every six hours.
-It leaves out the profile continuo in São Paulo, half of the doctors, and a database where the other one runs the case.
-The clock jumps over minutes without a fire. `make demo` plays a day of the profile janelas with every minute.
-Second follow-ups need the long form. No form reaches the end of the pause after the third follow-up, which comes after
-82 days.
+``FAULTS=long`` simulates two weeks, each profile in each zone on each database. Its jobs that fire every minute or
+every five minutes fire every ten minutes; all other jobs keep their schedule. The short form simulates the three days
+around the clock change. Its jobs that fire every minute, every few minutes or some minutes after each hour fire every
+six hours. It leaves out the profile continuo in São Paulo and half of the doctors, and runs each case on one database.
+The clock jumps over minutes without a fire. `make demo` plays a day of the profile janelas with every minute. Second
+follow-ups need the long form. No form reaches the end of the pause after the third follow-up, which comes after 82
+days.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,9 @@ ANSWERS = ("resposta", "recebimento", "retomada")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A profile in a zone. ``monday`` begins two weeks; the clock change is on the Sunday after it, if there is one."""
+    """A profile in a zone. ``monday`` begins two weeks. If the zone has a clock change, it is on the Sunday after
+    ``monday``.
+    """
 
     profile: Profile
     place: str
@@ -77,11 +79,11 @@ CASES = [
     Case("continuo", "America/Sao_Paulo", AUTUMN),
 ]
 BOTH = ["sqlite", "postgres"]
-# The database of each case of the short form.
+# The cases of the short form, each with its database.
 SHORT = [(CASES[0], "sqlite"), (CASES[1], "postgres"), (CASES[2], "sqlite")]
 RUNS = [(case, kind) for case in CASES for kind in BOTH] if LONG else SHORT
 CANARY = "(SELECT id FROM grupos_whatsapp WHERE tipo = 'canario')"
-# Jobs, a figure in their results, and the number of rows that the sum of the figure over all runs must have.
+# Jobs with a figure of their results, and the query of the rows that must equal the sum of the figure over all runs.
 FIGURES = (
     ("processar_followups%", "enfileirados", "fila_mensagens WHERE tipo LIKE 'followup_%'"),
     ("processar_pausas_expiradas", "reativadas", "conversations WHERE stage = 'recontato'"),
@@ -150,7 +152,9 @@ async def test_every_fire_happens_once_and_figures_match_the_rows(
 
 
 def _thin(entry: Entry) -> Entry:
-    """Let a job that fires all day fire every six hours, except at the full hour; in the long form, every ten minutes."""
+    """Let a job that fires all day fire every six hours, but not at the full hour. In the long form, let it fire every
+    ten minutes.
+    """
 
     def thin(schedule: str | None) -> str | None:
         if schedule is None or schedule == SAME:
@@ -231,7 +235,7 @@ def _figure(row: dict[str, Any], name: str) -> int:
 
 
 async def _judge_messages(office: Office, people: Population) -> str:
-    """Judge by the gateway's record. The rows only say which of these messages are answers."""
+    """Check the messages in the gateway's record. The rows only say which of them are answers."""
     found = await rows(
         office.julia.work.database,
         "SELECT provider_message_id AS id, tipo, chave FROM fila_mensagens WHERE status = 'enviada'",

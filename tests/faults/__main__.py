@@ -1,6 +1,7 @@
-"""Run the long form of the fault tests: ``python3 dev.py faults``; of one file: ``python3 dev.py faults test_send_hours``.
+"""Run the long form of the fault tests: ``python3 dev.py faults``. For one file: ``python3 dev.py faults
+test_send_hours``.
 
-With ``--write`` the figures go to docs/faults.md; a run of some files replaces only the rows of those files.
+With ``--write``, the figures are written to docs/faults.md. A run of some files replaces only the rows of those files.
 """
 
 import json
@@ -19,7 +20,7 @@ from tests.faults.figures import FILE, FORM
 Cells: TypeAlias = list[str]
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "faults.md"
-# The second folder has the two weeks of both timetables, which break nothing but have a long form too.
+# The second folder has the two weeks of both timetables. They inject no faults, but have a long form too.
 FOLDERS = (Path(__file__).parent, ROOT / "tests" / "end_to_end")
 COLUMNS = ["test", "database", "done", "targets", "missed", "doubled", "early", "unexplained", "took", "note", "on"]
 TITLES = [
@@ -46,7 +47,8 @@ KINDS = (
     "test_vacancy",
     "test_telegram",
 )
-# Each part with its tests, a target, a lost target and a doubled target. The page names only tests that have figures.
+# Each part of the page with its tests, and its definitions of a target, a lost target and a doubled target. The page
+# names only tests that have figures.
 PARTS = (
     (
         "scheduler",
@@ -214,12 +216,12 @@ def document(rows: Iterable[Cells]) -> str:
 
 
 def measured_in(rows: Iterable[Cells]) -> set[str]:
-    """The tests of these rows; the figures of one run may belong to two tests ("T01, T39")."""
+    """Return the tests of these rows. The figures of one run may belong to two tests ("T01, T39")."""
     return {test for row in rows for test in row[0].split(", ")}
 
 
 def preface(measured: Collection[str]) -> str:
-    """The text above the figures. ``measured``: the tests that have figures; the parts name no other test."""
+    """Return the text above the figures. ``measured`` has the tests with figures; the parts name no other test."""
     lines = ["| part | tests | a target is | lost | doubled |", "| --- | --- | --- | --- | --- |"]
     for part, tests, *meanings in PARTS:
         if named := [test for test in tests.split() if test in measured]:
@@ -228,7 +230,7 @@ def preface(measured: Collection[str]) -> str:
 
 
 def merge_rows(before: str, rows: Sequence[Cells]) -> list[Cells]:
-    """Merge these rows into the table of a document: a new row replaces the row with the same first three columns."""
+    """Merge rows into the table of a document. A new row replaces the row with the same first three columns."""
     figures = before.partition("\n## Figures\n")[2]
     table = [line.strip("| ").split(" | ") for line in figures.splitlines() if line.startswith("|")][2:]
     by_key = {tuple(row[:3]): [*row, *["–"] * (len(TITLES) - len(row))] for row in [*table, *rows]}

@@ -26,8 +26,9 @@ class Plan:
     url: str
     folder: str
     redis: str
-    slowness: float = 1.0  # of the machine: no lease or drain may be too short for it
-    arq_claims: int = 2  # tasks that an ARQ worker runs at a time: few, so that Julia's worker hands over most of them
+    slowness: float = 1.0  # how slow the machine is; leases and drains are lengthened by this factor
+    # number of tasks that an ARQ worker runs at a time; few, so that Julia's worker sends most of them
+    arq_claims: int = 2
 
     def encode(self) -> dict[str, Any]:
         return asdict(self)
@@ -56,7 +57,7 @@ def office(plan: Plan) -> Batuta:
 
 
 def note(plan: Plan, *words: str) -> None:
-    """Append with one write, so that lines of several processes do not mix."""
+    """Append a line with a single write, so that lines of several processes do not mix."""
     file = os.open(Path(plan.folder) / "runs", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.write(file, f"{' '.join(words)}\n".encode())

@@ -1,5 +1,5 @@
-"""An application that puts personal data everywhere it should not: the log, the answers and the database must not show
-it.
+"""An application that writes personal data to every wrong place. The log, the answers and the database must not show
+the data.
 
 ``work`` is for ``batuta``, ``app`` for uvicorn. Run as a program, it dies of an exception that quotes its input.
 """

@@ -31,7 +31,9 @@ collect_ignore = [] if LONG else ["test_scheduler_long.py", "test_send_demo.py"]
 
 @pytest.fixture(autouse=True)
 def patient_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the connections of the test's own process wait: its processes keep the limits of the product."""
+    """Lengthen the timeouts of connections in the test's own process. The processes under test keep the limits of the
+    product.
+    """
     for module in (stores, connections):
         monkeypatch.setattr(module, "Limits", partial(replace, PATIENT))
     monkeypatch.setattr(connections, "ASIDE", PATIENT)
@@ -41,7 +43,7 @@ def patient_connections(monkeypatch: pytest.MonkeyPatch) -> None:
 def places(
     request: pytest.FixtureRequest, tmp_path: Path, template_databases: TemplateDatabases
 ) -> Iterator[dict[str, Path]]:
-    """One migrated database of each available kind, and a folder for its files: url → folder."""
+    """One migrated database of each available kind, and a folder for its files. The result maps the url to the folder."""
     contents = Contents("julia" if request.module.__name__.rpartition(".")[2].startswith(JULIA) else "engine")
     found = {f"sqlite:///{tmp_path}/sqlite/test.db": tmp_path / "sqlite"}
     (tmp_path / "sqlite").mkdir()
@@ -56,8 +58,8 @@ def places(
 
 
 def one_of(places: dict[str, Path], kind: str) -> dict[str, Path]:
-    """Keep one kind of database in the short form, when both keep the promise by the same means; keep all in the long
-    form.
+    """In the short form, keep one kind of database if both kinds keep the promise by the same means. In the long form,
+    keep all kinds.
     """
     return places if LONG else {url: folder for url, folder in places.items() if url.startswith(kind)} or places
 

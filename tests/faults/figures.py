@@ -16,7 +16,7 @@ LONG = os.environ.get(FORM) == "long"
 
 @dataclass
 class Figures:
-    """Create it when the run begins: ``took`` counts from there."""
+    """Figures of a run. ``took`` counts from the creation of this object."""
 
     test: str
     database: str
@@ -39,7 +39,7 @@ class Figures:
         )
 
     def record_bare(self, targets: int, note: str = "", *, wrong: int = 0) -> None:
-        """Record a run without an endpoint: ``wrong`` of ``targets`` comparisons differ."""
+        """Record a run without an endpoint, in which ``wrong`` of ``targets`` comparisons differ."""
         self._write(targets=targets, missed=wrong, doubled=None, early=None, unexplained=None, note=note)
 
     def _write(self, **figures: object) -> None:

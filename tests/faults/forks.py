@@ -1,4 +1,4 @@
-"""Processes that fork from one server with all imports done: each starts in hundredths of a second instead of a second
+"""Processes that fork from one server with all imports done. Each starts in hundredths of a second instead of a second
 of processor time.
 """
 
@@ -27,7 +27,9 @@ def processes() -> ForkServerContext:
 
 
 async def processes_are_ready() -> None:
-    """Start the fork server in a thread: the first process takes seconds, and this event loop has open transactions."""
+    """Start the fork server in a thread, because the first process takes seconds and this event loop has open
+    transactions.
+    """
     await asyncio.to_thread(_start_fork_server)
 
 
@@ -39,7 +41,7 @@ def _start_fork_server() -> None:
 
 
 def begin_command(folder: Path, environment: Mapping[str, str], *words: str) -> ForkServerProcess:
-    """Start ``batuta`` with these words in ``folder``, as a shell would. Its output goes to the file ``log`` there."""
+    """Start ``batuta`` with these arguments in ``folder``, as a shell would. Its output goes to the file ``log`` there."""
     process = processes().Process(target=_run_command, args=(str(folder), dict(environment), words))
     process.start()
     return process
@@ -63,7 +65,7 @@ def log_into(folder: str) -> None:
 
 
 class ForkedCommand:
-    """The interface of ``subprocess.Popen``, as far as the tests use it, for a command that was forked."""
+    """A forked command with the part of the interface of ``subprocess.Popen`` that the tests use."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str], *words: str) -> None:
         self._process = begin_command(folder, environment, *words)

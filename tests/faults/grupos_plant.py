@@ -15,7 +15,7 @@ FAILS, RAISES, DIES = 0.04, 0.03, 0.0005
 
 
 def unlucky(chance: random.Random, dies: float = 0.0) -> Around:
-    """Make a stage fail before or after its work, raise, or kill its process."""
+    """Let a stage fail before or after its work, raise, or kill its process at random."""
 
     async def around(handler: Handler, lease: Lease) -> StageOutcome:
         lot = chance.random()

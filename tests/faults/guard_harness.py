@@ -1,4 +1,4 @@
-"""An endpoint behind the guards: it answers as the test wants and records who called when."""
+"""An endpoint that guards protect. It answers as the test wants, and records the caller and the time of each call."""
 
 import asyncio
 import random
@@ -23,11 +23,11 @@ class Receipt:
     at: datetime
     account: str
     process: str
-    asked: int  # how often the sender asked its guard before it was admitted
+    asked: int  # number of times that the sender asked its guard before it was admitted
     status: int
 
 
-Behaviour: TypeAlias = Callable[[datetime], tuple[int, int | None]]  # the status and Retry-After
+Behaviour: TypeAlias = Callable[[datetime], tuple[int, int | None]]  # returns the status and Retry-After
 
 
 def well(at: datetime) -> tuple[int, int | None]:
@@ -64,7 +64,7 @@ class Endpoint:
 @dataclass
 class Senders:
     plan: Plan
-    work: Batuta  # of this process, which only reads
+    work: Batuta  # the engine of this process, which only reads
     endpoint: Endpoint
     living: list[ForkServerProcess] = field(default_factory=list)
     killed: int = 0
@@ -115,7 +115,9 @@ async def senders(folder: Path, url: str, **options: Any) -> AsyncIterator[Sende
 
 
 def over(instants: Sequence[datetime], most: int, per: float) -> int:
-    """Count windows of length ``per`` that hold more than ``most`` receipts; each window begins with one receipt."""
+    """Count the windows of length ``per`` that contain more than ``most`` receipts. Each window begins with one
+    receipt.
+    """
     ordered = sorted(instants)
     return sum((ordered[n + most] - ordered[n]).total_seconds() < per for n in range(len(ordered) - most))
 

@@ -1,4 +1,4 @@
-"""Senders behind guards, as real processes on one database."""
+"""Senders with guards, as real processes on one database."""
 
 import asyncio
 import os
@@ -23,13 +23,15 @@ SOONEST = 0.002
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Times in seconds."""
+    """Settings of the senders. Times are in seconds."""
 
     url: str
     folder: str
     port: int
-    way: str  # "rate": bound by limits; "breaker": behind a circuit; "tasks": a worker whose tasks are behind it
-    senders: int = 2  # per account and process
+    # "rate": limited by rates; "breaker": protected by a circuit breaker; "tasks": a worker whose tasks are protected
+    # by it
+    way: str
+    senders: int = 2  # number of senders per account and process
     most: int = 10
     per: float = 2.0
     use_within: float = 5.0
@@ -37,7 +39,7 @@ class Plan:
     reset: float = 2.0
     longest_reset: float = 4.0
     probe_within: float = 2.0
-    rests: float = 0.02  # pause between two calls of a sender behind a circuit
+    rests: float = 0.02  # pause between two calls of a sender with a circuit breaker
 
     def encode(self) -> dict[str, Any]:
         return asdict(self)
@@ -125,7 +127,9 @@ async def _send(work: Batuta, plan: Plan, account: str) -> None:
 
 
 class Line:
-    """One sender's connection: cheaper than a client, because hundreds run on two cores."""
+    """The connection of one sender. It needs less processor time than an HTTP client, because hundreds run on two
+    cores.
+    """
 
     def __init__(self, work: Batuta, plan: Plan) -> None:
         self._work = work

@@ -1,4 +1,4 @@
-"""A worker that also runs ``processar_handoffs`` all the time, and dies by chance around the commits of a hand-off."""
+"""A worker that also runs ``processar_handoffs`` continuously, and dies at random around the commits of a hand-off."""
 
 import asyncio
 import os
@@ -51,7 +51,7 @@ async def _repeat(plano: Plano, work: Batuta) -> None:
 
 
 def _die_inside(work: Batuta, lots: random.Random) -> None:
-    """Let the process die after a reminder or an end is written, before the commit, and after the commit."""
+    """Let the process die at random: after a reminder or an end is written but before the commit, or after the commit."""
     handoffs = julia_of(work).handoffs.handoffs
     queue, remind = handoffs._queue, handoffs.lembrar
 

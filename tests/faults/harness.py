@@ -1,4 +1,4 @@
-"""A plant of real processes: schedulers on one database, an endpoint that logs its calls, and a clock that runs fast."""
+"""A set of real processes: schedulers on one database, an endpoint that logs its calls, and a clock that runs fast."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ MOMENT, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timede
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """A job of the plant; times in seconds of its clock."""
+    """A job of the plant. Times are in seconds of the plant's clock."""
 
     name: str
     schedule: str = "* * * * *"
@@ -47,7 +47,7 @@ class Spec:
     catch_up: str = "latest"
     overlap: str = "skip"
     max_age: float | None = None
-    path: str | None = None  # where it is delivered; None: its own name
+    path: str | None = None  # path to which the job is delivered; None means its name
 
     def declared(self, sink: str) -> dict[str, Any]:
         return {
@@ -64,7 +64,7 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Down:
-    """A period in which no scheduler could fire, from ``start`` to ``end``; by ``until`` the catch-up is over."""
+    """A period from ``start`` to ``end`` in which no scheduler could fire. By ``until`` the catch-up is complete."""
 
     start: datetime
     end: datetime
@@ -85,7 +85,7 @@ class Plant:
     since: dict[str, datetime] = field(default_factory=dict)
 
     def begin(self, url: str | None = None) -> ForkServerProcess:
-        """Start one more scheduler. ``url``: another address of the database."""
+        """Start one more scheduler. ``url`` is another address of the database."""
         plan = {
             "database": url or self.url,
             "clock": self.clock.text(),
@@ -125,7 +125,7 @@ class Plant:
             forks.stop(each)
         for each in self.schedulers:
             await asyncio.to_thread(each.join, TIMEOUT)
-            # A process that started a moment ago has not installed its signal handler yet.
+            # A process that has just started may not have installed its signal handler yet.
             assert each.exitcode in (0, -signal.SIGTERM), (self.folder / "log").read_text()[-3000:]
         self.schedulers.clear()
 
@@ -164,7 +164,7 @@ class Plant:
         return (self.folder / "receipts").read_text().count('"repeated"')
 
     def lateness(self, log: Collection[Logged]) -> str:
-        """Real seconds from a run's instant to its start: the median and the 99th percentile."""
+        """Return the median and the 99th percentile of the real seconds from a run's due instant to its start."""
         fires = {row.id: row.scheduled_for for row in log}
         late = sorted(
             (each.start - fire).total_seconds() / self.clock.rate
@@ -193,10 +193,10 @@ class Plant:
         known: Callable[[Target], Target] = lambda target: target,
         seen_until: datetime | None = None,
     ) -> Verdict:
-        """Wait until every fire up to now has its end in the log, stop, and judge those. A slow machine only waits
-        longer.
+        """Wait until every fire up to now has its end in the log, stop the schedulers, and judge these fires. On a slow
+        machine this only takes longer.
 
-        ``known``: replaces a target where the test knows better than the oracle. ``seen_until``: the latest time the
+        ``known`` replaces a target if the test knows more than the oracle. ``seen_until`` is the latest time that the
         clock showed, if it was set back since.
         """
         end = self.clock.now()
@@ -239,10 +239,10 @@ async def plant(
     drain: float = 30.0,
     origin: datetime = ORIGIN,
 ) -> AsyncIterator[Plant]:
-    """Start a plant with only its endpoint; kill every remaining process at the end.
+    """Start a plant with only its endpoint. Kill every remaining process at the end.
 
-    ``rate``: of its clock. On a busy machine the short form has a slower clock, so that its minutes and leases are as
-    long for the machine.
+    ``rate`` is the speed of its clock. On a busy machine the short form has a slower clock, so that its minutes and
+    leases are long enough for the machine.
     """
     if not LONG:
         rate = max(1.0, rate / max(1.0, slowness() / 2))
@@ -269,7 +269,7 @@ def environment() -> dict[str, str]:
 
 @asynccontextmanager
 async def endpoint(folder: Path, clock: FastClock) -> AsyncIterator[int]:
-    """Start the endpoint as a process that writes to ``folder / "receipts"``; yield its port."""
+    """Start the endpoint as a process that writes to ``folder / "receipts"``, and yield its port."""
     (folder / "receipts").touch()
     await forks.processes_are_ready()
     here, there = forks.processes().Pipe(duplex=False)
@@ -285,21 +285,25 @@ async def endpoint(folder: Path, clock: FastClock) -> AsyncIterator[int]:
 
 
 def expected(job: Spec, since: datetime, until: datetime, downs: Collection[Down]) -> Iterator[Target]:
-    """Targets that the oracle expects of a job in (since, until], given the periods in which no scheduler ran."""
+    """Yield the targets that the oracle expects of a job in (since, until], given the periods in which no scheduler
+    ran.
+    """
     fires = [
         fire for fire in walked(job.schedule, UTC_ZONE, since.replace(second=0, microsecond=0), until) if fire > since
     ]
     for fire in fires:
         down = next((each for each in downs if each.start <= fire <= each.end), None)
         if down is None:
-            # A job that skips late fires may do so on a slow machine; its row says so.
+            # A job that skips late fires may skip one on a slow machine. Its row then has the reason.
             yield Target(job.name, fire, must_run=job.catch_up != "skip")
         else:
             yield Target(job.name, fire, down.until, must_run=_is_caught_up(job, fire, fires, down))
 
 
 def _is_caught_up(job: Spec, fire: datetime, fires: Sequence[datetime], down: Down) -> bool:
-    """Whether a catch-up is certain. Where it depends on the moment of return, a row with a reason is also accepted."""
+    """Return whether a catch-up is certain. If it depends on the moment of return, a row with a reason is also
+    accepted.
+    """
     if job.max_age is not None and down.until - fire > timedelta(seconds=job.max_age):
         return False
     match job.catch_up:
@@ -317,7 +321,7 @@ def walked(schedule: str, zone: ZoneInfo, start: datetime, end: datetime) -> lis
 
 
 def receipts(file: Path) -> Iterator[Receipt]:
-    """Read the endpoint's log. A run without an end line never ended."""
+    """Yield the receipts in the endpoint's log. A run without an end line never ended."""
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     ends = {line["key"]: datetime.fromisoformat(line["end"]) for line in lines if "end" in line}
     for line in lines:
@@ -342,6 +346,6 @@ def logged(row: dict[str, Any]) -> Logged:
 
 
 def rss(pid: int | None) -> int:
-    """Peak memory of a process, in bytes."""
+    """Return the peak memory of a process, in bytes."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))

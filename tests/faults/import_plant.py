@@ -1,4 +1,4 @@
-"""The processes of Julia that an import needs: the api, a worker and an ARQ worker, all on one fast clock."""
+"""The processes of Julia that an import needs: the api, a worker and an ARQ worker, all with the same fast clock."""
 
 import asyncio
 import os
@@ -32,7 +32,9 @@ TOKEN = "ensaio-0123456789abcdef"
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """``lease``: seconds of the clock. ``redis``: None means that tasks run on the SQL queue."""
+    """Settings of the processes. ``lease`` is in seconds of the clock. If ``redis`` is None, tasks run on the SQL
+    queue.
+    """
 
     url: str
     folder: str
@@ -53,7 +55,7 @@ class Plan:
 
 def office(plan: Plan) -> Batuta:
     clock = FastClock.from_text(plan.clock)
-    # The process that reads the file works at real speed, so its limit grows with the clock's rate.
+    # The process that reads the file works at real speed, so its limit is multiplied by the clock's rate.
     vars(agendamentos)["LeitorDeArquivos"] = partial(LeitorDeArquivos, read_within=clock.rate * READ_WITHIN)
     work = build(plan.settings, clock=clock).work
     work.queue_lease = timedelta(seconds=plan.lease)

@@ -1,4 +1,4 @@
-"""A process that runs Julia's jobs again and again until it is killed."""
+"""A process that repeats Julia's jobs until it is killed."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ def run_followups(encoded: Mapping[str, Any]) -> None:
 
 
 def run_resumes(encoded: Mapping[str, Any]) -> None:
-    """Queue the answers to the messages of the night, and pass answers that failed to a person."""
+    """Queue the answers to the messages of the night, and open an entry for a person for each answer that failed."""
     asyncio.run(_run(ensaio.plano_of(encoded), "processar-retomadas", "processar-mensagens-agendadas"))
 
 

@@ -1,4 +1,4 @@
-"""Keep one guarded worker running, as its parent would, and count its exits and the tasks of its neighbours."""
+"""Keep one monitored worker running, as its parent would, and count its exits and the tasks of its neighbours."""
 
 import asyncio
 import os
@@ -39,7 +39,7 @@ def notes_in(folder: Path, *words: str) -> list[list[str]]:
 @dataclass
 class GuardedWorker:
     plan: Plan
-    work: Batuta  # of this process, which only enqueues and queries
+    work: Batuta  # the engine of this process, which only enqueues and queries
     exits: list[Exit] = field(default_factory=list)
     worker: ForkServerProcess | None = None
 
@@ -48,7 +48,7 @@ class GuardedWorker:
         self.worker.start()
 
     async def keep(self) -> None:
-        """Start another worker as soon as one ends."""
+        """Whenever the worker ends, start another one."""
         while True:
             assert self.worker is not None
             if not self.worker.is_alive():
@@ -60,7 +60,7 @@ class GuardedWorker:
         return notes_in(Path(self.plan.folder), *words)
 
     def at(self, *words: str) -> float:
-        """When the first such note was written."""
+        """Return when the first note with these words was written."""
         return float(self.notes(*words)[0][-1])
 
     def log(self) -> str:
@@ -83,7 +83,9 @@ class GuardedWorker:
 
 @asynccontextmanager
 async def guarded_worker(plan: Plan, *, rate: float = 1.0, kept: bool = True) -> AsyncIterator[GuardedWorker]:
-    """``rate``: how much faster the worker's clock runs; the watchdog thread measures with the machine's clock."""
+    """Run a monitored worker. ``rate`` is how much faster its clock runs. The watchdog thread measures with the
+    machine's clock.
+    """
     await processes_are_ready()
     if rate != 1.0:
         plan = replace(plan, clock=FastClock.start(ORIGIN, rate).text())
@@ -106,8 +108,8 @@ async def guarded_worker(plan: Plan, *, rate: float = 1.0, kept: bool = True) ->
 
 
 def require_flat(notes: Sequence[Sequence[str]], most: int = 5) -> str:
-    """Compare the last third of the censuses of a process with the third before it, and return both in words. ``most``
-    is how many descriptors, tasks and threads more the last third may have.
+    """Compare the last third of a process's measurements with the third before it, and return both as text. In the last
+    third, at most ``most`` more descriptors, tasks and threads are allowed.
     """
     censuses = [[int(word) for word in each[1:5]] for each in notes]
     third = len(censuses) // 3

@@ -26,25 +26,25 @@ from batuta.processes.restarts import EXIT_AGAIN
 from batuta.tasks.task import TaskContext
 from batuta.testing import FastClock
 
-# Twenty letters hold the interpreter for about a second, forty for longer than any timeout.
+# Matching twenty letters holds the interpreter for about a second, forty letters for longer than any timeout.
 CATASTROPHE = "a" * 40 + "!"
 CURE = "cured"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Times in seconds; those of ``clock`` are of that clock, which may run faster than the machine's."""
+    """Settings of the worker. Times are in seconds of ``clock``, which may run faster than the machine's clock."""
 
     url: str
     folder: str
-    clock: str | None = None  # a FastClock as text; None: the machine's clock
+    clock: str | None = None  # a FastClock as text; None means the machine's clock
     blocked: float = 15.0
     lease: float = 3.0
     drain: float = 5.0
     stuck_after: float = 5.0
     recycle_after: float | None = None
-    looks_every: float = 10.0  # the poll interval of the worker without a wake-up
-    ways: tuple[str, ...] = ()  # its additional loops
+    looks_every: float = 10.0  # poll interval of the worker if no wake-up arrives
+    ways: tuple[str, ...] = ()  # names of additional loops
 
     def encode(self) -> dict[str, Any]:
         return asdict(self)
@@ -87,7 +87,9 @@ def build(plan: Plan) -> Batuta:
 
 
 def note(plan: Plan, *words: str) -> None:
-    """Append with one write: lines of several processes do not mix, and a killed process leaves whole lines."""
+    """Append a line with a single write: lines of several processes do not mix, and a killed process leaves only whole
+    lines.
+    """
     file = os.open(Path(plan.folder) / "notes", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.write(file, f"{' '.join(words)} {os.getpid()} {time.monotonic():.3f}\n".encode())
@@ -96,7 +98,7 @@ def note(plan: Plan, *words: str) -> None:
 
 
 def is_cured(plan: Plan, *words: str) -> bool:
-    """Whether this fault already struck. Each fault strikes once, so that the retry works."""
+    """Return whether this fault has already happened. Each fault happens once, so that the retry works."""
     mark = Path(plan.folder) / f"{CURE}-{'-'.join(words)}"
     if mark.exists():
         return True
@@ -123,7 +125,7 @@ def add_tasks(work: Batuta, plan: Plan) -> None:
 
     @work.task(retry=[0.1, 0.1, 0.1], timeout=1, retry_timeout=True)
     async def surda(ctx: TaskContext) -> None:
-        """Swallow the cancellation and hold a thread that cannot be stopped."""
+        """Ignore the cancellation, and hold a thread that cannot be stopped."""
         if is_cured(plan, "surda"):
             return
         holding = asyncio.create_task(asyncio.to_thread(time.sleep, 600))
@@ -163,8 +165,8 @@ def add_loops(work: Batuta, plan: Plan) -> None:
 
 
 def _listener(plan: Plan) -> type:
-    """A loop with a listening task beside it. When the task dies silently, the loop hears nothing, and the process
-    continues.
+    """Return a loop with a separate listening task. If the task dies silently, the loop receives nothing although the
+    process continues.
     """
 
     class Listener:
@@ -184,7 +186,7 @@ def _listener(plan: Plan) -> type:
             note_progress()
 
         async def _listen(self, heard: "asyncio.Queue[str]") -> None:
-            """Resume after the last handled line, like a consumer of a durable queue."""
+            """Resume after the last handled line, as a consumer of a durable queue does."""
             handled = Path(plan.folder) / "handled"
             handled.touch()
             seen = len(handled.read_text().splitlines())
@@ -205,7 +207,7 @@ def _soak(work: Batuta, plan: Plan) -> None:
 
     @work.loop(every=0.05, stuck_after=plan.stuck_after, max_failures=1_000, max_restarts=1_000)
     async def faulty() -> None:
-        """Fail every seventh tick, hang every fortieth: a restart must leave nothing behind."""
+        """Fail in every seventh tick and hang in every fortieth. A restart must leave nothing behind."""
         nonlocal ticks
         ticks += 1
         if ticks % 7 == 0:
@@ -219,7 +221,7 @@ def _soak(work: Batuta, plan: Plan) -> None:
 
 
 def take_census(plan: Plan) -> None:
-    """Note the memory, descriptors, tasks and threads of this process."""
+    """Record the memory, descriptors, tasks and threads of this process."""
     fds = len(list(Path("/proc/self/fd").iterdir()))
     rss = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
     threads = len(list(Path("/proc/self/task").iterdir()))

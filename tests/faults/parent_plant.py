@@ -1,8 +1,8 @@
 """A small application for `batuta up`: ``--app tests.faults.parent_plant:work``.
 
-It leaves traces in its working folder: a line in ``marks`` for each task, in ``grandchild`` the id of a process that
-the worker started, and a file ``struck`` when a task has blocked the whole process, once. If the folder ``words``
-exists, it holds the texts of an additional role that exits at once while a file ``broken`` exists.
+It leaves traces in its working folder: a line in ``marks`` for each task, the id of a process that the worker started
+in ``grandchild``, and a file ``struck`` after a task has blocked the whole process once. If the folder ``words``
+exists, it contains the texts of an additional role. This role exits at once while a file ``broken`` exists.
 """
 
 import asyncio

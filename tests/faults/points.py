@@ -1,8 +1,8 @@
-"""Labelled points on a queue's path through its database, and a process that exits at one of them, as by a power cut.
+"""Labelled points on a queue's path through its database, and a process that exits at one of them, as in a power cut.
 
-The product is unaware of it: a wrapper surrounds its database. ``before X`` and ``after X``: a statement in its own
-transaction. ``open X``: inside a longer transaction, nothing committed yet. ``committed X>Y``: committed, and the
-caller has no answer yet.
+The product does not know of the points, because a wrapper surrounds its database. ``before X`` and ``after X`` are
+around a statement in its own transaction. ``open X`` is inside a longer transaction, before its commit. ``committed
+X>Y`` is after a commit, before the caller has an answer.
 """
 
 import os
@@ -13,12 +13,12 @@ from typing import Any
 
 from batuta.stores.sql.database import Database, Query, Row, Transaction
 
-GONE = 70  # exit code at a point
+GONE = 70  # exit code of a process that dies at a point
 
 
 class Points:
-    """``dies_at``: ``label#n``, the n-th passage of a label. Empty: the process survives and passes every label to
-    ``seen``.
+    """The points of one process. ``dies_at`` is ``label#n``, the n-th time that a label is passed. If it is empty, the
+    process survives and passes every label to ``seen``.
     """
 
     def __init__(self, dies_at: str, seen: Callable[[str], None]) -> None:

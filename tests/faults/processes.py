@@ -1,4 +1,4 @@
-"""A process tree started like a user starts it, and observed from outside."""
+"""A process tree that is started as a user starts it, and observed from outside."""
 
 import json
 import os
@@ -65,7 +65,7 @@ class Tree:
         return self.get("/health") is not None
 
     def children(self) -> dict[str, int]:
-        """Role → process id, from /proc; of several processes, the last."""
+        """Return the process id of each role, from /proc. If a role has several processes, the last one counts."""
         return {role: pids[-1] for role, pids in self.families().items()}
 
     def families(self) -> dict[str, list[int]]:
@@ -90,7 +90,7 @@ class Tree:
 
 
 class ForkedTree(Tree):
-    """A process without a new interpreter, for a test that is not about the start."""
+    """A process without a new interpreter, for tests that do not concern the start."""
 
     def _begin(self, folder: Path, *words: str) -> ForkedCommand:
         return ForkedCommand(folder, self.environment, *words)

@@ -9,8 +9,8 @@ BEGINNING = 2048
 
 
 class Proxy:
-    """``cut``: close every connection and refuse new ones. ``freeze``: keep connections open and pass nothing.
-    ``freeze(words)``: freeze only existing connections whose first bytes contain these words.
+    """A proxy. ``cut`` closes every connection and refuses new ones. ``freeze`` keeps connections open and passes
+    nothing. ``freeze(words)`` freezes only existing connections whose first bytes contain these words.
     """
 
     def __init__(self, port: int) -> None:
@@ -22,7 +22,8 @@ class Proxy:
         self._open.set()
         self._taking = True
         self._connections: set[asyncio.Task[None]] = set()
-        self._first: dict[asyncio.StreamWriter, bytes] = {}  # first bytes of each connection, by its far end
+        # first bytes of each connection, by the writer to its other end
+        self._first: dict[asyncio.StreamWriter, bytes] = {}
         self._frozen: set[asyncio.StreamWriter] = set()
 
     async def start(self) -> None:
@@ -35,7 +36,7 @@ class Proxy:
             writer.transport.abort()
 
     def freeze(self, words: bytes = b"") -> int:
-        """Return the number of frozen connections."""
+        """Freeze connections, and return their number."""
         if not words:
             self._open.clear()
             return len(self._first)
@@ -86,7 +87,7 @@ class Proxy:
                 continue
             writer.write(piece)
             await writer.drain()
-        await self._open.wait()  # a frozen network does not carry the end of a connection either
+        await self._open.wait()  # a frozen network does not transmit the end of a connection either
         writer.transport.abort()
 
 

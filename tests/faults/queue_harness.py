@@ -1,4 +1,4 @@
-"""Start, stop, kill and freeze workers, and count the results of everything enqueued."""
+"""Start, stop, kill and freeze workers, and count the results of all enqueued items."""
 
 import asyncio
 import os
@@ -27,11 +27,11 @@ from tests.stored import readable
 @dataclass
 class QueueWorkers:
     plan: Plan
-    work: Batuta  # of this process, which only enqueues and queries
+    work: Batuta  # the engine of this process, which only enqueues and queries
     workers: list[ForkServerProcess] = field(default_factory=list)
 
     def begin(self, **other: Any) -> ForkServerProcess:
-        """Start one more worker. ``other``: fields of the plan that differ."""
+        """Start one more worker. ``other`` has the fields of the plan that differ."""
         worker = processes().Process(target=queue_plant.run, args=(replace(self.plan, **other).encode(),))
         worker.start()
         self.workers.append(worker)
@@ -80,7 +80,7 @@ class QueueWorkers:
 
     @asynccontextmanager
     async def enqueuing(self, *arguments: Any) -> AsyncIterator["Enqueuer"]:
-        """Enqueue continuously, and continue after a refusal."""
+        """Enqueue continuously. After a refusal, continue."""
         enqueuer = Enqueuer()
 
         async def enqueue() -> None:
@@ -100,7 +100,7 @@ class QueueWorkers:
         assert isinstance(ending, asyncio.CancelledError), ending
 
     async def serves(self, within: float = 10.0 if LONG else TIMEOUT) -> float:
-        """Measure the time from now until a new item is done."""
+        """Return the time from now until a new item is done."""
         began = time.monotonic()
 
         async def is_accepted() -> str | None:
@@ -123,7 +123,7 @@ class QueueWorkers:
         return [line.split() for line in file.read_text().splitlines()] if file.exists() else []
 
     def runs(self) -> Counter[str]:
-        """How often each item's handler began."""
+        """Return how often the handler of each item began."""
         return Counter(words[1] for words in self.notes() if words[0] == "run")
 
     async def effects(self) -> Counter[str]:
@@ -159,9 +159,9 @@ class QueueWorkers:
         await self.until("everything is over", is_over, within)
 
     async def judge(self, ids: Sequence[str], *, or_more: bool = False) -> Tally:
-        """Assert that every item is complete and left its effect once.
+        """Assert that every item is complete and had its effect once.
 
-        ``or_more``: an enqueue that was cut off may have been written, so unknown items are allowed.
+        ``or_more`` allows unknown items, because an interrupted enqueue may have been written.
         """
         everything = [row["id"] for row in await self.ask("SELECT id FROM tasks")]
         tally = await self.tally({*ids, *everything} if or_more else ids)
@@ -191,7 +191,7 @@ class Enqueuer:
 
 @asynccontextmanager
 async def queue_workers(folder: Path, url: str, **options: Any) -> AsyncIterator[QueueWorkers]:
-    """Open a database without workers; kill every remaining process at the end."""
+    """Open a database without workers. Kill every remaining process at the end."""
     await processes_are_ready()
     plan = Plan(url=url, folder=str(folder), **options)
     made = QueueWorkers(plan, queue_plant.build(plan))

@@ -1,6 +1,7 @@
-"""Workers on one database, as real processes, whose tasks leave traces that outlive them.
+"""Workers on one database, as real processes whose tasks leave traces that survive them.
 
-A *run* is a line in a file, written when a handler begins. An *effect* is a row, written with the settlement or not at all.
+A *run* is a line in a file, written when a handler begins. An *effect* is a row, written with the settlement or not at
+all.
 """
 
 import asyncio
@@ -37,8 +38,8 @@ from tests.faults.points import PointedDatabase, Points
 
 VARIABLE = "FAULTS_SHOP"
 EFFECTS = "CREATE TABLE IF NOT EXISTS effects (item TEXT NOT NULL, what TEXT NOT NULL)"
-# The first holds a slot; WAYS_NOTED is the number of calls to the endpoint by the others and the item that one of them
-# emits.
+# Tasks of each path. The first one holds a slot. WAYS_NOTED is the number of endpoint calls by the others and by the
+# item that one of them emits.
 WAYS, WAYS_NOTED = ("espera", "avisa", "escreve", "encadeia", "tropeca", "avisa"), 6
 STAGES = ("lida", "limpa", "lotada", "lavrada", "lacrada")
 LINE = QueueTable(
@@ -59,7 +60,9 @@ CREATE UNIQUE INDEX esteira_chave ON esteira (chave);
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Times in seconds. ``looks_every``: the poll interval of a worker without a wake-up."""
+    """Settings of the workers. Times are in seconds. ``looks_every`` is the poll interval of a worker if no wake-up
+    arrives.
+    """
 
     url: str
     folder: str
@@ -70,14 +73,14 @@ class Plan:
     has_line: bool = False
     has_limits: bool = False
     queues: tuple[str, ...] = ("default",)
-    effect_limit: float = 3.0  # the time limit of a task whose effect never returns
+    effect_limit: float = 3.0  # time limit of a task whose effect never returns
     sink: int = 0  # the port of an endpoint that logs its calls
     role: str = "worker"
     jobs: tuple[str, ...] = ()  # names of jobs, each a function that runs one long statement
     statement: float = 0.0  # seconds that a long statement takes
-    times_calls: bool = False  # log each call that claims, settles or renews to a file
+    times_calls: bool = False  # whether each call that claims, settles or renews is logged to a file
     clock: str = ""  # a file with the offset of this process's wall clock in seconds
-    dies_at: str | None = None  # the point where the process exits; empty: it only records the points
+    dies_at: str | None = None  # point at which the process exits; if empty, it only records the points
 
     def encode(self) -> dict[str, Any]:
         return asdict(self)
@@ -95,7 +98,7 @@ def run(encoded: Mapping[str, Any]) -> None:
 
 
 def _set_clock(file: Path) -> None:
-    """Shift the wall clock of this process by the seconds that the file holds at each reading."""
+    """Shift the wall clock of this process by the seconds that the file contains at each reading."""
 
     def now(_: SystemClock) -> datetime:
         return datetime.now(UTC) + timedelta(seconds=float(file.read_text() or 0))
@@ -141,7 +144,9 @@ def __getattr__(name: str) -> object:
 
 
 def note(plan: Plan, *words: str, log: str = "runs") -> None:
-    """Append with one write: lines of several processes do not mix, and a killed process leaves whole lines."""
+    """Append a line with a single write: lines of several processes do not mix, and a killed process leaves only whole
+    lines.
+    """
     file = os.open(Path(plan.folder) / log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.write(file, f"{' '.join(words)}\n".encode())
@@ -195,7 +200,7 @@ def add_tasks(work: Batuta, plan: Plan) -> None:
 def add_lease_tasks(work: Batuta, plan: Plan) -> None:
     @work.task(retry=[0.05], timeout=600, queue=plan.queues[0])
     async def anota(ctx: TaskContext, seconds: float) -> None:
-        """A task without an effect: it is settled in a batch."""
+        """A task without an effect, so that its settlement is written in a batch."""
         note(plan, "run", ctx.id, str(os.getpid()), str(ctx.attempt))
         await asyncio.sleep(seconds)
 
@@ -217,7 +222,9 @@ def add_limited(work: Batuta, plan: Plan) -> None:
 
     @work.task(retry=[0.05], concurrency=4, rate="10/second", per_key=Limits(by="quem", concurrency=1, rate="3/second"))
     async def limitada(ctx: TaskContext, quem: str, seconds: float) -> Done | Failed:
-        """Note the key, the process, the instant of the claim, and when the handler begins and ends on the machine's clock."""
+        """Record the key, the process, the instant of the claim, and the start and end of the handler on the machine's
+        clock.
+        """
         begins = time.monotonic()
         found = await work.database.one(started, id=ctx.id)
         assert found is not None
@@ -226,7 +233,7 @@ def add_limited(work: Batuta, plan: Plan) -> None:
         await asyncio.sleep(seconds)
         note(plan, "end", ctx.id, str(ctx.attempt), str(os.getpid()), str(time.monotonic()))
         if ctx.attempt == 1 and int(ctx.id[-1], 16) < 3:
-            return Failed("once more")  # a retry is a start
+            return Failed("once more")  # a retry counts as a start
         return Done(effect=partial(write_effect, work.database, ctx.id, "task"))
 
 
@@ -234,7 +241,7 @@ def add_limited_stage(work: Batuta, plan: Plan) -> None:
     async def arrive(item: dict[str, Any]) -> None: ...
 
     async def visit(item: dict[str, Any]) -> dict[str, Any]:
-        """Note the key, the process, and when the handler begins and ends on the machine's clock."""
+        """Record the key, the process, and the start and end of the handler on the machine's clock."""
         call = str(work.ids.new())
         note(plan, "enter", item["quem"], str(os.getpid()), call, str(time.monotonic()))
         await asyncio.sleep(item["seconds"])
@@ -258,7 +265,7 @@ def add_jobs(work: Batuta, plan: Plan) -> None:
 
 
 async def long_statement(database: Database, seconds: float) -> None:
-    """Run one long statement: PostgreSQL sleeps, SQLite counts because it has no sleep function."""
+    """Run one long statement. PostgreSQL sleeps; SQLite counts, because it has no sleep function."""
     if database.dialect == "postgres":
         text = f"SELECT pg_sleep({seconds})"
     else:
@@ -270,9 +277,9 @@ async def long_statement(database: Database, seconds: float) -> None:
 def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:
     """Add a task for each path through a worker, and for each queue. All of them call the endpoint.
 
-    A task belongs to one queue, so its name ends with the queue's name: otherwise the first worker would move the
-    items of the others. In a process that will die, one task never ends by itself: its lease is renewed, and the
-    item is released on shutdown.
+    A task belongs to one queue, so its name ends with the queue's name. Otherwise the first worker would move the items
+    of the others. In a process that will die, one task never ends by itself: its lease is renewed, and the item is
+    released on shutdown.
     """
     points = Points(plan.dies_at or "", lambda label: note(plan, "point", label))
 
@@ -304,7 +311,7 @@ def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:
 
     async def espera(ctx: TaskContext) -> None:
         if plan.dies_at is not None:
-            # At intervals the claim takes the least urgent first, which on PostgreSQL is a separate statement.
+            # At intervals a claim takes the least urgent items first. On PostgreSQL this is a separate statement.
             wanted = ["committed claim_reversed" if work.database.dialect == "postgres" else "after renew"]
             # Another queue's worker may rescue the item first; then the test tries again.
             wanted += ["after rescue_seen"] if "rescue_seen" in (plan.dies_at or "rescue_seen") else []
@@ -341,7 +348,9 @@ async def write_effect(database: Database, item: str, what: str, transaction: An
 
 
 def add_line(work: Batuta, plan: Plan) -> None:
-    """Five stages. An item's key says at which stage it fails or dies: ``17 lotada=dies limpa=fails``."""
+    """Add a pipeline of five stages. The key of an item says at which stage it fails or dies: ``17 lotada=dies
+    limpa=fails``.
+    """
     line = Pipeline(table=LINE, stages=tuple(stage(work, plan, name) for name in STAGES), dropped="fora")
     lease = timedelta(seconds=plan.lease)
     lease_holder = LeaseHolder(owner=work.ids.new(), lease=lease)

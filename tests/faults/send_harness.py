@@ -1,4 +1,6 @@
-"""Workers that send to the simulated WhatsApp, killed and restarted, judged by the simulator's record of sent messages."""
+"""Workers that send to the simulated WhatsApp. They are killed and restarted, and judged by the simulator's record of
+sent messages.
+"""
 
 import asyncio
 import random
@@ -57,10 +59,10 @@ ABLE = (
 @dataclass
 class SendingWorkers:
     plan: Plano
-    work: Batuta  # of this process, which only enqueues and queries
+    work: Batuta  # the engine of this process, which only enqueues and queries
     clock: FastClock
     client: httpx2.AsyncClient
-    doctors: list[tuple[str, str]] = field(default_factory=list)  # id, phone
+    doctors: list[tuple[str, str]] = field(default_factory=list)  # id and phone number of each doctor
     accepted: list[Accepted] = field(default_factory=list)
     living: list[ForkServerProcess] = field(default_factory=list)
     left: list[dict[str, Any]] = field(default_factory=list)  # receipts read so far
@@ -97,8 +99,8 @@ class SendingWorkers:
     async def storm(
         self, count: int, chance: random.Random, pause: tuple[float, float], life: Life = ensaio.work
     ) -> AsyncIterator[None]:
-        """Run ``count`` processes, kill -9 a random one at intervals, and replace it. On a busy machine the intervals are
-        longer: a process that never lives long enough to send proves nothing.
+        """Run ``count`` processes, kill a random one with SIGKILL at intervals, and replace it. On a busy machine the
+        intervals are longer, because a process that dies before it can send proves nothing.
         """
         slow = slowness()
         workers = await self.begin_until_up(count, life)
@@ -120,7 +122,7 @@ class SendingWorkers:
         assert isinstance(ending, asyncio.CancelledError), ending
 
     async def put(self, count: int, tipo: str = "followup", **values: Any) -> list[str]:
-        """Enqueue one message to each of the next ``count`` doctors in turn; its text carries its id."""
+        """Enqueue one message to each of the next ``count`` doctors in turn. Its text contains its id."""
         now, first = self.clock.now(), len(self.accepted)
         whom = [self.doctors[(first + n) % len(self.doctors)] for n in range(count)]
         ids = [self.work.ids.new() for _ in whom]
@@ -143,7 +145,7 @@ class SendingWorkers:
         return ids
 
     async def receive(self, phone: str, texto: str, message_id: str) -> None:
-        """Record a message of a doctor, as the worker does for a delivery of the gateway."""
+        """Record an inbound message of a doctor, as the worker does for a delivery of the gateway."""
         now = self.clock.now()
         fato = Recebida(
             message_id=message_id, instance="julia-sim", de=Address(f"{phone}@s.whatsapp.net", phone), nome=None,
@@ -166,7 +168,7 @@ class SendingWorkers:
         assert answer.status_code == 200, answer.text
 
     async def receipts(self) -> list[dict[str, Any]]:
-        """All messages that really left; each call reads only new receipts."""
+        """Return all messages that were really sent. Each call reads only new receipts."""
         while page := (await self.client.get(f"/controle/evolution/recibos?depois={len(self.left)}")).json():
             self.left += page
         return list(self.left)
@@ -176,7 +178,9 @@ class SendingWorkers:
         return found
 
     async def deliveries(self) -> list[Delivery]:
-        """A message without its id in the text is identified by its recipient: a campaign sends one message to each."""
+        """Return the sent messages. A message without an id in its text is identified by its recipient, because a
+        campaign sends one message to each.
+        """
         known = {each.recipient: each.id for each in self.accepted}
         return [delivery(each, known) for each in await self.receipts()]
 
@@ -198,8 +202,8 @@ class SendingWorkers:
     async def hurry(
         self, what: str, true: Callable[[], Any], by: timedelta, within: float = TIMEOUT, every: float = PAUSE
     ) -> None:
-        """Wait until it is true. While no item is in progress and some wait for a proof or a retry, the clock steps
-        forward.
+        """Wait until ``true`` returns a true value. While no item is in progress and some wait for a proof or a retry,
+        the clock steps forward by ``by``.
         """
         stepped = time.monotonic()
 
@@ -216,7 +220,7 @@ class SendingWorkers:
         await self.until(what, is_true, within)
 
     async def judge(self, **rules: Any) -> list[Delivery]:
-        """Judge rules M1 to M6 by the simulator's receipts."""
+        """Check rules M1 to M6 against the simulator's receipts."""
         left = await self.deliveries()
         rules = {"read_at": self.clock.now(), "within": timedelta(0), **rules}
         wrong = judge_messages(self.accepted, left, await self.ends(), SendRules(**rules))
@@ -235,7 +239,9 @@ class SendingWorkers:
         return f"{counts}\n{self.log()}"
 
     async def until_left(self, count: int, within: float = TIMEOUT, by: timedelta | None = None) -> None:
-        """``by``: as in ``hurry``, for when every chip may be resting."""
+        """Wait until ``count`` messages were sent. ``by`` is passed to ``hurry``, for the case that every chip is
+        resting.
+        """
 
         async def have_left() -> bool:
             return len(await self.receipts()) >= count
@@ -267,8 +273,8 @@ class SendingWorkers:
 
 
 async def revive(office: SendingWorkers, within: float = TIMEOUT) -> int:
-    """Revive messages that are dead after three worker crashes and provably unsent, as an operator would. Return how
-    many.
+    """Revive messages that are dead after three worker crashes and were certainly not sent, as an operator would.
+    Return their number.
     """
     await office.until_over(within)
     dead = [row for row in (await office.rows()).values() if row["status"] == "erro"]
@@ -280,7 +286,7 @@ async def revive(office: SendingWorkers, within: float = TIMEOUT) -> int:
 
 
 async def tally(office: SendingWorkers, left: Sequence[Delivery]) -> Tally:
-    """Count the results of everything accepted; a parked message waits for an operator and does not count as lost."""
+    """Count the results of all accepted messages. A parked message waits for an operator and does not count as lost."""
     times, ends = Counter(each.id for each in left), await office.ends()
     unsent = [each for each in office.accepted if not times[each.id] and ends[each.id] is not End.PARKED]
     return Tally(
@@ -319,7 +325,7 @@ async def sending_workers(
     hears: bool = False,
     **options: Any,
 ) -> AsyncIterator[SendingWorkers]:
-    """Start the simulator, and the api if it ``hears``; start no worker. Kill every remaining process at the end.
+    """Start the simulator and, with ``hears``, the api, but no worker. Kill every remaining process at the end.
 
     The two seconds from decision to call are real seconds, whatever the clock's rate. On a busy machine the short form
     has a slower clock.

@@ -20,7 +20,7 @@ UTC_ZONE = ZoneInfo("UTC")
 
 
 class RecordingEndpoint:
-    """An endpoint that runs each key once, at once, and records it."""
+    """An endpoint that runs each key once, immediately, and records it."""
 
     repeatable = True
     address = "/jobs/simulated"
@@ -51,7 +51,7 @@ def as_registry(jobs: Iterable[Job]) -> JobRegistry:
 
 
 async def look(scheduler: Scheduler, clock: FakeClock, at: datetime) -> None:
-    """Set the clock to ``at``, run one tick of the scheduler, and wait for the runs it started."""
+    """Set the clock to ``at``, run one tick of the scheduler, and wait for the runs that it started."""
     clock.step(at - clock.now())
     await decide(scheduler)
     await scheduler.runner.finish()
@@ -64,7 +64,7 @@ async def decide(scheduler: Scheduler) -> None:
 
 
 def fires_of(jobs: Iterable[Job], since: datetime, until: datetime) -> list[Target]:
-    """Every fire in (since, until], computed by the oracle."""
+    """Return every fire in (since, until], computed by the oracle."""
     start = since.replace(second=0, microsecond=0)
     return [
         Target(job.name, fire)

@@ -1,7 +1,7 @@
-"""The target of a fire, as a separate process: it runs each key once and logs it, synced line by line.
+"""The endpoint of fires, as a separate process. It runs each key once, and logs it with a sync after each line.
 
-``POST /<job>?takes=3`` takes three seconds. A repeated key gets the first answer, or 409 while its run is in
-progress. ``POST /hostile/<kind>/<job>`` behaves as no endpoint should.
+``POST /<job>?takes=3`` takes three seconds. A repeated key gets the first answer, or 409 while its run is in progress.
+``POST /hostile/<kind>/<job>`` misbehaves in the way that ``kind`` names.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class Sink:
         if (run := self._runs.get(key)) is not None:
             self._write(key=key, job=job, repeated=self._clock.now().isoformat())
             return ("200 OK", OK) if run.done() else ("409 Conflict", STILL_RUNNING)
-        # A separate task: the caller may be killed meanwhile, and the run continues.
+        # The run is a separate task, so that it continues if the caller is killed.
         self._runs[key] = asyncio.create_task(self._run(job, key, takes))
         await asyncio.shield(self._runs[key])
         return "200 OK", OK
@@ -121,7 +121,7 @@ HOSTILE: dict[str, Behaviour] = {each.__name__: each for each in (silent, drip, 
 
 
 def run(clock: str, file: str, port: "Connection[int, int]") -> None:
-    """Serve as a process, and send the port."""
+    """Serve as a process, and send the port through the connection."""
     die_with_parent(os.getppid())
     asyncio.run(_serve(clock, file, port))
 

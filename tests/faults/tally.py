@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Tally:
-    """``in_vain``: runs of a handler that began and did not settle."""
+    """Counts of items by result. ``in_vain`` counts runs of a handler that began and did not settle."""
 
     items: int
     lost: int

@@ -1,5 +1,5 @@
-"""Telegram workers that send to a simulated Telegram; both are processes, killed and restarted, and judged by the
-receipts of the simulated Telegram.
+"""Telegram workers that send to a simulated Telegram. Both are processes that tests kill and restart. The receipts of
+the simulated Telegram judge them.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ TEXT = "[SIMULADO] mensagem "
 
 @dataclass
 class Server:
-    """The process of the simulated Telegram, and its control. ``clock`` is None for the machine's clock."""
+    """The process of the simulated Telegram, and its control routes. ``clock`` is None for the machine's clock."""
 
     port: int
     journal: Path
@@ -77,7 +77,7 @@ class Server:
         return (await self.client.post(f"{self.url}/controle/telegram/{path}", json=body)).json()
 
     async def receipts(self) -> list[Any]:
-        """Return the messages really sent. Waits while the server is being started again."""
+        """Return the messages that were really sent. If the server is being restarted, wait."""
         found: list[Any] = []
         async with asyncio.timeout(120):
             while True:
@@ -106,18 +106,19 @@ class Account:
 @dataclass
 class TelegramOffice:
     server: Server
-    julia: Julia  # of this process, which only enqueues and queries
+    julia: Julia  # Julia in this process, which only enqueues and queries
     plan: dict[str, Any]
     accounts: list[Account] = field(default_factory=list)
     doctors: list[str] = field(default_factory=list)
-    accepted: dict[str, float] = field(default_factory=dict)  # id of a message, and when it was queued
+    # maps the id of a message to the time at which it was queued
+    accepted: dict[str, float] = field(default_factory=dict)
     worker: ForkServerProcess | None = None
     exits: list[Exit] = field(default_factory=list)
     killed: int = 0
     _keeping: asyncio.Task[None] | None = None
 
     def start_worker(self) -> None:
-        """Start the worker, and start it again whenever it ends, as its parent would."""
+        """Start the worker. Whenever it ends, start it again, as its parent would."""
         self._begin()
         self._keeping = asyncio.create_task(self._keep())
 
@@ -140,7 +141,7 @@ class TelegramOffice:
         await asyncio.to_thread(self.worker.join)
 
     async def stop_worker(self) -> None:
-        """Kill the worker for good."""
+        """Kill the worker and do not restart it."""
         if self._keeping is not None:
             self._keeping.cancel()
             (ending,) = await asyncio.gather(self._keeping, return_exceptions=True)
@@ -150,7 +151,7 @@ class TelegramOffice:
             self.worker.join()
 
     def notes(self, *words: str) -> list[list[str]]:
-        """The notes of the worker that begin with these words."""
+        """Return the notes of the worker that begin with these words."""
         return notes_in(Path(self.plan["folder"]), *words)
 
     async def noted(self, *words: str, count: int = 1) -> bool:
@@ -162,7 +163,7 @@ class TelegramOffice:
     def ask_for(self, file: str, words: str = "") -> None:
         (Path(self.plan["folder"]) / file).write_text(words)
 
-    # A doctor receives only some messages of a week, so each message of a test goes to another doctor.
+    # The weekly limit per doctor is low, so each message of a test goes to another doctor.
     async def furnish(self, accounts: int, doctors: int) -> None:
         telegram, database = self.julia.telegram, self.julia.work.database
         for n in range(accounts):
@@ -179,7 +180,7 @@ class TelegramOffice:
     async def put(
         self, count: int, accounts: Sequence[Account] = (), words: str = "", *, at_once: bool = False
     ) -> list[str]:
-        """Queue messages to the doctors and over the accounts in turn; the text carries a number of its own."""
+        """Queue messages, alternating between the doctors and the accounts. Each text contains a unique number."""
         numbers = range(len(self.accepted), len(self.accepted) + count)
         queueing = [
             self._queue(n, (accounts or self.accounts)[n % len(accounts or self.accounts)], words) for n in numbers
@@ -213,7 +214,7 @@ class TelegramOffice:
         )
 
     async def beats_during(self, seconds: float) -> list[float]:
-        """Return the seconds between two heartbeats during this time of the worker's clock."""
+        """Return the seconds between two heartbeats during ``seconds`` of the worker's clock."""
         ends, beats = self.now() + timedelta(seconds=seconds), set[datetime]()
         while self.now() < ends:
             beats |= {each["last_heartbeat_at"] for each in await self.heartbeats() if each["status"] != "offline"}
@@ -247,7 +248,7 @@ class TelegramOffice:
         return sum(each["conta_id"] in contas for each in found)
 
     async def latencies(self, ids: Sequence[str]) -> list[float]:
-        """Return the seconds from the queue to the server for each message, shortest first."""
+        """Return the seconds from queueing to the server for each message, shortest first."""
         left = {
             number_of(each): datetime.fromisoformat(each["at"]).timestamp() for each in await self.server.receipts()
         }
@@ -323,8 +324,8 @@ def p99(seconds: Sequence[float]) -> float:
 async def telegram_office(
     folder: Path, url: str, *, accounts: int, doctors: int, rate: float = 1.0, blocked: float = 15.0, **settings: Any
 ) -> AsyncIterator[TelegramOffice]:
-    """Start the simulated Telegram and furnish it; start no worker. Kill every process at the end. The clock of all
-    processes runs ``rate`` times as fast as the machine's.
+    """Start the simulated Telegram with accounts and doctors, but no worker. Kill every process at the end. The clock
+    of all processes runs ``rate`` times as fast as the machine's.
     """
     await processes_are_ready()
     folder.mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
-"""The simulated Telegram and the Telegram worker as processes of their own, which a test kills and starts again.
+"""The simulated Telegram and the Telegram worker as separate processes, which a test kills and restarts.
 
-The worker runs as ``batuta telegram`` runs it, with its watchdog. Its loops and its calls hang when a test asks for it.
+The worker runs with its watchdog, as under ``batuta telegram``. Its loops and calls hang when a test requests it.
 """
 
 import asyncio
@@ -36,12 +36,12 @@ from batuta.web.api import serve
 from simulador.telegram import create_app
 from tests.faults.ladder_plant import CATASTROPHE, Plan, is_cured, note, take_census
 
-# High enough that no limit holds a message.
+# Value of all limits. It is so high that they never hold back a message.
 WIDE = 1_000_000
 
 
 def simulate(port: int, journal: str, clock: str | None = None) -> None:
-    """Serve the simulator until the process is killed. The journal keeps its Telegram for the next process."""
+    """Serve the simulator until the process is killed. The journal preserves its state for the next process."""
     now = SystemClock() if clock is None else FastClock.from_text(clock)
     app = create_app(now, journal=Path(journal))
     asyncio.run(serve(app, listen("127.0.0.1", port), asyncio.Event(), timedelta(seconds=1)))
@@ -56,7 +56,7 @@ def work_off(plan: Mapping[str, Any]) -> None:
 
 
 def julia_at(plan: Mapping[str, Any]) -> Julia:
-    """Build Julia on the simulated Telegram of the plan, with limits that hold no message."""
+    """Build Julia with the simulated Telegram of the plan, and with limits that hold back no message."""
     settings = Settings(
         database_url=plan["url"],
         telegram_simulador_url=f"http://127.0.0.1:{plan['port']}/telegram",
@@ -71,7 +71,7 @@ def julia_at(plan: Mapping[str, Any]) -> Julia:
 
 
 def place(plan: Mapping[str, Any]) -> Plan:
-    """Where the worker of this plan takes notes."""
+    """Return where the worker of this plan writes its notes."""
     return Plan(url=plan["url"], folder=plan["folder"])
 
 
@@ -121,14 +121,14 @@ WAYS: Mapping[str, Callable[[], Awaitable[None]]] = {
 
 
 async def _strike(here: Plan, words: str) -> None:
-    """Hang in the way that the words name, once."""
+    """Hang once, in the way that the words name."""
     for way, hang in WAYS.items():
         if way in words and not is_cured(here, way.strip("[]")):
             await hang()
 
 
 class FaultyTelegram:
-    """The port, whose connections hang when a text or the file ``receive`` says so."""
+    """A Telegram client whose connections hang if a text or the file ``receive`` requests it."""
 
     def __init__(self, telegram: Telegram, here: Plan) -> None:
         self._telegram = telegram

@@ -1,4 +1,4 @@
-"""A process killed with -9 while it writes: every acknowledged row is in the database."""
+"""A process is killed with SIGKILL while it writes. Every acknowledged row is in the database."""
 
 import os
 import random

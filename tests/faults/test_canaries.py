@@ -1,5 +1,5 @@
-"""T48: the personal data and secrets of a thousand people pass through every path of real processes, and no output
-shows them.
+"""T48: the personal data and secrets of a thousand people pass through every path of real processes. No output shows
+them.
 
 A CPF, a phone, a name, a token and a DSN's password travel together; the paths share the thousand people.
 """
@@ -53,14 +53,14 @@ class Canary:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Strings that no output may contain. The DSN's secret is its password."""
+        """Return the strings that no output may contain. Of the DSN, the password is the secret."""
         plain = self.cpf.translate({ord("."): None, ord("-"): None}), self.telefone.lstrip("+")
         return (self.cpf, self.telefone, self.nome, self.token, self.senha, *plain)
 
 
 def count_shown(given: Sequence[Canary], output: str) -> int:
-    """Count the people whose data the output shows. First match by prefix: a thousand people and a long output are slow
-    otherwise.
+    """Count the people whose data the output shows. Strings are first compared by prefix, which is faster for a
+    thousand people and a long output.
     """
     beginnings = {output[at : at + FIRST] for at in range(len(output))}
     return sum(any(part[:FIRST] in beginnings and part in output for part in each.parts) for each in given)
@@ -190,7 +190,9 @@ def read_answer(answer: httpx2.Response) -> str:
 
 
 def read_stored_outcomes(folder: Path) -> str:
-    """The stored outcome that operators can read: errors, responses, endpoints. Arguments are data and may stay."""
+    """Return the stored outcomes that operators can read: errors, responses, endpoints. Arguments are data and may
+    contain personal data.
+    """
     with sqlite3.connect(f"file:{folder}/canary.db?mode=ro", uri=True) as connection:
         rows = connection.execute("SELECT error FROM tasks").fetchall()
         rows += connection.execute("SELECT response, endpoint FROM job_calls").fetchall()

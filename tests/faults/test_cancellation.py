@@ -1,4 +1,4 @@
-"""Callers cancelled at any moment: no acknowledged write is lost, no transaction is half done, and the store still
+"""Callers are cancelled at any moment: no acknowledged write is lost, no transaction is half done, and the store still
 works.
 """
 
@@ -16,7 +16,7 @@ from batuta.stores.sql.queries import in_dialect, query_of
 
 SECONDS = 3.0
 CALLERS = 20
-FEWEST = 100  # acknowledged writes, however busy the machine is
+FEWEST = 100  # smallest number of acknowledged writes, however busy the machine is
 
 
 class Storm:

@@ -1,4 +1,4 @@
-"""The database goes away and comes back: loops wait for it and continue without a restart."""
+"""The database becomes unavailable and returns. Loops wait for it and continue without a restart."""
 
 import asyncio
 import sqlite3
@@ -70,7 +70,7 @@ async def test_transaction_that_never_gets_the_writer_fails_and_the_next_one_wor
 
     other = sqlite3.connect(tmp_path / "test.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    # The first transaction meets the lock, the others the writer that waits for it.
+    # The first transaction waits for the lock. The others wait for the writer.
     waiting = [asyncio.create_task(transaction(n)) for n in (1, 2, 3)]
     done, late = await asyncio.wait(waiting, timeout=60)
     other.execute("ROLLBACK")

@@ -1,4 +1,4 @@
-"""A dead scheduler raises an alarm, from inside and from outside; a living one never does, at any hour."""
+"""A dead scheduler raises an alarm, from inside and from outside. A live scheduler never raises one, at any hour."""
 
 import asyncio
 import os
@@ -42,7 +42,7 @@ class WatchedSystem:
     """Processes on a fast clock, and the simulated services that receive their alerts."""
 
     def __init__(self, folder: Path, database_url: str, outside: str) -> None:
-        # The alarm comes as soon on a slow machine, if its clock is slower.
+        # On a slow machine the clock is slower, so that the alarm comes in time.
         self.clock = FastClock.start(ORIGIN, 4 / max(1.0, slowness() / 2))
         self._folder = folder
         self._outside = outside
@@ -65,8 +65,8 @@ class WatchedSystem:
         return started
 
     async def slack(self) -> list[str]:
-        """Texts sent to Slack. On a busy machine an answer may miss its timeout (a quarter of the usual one), and the
-        alert repeats.
+        """Return the texts sent to Slack. On a busy machine an answer may miss its timeout (a quarter of the usual
+        one), and the alert repeats.
         """
         texts = [each["payload"]["text"] for each in (await self._received())["slack"]]
         return texts if LONG else list(dict.fromkeys(texts))
@@ -75,7 +75,7 @@ class WatchedSystem:
         return len((await self._received())["deadman"])
 
     async def until(self, what: str, true: Callable[[], Any], within: timedelta) -> timedelta:
-        """Wait on the fast clock; return how long it took."""
+        """Wait on the fast clock. Return how long it took."""
         start = self.clock.now()
         while self.clock.now() - start < within:
             if await true():
@@ -119,7 +119,7 @@ async def _dies(url: str, folder: Path) -> None:
         scheduler = watched.begin("scheduler")
         await watched.until("the world outside hears that it ticks", watched.pings, 60 * MINUTE)
         watched.begin("worker")
-        # Long enough for both to settle, and to send any unfounded alert.
+        # Long enough for both processes to settle, and to send an unfounded alert if there is one.
         await watched.clock.sleep(100)
         assert await watched.slack() == []
         assert await watched.pings() >= 2
@@ -141,7 +141,7 @@ async def _returns(watched: WatchedSystem) -> None:
     watched.begin("scheduler")
     await watched.until("the end of it", is_over, (2 if LONG else 60) * MINUTE)
     alerts = await watched.slack()
-    assert len(alerts) == 2  # one cause, one alert: not one for each late job
+    assert len(alerts) == 2  # one alert for the cause, not one for each late job
     assert "resolved: the scheduler has made no progress" in alerts[1]
 
 
@@ -166,7 +166,7 @@ async def test_nights_and_a_weekend_raise_no_alarm(tmp_path: Path, profile: str)
     )
     for entry in CATALOGUE:
         for each in PROFILES:
-            # Jobs of every minute behave like those of every five; leaving them out saves time.
+            # Jobs that fire every minute behave like those that fire every five minutes. Leaving them out saves time.
             if (schedule := entry.schedule(each)) is not None and schedule != "* * * * *":
                 options: dict[str, Any] = {
                     "critical": entry.critical,
@@ -201,7 +201,7 @@ async def test_nights_and_a_weekend_raise_no_alarm(tmp_path: Path, profile: str)
                 await hub.tick()
         assert notebook.alerts == []
         assert await work.observability.incidents.list_between(start, clock.now()) == []
-        await clock.advance(BAR)  # now the scheduler is silent
+        await clock.advance(BAR)  # from now on the scheduler is silent
         await hub.tick()
         assert [alert.cause for _, alert in notebook.alerts] == ["scheduler.silent"]
     figures.record_bare(hours * 2, "looks; false alarms 0")

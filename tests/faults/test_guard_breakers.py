@@ -1,4 +1,4 @@
-"""A service that is down, half down, flapping, or asks to wait: judged by the calls it received."""
+"""A service that is down, half down, flapping, or requests a wait. The calls that it received judge the guards."""
 
 import asyncio
 import random
@@ -15,7 +15,7 @@ from tests.faults.figures import LONG, Figures, kind
 from tests.faults.guard_harness import Behaviour, Senders, broken, senders, well
 
 PROCESSES = 4
-# Half a second until a process reads the state that another wrote; the rest allows for a slow machine.
+# Half a second until a process reads the state that another process wrote. The rest allows for a slow machine.
 KNOWN_AFTER = LOOK_EVERY + timedelta(milliseconds=700)
 
 
@@ -144,7 +144,7 @@ async def _crowd(url: str, folder: Path) -> None:
             tasks,
             f"{while_down} calls while it was down; back within {span:.1f} s, {mean:.0f} a second, the busiest second {busiest}",
         )
-        assert while_down < 150  # calls in flight when the circuit opened
+        assert while_down < 150  # calls that were in progress when the circuit opened
         assert busiest <= 2 * mean
 
 
@@ -154,10 +154,10 @@ async def _history(running: Senders) -> list[Transition]:
 
 
 def _judge(running: Senders, history: list[Transition]) -> tuple[int, int]:
-    """Count the probes, and the calls that the circuit should have held.
+    """Count the probes, and the calls that the circuit should have held back.
 
-    While the circuit is open, only calls in flight and calls of processes that do not know yet are allowed; while it
-    is half open, one call.
+    While the circuit is open, only calls in progress and calls of processes that do not know the state yet are allowed.
+    While it is half open, one call is allowed.
     """
     calls = sorted(receipt.at for receipt in running.endpoint.receipts)
     probes, wrong = 0, 0

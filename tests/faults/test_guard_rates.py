@@ -1,5 +1,5 @@
-"""Limits over all processes, under demand far above the limit, and kills: judged by the calls that the endpoint
-received.
+"""Limits over all processes, with demand far above the limit and with kills. The calls that the endpoint received judge
+the limits.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ PROCESSES = 8
 
 
 async def test_no_window_exceeds_the_limit_and_little_of_it_stays_unused(places: Mapping[str, Path]) -> None:
-    """Sixteen senders per account without pauses: unlimited, they would send over ten times the limit."""
+    """Sixteen senders per account send without pauses. Without the limit they would send over ten times as much."""
     await together(*(_rush(url, folder) for url, folder in places.items()))
 
 

@@ -1,4 +1,6 @@
-"""Workers that remind posters are killed all the time: reminders are neither lost nor repeated, and wait for the morning."""
+"""Workers that remind posters are killed continuously. Reminders are neither lost nor repeated, and wait for the
+morning.
+"""
 
 import random
 import time
@@ -21,11 +23,11 @@ from tests.faults.waiting import TIMEOUT, slowness
 from tests.julia.tables import rows, write
 
 HANDOFFS = 60 if LONG else 6
-# The clock moves by this much as soon as all due work is done.
+# Step of the clock, which moves as soon as all due work is done.
 STEP = timedelta(minutes=20) if LONG else timedelta(hours=2)
 RATE, LEASE = 10.0, 15.0
 PAUSE = (0.5, 2.0) if LONG else (1.0, 3.0)
-# A message whose intent was stored before a decision may be sent this much later.
+# A message whose intent was stored before a decision may be sent up to this much later.
 CALL_WITHIN = timedelta(seconds=2 * RATE)
 # Words of the first message and of each reminder.
 TEXTS = ("quer esta vaga", "Ainda preciso da sua resposta", "continua esperando", "último aviso")
@@ -40,7 +42,7 @@ async def _storm(url: str, folder: Path) -> None:
     figures, chance = Figures("T46", kind(url), what), random.Random(46)
     async with sending_workers(folder, url, doctors=HANDOFFS, rate=RATE, lease=LEASE) as office:
         posters = await _open(office)
-        decided: dict[str, int] = {}  # hand-off → reminders that were due when it was decided
+        decided: dict[str, int] = {}  # maps a hand-off to the number of reminders that were due when it was decided
         ends = time.monotonic() + TIMEOUT
         async with office.storm(2, chance, PAUSE, handoff_plant.run):
             await _until_settled(office)
@@ -57,7 +59,7 @@ async def _storm(url: str, folder: Path) -> None:
 
 
 async def _open(office: SendingWorkers) -> dict[str, str]:
-    """Open one hand-off for each doctor, with a poster of its own. Return the poster's number of each hand-off."""
+    """Open one hand-off for each doctor, each with its own poster. Return the poster's number of each hand-off."""
     julia, now, posters = julia_of(office.work), office.clock.now(), {}
     await office.work.switches.set(SWITCH.key, True, by="ensaio", reason="-", now=now)
     for n, (doctor, _) in enumerate(office.doctors[:HANDOFFS]):
@@ -80,7 +82,7 @@ async def _open_handoffs(office: SendingWorkers) -> list[dict[str, Any]]:
 
 
 async def _until_settled(office: SendingWorkers) -> None:
-    """Wait until a run of the job that began after this instant is complete, and no due message waits or is in doubt."""
+    """Wait until a run of the job that began after this instant is complete, and no due message is waiting or in doubt."""
     since = office.clock.now()
 
     async def is_settled() -> bool:
@@ -93,7 +95,7 @@ async def _until_settled(office: SendingWorkers) -> None:
         return not busy and not due
 
     await office.until("all due work is done", is_settled)
-    # As the job of every minute does: a person learns of a message whose workers died.
+    # The job that runs every minute does the same: a person learns of a message whose workers died.
     async with office.work.database.transaction() as transaction:
         registro = julia_of(office.work).sending.registro
         await registro.store_dead_letters(transaction, now=office.clock.now(), limit=HANDOFFS)

@@ -1,4 +1,4 @@
-"""The api, a worker, an ARQ worker and Redis are killed during an import: every row is stored once, and is read."""
+"""The api, a worker, an ARQ worker and Redis are killed during an import. Every row is stored once and is read."""
 
 import asyncio
 import random
@@ -39,7 +39,7 @@ LIVES = {"api": import_plant.api, "worker": import_plant.worker, "arq": import_p
 @dataclass
 class Office:
     plan: Plan
-    work: Batuta  # of this process, which only reads
+    work: Batuta  # the engine of this process, which only reads
     redis: ExitStack
     living: dict[str, ForkServerProcess] = field(default_factory=dict)
     killed: Counter[str] = field(default_factory=Counter)
@@ -58,20 +58,20 @@ class Office:
         self.living[role] = process
 
     def kill(self, role: str) -> None:
-        """Kill a process without warning and start another, as a supervisor does."""
+        """Kill a process without warning and start another one, as a supervisor does."""
         self.killed[role] += 1
         self.end(role)
         self.begin(role)
 
     def end(self, role: str) -> None:
         if role == "redis":
-            self.redis.close()  # by SIGKILL; its data is lost
+            self.redis.close()  # SIGKILL, so its data is lost
         elif process := self.living.pop(role, None):
             process.kill()
             process.join()
 
     async def keep(self) -> None:
-        """Restart processes that exit by themselves: a plain ARQ worker does not survive its Redis."""
+        """Restart processes that exit by themselves. A plain ARQ worker does not survive the death of Redis."""
         while True:
             for role, process in list(self.living.items()):
                 if not process.is_alive():
@@ -80,7 +80,7 @@ class Office:
             await asyncio.sleep(0.1)
 
     async def upload(self, content: bytes) -> int:
-        """Send the file until an answer confirms that every row is stored; return how often it was sent."""
+        """Send the file until an answer confirms that every row is stored. Return how often it was sent."""
         address, headers = f"http://127.0.0.1:{self.plan.api}", {"Authorization": f"Bearer {TOKEN}"}
         ends, sent = time.monotonic() + TIMEOUT, 0
         async with httpx2.AsyncClient(base_url=address, headers=headers, timeout=TIMEOUT, trust_env=False) as client:
@@ -93,21 +93,21 @@ class Office:
                     continue
                 if answer.status_code == 200 and answer.json()["success"]:
                     return sent
-                # 409: the process that resumes the interrupted import wrote the same rows at the same time.
+                # 409 means that the process that resumes the interrupted import wrote the same rows at the same time.
                 assert answer.status_code >= 500 or answer.status_code == 409, answer.text
                 await asyncio.sleep(0.1)
         raise AssertionError(f"the file was not accepted: {self.said()}")
 
     async def until_begun(self) -> None:
-        """Wait until the api has the file and has not answered yet."""
+        """Wait until the api has received the file but has not answered yet."""
         ends = time.monotonic() + TIMEOUT
         while not await rows(self.work.database, "SELECT id FROM importacoes LIMIT 1"):
             assert time.monotonic() < ends, self.said()
             await asyncio.sleep(0.005)
 
     async def until_read(self) -> int:
-        """Wait until every row is read. Revive rows given up after three kills, as an operator would, and return how
-        many.
+        """Wait until every row is read. Revive rows that are dead after three kills, as an operator would. Return their
+        number.
         """
         agendamentos = julia_of(self.work).appointments.agendamentos
         ends, given_up = time.monotonic() + TIMEOUT, 0
@@ -184,8 +184,8 @@ async def office(folder: Path, url: str, *, with_arq: bool) -> AsyncIterator[Off
 
 
 async def storm(there: Office, chance: random.Random) -> None:
-    """Kill processes during the import. The short form kills each role once, the one that holds the calls last, so that
-    the test need not wait for ARQ's lock to expire.
+    """Kill processes during the import. The short form kills each role once, and the role that holds the calls last, so
+    that the test need not wait until ARQ's lock expires.
     """
     await there.until_begun()
     if not LONG:

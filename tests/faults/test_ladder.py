@@ -1,4 +1,4 @@
-"""The watchdog finds what hangs, reports it with its stack, ends and restarts it; the other tasks lose nothing."""
+"""The watchdog finds code that hangs, reports it with its stack, and restarts it. Other tasks lose nothing."""
 
 import asyncio
 import os
@@ -144,7 +144,7 @@ async def test_half_open_listening_connection_is_found_and_replaced(postgres_url
             (first,) = await running.work.enqueue_many("conta", [(0.0,)])
             await running.until("it is heard", lambda: running.is_done([first]))
             await asyncio.sleep(3)  # the worker is idle
-            # The test's own process does not listen: the only such connection is the worker's.
+            # The test's own process does not listen, so this connection is the worker's.
             assert way.freeze(b"batuta-listener") == 1
             began = time.monotonic()
             ids = list(await running.work.enqueue_many("conta", [(0.0,)] * NEIGHBOURS))

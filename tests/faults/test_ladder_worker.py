@@ -1,6 +1,6 @@
 """Acceptance tests of the resilient worker: a network outage, a loop that hangs forever, heartbeats that continue.
 
-The soak test: restarts leave nothing behind.
+The soak test proves that restarts leave nothing behind.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from tests.faults.proxy import Proxy, proxy
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 RATE = 1.0 if LONG else 10.0
-MAX_SILENCE = 60.0  # of the worker's clock
+MAX_SILENCE = 60.0  # seconds of the worker's clock
 AWAY = 20.0 if LONG else 3.0
 SOAK = 20 * 60.0 if LONG else 6.0
 MARGIN = 10.0
@@ -96,7 +96,7 @@ async def _beats_on(url: str, folder: Path) -> None:
         await running.until("it hangs", lambda: running.notes("ill", "sync"))
         beats = await _beats(running, 4)
         gaps = [(later - earlier).total_seconds() for earlier, later in pairwise(beats)]
-        if LONG:  # on a fast clock the machine's own delays are multiplied
+        if LONG:  # on a fast clock the machine's own delays would be multiplied
             assert max(gaps) <= HEARTBEAT_EVERY.total_seconds() + 5
     figures.record_bare(
         len(gaps), f"beats {statistics.median(gaps):.1f} s apart, at most {max(gaps):.1f} s, of its clock"
@@ -124,7 +124,7 @@ async def _have_ended(running: GuardedWorker, count: int) -> bool:
 
 
 async def test_nothing_grows_over_a_long_run(tmp_path: Path) -> None:
-    """Tasks run all the time, beside a loop that fails every seventh and hangs every fortieth tick."""
+    """Tasks run continuously, next to a loop that fails in every seventh tick and hangs in every fortieth."""
     figures = Figures("soak", "SQLite", f"{SOAK / 60:.1f} min of tasks, with a loop that fails and hangs")
     planned = Plan(
         url=f"sqlite:///{tmp_path}/test.db", folder=str(tmp_path), ways=("soaks",), stuck_after=0.5, blocked=15.0

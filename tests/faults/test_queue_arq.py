@@ -1,5 +1,5 @@
-"""Tasks on ARQ while the processes around them stop, start and die: each runs once. Beside the api, an ARQ worker is
-enough.
+"""Tasks on ARQ while the processes around them stop, start and die. Each task runs once. In addition to the api, one
+ARQ worker is enough.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ ROLES = {"worker": arq_plant.worker, "arq": arq_plant.arq}
 @dataclass
 class Office:
     plan: Plan
-    work: Batuta  # of this process, which only enqueues and reads
+    work: Batuta  # the engine of this process, which only enqueues and reads
     living: list[ForkServerProcess] = field(default_factory=list)
 
     def begin(self, role: str) -> ForkServerProcess:
@@ -50,7 +50,7 @@ class Office:
         return process
 
     async def stop(self, process: ForkServerProcess) -> float:
-        """Stop a process with SIGTERM; return the seconds it took."""
+        """Stop a process with SIGTERM. Return the seconds that it took."""
         assert process.pid is not None
         began = time.monotonic()
         os.kill(process.pid, signal.SIGTERM)
@@ -179,10 +179,12 @@ async def _alone(url: str, folder: Path) -> None:
 
 
 async def _interrupted(there: Office, importacao: object, lines: int) -> None:
-    """Leave the state of a killed api: half a file, tasks leased by a dead process, an appointment without its task."""
+    """Create the state that a killed api leaves: half a file, tasks leased by a dead process, an appointment without
+    its task.
+    """
 
     class Killed(BaseException):
-        """Stands for the end of the process."""
+        """Simulates the end of the process."""
 
     def progress(done: int, at_most: int) -> None:
         raise Killed

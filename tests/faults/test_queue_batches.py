@@ -1,4 +1,4 @@
-"""Batches over three workers that are killed: each ends once, and its last task leaves its effect once."""
+"""Batches on three workers that are killed. Each batch ends once, and its last task has its effect once."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""Every handler runs a long statement and holds all connections for handlers: no lease is lost."""
+"""Every handler runs a long statement, and together they use all connections for handlers. No lease is lost."""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from tests.faults.figures import LONG, Figures, kind
 from tests.faults.queue_harness import QueueWorkers, queue_workers
 from tests.faults.waiting import slowness
 
-# The fire of the next minute may exist too, skipped because the run before it is in progress.
+# The fire of the next minute may exist too, skipped because the run before it is still in progress.
 ENDED = "finished_at IS NOT NULL AND status NOT IN ('missed', 'skipped')"
 
 
@@ -31,18 +31,18 @@ async def _tasks(url: str, folder: Path) -> None:
         await running.begin_until_up(1)
         ids = await running.work.enqueue_many("consulta", [()] * tasks)
         await running.until("all of them run", lambda: len(running.runs()) == tasks)
-        await running.begin_until_up(1)  # it would take over items that the first worker loses
+        await running.begin_until_up(1)  # the second worker would take over items that the first worker loses
         await running.until_over()
         tally = await running.judge(ids)
         lost = [words for words in running.notes() if words[0] == "lost"]
         crashed = await running.ask("SELECT id FROM tasks WHERE crashes > 0")
         assert (lost, crashed) == ([], [])
-        # A task that gets no connection in time runs again; that costs no lease.
+        # A task that gets no connection in time runs again, without losing a lease.
         figures.record_items(tally, f"leases lost 0, crashes 0; {tally.in_vain} runs repeated for want of a connection")
 
 
 async def test_long_statements_in_every_function_job_cost_no_lease(postgres_url: str, tmp_path: Path) -> None:
-    """The lease of runs is 6 s, shorter than the statements: a lease that is not renewed expires visibly."""
+    """The lease of a run is 6 s, shorter than the statements, so a lease that is not renewed expires visibly."""
     seconds = 12.0 if LONG else 9.0
     names = tuple(f"resumo_{n}" for n in range(5))
     figures = Figures(
@@ -65,7 +65,7 @@ async def test_long_statements_in_every_function_job_cost_no_lease(postgres_url:
 
 
 async def _shortest_left(running: QueueWorkers) -> float:
-    """The shortest remaining lease of a running job in seconds, measured until this is cancelled."""
+    """Return the shortest remaining lease of a running job in seconds, measured until this task is cancelled."""
     text = "SELECT extract(epoch FROM min(lease_until) - clock_timestamp())::float8 AS left FROM job_executions"
     shortest = float("inf")
     try:
@@ -82,7 +82,7 @@ async def _are_registered(running: QueueWorkers, count: int) -> bool:
 
 
 async def _make_due(running: QueueWorkers) -> None:
-    """Make the fire of the previous minute due, so that the test need not wait for the next."""
+    """Make the fire of the previous minute due, so that the test need not wait for the next one."""
     text = "UPDATE job_schedules SET accounted_until = accounted_until - INTERVAL '59 seconds'"
     await running.work.database.run(in_dialect(query_of("due", text, writes=True), running.work.database.dialect))
 

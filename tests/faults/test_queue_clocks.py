@@ -1,4 +1,4 @@
-"""Clocks that are wrong, or set while workers run: nothing waits for them, and no item is lost or doubled."""
+"""Clocks are wrong, or are set while workers run. No item waits because of it, and no item is lost or doubled."""
 
 import asyncio
 import time
@@ -22,7 +22,9 @@ async def test_clocks_one_hour_off_hold_nothing_back(places: Mapping[str, Path])
 
 
 async def _clocks_off(url: str, folder: Path) -> None:
-    """On PostgreSQL two workers disagree about the time; SQLite has one machine, whose clock is set while they run."""
+    """On PostgreSQL, two workers disagree about the time. SQLite has one machine, whose clock is set while the workers
+    run.
+    """
     is_file = kind(url) == "SQLite"
     what = (
         "clock set 1 h back and forward under two workers"
@@ -58,7 +60,7 @@ async def _steps(running: QueueWorkers, clock: Path) -> None:
 
 
 def _write(clock: Path, seconds: int) -> None:
-    """Replace the file atomically: the workers read it all the time."""
+    """Replace the file atomically, because the workers read it continuously."""
     new = clock.with_suffix(".new")
     new.write_text(str(seconds))
     new.replace(clock)

@@ -41,7 +41,7 @@ async def _storm(url: str, folder: Path) -> None:
 
 
 async def _revive_dead_items(running: QueueWorkers) -> int:
-    """Revive items that are dead after three worker crashes, as an operator would; return how many."""
+    """Revive items that are dead after three worker crashes, as an operator would. Return their number."""
     dead = await running.ask("SELECT id, error, attempts FROM tasks WHERE status = 'failed'")
     for row in dead:
         assert row["error"] == "its worker died 3 times while it ran"
@@ -55,7 +55,7 @@ async def test_restarted_worker_takes_up_the_items_it_held_before(places: Mappin
 
 async def _restart(url: str, folder: Path) -> None:
     figures = Figures("T03, T04", kind(url), "the only worker killed -9 and started again")
-    takes = slowness()  # all of them still run when the worker is killed
+    takes = slowness()  # long enough that all of them still run when the worker is killed
     async with queue_workers(folder, url, lease=takes) as running:
         ids = await running.work.enqueue_many("conta", [(takes,) for _ in range(8)])
         (worker,) = await running.begin_until_up()
@@ -81,7 +81,7 @@ async def _frozen(url: str, folder: Path) -> None:
     figures = Figures(
         "T06", kind(url), "a worker frozen for longer than its lease in the middle of its tasks, and thawed"
     )
-    takes = slowness()  # all of them still run when the worker is frozen
+    takes = slowness()  # long enough that all of them still run when the worker is frozen
     async with queue_workers(folder, url, lease=takes, looks_every=0.5) as running:
         ids = await running.work.enqueue_many("conta", [(takes,) for _ in range(8)])
         (frozen,) = await running.begin_until_up()
@@ -95,14 +95,14 @@ async def _frozen(url: str, folder: Path) -> None:
         await running.until("it notices", lambda: sum(words[0] in lost for words in running.notes()) >= len(ids))
         assert await running.ask("SELECT * FROM tasks ORDER BY id") == rows
         await running.judge(ids)
-        # It continues with items that it may still claim.
+        # The worker continues with items that it may still claim.
         more = await running.work.enqueue_many("conta", [(0.0,) for _ in range(40)])
         await running.until_over()
         figures.record_items(await running.judge([*ids, *more]), "written by the thawed worker: 0")
 
 
 async def _freeze(running: QueueWorkers, worker: ForkServerProcess) -> None:
-    """Freeze a worker outside a transaction: frozen inside one, it would hold SQLite's file against all others."""
+    """Freeze a worker outside a transaction. A worker frozen inside one would lock SQLite's file for all others."""
     while True:
         running.signal(worker, signal.SIGSTOP)
         if running.work.database.dialect != "sqlite" or _is_free(running.plan.url.removeprefix("sqlite:///")):
@@ -126,7 +126,7 @@ async def test_slow_living_worker_keeps_its_items(places: Mapping[str, Path]) ->
 
 
 async def _slow(url: str, folder: Path) -> None:
-    # All of them end at once, each in its own transaction, and the lease renewals wait among them.
+    # All of them end at the same time, each in its own transaction, and the lease renewals wait among them.
     tasks, lease, leases = (1_000, 5.0, 10) if LONG else (40, 0.5 * slowness(), 4)
     figures = Figures("T07", kind(url), f"{tasks} tasks that take {leases} leases, in two workers")
     async with queue_workers(folder, url, lease=lease, limit=tasks // 2, looks_every=0.2) as running:

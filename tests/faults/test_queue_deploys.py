@@ -1,4 +1,4 @@
-"""Workers come and go in order, and many processes compete for the same item."""
+"""Workers start and stop in order, and many processes compete for the same item."""
 
 import asyncio
 import json
@@ -30,8 +30,8 @@ async def test_rolling_deploy_neither_loses_nor_repeats_an_item(places: Mapping[
 async def _deploys(url: str, folder: Path) -> None:
     workers, rounds, tasks = (20, 10, 20_000) if LONG else (3, 2, 400)
     figures = Figures("T05", kind(url), f"{workers} workers replaced {rounds} times by SIGTERM, {tasks} tasks")
-    # Only a worker whose drain or lease ends hands an item back or loses it. Many writers on one file wait for each
-    # other, so both have the length of an installation's.
+    # Only a worker whose drain or lease ends releases or loses an item. Many writers on one file wait for each other,
+    # so drain and lease are as long as in an installation.
     async with queue_workers(folder, url, lease=30.0, drain=30.0) as running:
         ids = await running.work.enqueue_many("conta", [(0.15,) for _ in range(tasks)])
         slowest = 0.0
@@ -54,7 +54,7 @@ async def test_first_signal_drains_a_worker_and_the_second_ends_it_at_once(place
 
 
 async def _signals(url: str, folder: Path) -> None:
-    """The real role, as an operator starts it; in between, a worker with a drain of three seconds that releases
+    """Stop the real role, as an operator starts it. In between, a worker with a drain of three seconds releases
     unfinished items.
     """
     figures = Figures("T05", kind(url), "`batuta worker`: SIGTERM, and SIGTERM again")
@@ -104,7 +104,7 @@ async def test_one_of_fifty_competing_claims_wins(places: Mapping[str, Path]) ->
 
 
 async def _fifty(url: str, folder: Path) -> None:
-    """Ten databases, opened as by ten processes, with five claimers each."""
+    """Ten databases are opened as by ten processes, each with five claimers."""
     rounds = 500 if LONG else 10
     figures = Figures("T08", kind(url), f"50 claimers of one row and 50 enqueues of one key, {rounds} times")
     async with queue_workers(folder, url) as running:

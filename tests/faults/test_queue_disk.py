@@ -1,4 +1,4 @@
-"""A disk that is full or fails for a while: every acknowledged item is stored, and no item begins unrecorded."""
+"""A disk is full or fails for a while. Every acknowledged item is stored, and no item begins without a record."""
 
 import asyncio
 import shutil
@@ -19,7 +19,7 @@ PIECE = b"x" * 4096
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of sixteen megabytes; mounting it needs root."""
+    """A file system of sixteen megabytes. Mounting it needs root."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "batuta-faults", str(folder)]

@@ -1,4 +1,4 @@
-"""Messages of groups through a pipeline whose stages fail, die and repeat: every row ends, and every vaga exists once."""
+"""Group messages pass through a pipeline whose stages fail, die and repeat. Every row ends, and every vaga exists once."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ STEP = timedelta(minutes=16)
 
 
 class GroupMessages:
-    """The messages of the groups, and the vagas expected of them, each with the messages that mention it."""
+    """The messages of the groups, and the vagas expected from them, each with the messages that mention it."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -47,12 +47,12 @@ class GroupMessages:
                 self.ids_by_line[line].add(id)
             text = "Plantões:\n" + "\n".join(lines) if lines else f"bom dia a todos, {n}"
             group = f"1203630000{self.chance.randrange(60):08d}@g.us"
-            # The gateway repeats a message, also through several chips.
+            # The gateway repeats a message, possibly through several chips.
             again = 1 + (self.chance.random() < 0.2) + (self.chance.random() < 0.05)
             await asyncio.gather(*(self._deliver(mesa, text, group, id) for _ in range(again)))
 
     async def _deliver(self, mesa: Bancada, text: str, group: str, id: str) -> None:
-        """Deliver as the worker for deliveries does: retry while the database is away or refuses."""
+        """Deliver a message as the worker does: retry while the database is unavailable or refuses."""
         await insist(lambda: mesa.dizem(text, grupo=group, id=id), SystemClock())
 
     def _lines(self) -> list[str]:
@@ -106,7 +106,7 @@ async def test_every_row_ends_and_every_vaga_exists_once(places: dict[str, Path]
 
 
 async def _in_one(url: str, count: int) -> None:
-    """The same in one process, by hand: a dead worker is one that claims and never settles."""
+    """Run the same pipeline in one process, step by step. A dead worker is one that claims and never settles."""
     clock, said = FakeClock(), GroupMessages(31)
     async with bancada(url, clock, around=unlucky(random.Random(7))) as mesa:
         await said.say(mesa, count)

@@ -1,5 +1,5 @@
-"""A transaction stays open under load (T23): nothing is lost, the queue's throughput is measured, and health names the
-transaction to end.
+"""A transaction stays open under load (T23). Nothing is lost, the queue's throughput is measured, and the health check
+names the transaction to end.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ RATE = 500 if LONG else 100  # items per second
 BATCH = 0.1
 BASE, HELD = (60.0, 600.0) if LONG else (2.0, 6.0)
 THRESHOLD = 60.0 if LONG else 2.0
-# After this time the alert hub has run at least once, and sent its alerts.
+# Time after which the alert hub has run at least once and sent its alerts.
 HUB = 40.0
 MOST = 120.0
 
@@ -34,7 +34,7 @@ class Offering:
     accepted: list[str]
 
     async def offer(self) -> None:
-        """Enqueue in batches; a late batch is caught up, so that the rate holds over any second."""
+        """Enqueue in batches. A late batch is caught up, so that the rate holds over any second."""
         began, batches = time.monotonic(), 0
         while True:
             self.accepted += await self.running.work.enqueue_many("conta", [(0.0,)] * int(RATE * BATCH))
@@ -51,7 +51,7 @@ class Offering:
             await asyncio.gather(offering, return_exceptions=True)
 
     async def measure_rate(self, seconds: float) -> float:
-        """Items done per second, from now on."""
+        """Return the items done per second, measured from now on."""
         before, began = await self._done(), time.monotonic()
         await asyncio.sleep(seconds)
         return (await self._done() - before) / (time.monotonic() - began)
@@ -92,7 +92,7 @@ async def test_open_transaction_under_load_is_found_and_loses_nothing(postgres_u
 
 @asynccontextmanager
 async def _hold_snapshot(url: str) -> AsyncIterator[int]:
-    """A reporting tool's snapshot, open for as long as the block runs."""
+    """Hold a snapshot open while the block runs, as a reporting tool does."""
     connection = await asyncpg.connect(url, server_settings={"application_name": "relatorio"})
     try:
         await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -103,7 +103,7 @@ async def _hold_snapshot(url: str) -> AsyncIterator[int]:
 
 
 async def _time_to_finding(running: QueueWorkers, pid: int) -> float:
-    """Seconds until health has a finding that names the process."""
+    """Return the seconds until the health check has a finding that names the process."""
     began, threshold = time.monotonic(), timedelta(seconds=THRESHOLD)
 
     async def finding() -> bool:

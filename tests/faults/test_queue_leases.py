@@ -1,4 +1,4 @@
-"""A living worker keeps its leases, while a row is locked for longer than a lease and while effects never return."""
+"""A live worker keeps its leases while a row is locked for longer than a lease, and while effects never return."""
 
 import asyncio
 import sqlite3
@@ -34,7 +34,7 @@ async def _locked(url: str, folder: Path) -> None:
         ids = await running.work.enqueue_many("conta", [(short,), (long,)] * (TASKS // 4))
         ids += await running.work.enqueue_many("conta", [(short,)] * (TASKS % 4))
         await running.until("they run", lambda: len(running.runs()) == TASKS)
-        await running.begin_until_up()  # it would take over items that the first worker loses
+        await running.begin_until_up()  # the second worker would take over items that the first worker loses
         async with _lock(url, plain[0]):
             await asyncio.sleep(locked)
         await running.until_over()
@@ -49,7 +49,7 @@ async def _locked(url: str, folder: Path) -> None:
 
 @asynccontextmanager
 async def _lock(url: str, id: str) -> AsyncIterator[None]:
-    """Lock like an operator's shell. SQLite has no row locks: there it holds the only writer."""
+    """Lock the row as an operator's shell would. SQLite has no row locks, so the only writer is held there."""
     if url.startswith("sqlite"):
         file = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, timeout=TIMEOUT)
         file.execute("BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""Limits of a task and of a stage over three workers that are killed: judged by the handlers' own notes."""
+"""Limits of a task and of a stage on three workers that are killed. The handlers' own notes judge the limits."""
 
 import asyncio
 import random
@@ -73,7 +73,7 @@ async def _visits_are_over(running: QueueWorkers) -> bool:
 
 
 def _visits(running: QueueWorkers, killed_at: Mapping[str, float]) -> list[Ran]:
-    """The runs of the limited stage. A run without an end lasted until its process was killed."""
+    """Return the runs of the limited stage. A run without an end lasted until its process was killed."""
     notes = running.notes()
     ends = {words[1]: float(words[2]) for words in notes if words[0] == "leave"}
     found = []
@@ -92,7 +92,7 @@ async def _died_often(running: QueueWorkers) -> bool:
 
 
 def _runs(running: QueueWorkers, killed_at: Mapping[str, float]) -> list[Ran]:
-    """A run without an end lasted until its process was killed."""
+    """Return the runs of the limited task. A run without an end lasted until its process was killed."""
     notes = running.notes()
     ends = {(words[1], words[2], words[3]): float(words[4]) for words in notes if words[0] == "end"}
     found = []

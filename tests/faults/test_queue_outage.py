@@ -1,4 +1,4 @@
-"""The database goes away under the workers: no item is lost or done twice, and the workers recover."""
+"""The database becomes unavailable to the workers. No item is lost or done twice, and the workers recover."""
 
 import asyncio
 import sqlite3
@@ -35,7 +35,8 @@ LEASE = timedelta(seconds=30)
 
 @pytest.mark.calm
 async def test_database_outage_loses_no_item(places: Mapping[str, Path]) -> None:
-    # Create the server before the runs begin: this takes long, and their open transactions would stay idle meanwhile.
+    # The server is created before the runs begin, because this takes long and open transactions would be idle
+    # meanwhile.
     with postgres_server(durable=LONG) as server:
         runs = [
             _locked(url, folder) if url.startswith("sqlite") else _cut(url, folder) for url, folder in places.items()
@@ -52,7 +53,9 @@ async def test_read_only_server_ends_no_worker(places: Mapping[str, Path]) -> No
 
 
 async def _read_only(url: str, folder: Path) -> None:
-    """As during a failover. With a lease of 1 s, a loop would exceed its failures within 4 s if these failures counted."""
+    """Make the database read-only, as during a failover. With a lease of 1 s, a loop would exceed its failures within 4
+    s if these failures counted.
+    """
     seconds, lease, tasks = (90.0, 30.0, 1_000) if LONG else (6.0, 1.0, 100)
     figures = Figures("T33", "PostgreSQL", f"server read-only for {seconds:g} s under two workers, {tasks} tasks")
     async with queue_workers(folder, url, lease=lease) as running:
@@ -84,7 +87,7 @@ async def _set_read_only(url: str, is_read_only: bool) -> None:
 
 
 async def _cut(url: str, folder: Path) -> None:
-    """Terminate every connection, again and again, including the listeners."""
+    """Terminate every connection repeatedly, including the listeners."""
     tasks, rounds = (5_000, 40) if LONG else (300, 4)
     figures = Figures("T33", "PostgreSQL", f"all connections of two workers terminated {rounds} times, {tasks} tasks")
     async with queue_workers(folder, url, looks_every=3600) as running:
@@ -99,7 +102,7 @@ async def _cut(url: str, folder: Path) -> None:
         healed = time.monotonic() - cut_at
         tally = await running.judge(ids)
         assert not [each for each in running.workers if not each.is_alive()]
-        # The listener reconnects: only its notification can wake the worker within the hour.
+        # The listener reconnects, because only its notification can wake the worker within the hour.
         deaf = await _listeners(running)
         await _terminate(url, "application_name = 'batuta-listener'")
         await running.until("they listen again", lambda: _has_others(running, deaf))
@@ -158,7 +161,7 @@ async def _stopped(folder: Path, server: Postgres) -> None:
 
 
 async def _locked(url: str, folder: Path) -> None:
-    # The longest lock outlasts every wait for the file.
+    # The longest lock lasts longer than every wait for the file.
     lease = slowness()
     tasks, aways = (2_000, [5.0, 5.0, 15.0, 30.0]) if LONG else (200, [1.5 * lease])
     figures = Figures("T35", "SQLite", f"the file locked by another program for {aways} s, {tasks} tasks")
@@ -187,7 +190,7 @@ def _note(enqueuer: Enqueuer, slowest: float, tally: Tally) -> str:
 
 @asynccontextmanager
 async def _leased_item(file: Path, clock: FakeClock, events: EventRecorder) -> AsyncIterator[tuple[SqlQueue, Rescuer]]:
-    """Lease an item to a worker that lives and cannot renew the lease; yield the queue and a rescuer."""
+    """Lease an item to a worker that lives but cannot renew the lease. Yield the queue and a rescuer."""
     database = SqliteDatabase(file, SystemClock(), Limits(lock=timedelta(milliseconds=300)))
     await database.open()
     await Migrator(database, engine_migrations(), clock, events).migrate()
@@ -225,7 +228,7 @@ async def test_rescuer_that_waits_for_the_lock_rescues_no_item_of_a_living_worke
         for _ in range(2):
             await clock.advance(LEASE * 0.6)
             await rescuer.tick()
-        assert await queue.counts() == {"queued": 1}  # its worker stopped renewing
+        assert await queue.counts() == {"queued": 1}  # the worker of this item stopped renewing
 
 
 async def test_rescuer_rescues_no_item_of_a_living_worker_after_an_outage(

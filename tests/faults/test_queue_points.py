@@ -1,4 +1,6 @@
-"""A worker exits at every point on its path, before and after each commit: others finish its items, none of them twice."""
+"""A worker exits at every point on its path, before and after each commit. Other workers finish its items, none of them
+twice.
+"""
 
 import asyncio
 import json
@@ -25,8 +27,8 @@ from tests.faults.queue_plant import WAYS
 from tests.faults.tally import Tally
 
 CONCURRENCY = 5  # processes
-TIMES = 4 if LONG else 1  # passages of one point that are tried
-# Points that a sweep must pass: a shorter sweep fails.
+TIMES = 4 if LONG else 1  # how often the same point is tried
+# Points that a complete test must pass. If one is missing, the test fails.
 EVERYWHERE = {
     "start", "noted", "before renew", "after renew", "before lapsing", "after lapsing", "before rescue_seen",
     "after rescue_seen", "before next_at", "after next_at", "open settle", "open insert", "open put", "committed settle",
@@ -69,7 +71,7 @@ async def _sweep(url: str, folder: Path) -> None:
 
 
 async def _record_points(running: QueueWorkers, ids: dict[str, list[str]]) -> Counter[str]:
-    """Record the points. One run may miss some of them, so a busy machine needs several runs."""
+    """Record the points that workers pass. One run may miss some points, so a busy machine needs several runs."""
     wanted = OF[kind(running.plan.url)]
     for n in range(8):
         ids[f"recorded{n}"] = await _enqueue(running, f"recorded{n}")
@@ -92,7 +94,7 @@ async def _with_endpoint(folder: Path, url: str) -> AsyncIterator[QueueWorkers]:
 
 
 async def _enqueue(running: QueueWorkers, name: str, *, rescues: bool = True) -> list[str]:
-    """Enqueue one task for each path. ``rescues``: also one whose worker is dead already."""
+    """Enqueue one task for each path. With ``rescues``, also enqueue one whose worker is already dead."""
     work = running.work
     queue = SqlQueue(work.database, TASKS, work.ids, work.clock, queue=name)
     args = AsJson([[], {}])
@@ -104,8 +106,8 @@ async def _enqueue(running: QueueWorkers, name: str, *, rescues: bool = True) ->
 
 
 async def _die_at(running: QueueWorkers, point: str, ids: dict[str, list[str]], places_left: asyncio.Semaphore) -> bool:
-    """Run a worker that exits at this point. A later run may miss a point, such as a second passage: retry, then skip
-    it.
+    """Run a worker that exits at this point. A run may miss a point, such as a second passage; then retry, and finally
+    skip the point.
     """
     async with places_left:
         for n in range(5):
@@ -134,7 +136,7 @@ async def _attempts(running: QueueWorkers) -> dict[str, list[int]]:
 async def _judge(
     running: QueueWorkers, ids: Mapping[str, Sequence[str]], attempts_by_item: Mapping[str, Sequence[int]]
 ) -> Tally:
-    """Judge by the table and by the endpoint's log."""
+    """Check the results against the table and the endpoint's log."""
     rows = {row["id"]: row for row in await running.ask("SELECT id, queue, name, status, crashes FROM tasks")}
     known = {id for some in ids.values() for id in some}
     assert Counter(rows[id]["queue"] for id in rows.keys() - known) == dict.fromkeys(
@@ -142,7 +144,7 @@ async def _judge(
     )  # each task that emits adds one item
     assert attempts_by_item.keys() == rows.keys() | known
     for id, attempts in attempts_by_item.items():
-        # Each attempt belongs to a later claim; a repeat needs a dead worker, and each queue has one.
+        # Each attempt belongs to a later claim. A repetition needs a dead worker, and each queue has one.
         assert list(attempts) == sorted(set(attempts)), (rows[id], attempts)
         deaths = 0 if rows[id]["queue"].startswith("recorded") else 1
         assert len(attempts) <= 1 + deaths, (rows[id], attempts)

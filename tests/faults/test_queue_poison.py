@@ -23,7 +23,7 @@ async def test_item_that_kills_its_workers_is_dead_after_three_crashes_alone(
 
 
 async def _poison(url: str, folder: Path) -> None:
-    """The poison is claimed in one batch with slow neighbours, which also count its first two crashes."""
+    """A poisonous item is claimed in one batch with slow neighbours, for which its first two crashes count too."""
     figures = Figures("T29", kind(url), "tasks that end their worker (os._exit, SIGSEGV) among slow and quick ones")
     async with queue_workers(folder, url, limit=30, lease=0.8, looks_every=0.3) as running:
         work = running.work
@@ -81,7 +81,7 @@ async def _rows(url: str, folder: Path) -> None:
 
 
 async def _plant_row(running: QueueWorkers, args: str, name: str = "conta") -> str:
-    """Enqueue a row that the product never writes."""
+    """Insert a row that the product never writes."""
     id = await running.work.enqueue("conta", delay=3600)
     database = running.work.database
     now = "now()" if database.dialect == "sqlite" else "statement_timestamp()"
@@ -130,8 +130,8 @@ async def _stages(url: str, folder: Path) -> None:
 
 
 def _key(n: int, items: int) -> str:
-    """An item's key with its faults. Few die, because each death delays its neighbours; one in seven fails at first,
-    one in thirteen always.
+    """Return an item's key with its faults. Few items die, because each death delays its neighbours. One in seven fails
+    at first, one in thirteen always fails.
     """
     stage = STAGES[n % 5]
     trouble = "dies" if n % (items // 5) == n % 5 == (5 * n // items) else "fails" if n % 7 == 0 else ""
@@ -154,7 +154,7 @@ async def test_handler_that_ignores_cancellation_delays_no_other_item(places: Ma
 
 
 async def _stubborn(url: str, folder: Path) -> None:
-    """The handler's item is taken away: the worker cancels the handler and continues with other items."""
+    """The item is taken away from a handler. The worker cancels the handler and continues with other items."""
     async with queue_workers(folder, url, looks_every=0.2) as running:
         stubborn = await running.work.enqueue("teimosa", 300.0)
         await running.begin_until_up()

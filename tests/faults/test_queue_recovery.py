@@ -1,5 +1,5 @@
-"""Work of a process that crashed is recovered at once by a process of the same host, and only after a crash: the lease
-stays at half a minute.
+"""A process of the same host recovers the work of a crashed process at once. This happens only after a crash, and the
+lease stays at half a minute.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from tests.faults.waiting import slowness
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel proves a crash through /proc")
 
-# A take-over before the lease ends proves that nothing waited for it, on the slowest machine too.
+# A take-over before the lease ends proves that no process waited for the lease, even on a slow machine.
 LEASE = 30.0 if LONG else 600.0
 TASKS = 20
 ALLOWED = 2.0 if LONG else LEASE / 2
@@ -40,7 +40,7 @@ async def test_tasks_of_a_killed_worker_are_taken_over_at_once_by_another(places
 
 async def _beside_another(url: str, folder: Path) -> None:
     figures = Figures("T01", kind(url), f"a worker with {TASKS} running tasks killed -9 beside a second worker")
-    takes = 3 * slowness()  # all of them still run when their worker is killed
+    takes = 3 * slowness()  # long enough that all of them still run when their worker is killed
     async with queue_workers(folder, url, lease=LEASE, limit=TASKS) as running:
         (victim,) = await running.begin_until_up()
         ids = await running.work.enqueue_many("conta", [(takes,) for _ in range(TASKS)])

@@ -86,7 +86,7 @@ async def test_clock_set_forward_runs_each_job_at_most_once_and_quickly(
     grown = _memory() - memory
     runs = [each for each in endpoint.receipts.values() if each.start == ahead]
     assert len({each.job for each in runs}) == len(runs) == len(endpoint.receipts) - before
-    assert took < (10 if LONG else 1)  # for ten ticks over fifty jobs, or for one tick
+    assert took < (10 if LONG else 1)  # for ten ticks with fifty jobs, or for one tick
     assert grown < 50
     await look(scheduler, clock, (ahead + MINUTE).replace(second=0))
     on_time = [each for each in endpoint.receipts.values() if each.scheduled_for == (ahead + MINUTE).replace(second=0)]
@@ -194,5 +194,5 @@ async def test_clock_set_forward_hides_no_dead_scheduler(house: House, clock: Fa
 
 
 def _memory() -> float:
-    """Peak memory of this process, in MB."""
+    """Return the peak memory of this process, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

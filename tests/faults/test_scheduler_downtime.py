@@ -1,4 +1,4 @@
-"""Downtime of every scheduler: each fire ends as its catch-up policy says, row by row."""
+"""All schedulers are down for a while. Each fire ends as its catch-up policy says, row by row."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -42,7 +42,7 @@ async def test_hours_without_a_scheduler_are_caught_up_as_the_policy_says(
     back = T0 + down + 17 * SECOND
     scheduler = house.scheduler(registry=as_registry(jobs))
     await look(scheduler, clock, back)
-    while policy == "all" and clock.now() < back + 3 * MINUTE:  # one after the other, a second each
+    while policy == "all" and clock.now() < back + 3 * MINUTE:  # the fires run one after the other, a second each
         await look(scheduler, clock, clock.now() + SECOND)
     targets = []
     for job in jobs:
@@ -58,7 +58,8 @@ async def test_hours_without_a_scheduler_are_caught_up_as_the_policy_says(
 
 def _wanted(job: str, fire: datetime, fires: list[datetime], back: datetime, policy: str, max_age: timedelta) -> Target:
     if fire > back:
-        return Target(job, fire, back + 3 * MINUTE if policy == "all" else None)  # it waits for the earlier fires
+        # this fire waits for the earlier fires
+        return Target(job, fire, back + 3 * MINUTE if policy == "all" else None)
     young = back - fire <= max_age
     owed = [each for each in fires if each <= back]
     runs = {"skip": False, "latest": young and fire == owed[-1], "all": young}[policy]

@@ -17,7 +17,7 @@ from tests.faults.simulated import HOUR, SECOND, RecordingEndpoint, decide, decl
 
 T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
-# Every field, with values that would each have been due a moment ago.
+# Every field of a job, with values that would have been due a moment ago.
 EDITS: list[dict[str, Any]] = [
     {"schedule": "* * * * *"},
     {"schedule": "*/5 * * * *"},
@@ -39,7 +39,7 @@ EDITS: list[dict[str, Any]] = [
 
 
 def registries(endpoint: RecordingEndpoint, edit: dict[str, Any], count: int) -> JobRegistry:
-    """A timetable for each profile, all with the same edit."""
+    """Return a registry with a timetable for each profile, all with the same edit."""
     timetable = JobRegistry(["one", "two"], windows={"morning": Window(opens=time(9), lasts=timedelta(hours=12))})
     for profile in ("one", "two"):
         for n in range(count):
@@ -54,10 +54,10 @@ async def test_no_edit_fires_a_job(house: House, clock: FakeClock, database_url:
     endpoint, chance = RecordingEndpoint(clock), random.Random(20260105)
     at, looks = T0 + 30 * SECOND, 0
     for edit in [each for change in EDITS for each in (change, {})]:
-        scheduler = house.scheduler(registry=registries(endpoint, edit, count))  # a restart with other code
+        scheduler = house.scheduler(registry=registries(endpoint, edit, count))  # as in a restart with other code
         for change in (None, *chance.sample(range(6), 3)):
             await _turn(house, change)
-            # A few seconds in the middle of a minute: no schedule is due.
+            # No schedule is due in the middle of a minute.
             await look(scheduler, clock, at)
             at += timedelta(milliseconds=200)
             looks += 1
@@ -104,7 +104,7 @@ async def test_end_of_a_pause_fires_nothing_that_the_pause_held(house: House, cl
 
 
 async def test_registration_and_dispatch_never_deadlock(house: House, clock: FakeClock) -> None:
-    """Two timetables replace each other while two schedulers fire: PostgreSQL would end a deadlock with an error."""
+    """Two timetables replace each other while two schedulers fire. PostgreSQL would end a deadlock with an error."""
     endpoint, chance = RecordingEndpoint(clock), random.Random(20260105)
     names = [f"job_{n}" for n in range(30)]
     timetable = registries(endpoint, {"schedule": "* * * * *"}, len(names))
@@ -129,7 +129,7 @@ async def test_registration_and_dispatch_never_deadlock(house: House, clock: Fak
     async with asyncio.timeout(120):
         await asyncio.gather(register(), fire(), register())
         ended = asyncio.create_task(scheduler.runner.finish())
-        while not ended.done():  # a run whose row is locked writes its end again after a wait of this clock
+        while not ended.done():  # a run whose row is locked writes its end again after a wait on this clock
             await clock.advance(1)
         await ended
     assert "success" in await house.statuses()

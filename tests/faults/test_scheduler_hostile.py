@@ -1,4 +1,4 @@
-"""Hostile endpoints: each of their runs ends in time, and other jobs are unaffected."""
+"""Hostile endpoints: each of their runs ends in time, and other jobs are not affected."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -10,7 +10,7 @@ from tests.faults.harness import ORIGIN, SECOND, Plant, Spec, plant, rss
 from tests.faults.sink import HOSTILE
 
 MEGABYTE = 1 << 20
-# Every other kind is an error, and fails fast. The status of an answer decides, so the rest of a flood is not read.
+# Every other kind is an error and fails fast. The status of an answer decides, so the rest of a flood is not read.
 ENDS = {"silent": "timeout", "drip": "timeout", "flood": "success"}
 
 

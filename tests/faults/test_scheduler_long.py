@@ -65,8 +65,8 @@ async def test_clock_set_forward_and_back_under_running_processes_harms_no_fire(
 
 
 async def _stepped(url: str, folder: Path) -> None:
-    """The clock steps an hour forward and, after a minute, an hour back. One run lasts throughout and must stay with
-    its process.
+    """The clock steps an hour forward and, a minute later, an hour back. One run lasts the whole time and must stay
+    with its process.
     """
     figures = Figures("T18", kind(url), "clock set 1:00:00 forward and back under two processes")
     hour = timedelta(hours=1)
@@ -84,7 +84,9 @@ async def _stepped(url: str, folder: Path) -> None:
         end = running.clock.now()
 
         def known(target: Target) -> Target:
-            """A fire that the step skipped has a row that says so, unless its minute came again."""
+            """Return the target for a fire that the step skipped. It has a row with the reason, unless its minute came
+            again.
+            """
             passed_over = before - 5 * SECOND < target.at <= before + hour and not ahead - hour < target.at <= end
             return replace(target, until=before + hour + 50 * SECOND, must_run=False) if passed_over else target
 
@@ -94,7 +96,7 @@ async def _stepped(url: str, folder: Path) -> None:
 
 
 def test_random_crons_are_right_around_clock_changes_of_all_zones() -> None:
-    """Random zones, clock changes since 1972 and crons, as many as fit in the time."""
+    """Test random zones, clock changes since 1972 and cron expressions, as many as the time allows."""
     figures = Figures(
         "T16", "none", f"random cron expressions around changes of all zones, 1972 to 2037, for {SECONDS_FOR_ZONES} s"
     )

@@ -1,4 +1,4 @@
-"""Several schedulers on one database: a fire happens once, whichever of them live or die."""
+"""Several schedulers on one database. A fire happens once, whichever of them live or die."""
 
 import asyncio
 import random
@@ -19,13 +19,13 @@ from tests.faults.simulated import HOUR, RecordingEndpoint, as_registry, decide,
 from tests.judges.evidence import Rules
 
 CRONS = ["* * * * *", "*/2 * * * *", "1-59/2 * * * *", "*/5 * * * *", "0-30 * * * *", "* 12-13 * * 1"]
-# Each fire may be late on a slow machine without reaching the next.
+# Cron expressions with one fire a day, so that a late fire on a slow machine does not reach the next one.
 ONCE_A_DAY = [f"{minute} 12 * * *" for minute in range(16)]
 LAST = "SELECT owner FROM job_executions WHERE owner IS NOT NULL ORDER BY started_at DESC, id DESC LIMIT 1"
 
 
 def many(count: int, takes: float = 0.0, crons: Sequence[str] = CRONS) -> list[Spec]:
-    """Jobs spread over categories, so that their lanes do not limit the rate."""
+    """Return jobs in several categories, so that their lanes do not limit the rate."""
     return [
         Spec(name=f"job_{n}", schedule=crons[n % len(crons)], category=f"lane_{n % 12}", takes=takes * (n % 3))
         for n in range(count)
@@ -103,7 +103,7 @@ async def _kill_schedulers_of_a_row(url: str, folder: Path) -> None:
 
 
 async def _near_the_next_minute(running: Plant, chance: random.Random) -> None:
-    """Wait for the start of a minute, when fires are being decided, delivered or running."""
+    """Wait for the start of a minute, when fires are decided, delivered or running."""
     into = timedelta(seconds=running.clock.now().second, microseconds=running.clock.now().microsecond)
     await running.passes(MINUTE - into + chance.uniform(0, 6) * SECOND)
 

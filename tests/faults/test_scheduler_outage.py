@@ -1,4 +1,6 @@
-"""The database goes away under the schedulers and comes back: every fire runs once, or its row says why not."""
+"""The database becomes unavailable to the schedulers and returns. Every fire runs once, or its row has the reason why
+not.
+"""
 
 import asyncio
 import sqlite3
@@ -27,7 +29,7 @@ AFTER = 70 * SECOND
 
 
 def jobs() -> list[Spec]:
-    """In the long form one job is always running; its fires are not judged."""
+    """Return the jobs. In the long form one job is always running, whose fires are not judged."""
     slow = Spec(name="slow", path="slow", category="slow", takes=170)
     crons = ["* * * * *"] * 4 if LONG else ONCE_A_DAY
     return [slow] * LONG + [
@@ -114,14 +116,14 @@ async def _locked(url: str, folder: Path) -> None:
 
 
 def _down(running: Plant, start: datetime) -> Down:
-    """A decision in progress at the start of the outage may be lost with it: the five seconds before count as well."""
+    """Return the downtime. It includes the five seconds before the outage, because a decision in progress may be lost."""
     return Down(start - 5 * SECOND, running.clock.now(), running.clock.now() + RECOVERS)
 
 
 async def test_long_file_lock_takes_no_run_from_a_living_scheduler(
     tmp_path: Path, clock: FakeClock, events: EventRecorder
 ) -> None:
-    """During the lock no scheduler can renew its lease; the first one to write must not conclude that the others are
+    """During the lock no scheduler can renew its lease. The first one to write must not conclude that the others are
     dead.
     """
     database = connect(f"sqlite:///{tmp_path}/test.db", SystemClock())
@@ -154,8 +156,8 @@ async def test_long_file_lock_takes_no_run_from_a_living_scheduler(
 
 
 async def _in_the_middle_of_a_minute(running: Plant) -> None:
-    """An outage begins and ends in the middle of a minute: a fire of the last ten seconds is on time, and skipped if an
-    earlier one is being caught up.
+    """Wait for the middle of a minute. A fire of the last ten seconds is on time, and is skipped while an earlier one
+    is caught up.
     """
     await running.passes((30 - running.clock.now().second) % 60 * SECOND)
 

@@ -1,4 +1,4 @@
-"""A run that takes longer than its period, a process that dies in the middle of it, and an orderly stop."""
+"""A run takes longer than its period, a process dies during the run, and a process stops in order."""
 
 import asyncio
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ async def test_run_of_three_periods_never_overlaps_and_a_kill_leaves_no_lock(
 
 
 async def _long_runs(url: str, folder: Path) -> None:
-    """The period is a minute and a run takes three. Skipped fires have a row that says so."""
+    """The period is one minute and a run takes three. Skipped fires have a row with the reason."""
     rate, kills, lease = (10.0, 3, 6) if LONG else (80.0, 1, 40)
     figures = Figures("T21", kind(url), f"runs of three periods, {kills} times SIGKILL in the middle of one")
     jobs = [Spec(name=f"slow_{n}", takes=180, category=f"lane_{n}") for n in range(4)]
@@ -35,7 +35,7 @@ async def _long_runs(url: str, folder: Path) -> None:
         await running.begin_first()
         await running.begin_more(1)
         for _ in range(kills):
-            await running.passes((150 if LONG else 20) * SECOND)  # one run survives one kill or two
+            await running.passes((150 if LONG else 20) * SECOND)  # long enough that one run survives one or two kills
             await running.until("a run is going", lambda: running.ask(GOING))
             victim = running.fired_last((await running.ask(GOING))[0]["owner"])
             assert victim is not None
@@ -59,7 +59,7 @@ async def _long_runs(url: str, folder: Path) -> None:
 
 
 async def test_new_scheduler_abandons_no_run_before_it_knows_the_jobs(house: House, clock: FakeClock) -> None:
-    """Its reaper may run before its dispatcher has read the controls: the run is still delivered again."""
+    """Its reaper may run before its dispatcher has read the controls. The run is still delivered again."""
     endpoint = Endpoint(gate=asyncio.Event())
     dead, begun = (house.scheduler(job(target=endpoint)) for _ in range(2))
     await dead.dispatcher.tick()
@@ -78,7 +78,9 @@ async def test_new_scheduler_abandons_no_run_before_it_knows_the_jobs(house: Hou
 
 
 async def test_orderly_stop_releases_only_own_runs(house: House, clock: FakeClock) -> None:
-    """The first scheduler was presumed dead and its run taken over: when it stops, the second keeps the run."""
+    """The first scheduler was presumed dead and its run was taken over. When the first one stops, the second keeps the
+    run.
+    """
     endpoint = Endpoint(gate=asyncio.Event())
     first, second, third = (house.scheduler(job(target=endpoint)) for _ in range(3))
     for each in (first, second, third):

@@ -26,7 +26,7 @@ COUNT = 2000 if LONG else 150
 
 
 class Slow(RecordingEndpoint):
-    """An endpoint whose runs end when the test says so."""
+    """An endpoint whose runs end when the test requests it."""
 
     def __init__(self, clock: FakeClock) -> None:
         super().__init__(clock)
@@ -109,7 +109,7 @@ async def test_end_of_the_window_lets_no_waiting_run_of_the_batch_begin(
 
 
 async def test_run_of_a_dead_process_is_not_delivered_again_during_a_pause(house: House, clock: FakeClock) -> None:
-    """Whether it was delivered is unknown: its row claims neither that it ran nor that it did not."""
+    """It is unknown whether the run was delivered, so its row claims neither."""
     endpoint = Endpoint(gate=asyncio.Event())
     dead, alive = (house.scheduler(job(target=endpoint)) for _ in range(2))
     for each in (dead, alive):

@@ -14,7 +14,7 @@ from tests.faults.harness import Spec, plant
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel proves a crash through /proc")
 
 RATE = 10.0
-# Seconds of the plant's clock. A take-over long before the lease ends proves that nothing waited for it.
+# Seconds of the plant's clock. A take-over long before the lease ends proves that no scheduler waited for the lease.
 LEASE = 300 if LONG else 6000
 ALLOWED = 2.0 if LONG else 300.0
 RUNNING = "SELECT owner, attempt FROM job_executions WHERE status = 'running'"

@@ -1,5 +1,5 @@
-"""A campaign goes out while its workers are killed all the time: it reaches each recipient once, and counts messages
-that really left.
+"""A campaign is sent while its workers are killed continuously. It reaches each recipient once, and counts messages
+that were really sent.
 """
 
 import random
@@ -16,7 +16,7 @@ from tests.judges.messages import Accepted, End
 from tests.julia.tables import one
 
 RATE = 5.0
-# Slow enough that some kills come in the middle of it, however fast the machine is.
+# Slow enough that some kills happen during the campaign, however fast the machine is.
 PACE: dict[str, Any] = {"most": 8, "per": 5.0}
 KILLS = 150
 

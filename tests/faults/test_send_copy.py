@@ -1,5 +1,5 @@
-"""A backup is taken while messages leave, and restored later: messages that left since do not leave again, and later
-opt-outs count.
+"""A backup is taken while messages are sent, and restored later. Messages sent since the backup are not sent again, and
+later opt-outs count.
 """
 
 from datetime import timedelta
@@ -25,7 +25,7 @@ async def test_backup_taken_under_load_and_restored_sends_nothing_again(places: 
 
 
 async def _restored(url: str, folder: Path, *, lost: bool) -> None:
-    """``lost``: the database is gone when the backup is restored, so only the gateway and the journal know what happened."""
+    """Restore a backup. With ``lost``, the database is gone, so only the gateway and the journal know what happened."""
     messages = 210 if LONG else 18
     old = "the replaced database is lost" if lost else "the replaced database can be read"
     figures = Figures(

@@ -1,5 +1,5 @@
-"""The jobs and the workers are killed all the time while doctors get their three follow-ups: each doctor gets each once,
-inside the sending hours, and none after an opt-out, a pause, an answer or a take-over.
+"""The jobs and the workers are killed continuously while doctors get their three follow-ups. Each doctor gets each
+follow-up once, within the sending hours, and none after an opt-out, a pause, an answer or a take-over.
 """
 
 import random
@@ -22,7 +22,7 @@ from tests.julia.tables import rows, write
 RATE = 5.0
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
 ZONE = ZoneInfo("America/Sao_Paulo")
-# The call begins at most two seconds after the decision; the clock of the test runs fast.
+# The call begins at most two seconds after the decision. The clock of the test runs fast.
 IN_FLIGHT = timedelta(seconds=5 * RATE)
 CHANGES = ("opt-out", "take-over", "pause", "answer")
 
@@ -32,7 +32,7 @@ async def test_kills_during_follow_ups_neither_repeat_nor_lose_one_nor_break_a_r
 
 
 class People:
-    """Doctors by the change that happens to them, and the instant of each change."""
+    """Doctors grouped by the change that happens to them, and the instant of each change."""
 
     def __init__(self, doctors: Sequence[tuple[str, str]], each: int) -> None:
         self.phones = dict(doctors)
@@ -74,7 +74,7 @@ async def _storm(url: str, folder: Path) -> None:
 
 
 async def _open_conversations(office: SendingWorkers) -> None:
-    """The first message to each doctor was sent three days ago."""
+    """Open conversations in which the first message was sent three days ago."""
     since = office.clock.now() - 3 * DAY
     await write(
         office.work.database,
@@ -103,7 +103,7 @@ async def _change_one(office: SendingWorkers, julia: Julia, what: str, id: str, 
 
 
 async def _reach(office: SendingWorkers, people: People, stage: str) -> None:
-    """Wait until every silent doctor has the stage, or a message of the doctor waits for an operator's decision."""
+    """Wait until every silent doctor has the stage, or has a message that waits for an operator's decision."""
 
     async def have_it() -> bool:
         parked = {row["cliente_id"] for row in (await office.rows()).values() if row["envio_estado"] == "parked"}
@@ -115,7 +115,7 @@ async def _reach(office: SendingWorkers, people: People, stage: str) -> None:
 
 
 async def _queue_at_night(office: SendingWorkers, people: People) -> None:
-    """Let the second follow-ups be queued at nine o'clock in the evening: they wait for the morning."""
+    """Queue the second follow-ups at nine o'clock in the evening. They wait for the morning."""
     office.go_to(MORNING + 5 * DAY + 11 * timedelta(hours=1))
 
     async def are_queued() -> bool:
@@ -126,7 +126,7 @@ async def _queue_at_night(office: SendingWorkers, people: People) -> None:
 
 
 async def _judge(office: SendingWorkers, people: People) -> Tally:
-    """Judge by the simulator's record of sent messages. Answers to doctors may leave at any hour."""
+    """Check the follow-ups against the simulator's record of sent messages. Answers to doctors may be sent at any hour."""
     queued = list((await office.rows()).values())
     answers = {(row["telefone_destino"], row["conteudo"]) for row in queued if not row["tipo"].startswith("followup_")}
     left: dict[str, list[datetime]] = defaultdict(list)

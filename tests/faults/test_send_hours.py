@@ -1,4 +1,4 @@
-"""A pause, and the end of the day, in the middle of a batch: nothing leaves after them, and the rest leaves later."""
+"""A pause, or the end of the day, in the middle of a batch: nothing is sent after it, and the rest is sent later."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,7 +29,7 @@ async def _run(url: str, folder: Path) -> None:
     messages = 5_000 if LONG else 80
     done = f"{messages} messages due, a pause and then the end of the day in the middle"
     figures = Figures("T22", kind(url), done)
-    # A limit per second: however fast the machine is, some messages are left when the day ends.
+    # A limit per second, so that some messages are left when the day ends, however fast the machine is.
     async with sending_workers(folder, url, doctors=messages, origin=EVENING, most=messages // 7, per=1.0) as office:
         await office.put(messages * 3 // 5)
         await office.begin_until_up(2)
@@ -53,7 +53,7 @@ async def _run(url: str, folder: Path) -> None:
 
 
 async def _pause(office: SendingWorkers) -> Shut:
-    """Pause for two seconds. From one second after the acknowledgement nothing may leave until the pause ends."""
+    """Pause for two seconds. From one second after the acknowledgement until the end of the pause, nothing may be sent."""
     await office.work.switches.set("pause.all", True, by="test", reason="-", now=office.clock.now())
     acknowledged = office.clock.now()
     await office.passes(2 * SECOND)

@@ -1,4 +1,4 @@
-"""A campaign without a consumer: it raises an alert, the backlog leaves at the chip's pace, and one refusal stops the
+"""A campaign has no consumer. It raises an alert, the backlog is sent at the chip's pace, and one refusal stops the
 chip.
 """
 

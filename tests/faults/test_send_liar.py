@@ -1,5 +1,5 @@
-"""A gateway with wrong answers: "closed" while it is open, events doubled and out of order, slow, and a ban in the
-middle.
+"""A gateway gives wrong answers: "closed" while it is open, doubled and reordered events, slow answers, and a ban
+during the run.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from tests.julia.tables import one, rows
 
 RATE = 5.0
 SENDER, OTHER = "julia-sim", "julia-outra"
-# Acknowledgements come before the answer, and events are doubled and reordered.
+# Acknowledgements arrive before the answer, and events are doubled and reordered.
 LIES = {"slow_seconds": 1.5, "sent_after": 0, "delivered_after": 0.5, "read_after": 1, "duplicated": 0.7, "late": 0.5}
 
 
@@ -35,11 +35,11 @@ async def _lies(url: str, folder: Path) -> None:
         await office.begin_until_up(2)
         await office.put(third)
         await office.until_left(third // 2)
-        await office.behave(connection_closed=True)  # while its state says open
+        await office.behave(connection_closed=True)  # the gateway reports the state open at the same time
         await office.put(third)
         await office.until("some sends are refused", lambda: _were_refused(office, 2), 600 if LONG else 60)
         await office.behave(connection_closed=False, lost_answers=0.2)
-        # A chip that met the closed connection rests for five minutes; by chance that may be every chip.
+        # A chip that found the connection closed rests for five minutes. By chance this may be every chip.
         await office.until_left(third, by=timedelta(minutes=3))
         await office.instance(SENDER, state="close", code=403)
         banned_at = office.clock.now()
@@ -58,7 +58,7 @@ async def _lies(url: str, folder: Path) -> None:
 
 
 def _since(at: datetime, calls: Sequence[Mapping[str, str]]) -> Sequence[Mapping[str, str]]:
-    """Calls of the banned number after ``at``."""
+    """Return the calls of the banned number after ``at``."""
     return [each for each in calls if each["instance"] == SENDER and datetime.fromisoformat(each["at"]) > at]
 
 

@@ -1,4 +1,6 @@
-"""Many messages are due at once and the limit is small: several processes send at its pace, and no window exceeds it."""
+"""Many messages are due at once and the limit is small. Several processes send at the pace of the limit, and no window
+exceeds it.
+"""
 
 from datetime import timedelta
 from pathlib import Path
@@ -36,17 +38,17 @@ async def _pace(url: str, folder: Path) -> None:
         instants = sorted(each.at for each in left)
         assert over(instants, MOST, PER) == 0
         assert set((await office.ends()).values()) == {End.DELIVERED}
-        # From the first message of each window to the first of the next: at least the limit's period, and hardly
-        # longer.
+        # The time from the first message of each window to the first of the next must be at least the limit's period,
+        # and hardly longer.
         cycles = [(instants[n + MOST] - instants[n]).total_seconds() for n in range(0, len(instants) - MOST, MOST)]
         used = PER * len(cycles) / sum(cycles)
-        assert used >= (0.95 if LONG else 0.2)  # in a short window the delays of a busy machine are the larger part
+        assert used >= (0.95 if LONG else 0.2)  # in a short window the delays of a busy machine dominate
         became, alone = await tally(office, left), f"; {await _measure_latency(office)}" if LONG else ""
         figures.record_items(became, f"windows over 0, use {used:.0%}{alone}")
 
 
 async def _measure_latency(office: SendingWorkers) -> str:
-    """Time from enqueue to receipt when nothing holds a message back."""
+    """Return the time from enqueueing to the receipt if nothing holds a message back."""
     await office.passes(timedelta(seconds=PER))
     ids: list[str] = []
     for _ in range(MOST - 5):

@@ -1,4 +1,4 @@
-"""A worker exits at every step of a send: its sends are reconciled, and nothing leaves twice."""
+"""A worker exits at every step of a send. Its sends are reconciled, and nothing is sent twice."""
 
 import asyncio
 from collections import Counter
@@ -16,7 +16,8 @@ from tests.judges.messages import End
 RATE = 8.0
 CONCURRENCY = 5
 FOLLOWS = "left>confirm>went>count_on_chip>count_on_doctor>count_on_conversation>contacted"
-# Points between the commits of the protocol, by the share of lost answers. The long form tries every point it passes.
+# Points between the commits of the protocol, by the share of lost answers. The long form tries every point that it
+# passes.
 STEPS = {0.0: ("before the call", "after the call", f"committed settle>{FOLLOWS}"), 1.0: ("committed doubt",)}
 # Parts of a send: a point whose label has one of these words belongs to a send.
 WORDS = ("call", "facts", "intend", "take", "left", "doubt", "settle", "absent", "looked", "confirm", "went", "release")
@@ -44,7 +45,7 @@ async def _sweep(url: str, folder: Path) -> None:
 
 
 async def _die_at(office: SendingWorkers, point: str, lost: float) -> str:
-    """Run one worker that exits at this point; without another worker it must pass it."""
+    """Run one worker that exits at this point. Without another worker it must pass the point."""
     await office.behave(lost_answers=lost)
     await office.put(2)
     doomed = office.begin(send_plant.run, dies_at=f"{point}#1")
@@ -55,7 +56,7 @@ async def _die_at(office: SendingWorkers, point: str, lost: float) -> str:
 
 
 async def _try_other_points(office: SendingWorkers, known: Collection[str]) -> Sequence[str | None]:
-    """Try every other point, several at once; None where a run did not pass it."""
+    """Try every other point, several at once. The result is None for a point that a run did not pass."""
     room = asyncio.Semaphore(CONCURRENCY)
     points = sorted({*await _record_points(office)} - {*known})
     return await asyncio.gather(*(_try_to_die_at(office, point, room) for point in points))

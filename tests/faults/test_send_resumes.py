@@ -1,4 +1,4 @@
-"""The job of the morning and the workers are killed all the time: each conversation of the night gets one answer, and none
+"""The morning job and the workers are killed continuously. Each conversation of the night gets one answer, and none
 after an opt-out or while a person leads it.
 """
 
@@ -24,7 +24,7 @@ MINUTE = timedelta(minutes=1)
 # Half past ten in the evening of a Wednesday in São Paulo, and eight o'clock of the next day.
 NIGHT = datetime(2026, 3, 12, 1, 30, tzinfo=UTC)
 MORNING = datetime(2026, 3, 12, 11, 0, tzinfo=UTC)
-# The call begins at most two seconds after the decision; the clock of the test runs fast.
+# The call begins at most two seconds after the decision. The clock of the test runs fast.
 IN_FLIGHT = timedelta(seconds=5 * RATE)
 QUESTIONS = ("qual o prazo de pagamento?", "tem estacionamento?")
 
@@ -92,7 +92,7 @@ async def _is_done(office: SendingWorkers, ids: Sequence[str]) -> bool:
 async def _judge(
     office: SendingWorkers, phones: Mapping[str, str], waiting: Sequence[str], changed: Mapping[str, datetime]
 ) -> Tally:
-    """Judge by the simulator's record of sent messages."""
+    """Check the answers against the simulator's record of sent messages."""
     queued, receipts = list((await office.rows()).values()), await office.receipts()
     times = Counter((receipt["number"], receipt["text"]) for receipt in receipts)
     doubled = sum(count - 1 for count in times.values())

@@ -1,4 +1,4 @@
-"""Answers are lost and workers are killed all the time: no message leaves twice, and each gets a truthful end."""
+"""Answers are lost and workers are killed continuously. No message is sent twice, and each has a truthful end."""
 
 import random
 from collections import Counter

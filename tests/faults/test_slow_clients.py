@@ -73,7 +73,7 @@ async def test_half_open_connections_are_closed_and_a_normal_client_notices_noth
     for _, writer in half:
         writer.write(b"GET /health HTTP/1.1\r\nHost: x\r\nX-a: ")
     under_attack = await slowest(target, 20)
-    # A byte now and then does not extend the deadline.
+    # A byte from time to time does not extend the deadline.
     ends = asyncio.gather(*(reader.read() for reader, _ in half), return_exceptions=True)
     began = time.monotonic()
     while not ends.done() and time.monotonic() - began < 20:
@@ -114,7 +114,7 @@ async def test_client_that_reads_no_answer_is_closed(target: Target, monkeypatch
 
 
 async def read_late(target: Target, answers: int) -> int:
-    """Request a file many times without reading, and return the bytes that were left when the client reads at last."""
+    """Request a file many times without reading, and return the number of bytes that the client then reads."""
     loop, received = asyncio.get_running_loop(), 0
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -129,7 +129,7 @@ async def read_late(target: Target, answers: int) -> int:
 
 
 async def test_connections_that_wait_for_their_client_make_room_for_others(target: Target) -> None:
-    await slowest(target, 1)  # the server knows the token
+    await slowest(target, 1)  # so that the server knows the token
     held = []
     for _ in range(HALF_OPEN):
         reader, writer = await asyncio.open_connection("127.0.0.1", target.port)

@@ -1,4 +1,4 @@
-"""A parent with small programs as children: the effect on each of every kind of failure of one."""
+"""A parent has small programs as children. Each kind of failure of one child has the expected effect on every child."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ from tests.faults.waiting import slowness
 
 pytestmark = [pytest.mark.calm, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
-# A child without our code: it reports that it is ready and, ten times within the limit, that it lives.
+# A child without our code. It reports that it is ready and, ten times within the limit, that it is alive.
 LIVING = """
 import os, signal, socket, subprocess, sys, threading, time
 address = os.environ["NOTIFY_SOCKET"].replace("@", chr(0), 1)
@@ -47,7 +47,7 @@ threading.Thread(target=beat, daemon=True).start()
 WAITS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\ntime.sleep(600)\n"
 # The child's SIGTERM handler, installed before the child reports ready.
 ENDS_BY = "import signal, sys, time\ndef end(*_): {}\nsignal.signal(signal.SIGTERM, end)\n"
-# One match holds the interpreter for longer than every timeout: none of its threads can report.
+# One match holds the interpreter for longer than every timeout, so no thread of the child can report.
 HOLDS = "import re\ntime.sleep(0.2)\nre.match('(a+)+$', 'a' * 40 + '!')\n"
 BUDGET = Budget(base=timedelta(milliseconds=50), cap=timedelta(milliseconds=200))
 OFTEN = LoopPolicy(every=timedelta(milliseconds=100), stuck_after=timedelta(minutes=1))
@@ -58,7 +58,7 @@ FREEZER = Path("/sys/fs/cgroup/freezer")
 
 
 def quick() -> Timeouts:
-    """Short limits that a living child keeps on this machine."""
+    """Return short limits that a live child meets on this machine."""
     limit = timedelta(seconds=2 * slowness())
     return Timeouts(living=limit, stack=limit)
 
@@ -89,7 +89,7 @@ class Watched:
         return next(child.process.pid for child in self.family.children if child.spec.role == role and child.process)
 
     async def ready(self, role: str, times: int = 1) -> float:
-        """The instant at which the role was ready for the ``times``-th time."""
+        """Return the instant at which the role was ready for the ``times``-th time."""
         await self.until(lambda: len([each for each in self.events.of(ChildReady) if each.role == role]) >= times)
         return time.monotonic()
 
@@ -165,7 +165,7 @@ async def test_child_that_holds_its_interpreter_is_found_with_its_stack() -> Non
 
 @contextmanager
 def frozen(pid: int) -> Iterator[None]:
-    """Freeze a process in the kernel, as by a disk that does not answer: even SIGKILL ends it only after the release."""
+    """Freeze a process in the kernel, as a disk that does not answer does. Even SIGKILL ends it only after the release."""
     group = FREEZER / f"batuta-test-{pid}"
     group.mkdir()
     try:
@@ -173,7 +173,7 @@ def frozen(pid: int) -> Iterator[None]:
         (group / "freezer.state").write_text("FROZEN")
         yield
     finally:
-        os.kill(pid, signal.SIGKILL)  # it still runs, or is not reaped
+        os.kill(pid, signal.SIGKILL)  # the process still runs, or is not reaped
         (group / "freezer.state").write_text("THAWED")
         until("it is gone", lambda: is_gone(pid))
         until("its group is empty", lambda: not (group / "cgroup.procs").read_text())
@@ -215,7 +215,7 @@ async def test_ready_child_that_announced_no_watchdog_is_left_alone() -> None:
 
 
 async def test_only_the_child_itself_can_report_that_it_lives() -> None:
-    """A grandchild's report in its place is ignored."""
+    """A report of a grandchild is ignored."""
     other = "subprocess.Popen([sys.executable, '-c', os.environ['TEXT']], env={**os.environ, 'TEXT': ''})\n"
     os.environ["TEXT"] = LIVING + "time.sleep(600)"
     try:
@@ -260,7 +260,7 @@ async def test_crash_loop_raises_one_alarm_and_retries_forever_beside_the_others
         assert tree.pid("fine") == sibling
         mended.touch()
         await tree.ready("broken")
-        tree.family.budget = replace(BUDGET, window=timedelta(milliseconds=200))  # ten minutes later
+        tree.family.budget = replace(BUDGET, window=timedelta(milliseconds=200))  # as if ten minutes had passed
         await tree.heard(ChildRecovered)
         figures.record_bare(len(waits), "one alarm; mended, it came back by itself")
 
@@ -319,8 +319,8 @@ async def test_program_that_cannot_be_started_is_retried_beside_the_others() -> 
 
 
 async def test_stop_signals_all_children_at_once_and_each_has_the_whole_grace() -> None:
-    """Four children that each take most of the grace: stopped one after the other, or with a share each, they would be
-    killed.
+    """Four children each take most of the grace period. If they were stopped one after the other, or had a share each,
+    they would be killed.
     """
     takes = 2.5 * slowness()
     slow = ENDS_BY.format(f"time.sleep({takes}); sys.exit(0)") + LIVING + "time.sleep(600)\n"

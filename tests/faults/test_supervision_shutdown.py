@@ -1,4 +1,4 @@
-"""Processes that receive a stop signal at a bad moment: nothing they hold is lost, repeated or counted as a crash."""
+"""Processes receive a stop signal at a bad moment. Nothing that they hold is lost, repeated or counted as a crash."""
 
 import asyncio
 import json
@@ -59,7 +59,7 @@ class Place:
         return Counter(words[1] for words in lines if words[0] == word)
 
     def runners(self) -> set[str]:
-        """Processes in which a handler has begun."""
+        """Return the processes in which a handler has begun."""
         file = Path(self.plan.notes)
         lines = file.read_text().splitlines() if file.exists() else []
         return {line.split()[2] for line in lines if line.startswith("begin ")}
@@ -101,7 +101,7 @@ async def place(folder: Path, url: str, **plan: Any) -> AsyncIterator[Place]:
 
 
 async def end(process: Tree) -> float:
-    """Send SIGTERM, assert an orderly end, and return the seconds it took."""
+    """Send SIGTERM, assert an orderly end, and return the seconds that it took."""
     began = time.monotonic()
     process.process.send_signal(signal.SIGTERM)
     code = await asyncio.to_thread(process.process.wait, TIMEOUT)
@@ -126,13 +126,13 @@ async def _polls(url: str, folder: Path) -> None:
             await running.work.enqueue("second", 10 + number, long)
         stopping = running.begin("worker", BATUTA_DRAIN_SECONDS=f"{drain:g}")
         await running.until("all handlers run", lambda: len(running.notes("begin")) == 20 and running.notes("poll"))
-        running.begin("worker")  # would take over items that the first worker loses
+        running.begin("worker")  # the second worker would take over items that the first worker loses
         took = await end(stopping)
         tally = await running.tally()
         figures.record_items(tally, f"ended after {took:.1f} s; crashes {await _crashes(running)}")
         assert (tally.lost, tally.doubled, tally.in_vain) == (0, 0, 0)
         assert await _crashes(running) == 0
-        # Neither the rest of the poll nor the whole drain.
+        # It waited neither for the rest of the poll nor for the whole drain.
         assert took <= long + EXIT_MARGIN.total_seconds() / 2 * slow
 
 
@@ -145,12 +145,12 @@ async def test_hanging_ping_costs_no_run_its_lease(places: Mapping[str, Path]) -
 
 
 async def _hangs(url: str, folder: Path) -> None:
-    """With the limits of an installation: the ping hangs for 10 s, the lease of a run is 6 s, the drain 30 s."""
+    """The limits are those of an installation: the ping hangs for 10 s, the lease of a run is 6 s, the drain 30 s."""
     seconds = 25.0 if LONG else 12.0
     figures = Figures("stop", kind(url), f"SIGTERM of a scheduler during a ping that hangs and a run of {seconds:g} s")
     async with place(folder, url, run=seconds) as running, _silence() as one, _silence() as another:
         await running.work.scheduler().dispatcher.tick()
-        # A fire is due: the first scheduler that is up starts it at once.
+        # A fire is due, so the first scheduler that is up starts it at once.
         owed_since = datetime.now(UTC) - timedelta(hours=2)
         await running.run("UPDATE job_schedules SET accounted_until = :at", at=owed_since)
         begun_by = {running.begin("scheduler", DEADMAN_URL=f"http://{each.host}/"): each for each in (one, another)}
@@ -174,7 +174,7 @@ class Silence:
 
     def __init__(self) -> None:
         self.host = ""
-        self.open = 0  # connections
+        self.open = 0  # number of open connections
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.open += 1
@@ -222,12 +222,12 @@ async def _hands_back(url: str, folder: Path) -> None:
         figures.record_items(tally, f"{seen}, {len(killed)} processes killed, crashes {await _crashes(running)}")
         assert handed_back == 5, rows
         assert killed == []
-        assert running.notes("drain").total() == 1  # the slow tick was cancelled, and its loop drained
+        assert running.notes("drain").total() == 1  # the slow tick was cancelled, and its loop was drained
         assert took <= drain + EXIT_MARGIN.total_seconds() * slowness()
 
 
 async def test_hanging_database_holds_no_process_beyond_its_margin(places: Mapping[str, Path]) -> None:
-    """Nothing can be released, so the leases expire; but the process exits before a parent would kill it."""
+    """Nothing can be released, so the leases expire. The process still exits before a parent would kill it."""
     for url, folder in places.items():
         if not url.startswith("sqlite"):  # a disk that hangs cannot be simulated here
             await _hangs_up(url, folder)
@@ -236,7 +236,7 @@ async def test_hanging_database_holds_no_process_beyond_its_margin(places: Mappi
 async def test_hanging_database_and_deaf_handlers_hold_no_process_beyond_its_margin(
     places: Mapping[str, Path],
 ) -> None:
-    """Every step after the deadline takes its full time: the margin is longer than all of them together."""
+    """Every step after the deadline takes its full time. The margin is longer than all of them together."""
     for url, folder in places.items():
         if not url.startswith("sqlite"):
             await _hangs_up(url, folder, is_uncancellable=True)

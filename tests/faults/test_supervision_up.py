@@ -1,4 +1,4 @@
-"""`batuta up` in operation: one of its processes is stopped or killed, or the parent itself is."""
+"""`batuta up` while one of its processes, or the parent itself, is stopped or killed."""
 
 import os
 import re
@@ -37,7 +37,7 @@ MICROSECOND = timedelta(microseconds=1)
 
 @contextmanager
 def plant(folder: Path, *words: str, **env: str) -> Iterator[Tree]:
-    # The limit of every installation in the long form; one that a test can wait for in the short form.
+    # In the long form the limit of every installation; in the short form a limit for which a test can wait.
     limit = 20.0 if LONG else 2 * slowness()
     with tree(folder, "up", *words, app=PLANT, **{"BATUTA_WATCHDOG_SECONDS": f"{limit:g}", **env}) as running:
         yield running
@@ -56,14 +56,14 @@ def is_ready(fact: dict[str, Any]) -> bool:
 
 
 def ready(running: Tree) -> dict[str, int]:
-    """Wait until every role is ready; return role → process id."""
+    """Wait until every role is ready. Return the process id of each role."""
 
     def all_are() -> bool:
         ready = {fact["role"].partition("-")[0] for fact in running.facts() if is_ready(fact)}
         return ready >= set(ROLES) and running.is_up()
 
     until("every role is ready", all_are)
-    # A child that was too slow to answer may just be restarted, and is missing for a moment.
+    # A child that answered too late may be restarting, and is missing for a moment.
     until("every role has a process", lambda: running.children().keys() >= set(ROLES))
     return running.children()
 
@@ -314,7 +314,7 @@ def test_systemd_receives_ready_watchdog_and_stopping_of_the_whole_tree(tmp_path
 
 
 def test_systemd_receives_the_same_of_a_single_role(tmp_path: Path) -> None:
-    """All three roles at once, each with its own manager."""
+    """All three roles run at once, each with its own service manager."""
     with ExitStack() as stack:
         managers = {role: stack.enter_context(closing(Systemd(tmp_path / role))) for role in ROLES}
         started = {

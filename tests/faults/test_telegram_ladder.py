@@ -1,4 +1,4 @@
-"""Code of the Telegram worker that hangs in every known way is found and replaced, and no message is lost or doubled."""
+"""The Telegram worker hangs in every known way. It is found and replaced, and no message is lost or doubled."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ async def _is_recorded(office: TelegramOffice) -> bool:
 async def _blocks(test: str, way: str, code: int, url: str, folder: Path) -> None:
     what = {"bloqueia": "time.sleep(600)", "expressao": "a regular expression without end"}[way]
     figures = Figures(test, kind(url), f"Telegram: {what} in a call of one of three accounts")
-    # The watchdog thread measures with the machine's clock; only the waits after it are shorter.
+    # The watchdog thread measures with the machine's clock, so only the waits after it are shorter.
     blocked, rate = (15.0, 1.0) if LONG else (3.0, 5.0)
     async with telegram_office(folder, url, accounts=3, doctors=40, rate=rate, blocked=blocked) as office:
         office.start_worker()

@@ -1,4 +1,6 @@
-"""Telegram loses answers, forgets and dies: a sender that repeats the random_id doubles and loses no message."""
+"""Telegram loses answers, forgets random ids and dies. A sender that repeats the random_id neither doubles nor loses a
+message.
+"""
 
 import asyncio
 import random
@@ -110,7 +112,7 @@ class Sender:
             if account.line is None:
                 account.line = await self._connect(account.id)
             if is_in_doubt:
-                # The server may have forgotten the random_id: only the history proves that the message is absent.
+                # The server may have forgotten the random_id, so only the history proves that the message is absent.
                 sent = await account.line.list_sent(account.peer, since=since, limit=LIMIT)
                 if not isinstance(sent, Enviadas) or not sent.is_complete:
                     await self._drop(account)

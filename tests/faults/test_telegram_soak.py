@@ -1,6 +1,6 @@
-"""Soak of the Telegram worker: many accounts and messages with random faults, judged by the success table of the plan.
+"""Soak test of the Telegram worker: many accounts and messages with random faults, judged by the success criteria.
 
-The worker never hangs and never needs a person; sends are quick; its memory, descriptors and tasks stay level.
+The worker never hangs and never needs a person. Sends are quick. Memory, descriptors and tasks do not grow.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 ACCOUNTS, MESSAGES, SERVER_KILLS = (50, 20_000, 4) if LONG else (6, 60, 1)
 PER_DOCTOR = 4  # below the weekly limit of a doctor
-# Accounts of their own that no fault strikes: their sends have the limit of the plan.
+# Accounts that no fault affects. Their sends must meet the limit for latency.
 STEADY = ACCOUNTS // 5
 FAULTS: tuple[dict[str, Any], ...] = (
     {"hang": True},
@@ -59,14 +59,14 @@ CALM: dict[str, Any] = {
     "reply_share": 0.0,
     "duplicate_error": False,
 }
-# A send shortly after the server was killed waits for the new connection of its account.
+# A send shortly after the server was killed waits until its account has a new connection.
 AFTER_A_KILL = timedelta(seconds=60 if LONG else 0)
 RATE = 1.0 if LONG else 5.0
 
 
 @dataclass
 class Nature:
-    """Faults at random times, and the health of the worker meanwhile."""
+    """Causes faults at random times, and measures the health of the worker meanwhile."""
 
     office: TelegramOffice
     chance: random.Random
@@ -88,7 +88,7 @@ class Nature:
         assert all(each is None or isinstance(each, asyncio.CancelledError) for each in endings), endings
 
     async def _strike(self) -> None:
-        """Strike some accounts, one after the other, for a while."""
+        """Cause faults in some accounts, one after the other, for a while."""
         others = self.office.accounts[STEADY:]
         async with asyncio.TaskGroup() as group:
             for some in batched(others, 4):
@@ -144,8 +144,8 @@ async def test_soak_has_no_hangs_no_losses_and_no_growth(places: dict[str, Path]
         ended = time.monotonic()
         await office.until_sent()
         healed, tally, states = time.monotonic() - ended, await office.tally(), await office.states()
-        # An account that connects again has a few more descriptors and tasks for a while. Thirds of a short run are too
-        # short to compare, so there only the level after the faults counts.
+        # An account that reconnects has a few more descriptors and tasks for a while. Thirds of a short run are too
+        # short to compare, so only the level after the faults counts there.
         flat = require_flat(office.notes("census"), most=ACCOUNTS) if LONG else ""
         await until("descriptors, tasks and threads are back at their level", partial(_is_back, office, before))
         hangs = [await office.restarts(each) for each in ("stuck", "blocked", "uncancellable")]
@@ -159,7 +159,7 @@ async def test_soak_has_no_hangs_no_losses_and_no_growth(places: dict[str, Path]
         )
         assert (tally.lost, tally.doubled, states) == (0, 0, {"enviada/-": MESSAGES})
         assert (sum(map(len, hangs)), office.exits) == (0, [])
-        # On a busy machine a heartbeat may be late, and every send waits for the others.
+        # On a busy machine a heartbeat may be late, and every send waits for others.
         assert not LONG or uptime > 0.99
         assert p99(steady) < (5 if LONG else 30 * slowness())
 
@@ -176,7 +176,7 @@ async def _is_back(office: TelegramOffice, before: Sequence[int]) -> bool:
 
 
 async def _catches_up(office: TelegramOffice) -> None:
-    """Wait while messages of accounts without a fault wait, so that the latency is not that of a backlog."""
+    """Wait while messages of accounts without a fault are waiting, so that the latency is not that of a backlog."""
     names = {each.id for each in office.accounts[:STEADY]}
     async with asyncio.timeout(600):
         while await office.waiting(names) > STEADY:
@@ -184,7 +184,7 @@ async def _catches_up(office: TelegramOffice) -> None:
 
 
 def _steady(office: TelegramOffice, nature: Nature) -> list[str]:
-    """Return the messages of accounts without a fault, except those shortly after a kill of the server."""
+    """Return the messages of accounts without a fault. Messages shortly after a kill of the server are left out."""
     chosen = []
     for n, (id, queued) in enumerate(office.accepted.items()):
         is_after = any(-5 < queued - kill < AFTER_A_KILL.total_seconds() for kill in nature.kills)

@@ -1,6 +1,7 @@
-"""Acceptance tests of the Telegram worker, and the worker beside accounts that hang, are flooded, blocked or logged out.
+"""Acceptance tests of the Telegram worker, and the worker next to accounts that hang, are flooded, blocked or logged
+out.
 
-Its loops and its heartbeat continue, messages arrive quickly, accounts are isolated, and no message is lost or doubled.
+Its loops and heartbeat continue, messages arrive quickly, accounts are isolated, and no message is lost or doubled.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ from tests.faults.waiting import slowness, until
 from tests.julia.tables import rows
 
 LOOPS = ("sync", "outbound", "history", "jobs")
-STUCK_AFTER = 60.0  # of the worker's clock
+STUCK_AFTER = 60.0  # seconds of the worker's clock
 MARGIN = 10.0
 
 
@@ -114,7 +115,7 @@ async def _quickly(url: str, folder: Path) -> None:
     figures = Figures("S3.4", kind(url), f"Telegram: five messages in a row, then {messages} one by one")
     async with telegram_office(folder, url, accounts=5, doctors=messages + 10) as office:
         office.start_worker()
-        await office.until_sent(await office.put(5))  # connected
+        await office.until_sent(await office.put(5))  # so that all accounts are connected
         five = await office.put(5)
         await office.until_sent(five)
         first = await office.latencies(five)
@@ -153,7 +154,7 @@ async def _one_hangs(url: str, folder: Path) -> None:
 
 
 async def _one_by_one(office: TelegramOffice, count: int) -> list[str]:
-    """Queue messages over nine accounts at a rate that they keep up with, and wait until all are sent."""
+    """Queue messages for nine accounts at a rate that they can handle, and wait until all are sent."""
     ids: list[str] = []
     for _ in range(count):
         ids += await office.put(1, office.accounts[1:])
@@ -193,7 +194,7 @@ async def _accounts_fail(url: str, folder: Path, flood: int, rate: float) -> Non
         await until("the breaker is open", lambda: _is_open(office, spamming))
         await until("the flood is known", lambda: _waits(office, flooded))
         assert (office.exits, await office.restarts("stuck")) == ([], [])
-        # New processes respect a flood that another process met, also when they connect.
+        # New processes respect a flood wait that another process met, even when they connect.
         await office.kill_worker()
         await until("the flood of connections is known", lambda: _waits(office, flooded, "connect"))
         await office.kill_worker()
@@ -209,7 +210,7 @@ async def _accounts_fail(url: str, folder: Path, flood: int, rate: float) -> Non
             f"dead client found after {found.total_seconds():.1f} s; {during} calls during the flood; 0 restarts; sends after"
             f" PEER_FLOOD {calls - 2}; 4 messages wait for its end",
         )
-        assert (during, calls) == (0, 2)  # one before, and one that met PEER_FLOOD
+        assert (during, calls) == (0, 2)  # one call before, and one that met PEER_FLOOD
         assert (tally.lost, tally.doubled) == (4, 0)
         assert found <= timedelta(seconds=90 * (1 if LONG else 3 * slowness()))
         assert await office.restarts("stuck") == []
@@ -224,7 +225,7 @@ async def _is_revoked(office: TelegramOffice, conta: Account) -> bool:
 
 
 async def _waits(office: TelegramOffice, conta: Account, *metodos: str) -> bool:
-    """Whether a flood wait of the account is stored, of these methods if any are named."""
+    """Return whether a flood wait of the account is stored, for one of these methods if any are named."""
     stored = "SELECT metodo FROM telegram_esperas WHERE conta_id = :id"
     found = {each["metodo"] for each in await rows(office.julia.work.database, stored, id=conta.id)}
     return bool(found) and found >= set(metodos)
@@ -244,7 +245,7 @@ async def test_lost_answers_and_kills_double_and_lose_no_message(places: dict[st
 
 async def _storm(url: str, folder: Path, forgets: bool) -> None:
     messages, kills, accounts = (1_000, 40, 40) if LONG else (30, 3, 5)
-    lost: list[str] = [] if LONG else ["send_text"]  # the loss of other answers breaks connections, which take time
+    lost: list[str] = [] if LONG else ["send_text"]  # the loss of other answers breaks connections, which takes time
     behaviour = {"lost_answers": 0.3, "lost_methods": lost, "forgets_random_ids": forgets}
     memory = "; the server forgets the random_ids" if forgets else ""
     done = f"Telegram: 30 % of the answers to {messages} sends lost; worker and server killed -9 all the time{memory}"

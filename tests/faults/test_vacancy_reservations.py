@@ -1,4 +1,6 @@
-"""Fifty doctors want one vacancy from several processes that are killed: one doctor gets it, and 49 hear that it is taken."""
+"""Fifty doctors want one vacancy, through several processes that are killed. One doctor gets it, and 49 learn that
+it is taken.
+"""
 
 import asyncio
 import itertools
@@ -47,7 +49,7 @@ async def test_one_doctor_gets_the_vacancy_and_the_others_learn_that_it_is_taken
 
 
 async def _until_all_answered(url: str, folder: Path, wanted: int) -> int:
-    """Start each process again until every doctor has an answer; how many were killed."""
+    """Restart each process until every doctor has an answer. Return the number of killed processes."""
     seeds, kills, ends = itertools.count(45), 0, time.monotonic() + WITHIN
     running = {share: _begin(url, folder, share, next(seeds)) for share in range(PROCESSES)}
     try:
@@ -67,7 +69,7 @@ async def _until_all_answered(url: str, folder: Path, wanted: int) -> int:
 
 
 async def _judge(database: Database, folder: Path) -> Tally:
-    """Answers, state, history and events tell of the same doctor."""
+    """Check that answers, state, history and events name the same doctor."""
     answers: dict[str, dict[str, str]] = defaultdict(dict)
     for vacancy, doctor, answer in _answers(folder):
         assert doctor not in answers[vacancy]

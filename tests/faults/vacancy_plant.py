@@ -1,6 +1,8 @@
-"""Doctors of one process who want vacancies, and a process that dies by chance: with the lock, before the commit, after it.
+"""Doctors of one process who want vacancies. The process dies at random: while it holds the lock, before the commit, or
+after it.
 
-Each answer is a line in a file, synced before the next step, so a started-again process asks only for doctors without an answer.
+Each answer is a line in a file, synced before the next step, so that a restarted process asks only for doctors without
+an answer.
 """
 
 import asyncio
@@ -28,7 +30,7 @@ class Chance:
 
 
 def read_answers(file: Path) -> list[list[str]]:
-    """Vacancy, doctor and answer of each whole line."""
+    """Return vacancy, doctor and answer of each whole line."""
     return [line.split() for line in file.read_text().splitlines() if line.count(" ") == 2] if file.exists() else []
 
 
@@ -53,7 +55,7 @@ async def run(url: str, folder: Path, share: int, of: int, seed: int) -> None:
 
 
 def _die_inside(plantoes: Any, chance: Chance) -> None:
-    """The process may die while it holds a vacancy, and after the change before its commit."""
+    """Let the process die at random: while it holds a vacancy, or after the change but before its commit."""
     transitions = plantoes._transicoes
     hold, change = transitions.travar, transitions.mudar
 

@@ -1,4 +1,4 @@
-"""Waits for other processes. No wait ends early on a slow machine: only what never happens fails."""
+"""Waits for other processes. No wait ends early on a slow machine. Only a condition that never becomes true fails."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ async def until(
 ) -> Any:
     """Wait until ``true`` returns a true value, and return it. ``explain`` describes the state if that never happens.
 
-    The pause between two looks grows with the time waited: a look often reads a whole file or table.
+    The pause between two checks grows with the time waited, because a check often reads a whole file or table.
     """
     began = time.monotonic()
     while (waited := time.monotonic() - began) < within:
@@ -34,8 +34,8 @@ async def _value(answer: Any) -> Any:
 
 
 def slowness() -> float:
-    """How much slower than a calm machine this one is now, from 1 to 30: short computations between short sleeps take
-    so much longer than their own processor time. A lease or limit of a test multiplied by it means the same on both.
+    """Return how much slower than a calm machine this one is now, from 1 to 30. It is measured by how much longer short
+    computations between short sleeps take than their processor time. Tests multiply leases and limits by it.
     """
     late = 0.0
     for _ in range(_STEPS):

@@ -1,7 +1,7 @@
 """Evidence about a run of a scheduler: the expected fires, the endpoint's receipts, and the log.
 
-Each comes from another source, so that one bug cannot hide in all three. Every instant is in UTC: two instants of a
-zone whose clocks go back do not compare correctly.
+Each of the three comes from another source, so that one bug cannot hide in all of them. Every instant is in UTC,
+because two local instants around a clock change do not compare correctly.
 """
 
 import heapq
@@ -19,14 +19,14 @@ Trigger: TypeAlias = Literal["schedule", "manual", "catch_up"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A fire that the oracle expects. ``until`` is the last instant to start it, where a catch-up allows more than
-    epsilon.
+    """A fire that the oracle expects. ``until`` is the last instant at which it may start, if a catch-up allows more
+    than epsilon.
     """
 
     job: str
     at: datetime
     until: datetime | None = None
-    must_run: bool = True  # False: a row with the reason it did not run is enough; a missing row is not
+    must_run: bool = True  # if False, a row with the reason why it did not run is enough
 
     def __post_init__(self) -> None:
         _in_utc(self.at, self.until)
@@ -41,10 +41,10 @@ class Receipt:
 
     job: str
     key: str  # the execution id, from the Idempotency-Key
-    scheduled_for: datetime | None  # None: the call did not carry it, and the row of the key has it
+    scheduled_for: datetime | None  # None if the call did not contain it; the row of the key has it then
     attempt: int
     start: datetime
-    end: datetime | None  # None: it never ended, and serves no target
+    end: datetime | None  # None if it never ended; then it serves no target
     answered: Status = "success"  # the endpoint's own record of its answer
 
     def __post_init__(self) -> None:
@@ -53,7 +53,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A row of job_executions. ``covers`` is the first and the last fire of a row that stands for many missed ones."""
+    """A row of job_executions. ``covers`` is the first and the last fire of a row that represents many missed fires."""
 
     id: str
     job: str
@@ -71,7 +71,7 @@ class Logged:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From ``start`` until just before ``end``, for one job or, with None, for all."""
+    """The time from ``start`` until just before ``end``, for one job or, if it is None, for all jobs."""
 
     start: datetime
     end: datetime
@@ -83,7 +83,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """Rules of the run. A target counts once its window and the longest run have passed before ``read_at``."""
+    """Rules of the run. A target counts if its window and the longest run ended before ``read_at``."""
 
     read_at: datetime  # when the log was read
     epsilon: timedelta = timedelta(seconds=10)
@@ -94,9 +94,9 @@ class Rules:
     no_overlap: frozenset[str] = frozenset()
     lease: timedelta = timedelta(seconds=30)
     grace: timedelta = timedelta(seconds=10)
-    # Statuses that claim nothing about the endpoint's end, because their writer cannot know it.
+    # Statuses that say nothing about the end at the endpoint, because the process that wrote them cannot know it.
     unknown: frozenset[Status] = frozenset({"running", "timeout", "abandoned"})
-    healed_at: datetime | None = None  # when the last fault ended; None: no recovery to judge
+    healed_at: datetime | None = None  # when the last fault ended; None if no recovery is judged
     rto: timedelta = timedelta(seconds=10)
 
     def __post_init__(self) -> None:
@@ -116,7 +116,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 def earliest_deadline_first(windows: Sequence[tuple[datetime, datetime]], starts: Sequence[datetime]) -> dict[int, int]:
-    """Match starts to windows by index: as many as possible, each once. A window includes both its ends."""
+    """Match starts to windows by index: as many as possible, each once. A window includes both of its ends."""
     opening = sorted(range(len(windows)), key=lambda window: windows[window][0])
     opened = 0
     waiting: list[tuple[datetime, int]] = []
@@ -127,7 +127,7 @@ def earliest_deadline_first(windows: Sequence[tuple[datetime, datetime]], starts
             heapq.heappush(waiting, (windows[opening[opened]][1], opening[opened]))
             opened += 1
         while waiting and waiting[0][0] < at:
-            heapq.heappop(waiting)  # closed unserved
+            heapq.heappop(waiting)  # this window closed without a start
         if waiting:
             served[heapq.heappop(waiting)[1]] = start
     return served
@@ -153,21 +153,21 @@ def by_job(targets: Iterable[Target], receipts: Iterable[Receipt], log: Iterable
 
 class Run(NamedTuple):
     receipt: Receipt
-    row: Logged | None  # the row of its key, whatever job the row names
+    row: Logged | None  # the row with this key, even if the row names another job
     by_hand: bool
-    fire: datetime | None  # the nominal instant it names; None: by hand, or unknown
+    fire: datetime | None  # the due instant that the call names; None if it was started by hand or is unknown
 
 
 class Service(NamedTuple):
     target: Target
     outcome: Outcome
-    start: datetime | None  # of the run that serves the target
+    start: datetime | None  # start of the run that serves the target
 
 
 class Case:
-    """The evidence about one job, indexed by nominal instant and by key. Runs are in the order they started.
+    """The evidence about one job, indexed by due instant and by key. Runs are in the order of their start.
 
-    ``rows`` are those of every job, by id: a run may use the key of another job.
+    ``rows`` has the rows of every job by id, because a run may use the key of another job.
     """
 
     def __init__(self, job: str, evidence: Evidence, rows: Mapping[str, Logged], rules: Rules) -> None:
@@ -188,7 +188,7 @@ class Case:
         self.service = [each for each in self._serve() if each.target.latest(rules.epsilon) < horizon]
 
     def lateness(self, target: Target) -> timedelta | None:
-        """How long after its window the target's run started; None if it ran to its end in time, or not at all."""
+        """Return how long after its window the target's run started. Return None if it ran in time or did not run."""
         run, latest = self.first_end.get(target.at), target.latest(self.rules.epsilon)
         return run.receipt.start - latest if run and run.receipt.start > latest else None
 
@@ -217,7 +217,7 @@ class Case:
 
 
 def repeated(items: Sequence[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Items that share their key with another, by key."""
+    """Return the items that have the same key as another item, by key."""
     counts = Counter(map(key, items))
     found: dict[K, list[T]] = defaultdict(list)
     if len(counts) < len(items):
@@ -228,7 +228,7 @@ def repeated(items: Sequence[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 class Spans:
-    """Finds the span that holds an instant; overlapping spans are merged."""
+    """Finds the span that contains an instant. Overlapping spans are merged."""
 
     def __init__(self, spans: Iterable[Span]) -> None:
         self._merged: list[Span] = []

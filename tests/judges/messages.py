@@ -1,8 +1,9 @@
-"""Judges a real run of a sender: no message left twice, out of hours or unasked, and every message has a truthful end.
+"""Judge a real run of a sender: no message was sent twice, out of hours or unasked, and every message has a truthful
+end.
 
-``accepted`` comes from the code that enqueued, ``deliveries`` from the provider's own receipts, ``ends`` from the
-queue: three sources, so that one bug cannot hide in all of them. It reads no clock and shares no code with the parts
-it judges.
+``accepted`` comes from the code that enqueued, ``deliveries`` from the provider's own receipts, and ``ends`` from the
+queue. These are three sources, so that one bug cannot hide in all of them. The judge reads no clock and shares no code
+with the parts that it judges.
 """
 
 from collections import Counter, defaultdict
@@ -29,12 +30,14 @@ class End(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
     PARKED = "parked"  # undecidable, so an operator decides
-    OPEN = "open"  # it still waits, or is in doubt
+    OPEN = "open"  # the message still waits, or is in doubt
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """``place``: its position in the order its recipient should read; None: any order."""
+    """A message that the queue accepted. ``place`` is its position in the order for its recipient; None means any
+    order.
+    """
 
     id: str
     recipient: str
@@ -53,7 +56,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Shut:
-    """A period in which nothing may leave: a pause, an opt-out. ``recipients`` empty: it applies to all."""
+    """A period in which nothing may be sent: a pause or an opt-out. If ``recipients`` is empty, it applies to all."""
 
     since: datetime
     until: datetime
@@ -66,7 +69,9 @@ class Shut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRules:
-    """``within``: a message must have an end this long after it was accepted; the judge looks at ``read_at``."""
+    """Rules for the judge. A message must have an end at most ``within`` after it was accepted. ``read_at`` is the time
+    of the judgement.
+    """
 
     read_at: datetime
     within: timedelta
@@ -87,7 +92,7 @@ class MessageViolation:
 def judge_messages(
     accepted: Iterable[Accepted], deliveries: Iterable[Delivery], ends: Mapping[str, End], rules: SendRules
 ) -> list[MessageViolation]:
-    """Return the violations; an empty list if all is well."""
+    """Return the violations. The list is empty if there are none."""
     asked = {each.id: each for each in accepted}
     left = sorted(deliveries, key=lambda each: each.at)
     times = Counter(each.id for each in left)

@@ -1,8 +1,8 @@
-"""Judges a real run of a scheduler: nothing missed, doubled, early, out of hours or wrongly logged.
+"""Judge a real run of a scheduler: no fire was missed, doubled, early, out of hours or wrongly logged.
 
-After the checker Jepsen wrote for Chronos. A target is a window and a run is a point, so serving the window that
-closes first is a maximum matching and no solver is needed. It reads no clock and shares no code with the parts it
-judges.
+The method follows the checker that Jepsen wrote for Chronos. A target is a window and a run is a point. Serving the
+window that closes first is therefore a maximum matching, and no solver is needed. The judge reads no clock and shares
+no code with the parts that it judges.
 """
 
 from collections import Counter
@@ -52,7 +52,7 @@ class Check(StrEnum):
 class Violation:
     check: Check
     job: str
-    at: datetime  # the nominal instant if it has one, else when it happened
+    at: datetime  # the due instant if there is one, otherwise the instant at which it happened
     what: str
 
     def __str__(self) -> str:
@@ -61,15 +61,16 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Figures of a run; ``targets`` is the sum of the four figures below it."""
+    """Figures of a run. ``targets`` is the sum of the four figures below it."""
 
     targets: int
     served: int
-    explained: int  # did not run, did not have to, and the log has the reason
+    explained: int  # did not run, did not have to run, and the log has the reason
     missed: int
     unexplained: int  # did not have to run, and the log has no reason
-    unknown: tuple[str, ...]  # keys that ran to their end and whose row cannot know it
-    recovered_at: datetime | None  # the first target in time after the last fault; None: not judged, or never
+    unknown: tuple[str, ...]  # keys that ran to their end, but whose row cannot know it
+    # the first target in time after the last fault; None if not judged, or if there was none
+    recovered_at: datetime | None
     violations: tuple[Violation, ...]
 
     @property
@@ -88,7 +89,7 @@ class Verdict:
         return [each for each in self.violations if each.check is check]
 
     def summary(self) -> str:
-        """One line of figures, then the number of failures of each check."""
+        """Return one line of figures, then the number of failures of each check."""
         names = ("targets", "served", "explained", "missed", "doubled", "early", "unexplained")
         figures = ", ".join(f"{name} {getattr(self, name)}" for name in names)
         failed = Counter(each.check for each in self.violations)
@@ -101,7 +102,9 @@ class Verdict:
 
 
 def judge(targets: Iterable[Target], receipts: Iterable[Receipt], log: Iterable[Logged], rules: Rules) -> Verdict:
-    """Judge a run. A row marked as run by hand serves no target and names none, and keeps every other rule."""
+    """Judge a run. A row that is marked as started by hand serves no target and names none. All other rules apply to
+    it.
+    """
     listed = list(log)
     rows = {row.id: row for row in listed}
     found: list[Violation] = []
@@ -152,12 +155,12 @@ def _not_complete(case: Case) -> Iterator[Finding]:
         elif outcome == "unexplained":
             yield target.at, f"neither ran nor says why; {_hint(case, target)}"
         elif late := case.lateness(target):
-            # The run of another fire served it: the count is right, and this one was still late.
+            # The run of another fire served this target: the count is right, but this run was late.
             yield target.at, f"ran {late} after its window"
 
 
 def _hint(case: Case, target: Target) -> str:
-    """Evidence about a target that was not served."""
+    """Return evidence about a target that was not served."""
     if late := case.lateness(target):
         return f"its run started {late} after its window"
     if run := case.first_end.get(target.at):
@@ -196,7 +199,7 @@ def _early(case: Case, run: Run) -> str | None:
 
 
 def _overlapping(case: Case) -> Iterator[Finding]:
-    """A run without an end counts as an instant, because its end is unknown."""
+    """Yield overlapping runs. A run without an end counts as an instant, because its end is unknown."""
     if case.job not in case.rules.no_overlap:
         return
     free, last = datetime.min.replace(tzinfo=UTC), ""
@@ -268,7 +271,7 @@ def _unfenced(case: Case) -> Iterator[Finding]:
 
 
 def _recovered_at(after_healing: Sequence[Service], rules: Rules) -> datetime | None:
-    """The first target that was served in time, without the extension of ``until``."""
+    """Return the first target that was served in time, without the extension of ``until``."""
     in_time = (target.at for target, _, start in after_healing if start and start <= target.at + rules.epsilon)
     return min(in_time, default=None)
 

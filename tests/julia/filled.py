@@ -1,4 +1,4 @@
-"""Rows of an office in use for tests of lists, commands and sends: doctors, two trusted chips and two campaigns."""
+"""Rows of an installation in use, for tests of lists, commands and sends: doctors, two trusted chips and two campaigns."""
 
 from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -48,7 +48,7 @@ async def fill(database: Database, doctors: int, *, now: datetime) -> None:
 
 
 async def fill_office(url: str, doctors: int = 20) -> None:
-    """Add doctors, chips, a draft of a campaign and a campaign of the next morning to a migrated database."""
+    """Add doctors, chips, a draft of a campaign and a campaign for the next morning to a migrated database."""
     clock = SystemClock()
     database, now = connect(url, clock), clock.now()
     await database.open()

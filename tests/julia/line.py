@@ -1,4 +1,4 @@
-"""A line to WhatsApp with scripted answers, which keeps its own receipts."""
+"""A WhatsApp gateway with scripted answers, which keeps its own receipts."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,20 +20,20 @@ class Receipt:
 
 @dataclass
 class ScriptedLine:
-    """``answers`` are pairs used in turn: the answer, and whether the message leaves anyway. Afterwards every send
-    succeeds.
+    """A gateway for tests. ``answers`` has pairs that are used in turn: the answer, and whether the message is sent
+    anyway. Afterwards every send succeeds.
     """
 
     clock: Clock
     answers: list[tuple[SendResult, bool]] = field(default_factory=list)
     receipts: list[Receipt] = field(default_factory=list)
-    state: Conexao | Unavailable = Conexao.OPEN  # of every instance that ``states`` does not name
+    state: Conexao | Unavailable = Conexao.OPEN  # state of every instance that ``states`` does not name
     states: dict[str, Conexao | Unavailable] = field(default_factory=dict)
     listed: Sequence[Instancia] | Unavailable = ()
     known: Sequence[Numero] | Unavailable = ()
     looked_up: list[tuple[str, list[str]]] = field(default_factory=list)
     before_answering: Callable[[], Awaitable[None]] | None = None
-    remembers: bool = True  # its own store can be queried
+    remembers: bool = True  # whether its own store can be queried
     before_sending: Callable[[], Awaitable[None]] | None = None
 
     async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult:

@@ -1,6 +1,6 @@
-"""A claim and a look ahead cost about the same with many distinct priorities as with one.
+"""A claim and the search for the next due item cost about the same with many distinct priorities as with one.
 
-The cost is counted, not timed: on SQLite the steps of its virtual machine, on PostgreSQL the pages that a statement
+The cost is counted and not timed: the steps of SQLite's virtual machine, and the pages that a statement of PostgreSQL
 reads.
 """
 
@@ -29,7 +29,7 @@ from tests.plans.test_hot_statements import FILL, WORDS
 ROWS = 30_000
 LIMIT = 10
 TENURE = LeaseHolder(owner="a", lease=timedelta(seconds=30))
-# Due time of row i; i runs from 1, the most urgent, to the number of rows.
+# Due time of row i. Row 1 is the most urgent.
 DUE = {
     "all": "{ago}",
     "none": "{later}",
@@ -68,7 +68,8 @@ async def counted(database_url: str, events: EventRecorder, monkeypatch: pytest.
 async def test_thirty_thousand_priorities_cost_about_as_much_as_one(counted: Database, due: str) -> None:
     alone = await _costs(counted, "0", due)
     many = await _costs(counted, "i", due)
-    # Allowed extra: a hundred sorted due items (on SQLite fifty-five steps each), and twelve jumps of two or three pages.
+    # Allowed difference: a hundred sorted due items (on SQLite fifty-five steps each), and twelve index jumps of two or
+    # three pages.
     allowed = 6_500 if counted.dialect == "sqlite" else 250
     dearer = {name: (cost, alone[name]) for name, cost in many.items() if cost > alone[name] + allowed}
     assert not dearer, f"costs above those with one priority, as (cost, cost with one): {dearer}"

@@ -52,7 +52,7 @@ TABLES = {
 }
 
 
-# An id, and the instant i minutes ago, in the syntax of each database.
+# An id, and the instant i minutes ago, in the SQL of each database.
 WORDS = {
     "sqlite": {
         "id": "printf('%08x-0000-7000-8000-000000000000', i)",

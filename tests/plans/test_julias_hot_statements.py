@@ -32,7 +32,7 @@ TO_LOOK_UP = (
     "SELECT id FROM clientes WHERE status_telefone IN ('pendente', 'validando', 'erro') AND deleted_at IS NULL"
     " AND coalesce(telefone_validar_em, created_at) <= :now ORDER BY coalesce(telefone_validar_em, created_at) LIMIT 50"
 )
-# A table that is read as a whole; a derived table and a row of constants are not tables.
+# Matches a scan of a whole table. A derived table and a row of constants are not tables.
 SCANNED = re.compile(r"SCAN (?!CONSTANT|waiting)(?!.*USING)")
 BY_PHONE = "SELECT id FROM clientes WHERE telefone_chave = :phone AND deleted_at IS NULL"
 

@@ -1,4 +1,4 @@
-"""The worker's statements cost the same at any number of waiting and ended items."""
+"""The cost of the worker's statements does not depend on the number of waiting and ended items."""
 
 import re
 
@@ -20,7 +20,7 @@ from batuta.testing import FakeClock
 from tests.plans.test_hot_statements import FILL, WORDS, insert_rows, plan
 
 ROWS = 100_000
-# One in three waits, one in a hundred runs, the others have ended; all with the same few priorities.
+# One item in three waits, one in a hundred runs, and the others have ended. All have the same few priorities.
 TABLE = (
     "INSERT INTO tasks (id, queue, name, args, unique_key, priority, status, available_at, lease_until, created_at, expires_at)"
     " SELECT {id}, 'default', 'f', '[[],{{}}]', CASE i % 5 WHEN 0 THEN 'k' || i END, i % 3,"
@@ -40,7 +40,7 @@ def full(database: Database) -> Database:
 
 
 def walks(plan: str) -> bool:
-    """Whether the plan scans the whole table."""
+    """Return whether the plan scans the whole table."""
     return "Seq Scan on tasks" in plan or re.search(r"SCAN (tasks|item)(?! USING)", plan) is not None
 
 
@@ -66,7 +66,7 @@ async def test_claim_and_settle_use_an_index(full: Database, clock: FakeClock) -
         plans = {
             "tasks_ready": await plan(full, queries.claim, **asked),
             "tasks_ready ": await plan(full, queries.claim_reversed, **asked),
-            # By the key, or through the few leased rows: the planner chooses.
+            # The planner chooses between the key and the few leased rows.
             "Index": await plan(
                 full, queries.settle_and_claim, endings=endings, ids=ID, fences="1", keeps="null", expected=2, **asked
             ),
@@ -135,7 +135,7 @@ async def test_unserved_tasks_are_found_without_reading_the_served_queues(full: 
 
 
 async def test_many_priorities_are_claimed_looked_ahead_and_counted_by_index(database: Database) -> None:
-    """Thirty thousand priorities; only items of the last ones are due."""
+    """There are thirty thousand priorities, and only items of the last ones are due."""
     words, rows = WORDS[database.dialect], 30_000
     later = "9000000000000000" if database.dialect == "sqlite" else "TIMESTAMPTZ '2200-01-01'"
     fill = (

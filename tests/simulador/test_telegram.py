@@ -34,7 +34,7 @@ def test_a_new_process_continues_with_every_message_of_the_killed_one(
 ) -> None:
     journal = tmp_path / "journal"
     first = Mundo(clock, journal=journal)
-    # The file is closed in any case; a killed process does not flush it either.
+    # The file is always closed. A killed process would not flush it either.
     request.addfinalizer(first.close)
     me, other = first.add_person("Conta"), first.add_person("Pessoa")
     session = first.open_session(me)
@@ -46,7 +46,7 @@ def test_a_new_process_continues_with_every_message_of_the_killed_one(
     assert second.account(session) == me
     assert second.receipts == first.receipts
     assert second.pts(me) == first.pts(me)
-    assert second.send(me, chat, access, "Olá", random_id=7) == sent  # it knows the random_id
+    assert second.send(me, chat, access, "Olá", random_id=7) == sent  # the second process knows the random_id
     assert len(second.receipts) == 1
 
 

@@ -1,6 +1,6 @@
-"""The simulated WhatsApp: messages arrive, people answer, groups talk; and it misbehaves as configured.
+"""The simulated WhatsApp: messages arrive, people answer, groups talk, and configured faults occur.
 
-Real sockets on loopback, on a fake clock.
+The tests use real sockets on loopback and a fake clock.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class World:
         self.clock = clock
         self.heard: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
-        self.answers: list[int] = []  # the receiver's next answers; then 200
+        self.answers: list[int] = []  # next answers of the receiver; afterwards 200
         self.app = create_app(clock, seed=seed)
         self.stop = asyncio.Event()
         self.tasks: list[asyncio.Task[None]] = []
@@ -268,7 +268,7 @@ async def test_line_is_banned_logs_out_flaps_and_is_paired_again(world: World) -
     assert isinstance(instances, list)
     assert (instances[0].state, instances[0].code) == (Conexao.CLOSE, 403)
     world.heard.clear()
-    await world.http.post(where, json={"state": "close"})  # a transient close is not announced
+    await world.http.post(where, json={"state": "close"})  # a transient close posts no event
     await world.http.post(where, json={"flap": 3, "every": 0.5})
     await world.passes(4)
     assert [each["data"]["state"] for each in world.heard] == ["connecting", "open"] * 3

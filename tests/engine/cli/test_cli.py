@@ -305,7 +305,7 @@ def test_module_and_uvicorn_command_start_from_a_plain_shell(folder: Path) -> No
         [sys.executable, "-m", "batuta", "--version"], env=environment, capture_output=True, text=True, check=True
     )
     assert re.fullmatch(r"\d+\.\d+\.\d+\n", said.stdout)
-    for mode in ("production", ""):  # unset: as closed as production
+    for mode in ("production", ""):  # an unset mode is as strict as production
         refused = subprocess.run(
             [sys.executable, "-m", "uvicorn", "app.main:app"],
             env={**environment, "APP_ENV": mode},
@@ -352,7 +352,7 @@ def test_option_help_is_in_the_chosen_language(batuta: Command) -> None:
 
 
 def test_read_only_server_is_not_a_configuration_error(batuta: Command, folder: Path, postgres_url: str) -> None:
-    """Exit code 2 is final for `batuta up` and systemd: a failover must not end every process."""
+    """Exit code 2 means a permanent error to `batuta up` and systemd, so a failover must not cause it."""
     (folder / "program.py").write_text(f'from batuta import Batuta\nwork = Batuta("{postgres_url}")\n')
     assert batuta("migrate")[0] == 0
     assert asyncio.run(_execute(postgres_url, "ALTER DATABASE {} SET default_transaction_read_only = on")) is None

@@ -203,7 +203,7 @@ def test_chosen_profile_and_window_apply_from_now_on(batuta: Command) -> None:
 
 def test_compare_fails_when_the_gain_is_below_the_minimum(batuta: Command) -> None:
     code, out, _ = batuta("schedule", "compare", "always", "windows")
-    assert code == 1  # one fire a day became five a week
+    assert code == 1  # five fires a week instead of one a day is a difference
     assert "total de todas as tarefas agendadas" in out
     found = as_json(batuta("schedule", "compare", "always", "windows", "--at-least", "-100", "--json"))
     assert found["before"] == 1.0

@@ -19,7 +19,9 @@ class Terminal(io.StringIO):
 
 
 class StoppedTerminal(Terminal):
-    """Terminal stopped with Ctrl-S: a write blocks until ``let_go`` is set. ``last``: the line that sets ``caught_up``."""
+    """Terminal stopped with Ctrl-S: a write blocks until ``let_go`` is set. ``last`` is the line that sets
+    ``caught_up``.
+    """
 
     def __init__(self, last: str) -> None:
         super().__init__()
@@ -75,7 +77,7 @@ def test_stopped_terminal_blocks_no_process_and_dropped_lines_are_counted() -> N
 
 
 class ClosedTerminal(Terminal):
-    """A pipe whose reader ended; it counts the lines that it refuses."""
+    """A pipe whose reader has ended. It counts the lines that it refuses."""
 
     refused = 0
 

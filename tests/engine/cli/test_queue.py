@@ -30,7 +30,7 @@ def program(folder: Path) -> None:
 
 
 def two_dead() -> list[str]:
-    """Enqueue two items and let a worker fail them."""
+    """Enqueue two items and let a worker fail them permanently."""
     work = importlib.import_module("program").work
 
     async def fail() -> list[str]:
@@ -83,7 +83,7 @@ def test_unstick_without_stuck_items_reports_zero(batuta: Command) -> None:
 
 
 def claimed_by_two_workers() -> None:
-    """Claim an item with a worker that stops renewing, and another with a worker that keeps its lease."""
+    """Claim one item with a worker that stops renewing its lease, and another with a worker that keeps its lease."""
     work = importlib.import_module("program").work
 
     async def claim() -> None:

@@ -40,7 +40,7 @@ def test_secrets_are_masked_in_every_output_of_the_settings() -> None:
     env["DATABASE_URL"] = f"postgresql://user:{secret}@db/x"
     env["REDIS_URL"] = f"redis://:{secret}@redis"
     assert len(env) >= 9
-    # These settings belong together.
+    # These settings must be set together.
     env |= {"CHATWOOT_URL": "https://chat.example", "CHATWOOT_ACCOUNT_ID": "1", "CHATWOOT_INBOX_ID": "1"}
     env |= {"TELEGRAM_API_ID": "1"}
     settings = load_settings(Settings, env)
@@ -75,7 +75,7 @@ def test_invalid_value_is_refused_by_name_and_not_shown(name: str, value: str) -
     with pytest.raises(InvalidSetting) as refused:
         load_settings(Settings, {name: value})
     assert name in str(refused.value)
-    if name != "TIMEZONE":  # here the invalid value helps to find the right one
+    if name != "TIMEZONE":  # for TIMEZONE, the message shows the invalid value, because it helps to find the right one
         assert value not in str(refused.value)
 
 
@@ -224,5 +224,5 @@ def test_default_does_not_replace_a_value_set_in_file_or_environment(tmp_path: P
 def test_outgoing_address_is_http_and_not_link_local(name: str, address: str) -> None:
     with pytest.raises(InvalidSetting) as refused:
         load_settings(EngineSettings, {name: address})
-    assert address not in str(refused.value)  # it may be a secret
+    assert address not in str(refused.value)  # the address may contain a secret
     assert load_settings(EngineSettings, {name: "http://alerts:9093/x"})

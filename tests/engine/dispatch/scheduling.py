@@ -35,7 +35,7 @@ class Endpoint:
     repeatable: bool = True
     address: str = "/jobs/test"
     answer: Ending = field(default_factory=lambda: Ending(status=Status.SUCCESS))
-    gate: asyncio.Event | None = None  # None: deliveries end at once; otherwise they wait for this event
+    gate: asyncio.Event | None = None  # if None, deliveries end at once; otherwise they wait for this event
     runs: list[Run] = field(default_factory=list)
 
     async def deliver(self, run: Run) -> Ending:
@@ -76,7 +76,7 @@ class House:
     async def register(
         self, jobs: Collection[Registration], lease_holder: LeaseHolder, timetable: str = "edited"
     ) -> None:
-        """Register these jobs as a scheduler does when its version becomes active."""
+        """Register these jobs in the way a scheduler does when its version becomes active."""
         await register(self.log, jobs, lease_holder, timetable)
 
     async def rows(self, columns: str = "*", where: str = "TRUE") -> list[dict[str, Any]]:
@@ -94,7 +94,7 @@ class House:
 async def register(
     log: ExecutionLog, jobs: Collection[Registration], lease_holder: LeaseHolder, timetable: str = "edited"
 ) -> frozenset[str]:
-    """Register, and repeat while other schedulers register at the same time."""
+    """Register the jobs. Repeat this while other schedulers register at the same time."""
     await log.announce(OwnTimetable(fingerprint=timetable, jobs=len(jobs)), lease_holder)
     while True:
         active = next((each.fingerprint for each in await log.timetables(timetable) if each.is_active), None)
@@ -112,7 +112,7 @@ async def finish(scheduler: Scheduler) -> None:
 
 
 async def tick_at(scheduler: Scheduler, clock: FakeClock, instant: datetime) -> None:
-    """Set the clock, tick the dispatcher and wait for the runs that it started."""
+    """Set the clock, run one tick of the dispatcher and wait for the runs that it started."""
     clock.step(instant - clock.now())
     while isinstance(await scheduler.dispatcher.tick(), Again):
         pass
@@ -120,7 +120,7 @@ async def tick_at(scheduler: Scheduler, clock: FakeClock, instant: datetime) -> 
 
 
 async def watch_leases(clock: FakeClock, *schedulers: Scheduler) -> None:
-    """Tick the reapers at their usual interval for long enough to take over the run of a silent owner."""
+    """Run the reapers at their usual interval for long enough to take over the run of an owner that is silent."""
     for _ in range(6):
         for each in schedulers:
             await each.reaper.tick()

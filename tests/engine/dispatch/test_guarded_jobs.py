@@ -1,4 +1,4 @@
-"""A job behind a circuit breaker."""
+"""A job with a circuit breaker."""
 
 import asyncio
 from collections.abc import AsyncIterator

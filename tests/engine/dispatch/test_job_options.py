@@ -57,7 +57,7 @@ def test_delays_of_two_jobs_differ() -> None:
 
 
 async def run_on(house: House, clock: FakeClock, minutes: int, **options: Any) -> tuple[Any, Endpoint]:
-    """Start a run that waits, and pass the next fires while it waits."""
+    """Start a run that waits, and let the next fires pass while it waits."""
     endpoint = Endpoint(gate=asyncio.Event())
     scheduler = house.scheduler(job(target=endpoint, **options))
     await tick_at(scheduler, clock, T0)

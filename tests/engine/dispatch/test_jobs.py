@@ -1,4 +1,4 @@
-"""Refuse an invalid job at declaration, with one sentence that names it and the fix."""
+"""An invalid job is refused at declaration, with one sentence that names the job and the correction."""
 
 from datetime import timedelta
 from pathlib import Path

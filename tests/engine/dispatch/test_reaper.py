@@ -1,4 +1,4 @@
-"""Decide when a scheduler may take over the run of another one."""
+"""Rules for when a scheduler may take over the run of another one."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -16,17 +16,17 @@ SECOND = timedelta(seconds=1)
     ("left", "watched", "owner", "is_taken"),
     [
         (2 * SECOND, 9 * SECOND, "host:1", False),  # the lease is valid
-        (-SECOND, 0 * SECOND, "host:1", False),  # first look: the clock may have been set forward
-        (-SECOND, 2 * SECOND, "host:1", False),  # second look: the row may have been locked until just now
+        (-SECOND, 0 * SECOND, "host:1", False),  # first check: the clock may have been set forward
+        (-SECOND, 2 * SECOND, "host:1", False),  # second check: the row may have been locked until now
         (-SECOND, 3 * SECOND, "host:1", True),
         (
             timedelta(hours=1),
             89 * SECOND,
             "host:1",
             False,
-        ),  # the clock was set back: a healthy owner still has time to renew
+        ),  # the clock was set back, so a healthy owner still has time to renew
         (timedelta(hours=1), 90 * SECOND, "host:1", True),
-        (-SECOND, 0 * SECOND, None, True),  # released by its owner
+        (-SECOND, 0 * SECOND, None, True),  # the owner released the lease
     ],
 )
 def test_run_is_taken_over_after_its_owner_was_silent_for_long_enough(

@@ -1,4 +1,4 @@
-"""A healthy scheduler keeps the leases of its runs; the runs of a dead one are taken over with the true reason."""
+"""A healthy scheduler keeps the leases of its runs. The runs of a dead scheduler are taken over with the true reason."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
@@ -95,7 +95,7 @@ async def test_run_whose_row_was_locked_longer_than_its_lease_keeps_its_owner(
             await pair.owner.leases.tick()
             await pair.other.reaper.tick()
             await clock.advance(LEASE / 3)
-    await pair.other.reaper.tick()  # the first look after the lock, before the owner can renew
+    await pair.other.reaper.tick()  # the first check after the lock, before the owner can renew
     await clock.advance(LEASE / 12)
     await pair.owner.leases.tick()
     await watch_leases(clock, pair.owner)
@@ -149,7 +149,7 @@ async def test_run_of_a_dead_scheduler_is_taken_over_although_the_clock_was_set(
 
 
 async def test_reaper_ignores_silence_during_its_own_long_pause(house: House, clock: FakeClock) -> None:
-    """The process or its database file stood still between two looks, so the owner could not renew either."""
+    """The process or its database file stood still between two checks, so the owner could not renew either."""
     pair = SchedulerPair(house)
     await pair.begin()
     await clock.advance(LEASE / 2)
@@ -194,7 +194,7 @@ async def test_released_run_is_taken_over_at_the_next_look(house: House, clock: 
 async def test_lease_times_use_the_clock_of_the_database(
     house: House, database: Database, events: EventRecorder
 ) -> None:
-    """On PostgreSQL a scheduler whose machine is an hour ahead neither takes over runs nor writes leases with its own
+    """On PostgreSQL, a scheduler whose machine is an hour ahead neither takes over runs nor writes leases by its own
     clock.
     """
     if database.dialect == "sqlite":
@@ -215,7 +215,7 @@ async def test_lease_times_use_the_clock_of_the_database(
 
 
 class SlowLog:
-    """Execution log that opens or takes over runs, and returns them when ``answers`` is set."""
+    """Execution log that opens or takes over runs, but returns them only when ``answers`` is set."""
 
     def __init__(self, log: SqlExecutionLog) -> None:
         self._log = log
@@ -268,7 +268,7 @@ async def test_run_acquired_during_shutdown_ends_within_the_grace_period(
 
 
 async def wait_for_tick(supervisor: Supervisor, loop: LeaseKeeper) -> None:
-    """Wait until the loop's tick ends: its statements take real time, in which the fake clock must not move."""
+    """Wait until the loop's tick ends. Its statements take real time, in which the fake clock must not move."""
     while any(running.is_ticking for running in supervisor.running if running.loop is loop):
         await asyncio.sleep(0)
 
@@ -285,7 +285,7 @@ class Hanging:
 
 
 async def test_leases_are_renewed_until_the_last_run_of_a_shutdown_ends(house: House, clock: FakeClock) -> None:
-    """After the stop a run takes longer than its lease, beside a loop whose last tick hangs."""
+    """After the stop, a run takes longer than its lease while the last tick of another loop hangs."""
     pair = SchedulerPair(house)
     supervisor = Supervisor(clock, house.events, lambda: 0.5)
     for loop, policy in pair.owner.loops():

@@ -1,4 +1,4 @@
-"""The scheduler's contract on both databases."""
+"""The promises of the scheduler on both databases."""
 
 import asyncio
 import json
@@ -290,7 +290,7 @@ async def test_pause_also_holds_fires_that_wait_for_a_slot(house: House, clock: 
     clock.step(MINUTE)
     await scheduler.dispatcher.tick()
     await asyncio.sleep(0)
-    assert len(endpoint.runs) == 4  # the slots of a lane
+    assert len(endpoint.runs) == 4  # the number of slots of a lane
     await house.pause("pause.category.grupos")
     await clock.advance(timedelta(seconds=1))
     assert endpoint.gate is not None
@@ -339,7 +339,7 @@ async def test_run_of_a_dead_process_is_delivered_again_with_the_same_key(
     endpoint.gate.set()
     await finish(dead)
     await finish(alive)
-    # The first scheduler was alive after all: its ending comes too late and is not written.
+    # The first scheduler was alive after all. It writes its result too late, so the result is refused.
     assert [event.job for event in events.of(ExecutionLost)] == ["pulse"]
     (row,) = await house.rows()
     assert (row["status"], row["attempt"]) == ("success", 2)
@@ -360,7 +360,7 @@ async def test_unrepeatable_run_of_a_dead_process_is_abandoned(
     assert (row["status"], code_of(row["reason"])) == ("abandoned", "silent")
     (taken,) = events.of(ExecutionTakenOver)
     assert (taken.again, code_of(taken.reason)) == (False, "silent")
-    # The next fire is not taken for an overlap.
+    # The next fire does not count as an overlap.
     await alive.dispatcher.tick()
     assert await house.statuses() == ["abandoned", "running"]
     assert endpoint.gate is not None
@@ -659,7 +659,7 @@ async def test_ending_is_stored_although_the_database_refuses_the_result(
     assert row["reason"] == "partial: one of three; the database refused the rest of the answer"
     assert [type(event.error) for event in events.of(ExecutionCrashed)] == [StoreConflict]
     (ended,) = events.of(ExecutionEnded)
-    assert (ended.reason, ended.items) == ("partial: one of three", 3)  # the log can store it
+    assert (ended.reason, ended.items) == ("partial: one of three", 3)  # the database can store this text
 
 
 async def test_ending_is_written_when_a_read_only_database_accepts_writes_again(
@@ -741,7 +741,7 @@ async def test_scheduler_stops_a_run_as_soon_as_it_knows_that_it_lost_it(house: 
     await asyncio.sleep(0)
     await watch_leases(clock, other)
     await thawed.leases.tick()
-    await finish(thawed)  # ends although the endpoint never answers
+    await finish(thawed)  # the run ends although the endpoint never answers
     assert await house.statuses() == ["abandoned"]
 
 

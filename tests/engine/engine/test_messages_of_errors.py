@@ -1,4 +1,4 @@
-"""Messages of exceptions: visible in development, in the log, the status and the page, and withheld otherwise."""
+"""The messages of exceptions are shown in development: in the log, the status and the page. Otherwise they are hidden."""
 
 import logging
 from collections.abc import Iterator

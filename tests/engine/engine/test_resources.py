@@ -48,7 +48,7 @@ async def test_resources_start_in_order_and_close_in_the_reverse_order(work: Bat
     def read_in_a_thread() -> str:
         return cache.value
 
-    async with work:  # a process that only enqueues starts nothing
+    async with work:  # a process that only enqueues creates no resource
         handle, other = await read.enqueue(), await read_in_a_thread.enqueue()
         assert steps == []
         with pytest.raises(ResourceMissing, match=r"with pool\.replaced_by"):

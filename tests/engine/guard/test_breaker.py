@@ -160,7 +160,7 @@ def test_retry_after_holds_although_a_probe_succeeded(clock: FakeClock, effect: 
     clock.step(RULE.reset)
     late = after(
         trying, clock, EffectReport(Effect.BROKE, "HTTP 429", clock.now() + 3600 * SECOND)
-    )  # admitted before the circuit opened
+    )  # these calls were admitted before the circuit opened
     closed = after(late, clock, EffectReport(effect), permit=Pass(trying.probe))
     assert closed.state is CLOSED
     assert isinstance(answer(closed, clock.now() + 60 * SECOND, 0.0), Hold)

@@ -63,7 +63,7 @@ class BreakerMachine(RuleBasedStateMachine):
             assert self.circuit.state is not CircuitState.HALF_OPEN or before.state is CircuitState.HALF_OPEN
             if (
                 before.state is not CircuitState.CLOSED
-            ):  # a report of a call admitted before the opening changes nothing
+            ):  # the report of a call that was admitted before the opening changes nothing
                 assert self.circuit.state is before.state
         if before.state is CircuitState.CLOSED and self.circuit.state is CircuitState.OPEN:
             assert effect in (Effect.BROKE, Effect.UNREACHED)

@@ -29,7 +29,7 @@ BROKE = EffectReport(Effect.BROKE, "HTTP 503")
 
 
 def circuits_on(database: Database, ids: Ids, clock: FakeClock, events: EventRecorder) -> Circuits:
-    """The circuits of another process."""
+    """The circuits of another process on the same database."""
     circuits = Circuits(SqlCircuits(database, ids, clock, events, own_time=True), clock, lambda: 0.0)
     circuits.add(RULE)
     circuits.add(CHIP)
@@ -115,7 +115,7 @@ async def test_probe_of_a_dead_process_is_replaced_when_its_lease_expires(
     assert isinstance(await there.admit(clock.now()), Hold)
     await clock.advance(1)
     living = await admitted(there, clock)
-    await dead.ticket.report(BROKE)  # it was only slow: its report is ignored now
+    await dead.ticket.report(BROKE)  # the process was only slow; its report is ignored now
     await living.ticket.report(WORKED)
     (circuit,) = await circuits.look()
     assert circuit.state is CircuitState.CLOSED

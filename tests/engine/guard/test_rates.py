@@ -77,7 +77,7 @@ async def test_hold_names_the_limit_and_when_there_is_room(rates: SqlRates, cloc
 
 
 async def test_burst_at_the_edge_of_an_hour_does_not_double_the_limit(rates: SqlRates, clock: FakeClock) -> None:
-    """A counter per clock hour lets 20 go at 12:59 and 20 more at 13:00."""
+    """A counter per clock hour would admit 20 at 12:59 and 20 more at 13:00."""
     await clock.advance(59 * 60)
     await use(rates, PER_HOUR, times=20)
     await clock.advance(60)
@@ -121,7 +121,7 @@ async def test_unused_token_is_returned_and_a_used_one_is_not(rates: SqlRates, c
 
 
 async def test_token_counts_from_its_use_and_not_from_its_reservation(rates: SqlRates, clock: FakeClock) -> None:
-    """Otherwise two messages, reserved early and sent late, could leave closer together than the window."""
+    """Otherwise two messages, reserved early and sent late, could be sent closer together than the window."""
     limit = gap("gap", "gap", 10 * SECOND)
     reserved = await take(rates, limit)
     await clock.advance(8)
@@ -221,7 +221,7 @@ async def test_token_of_a_short_window_is_kept_for_the_long_window_of_its_key(
 async def test_process_whose_clock_is_ahead_prunes_no_valid_token(
     database: Database, clock: FakeClock, ids: Ids
 ) -> None:
-    """On PostgreSQL the server's clock decides; on SQLite all processes are on one machine."""
+    """On PostgreSQL the server's clock decides. On SQLite all processes are on one machine."""
     clock.step(SystemClock().now() - clock.now())
     own_time = database.dialect == "sqlite"
     rates = SqlRates(database, ids, clock if own_time else SystemClock())

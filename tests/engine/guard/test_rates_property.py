@@ -33,8 +33,8 @@ class RateMachine(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory(dir=MEMORY)
         self.runner = asyncio.Runner()
         self.clock = FakeClock()
-        self.held: list[tuple[Reserved, str]] = []  # reserved, without an effect yet
-        self.done: list[Reserved] = []  # the effect happened, without a confirmation yet
+        self.held: list[tuple[Reserved, str]] = []  # reservations whose effect has not happened yet
+        self.done: list[Reserved] = []  # reservations whose effect happened but is not confirmed yet
         self.effects: list[tuple[datetime, str]] = []
         self.idle_after = self.clock.now()
 
@@ -86,8 +86,8 @@ class RateMachine(RuleBasedStateMachine):
 
     @rule(who=whom, delay=st.sampled_from([0, 1, 9]), dies=st.booleans())
     def send(self, who: str, delay: int, dies: bool) -> None:
-        """Send as soon as possible: a held sender retries at the named instant and has room then if no other sender is
-        active.
+        """Send as soon as possible. A held sender retries at the named instant, and finds room then if no other sender
+        is active.
         """
         limits = [FEW, MANY, EACH.of(who)]
         is_alone = self.clock.now() >= self.idle_after

@@ -18,7 +18,7 @@ HOURS = HoursGuard(
 
 @dataclass(eq=False)
 class RecordingGuard:
-    """Guard that issues tickets and records what their holders report."""
+    """Guard that issues tickets and records the reports on them."""
 
     holds: bool = False
     takes: float = 0.0

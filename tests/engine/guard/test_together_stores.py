@@ -27,7 +27,7 @@ class GuardedEffect:
         return await self.may.admit(self.clock.now())
 
     async def reason(self) -> tuple[str, object]:
-        """Code of the hold and the first of its facts."""
+        """Return the code of the hold and the first of its facts."""
         verdict = await self.ask_guards()
         assert isinstance(verdict, Hold), verdict
         assert isinstance(verdict.reason, Reason)

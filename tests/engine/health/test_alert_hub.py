@@ -62,7 +62,7 @@ class HubSetup:
             owner, work.health, work.observability.alerts, lambda: [self.sink, *more], AlertPolicy(zone=work.zone),
             FindingTexts(Texts("en")), self.clock, work.events, work.now,
         )  # fmt: skip
-        made._quiet_until = 0.0  # skip the silence after start-up
+        made._quiet_until = 0.0  # skip the period after start-up without alerts
         return made
 
     async def rows(self, text: str = "SELECT * FROM alertas_enviados ORDER BY created_at, id") -> list[dict[str, Any]]:
@@ -149,7 +149,7 @@ async def test_standby_hub_takes_over_when_the_lease_of_the_active_hub_expires(s
     setup.clock.step(SECOND)
     await second.tick()
     assert setup.sink.sent == [(AlertKind.ALERT, "a")]
-    await first.tick()  # the first hub was only suspended
+    await first.tick()  # the first hub was only suspended, not dead
     assert setup.sink.sent == [(AlertKind.ALERT, "a")]
 
 
@@ -188,7 +188,7 @@ async def test_hub_gives_up_an_alert_that_no_sink_accepts(setup: HubSetup) -> No
 async def test_hub_sends_alerts_that_a_dead_hub_decided_but_did_not_send(setup: HubSetup) -> None:
     setup.findings = [make_finding()]
     setup.sink.is_broken = True
-    await setup.hub("a").tick()  # and the hub dies
+    await setup.hub("a").tick()  # then the hub dies
     setup.sink.is_broken = False
     setup.clock.step(HUB_LEASE + SECOND)
     await setup.hub("b").tick()

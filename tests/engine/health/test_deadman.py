@@ -61,7 +61,7 @@ async def test_hanging_ping_does_not_delay_shutdown(clock: FakeClock, events: Ev
     await settle()
     assert supervisor.running[0].is_ticking
     stop.set()
-    await running  # the clock stands still
+    await running  # the clock does not move
 
 
 async def test_refused_ping_is_reported_and_stops_nothing(clock: FakeClock, events: EventRecorder) -> None:

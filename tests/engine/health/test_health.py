@@ -1,4 +1,4 @@
-"""Counts of the health checks on both databases: exact, whatever other rows the table holds."""
+"""Counts of the health checks on both databases are exact, whatever other rows the table has."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -58,7 +58,7 @@ async def test_empty_queue_has_a_pulse(work: Batuta) -> None:
 
 async def test_stuck_counts_items_of_a_dead_worker_but_not_waiting_retries(work: Batuta, clock: FakeClock) -> None:
     await work.enqueue_many("mail", [(1,), (2,), (3,)])
-    await work.enqueue("mail", 4, delay=900)  # like an item that waits for a retry
+    await work.enqueue("mail", 4, delay=900)  # due later, like an item that waits for a retry
     queue = work.queues["default"]
     await queue.settle_and_claim([], LEASE, 2)
     clock.step(LEASE.lease + 59 * SECOND)

@@ -1,4 +1,4 @@
-"""Judge a job by the fires that were expected of it."""
+"""A job is judged by the fires that were expected of it."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

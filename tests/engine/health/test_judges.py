@@ -1,4 +1,4 @@
-"""Judge queues, processes and the scheduler by what was expected of them."""
+"""Queues, processes and the scheduler are judged by what was expected of them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -125,7 +125,7 @@ def test_one_old_item_is_a_finding(age: int, severity: Severity | None) -> None:
 
 
 def test_later_rule_does_not_overwrite_a_worse_earlier_one() -> None:
-    """Ten stuck items are critical; six dead ones, judged later, are only a warning."""
+    """Ten stuck items are critical. Six dead items, which are judged later, are only a warning."""
     found = judge_queue(queue(), pulse(5, MINUTE / 2, stuck=10, dead=6, dead_lately=6), has_worker=True)
     assert severities(found) == {"queue.stuck.mail": Severity.CRITICAL, "queue.dead.mail": Severity.WARNING}
     assert assess([(QUEUES, found)], NOW).worst is Severity.CRITICAL
@@ -165,7 +165,7 @@ def beat(
 
 
 def gone(each: Beat) -> Beat:
-    """The heartbeat of a process that ended in order."""
+    """Return the heartbeat of a process that ended in order."""
     return Beat(
         worker_id=each.worker_id,
         role=each.role,

@@ -1,4 +1,4 @@
-"""Combine findings into one score without losing any of them."""
+"""Findings are combined into one score, and none of them is lost."""
 
 import asyncio
 from contextlib import suppress
@@ -147,7 +147,8 @@ async def test_check_that_raises_is_reported_and_its_section_scores_zero(clock: 
     assert seen.sections[QUEUES].points == 0
     (worst,) = seen.findings
     assert (worst.cause, worst.severity) == ("check.broken", Severity.ERROR)
-    assert "5511900000001" not in str(worst.facts)  # the class alone: the message may hold personal data
+    # only the class is shown, because the message may contain personal data
+    assert "5511900000001" not in str(worst.facts)
 
 
 async def test_check_that_hangs_is_cancelled_at_its_own_time_limit(clock: FakeClock) -> None:

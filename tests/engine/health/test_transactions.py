@@ -56,7 +56,7 @@ async def test_open_transaction_without_a_snapshot_is_ignored(
         await holder.execute("BEGIN")
         await holder.execute("SELECT 1")
         assert await SqlTransactions(work.database).oldest() is None
-        await holder.execute("CREATE TABLE written (n INTEGER)")  # the write gives it a transaction id
+        await holder.execute("CREATE TABLE written (n INTEGER)")  # the write gives the transaction an id
         found = await SqlTransactions(work.database).oldest()
     assert found is not None
 

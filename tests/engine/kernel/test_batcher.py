@@ -1,4 +1,4 @@
-"""Concurrent callers share one call, and a failing caller harms no other."""
+"""Concurrent callers share one call, and a failing caller does not affect the others."""
 
 import asyncio
 import gc
@@ -11,7 +11,7 @@ from batuta.kernel.errors import StatementRefused, StoreUnavailable
 
 
 class Doubling:
-    """Doubles numbers; refuses a batch with a negative number and returns no answer for zero."""
+    """Doubles numbers. It refuses a batch with a negative number, and returns no answer for zero."""
 
     def __init__(self) -> None:
         self.calls: list[list[int]] = []
@@ -103,7 +103,7 @@ async def test_unavailable_database_fails_every_caller() -> None:
 
 
 class Doubles:
-    """Doubles even numbers; odd numbers have no value, and a batch with a negative number is refused."""
+    """Doubles even numbers. Odd numbers have no value, and a batch with a negative number is refused."""
 
     def __init__(self) -> None:
         self.calls: list[list[int]] = []
@@ -140,7 +140,7 @@ async def test_key_whose_batch_is_refused_is_loaded_alone() -> None:
 
 
 class Gathered:
-    """Doubles numbers, one call at a time, each when the test opens the gate."""
+    """Doubles numbers, one call at a time. Each call ends when the test opens the gate."""
 
     def __init__(self, most: int = 500) -> None:
         self.calls: list[list[int]] = []
@@ -157,7 +157,7 @@ class Gathered:
         return [each * 2 for each in asked]
 
     async def ask(self, *numbers: int) -> "list[asyncio.Task[int]]":
-        """Ask for each number in a task of its own, and return the tasks once all of them wait."""
+        """Request each number in a separate task, and return the tasks when all of them wait."""
         tasks = [asyncio.create_task(self.gatherer.ask(number)) for number in numbers]
         await asyncio.sleep(0)
         return tasks
@@ -166,7 +166,7 @@ class Gathered:
 async def test_callers_that_arrive_during_a_call_share_the_next_one() -> None:
     gathered = Gathered(most=2)
     tasks = await gathered.ask(1, 2, 3, 4)
-    assert gathered.calls == [[1]]  # a caller that is alone does not wait
+    assert gathered.calls == [[1]]  # a single caller does not wait for others
     gathered.gate.set()
     assert await asyncio.gather(*tasks) == [2, 4, 6, 8]
     assert await gathered.gatherer.ask(5) == 10

@@ -1,4 +1,4 @@
-"""Identity of a lease owner, and when another process may call the owner dead."""
+"""Identity of a lease owner, and the conditions under which another process may declare it dead."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 @dataclass
 class Kernel:
-    """Process table; ``hidden``: processes that exist but that /proc does not show."""
+    """Process table. ``hidden`` has processes that exist but that /proc does not show."""
 
     shown: dict[int, ProcessStatus | OSError] = field(default_factory=dict)
     hidden: set[int] = field(default_factory=set)
@@ -132,7 +132,7 @@ def test_ended_child_is_dead_before_and_after_it_is_reaped() -> None:
     known = replace(identity(), pid=child.pid, started=status.started)
     assert verdict(known, identity(), ProcFiles()) is Verdict.ALIVE
     child.kill()
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # ended, and a zombie until it is reaped
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # the child has ended and is a zombie until it is reaped
     assert verdict(known, identity(), ProcFiles()) is Verdict.DEAD
     child.wait()
     assert verdict(known, identity(), ProcFiles()) is Verdict.DEAD
@@ -146,7 +146,7 @@ def test_recycled_pid_is_not_the_earlier_process() -> None:
 
 @pytest.fixture
 def proc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A /proc with this process alone."""
+    """A /proc that contains only this process."""
     folder = tmp_path / "proc"
     (folder / "self" / "ns").mkdir(parents=True)
     (folder / "sys/kernel/random").mkdir(parents=True)

@@ -14,7 +14,7 @@ def test_id_is_a_version_7_uuid_with_its_millisecond(clock: FakeClock) -> None:
 
 def test_ids_of_one_millisecond_sort_in_their_order_of_creation(clock: FakeClock) -> None:
     ids = Ids(clock)
-    # More than the counter holds, so the generator borrows the next milliseconds.
+    # More ids than the counter has per millisecond, so the generator uses the next milliseconds.
     made = [*(ids.new() for _ in range(5_000)), *ids.many(5_000), ids.new(), *ids.many(3)]
     assert made == sorted(made)
     assert len(set(made)) == len(made)

@@ -1,4 +1,6 @@
-"""Personal numbers never survive masking, whatever surrounds them; ids and instants do; and masking is idempotent."""
+"""Personal numbers never survive masking, whatever text is around them. Ids and instants survive. Masking twice changes
+nothing.
+"""
 
 import re
 from datetime import datetime, timedelta, timezone
@@ -12,7 +14,7 @@ from batuta.kernel.masking import mask
 from batuta.kernel.masking.numbers import is_cnpj, is_cpf
 
 AREAS = [str(area) for area in (11, 12, 19, 21, 27, 31, 41, 48, 51, 61, 62, 71, 81, 85, 92, 98)]
-# Text that may stand next to a number; without adjacent digits, which would make it another number.
+# Text next to a number. It has no adjacent digits, which would make it another number.
 words = st.text(max_size=20) | st.sampled_from(
     ["", "tel: ", "+", "(", "id_", "-", ".", '{"a":"', "x=", "\n", "%20", "55 "]
 )
@@ -26,7 +28,7 @@ def digits(count: int) -> st.SearchStrategy[str]:
 
 @st.composite
 def cpfs(draw: st.DrawFn) -> str:
-    """Eleven digits with valid check digits."""
+    """Return eleven digits with valid check digits."""
     base = [int(sign) for sign in draw(digits(9).filter(lambda nine: len(set(nine)) > 1))]
     for _ in range(2):
         rest = sum(digit * weight for digit, weight in zip(base, range(len(base) + 1, 1, -1), strict=True)) * 10 % 11
@@ -105,7 +107,7 @@ def test_engine_id_always_survives(unix_ms: int, counter: int, tail: int) -> Non
 
 @given(st.uuids() | st.integers(0, 10**32 - 1).map(lambda number: UUID(f"{number:032d}")))
 def test_any_uuid_always_survives(made: UUID) -> None:
-    """Including one of digits alone, parts of which look like phones."""
+    """This includes a UUID of digits only, parts of which look like phone numbers."""
     assert mask(f"id={made} n={made.hex}") == f"id={made} n={made.hex}"
 
 

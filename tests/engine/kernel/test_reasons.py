@@ -25,7 +25,7 @@ PORTUGUESE, ENGLISH = Texts("pt-BR", [APP_TEXTS]), Texts("en", [APP_TEXTS])
 
 
 def all_codes() -> list[ReasonCode]:
-    """Every code of the engine and of Julia: a code is in the registry when its module is imported."""
+    """Return every reason code of the engine and of Julia. A code is registered when its module is imported."""
     for package in (batuta, app):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith("__main__"):

@@ -22,7 +22,7 @@ class Terminal(io.StringIO):
 
 @contextmanager
 def logging_restored() -> Iterator[None]:
-    """Restore the process's logging after the block."""
+    """Restore the logging of the process after the block."""
     loggers = [logging.getLogger(), *map(logging.getLogger, list(logging.Logger.manager.loggerDict))]
     before = [(logger, list(logger.handlers), logger.level, logger.propagate) for logger in loggers]
     ours = structlog.get_config() if structlog.is_configured() else None

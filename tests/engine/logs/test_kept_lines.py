@@ -28,7 +28,7 @@ def _level() -> None:
 
 @asynccontextmanager
 async def program(url: str, **options: Any) -> AsyncIterator[Batuta]:
-    """A program with two tasks and a stage. Its lines are stored when the block of its worker has ended."""
+    """A program with two tasks and a stage. Its log lines are stored after the worker's block has ended."""
     work = Batuta(url, timezone="UTC", **options)
 
     @work.task(name="greet", retry=[], keep_result=86_400)

@@ -192,7 +192,8 @@ def test_very_deep_stack_is_cut_to_its_innermost_frames() -> None:
             raise_it(OSError("ground"))
         fall_on(depth - 1)
 
-    def fall_on(depth: int) -> None:  # two functions: Python folds the repeated frames of a single recursive one
+    # two functions, because Python folds the repeated frames of a single recursive function
+    def fall_on(depth: int) -> None:
         fall(depth)
 
     text = describe(caught(lambda: fall(300)))

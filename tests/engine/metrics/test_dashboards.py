@@ -25,7 +25,7 @@ from scripts import dashboards
 from tests import ROOT
 
 RULES = ROOT / "deploy" / "prometheus" / "alerts.yml"
-# Prometheus adds these to every series that it scrapes.
+# Labels that Prometheus adds to every series.
 ADDED = {"instance"}
 SERIES = re.compile(r"\b((?:batuta|process)_\w+|up)\b(?:\{([^}]*)\})?")
 MATCHER = re.compile(r'(\w+)\s*(?:=~|!~|!=|=)\s*"([^"]*)"')
@@ -48,7 +48,7 @@ class Recorded:
 
 
 async def known(url: str) -> tuple[dict[str, set[str]], dict[tuple[str, str], set[str]]]:
-    """The labels of each series, and the values of each label that a page shows."""
+    """Return the labels of each series, and the values of each label on a page."""
     recorded = Recorded()
     MetricsSubscriber(recorded)
     work = Batuta(url)
@@ -76,7 +76,7 @@ async def known(url: str) -> tuple[dict[str, set[str]], dict[tuple[str, str], se
 
 
 def expressions() -> Iterator[tuple[str, set[str]]]:
-    """Each expression, with the labels that its legend or text uses."""
+    """Yield each expression with the labels that its legend or text uses."""
     for group in yaml.safe_load(RULES.read_text())["groups"]:
         for rule in group["rules"]:
             yield rule["expr"], {*LEGEND.findall(" ".join(rule["annotations"].values()))}

@@ -29,7 +29,7 @@ from tests.servers import free_port
 
 
 def readable(text: str) -> dict[str, float]:
-    """Every sample by its name and labels; fails on text that a scraper cannot parse."""
+    """Return every sample by its name and labels. Fails if a scraper could not parse the text."""
     return {
         f"{sample.name}{{{','.join(f'{k}={v}' for k, v in sorted(sample.labels.items()))}}}": sample.value
         for family in text_string_to_metric_families(text)
@@ -111,7 +111,7 @@ async def test_dead_items_and_the_work_of_a_worker_are_counted(work: Batuta, eve
     assert own["batuta_loop_last_progress_timestamp_seconds{loop=worker:default}"] > 1.7e9
     assert own["batuta_loop_failing{loop=worker:default}"] == 0
     assert own["batuta_database_call_duration_seconds_count{call=statement}"] > 0
-    assert not any(name.startswith("batuta_queue_items{") for name in own)  # only the api's page has it
+    assert not any(name.startswith("batuta_queue_items{") for name in own)  # only the api's page has this metric
     figures = await scraped(work)
     assert figures["batuta_queue_items{queue=default,state=dead}"] == 1
     assert figures["batuta_queue_items{queue=default,state=due}"] == 0
@@ -168,7 +168,7 @@ async def test_taken_port_is_one_sentence(work: Batuta) -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Iterator[int]:
-    """Run `batuta up` with room for its ports; yield the parent's port."""
+    """Run `batuta up` with enough free ports, and yield the parent's port."""
     base, port = free_port(3), free_port()
     env = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("BATUTA_", "API_"))},

@@ -1,4 +1,4 @@
-"""The watchdog thread acts on an event loop that does not answer; the test moves the clock."""
+"""The watchdog thread acts if the event loop does not answer. The test moves the clock."""
 
 import asyncio
 import faulthandler
@@ -60,7 +60,7 @@ def home() -> ManualLoop:
 @pytest.fixture
 def monitor(home: ManualLoop, clock: FakeClock, events: EventRecorder, monkeypatch: pytest.MonkeyPatch) -> LoopMonitor:
     Parent.signs = 0
-    monkeypatch.setattr(lag_module, "cpu_seconds", clock.monotonic)  # the process uses CPU all the time
+    monkeypatch.setattr(lag_module, "cpu_seconds", clock.monotonic)  # as if the process used the processor all the time
     words: list[str] = []
 
     async def report_block(stack: str, silent: timedelta) -> None:
@@ -128,7 +128,8 @@ async def test_timer_is_set_again_before_it_fires_and_never_fires_before_the_lim
         asked = clock.monotonic()
         await monitor.tick()
         await advance_clock(monitor, clock, 5)
-        assert timedelta(seconds=fires[-1] - asked) == LIMIT + SECOND  # after the thread, which ends the process itself
+        # one second after the thread, which ends the process itself
+        assert timedelta(seconds=fires[-1] - asked) == LIMIT + SECOND
 
 
 async def test_blocked_loop_is_reported_with_its_stack_and_ended_at_the_limit(
@@ -185,11 +186,11 @@ async def test_suspended_process_is_not_blocked_and_a_busy_one_is(
     monitor: LoopMonitor, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await monitor.tick()
-    monkeypatch.setattr(lag_module, "cpu_seconds", lambda: 1000.0)  # no CPU time was used
+    monkeypatch.setattr(lag_module, "cpu_seconds", lambda: 1000.0)  # as if no processor time was used
     await clock.advance(100)
     await monitor.tick()
     assert (monitor.is_blocked, made_words[id(monitor)]) == (False, [])
-    monkeypatch.setattr(lag_module, "cpu_seconds", lambda: clock.monotonic() * 2)  # a thread held the interpreter
+    monkeypatch.setattr(lag_module, "cpu_seconds", lambda: clock.monotonic() * 2)  # as if a thread held the interpreter
     await monitor.tick()
     await clock.advance(100)
     await monitor.tick()

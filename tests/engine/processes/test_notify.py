@@ -47,7 +47,7 @@ def test_missing_socket_is_not_an_error(address: str) -> None:
 
 def test_parent_that_reads_nothing_does_not_block_the_child(inbox: tuple[str, socket.socket]) -> None:
     notifier = Notifier.from_environment({"NOTIFY_SOCKET": inbox[0]})
-    # More datagrams than any inbox holds: a blocking send would never return.
+    # More datagrams than an inbox holds. A blocking send would never return.
     assert not all(notifier.alive() for _ in range(10_000))
 
 

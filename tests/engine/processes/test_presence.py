@@ -1,5 +1,5 @@
-"""Find processes that died while they held leases by their presence files, and recover their work without polling the
-database.
+"""Processes that died while they held leases are found by their presence files, and their work is recovered without
+polling the database.
 """
 
 import os
@@ -33,7 +33,8 @@ class Host:
     folder: Path
     clock: FakeClock = field(default_factory=FakeClock)
     recovered: list[list[str]] = field(default_factory=list)
-    batches: list[int] = field(default_factory=list)  # items of each recovery in turn; then none
+    # number of items that each recovery returns in turn; afterwards none
+    batches: list[int] = field(default_factory=list)
     is_away: bool = False
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A process whose database file was lost stops at once, and is killed if it does not stop in time."""
+"""A process whose database file was lost stops at once. If it does not stop in time, it is killed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Operators ask a process to end, to restart or for its stacks; the process takes each request once."""
+"""Operators request that a process ends, restarts or shows its stacks. The process handles each request once."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""A parent records the ends of its children on both databases: late if necessary, and without blocking the parent."""
+"""A parent records the ends of its children on both databases, late if necessary, without blocking the parent."""
 
 import asyncio
 from collections.abc import Sequence

@@ -19,7 +19,7 @@ def after(
 
 
 def waits(code: int, step: float, times: int) -> list[float | None]:
-    """Waits after ``times`` ends, one every ``step`` seconds."""
+    """Return the waits after ``times`` ends, one end every ``step`` seconds."""
     ends: tuple[float, ...] = ()
     found: list[float | None] = []
     for number in range(times):

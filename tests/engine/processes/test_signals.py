@@ -17,7 +17,7 @@ SOURCES = ROOT / "src"
 
 @pytest.fixture
 def sighup_handled() -> Iterator[None]:
-    """Keep SIGHUP from ending the test run."""
+    """Prevent SIGHUP from ending the test run."""
     before = signal.signal(signal.SIGHUP, lambda number, frame: None)
     yield
     signal.signal(signal.SIGHUP, before)
@@ -63,7 +63,7 @@ asyncio.run(main())
 
 
 def test_signal_to_a_forked_child_does_not_stop_the_parent() -> None:
-    """Both share the pipe through which asyncio receives signals."""
+    """Parent and child share the pipe through which asyncio receives signals."""
     environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
     program = [sys.executable, "-c", FORKING]
     said = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False).stdout

@@ -28,7 +28,7 @@ DEAD = Settlement(state=ItemState.DEAD, error="no")
 
 @dataclass
 class QueueFixture(ABC):
-    """A store under test. ``item`` builds an item of its table; ``state`` returns the state of an item in the terms of
+    """A store under test. ``item`` builds an item of its table. ``state`` returns the state of an item in the terms of
     the contract.
     """
 
@@ -310,7 +310,9 @@ class QueueContract:
 
     @pytest.mark.parametrize("limit", [0, 10])
     async def test_a_lost_lease_beside_successes_is_lost_alone(self, queue: QueueFixture, limit: int) -> None:
-        """The successes of a turn are written together, and a lost lease must neither pass for written nor stop them."""
+        """The successes of a turn are written together. A lost lease must neither count as written nor prevent the
+        others.
+        """
         lost_id, *others = await queue.put(queue.item(), queue.item(), queue.item())
         by_id = {lease.id: lease for lease in await queue.claim()}
         stale = by_id[lost_id]._replace(fence=by_id[lost_id].fence + 7)
@@ -334,7 +336,7 @@ class QueueContract:
         assert seen == [False, False, True]
 
     async def test_the_orderly_end_of_an_attempt_resets_the_crash_count(self, queue: QueueFixture) -> None:
-        """One crash a week among many good runs must not make an item dead."""
+        """One crash a week among many successful runs must not make an item dead."""
         await queue.put()
         snoozed = Settlement(state=ItemState.READY, available_at=queue.clock.now(), gives_back=True, error="later")
         for _ in range(4):

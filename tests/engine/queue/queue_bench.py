@@ -41,7 +41,7 @@ class Bench:
         store = self.store if queue == "default" else self._queue(queue)
         made = WorkerPolicy(**policy)
         worker = Worker(queue, store, find, lease_holder, made, self.clock, self.events, isolation=isolation)
-        self.keeper = LeaseKeeper(LEASE, self.clock)  # of the most recent worker
+        self.keeper = LeaseKeeper(LEASE, self.clock)  # the lease keeper of the most recent worker
         self.keeper.add(worker)
         return worker
 
@@ -61,7 +61,7 @@ class Bench:
         return readable(row)
 
     async def works(self, worker: Worker) -> Pace:
-        """Tick until the items it started have ended and are settled."""
+        """Tick until the items that the worker started have ended and are settled."""
         pace = await worker.tick()
         for _ in range(4):
             await settle()

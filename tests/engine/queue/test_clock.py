@@ -1,4 +1,4 @@
-"""PostgreSQL's clock decides: wrong clocks of the machines that enqueue, work and prune do not matter."""
+"""PostgreSQL's clock decides. Wrong clocks of the machines that enqueue, work and prune have no effect."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,7 +29,7 @@ ITEM = NewItem(values={"name": "f", "args": AsJson([[], {}])})
 
 
 class Skewed(SystemClock):
-    """Clock of a machine, off by ``skew``."""
+    """Clock of a machine that is wrong by ``skew``."""
 
     def __init__(self, skew: timedelta) -> None:
         self._skew = skew

@@ -33,7 +33,7 @@ def _queue(database: Database, clock: FakeClock, ids: Ids, *, fixed_times: bool 
 
 
 def rescuer(queue: SqlQueue, clock: FakeClock) -> Rescuer:
-    """Rescuer of a new process, which knows only the table."""
+    """Rescuer of a new process, which knows nothing but the table."""
     return Rescuer("default", queue, ITEM_LEASE, clock, EventRecorder())
 
 

@@ -1,4 +1,4 @@
-"""A handler that ignores its cancellation costs only its own attempt, on both databases."""
+"""A handler that ignores its cancellation affects only its own attempt, on both databases."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -44,7 +44,7 @@ async def work(database_url: str, clock: PacedClock, events: EventRecorder) -> A
 
     async with made:
         yield made
-        release.set()  # also when the test fails
+        release.set()  # set even if the test fails
         await settle()
 
 
@@ -69,7 +69,7 @@ async def test_ignored_cancellation_settles_the_item_and_ends_the_process(
     with pytest.raises(CancelIgnored):
         await running
     state, error = await status(work, deaf)
-    assert (state, error) == ("queued", "Job timeout exceeded")  # one attempt used, another left
+    assert (state, error) == ("queued", "Job timeout exceeded")  # one attempt is used, another is left
     assert (await status(work, neighbour))[0] == "complete"
 
 

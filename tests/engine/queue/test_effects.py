@@ -1,4 +1,6 @@
-"""An effect is bounded by its item's time limit and fails its own item only, identically on both databases."""
+"""An effect is bounded by its item's time limit, and its failure fails only its own item. Both databases behave the
+same.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -23,7 +25,9 @@ COUNT = query_of("count", "SELECT count(*) AS items FROM tasks", writes=False)
 
 
 class EffectSetup:
-    """A running worker and a task ``conta`` with a time limit of 3 s; the test sets its handler and its effect."""
+    """A running worker and a task ``conta`` with a time limit of 3 s. The test sets the handler and the effect of the
+    task.
+    """
 
     def __init__(self, work: Batuta, clock: FakeClock) -> None:
         self.work, self.clock = work, clock
@@ -56,7 +60,7 @@ class EffectSetup:
             await self.clock.advance(step)
 
     async def _until_written(self) -> None:
-        """Wait until a write commits; while an effect holds SQLite's writer, wait for a few reads instead."""
+        """Wait until a write commits. While an effect holds SQLite's writer, wait for a few reads instead."""
         count, written = (in_dialect(each, self.work.database.dialect) for each in (COUNT, WRITTEN))
         writing = asyncio.ensure_future(self.work.database.run(written))
         writing.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -94,7 +98,7 @@ async def setup(database_url: str, clock: FakeClock, events: EventRecorder) -> A
         yield made
         made.stop.set()
         for _ in range(40):
-            await asyncio.wait({running}, timeout=0.3)  # a tick that waits for a slow database is not a tick that hangs
+            await asyncio.wait({running}, timeout=0.3)  # a tick that waits for a slow database does not hang
             if running.done():
                 break
             await made.advance_clock(1)
@@ -202,7 +206,7 @@ async def test_concurrent_statements_in_an_effect_fail_the_item(setup: EffectSet
 async def test_worker_repeats_an_effect_while_the_store_is_unavailable(
     setup: EffectSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The outage is longer than the time limit: the wait for the store does not count."""
+    """The outage is longer than the time limit. The wait for the store does not count."""
     where = setup.work.database.where
 
     async def away_twice(_: Any) -> None:

@@ -1,4 +1,4 @@
-"""Execute one item without store or worker: the handler's result and the retry policy decide the settlement."""
+"""One item is executed without store and worker. The handler's result and the retry policy decide the settlement."""
 
 import ast
 import asyncio
@@ -24,7 +24,7 @@ MINUTE = timedelta(minutes=1)
 
 
 class Item:
-    """An item whose handler the test sets; ``executed`` returns the result."""
+    """An item whose handler the test sets. ``executed`` returns the result."""
 
     def __init__(self, clock: FakeClock, handle: Handle, **options: Any) -> None:
         handler = ItemHandler(handle=handle, **{"retry": after_seconds([60]), **options})

@@ -1,4 +1,4 @@
-"""The decisions about limits: rates, keys, room and shares."""
+"""Decisions about limits: rates, keys, free places and shares."""
 
 import inspect
 from datetime import UTC, datetime, timedelta

@@ -26,7 +26,7 @@ ITEM = NewItem(values={"name": "f", "args": AsJson([[], {}])})
 
 @pytest.fixture
 async def queue(database: Database, database_url: str, clock: FakeClock, ids: Ids) -> AsyncIterator[SqlQueue]:
-    """Queue with its own liveness connections and a short lock timeout on them."""
+    """Queue with separate connections for renewals and settlements, which have a short lock timeout."""
     if database.dialect != "postgres":
         pytest.skip("SQLite has one writer and no row locks")
     liveness = connect(database_url, SystemClock(), Limits(lock=timedelta(seconds=1), readers=1))

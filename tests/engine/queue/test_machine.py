@@ -26,7 +26,7 @@ from batuta.tasks.registry import TASKS
 from batuta.testing import EventRecorder, FakeClock
 from tests.faults.figures import LONG
 
-# Power loss is out of scope here; without syncs the test runs more examples.
+# Folder in memory. Power loss is not tested here, and without syncs the test runs more examples.
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 LEASE = timedelta(seconds=30)
 OWNERS = ("ann", "ben", "cid")
@@ -60,7 +60,9 @@ class ModelRow:
 
 @dataclass
 class Owner:
-    """An owner and the leases it believes to hold: those it received, without those reported lost."""
+    """An owner and the leases that it believes to hold: the leases that it received, without those that were reported
+    lost.
+    """
 
     lease_holder: LeaseHolder
     leases: list[Lease] = field(default_factory=list)
@@ -92,7 +94,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.gone: set[str] = set()
         self.is_paused = False
         self.hands = {name: Owner(LeaseHolder(owner=name, lease=LEASE)) for name in OWNERS}
-        # Every lease ever given that is not current: a write with it must change nothing.
+        # All leases that were given and are no longer current. A write with one of them must change nothing.
         self.stale: list[Lease] = []
         self.given: list[Lease] = []
 
@@ -132,7 +134,7 @@ class QueueMachine(RuleBasedStateMachine):
             if id is not None:
                 assert key not in taken
                 self.model[id] = ModelRow(READY, now + delay, key, priority or 0)
-        # One item of each free key is accepted, and every item without a key.
+        # Every item without a key is accepted, and one item of each free key.
         fresh = {key for key, _, _ in wanted if key is not None} - taken
         accepted = [key for id, (key, _, _) in zip(ids, wanted, strict=True) if id is not None]
         assert sorted(key for key in accepted if key is not None) == sorted(fresh)
@@ -208,7 +210,7 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.stale)
     @rule(random=chance)
     def settle_with_stale_lease(self, random: Any) -> None:
-        """A write with a stale lease changes nothing; the invariants check it."""
+        """A write with a stale lease changes nothing, which the invariants check."""
         living = [lease for lease in self.stale if lease.id in self.model and self.model[lease.id].is_alive]
         lease = random.choice(living or self.stale)
         lease_holder = self.hands["ann"].lease_holder
@@ -241,7 +243,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(owner=st.sampled_from(OWNERS))
     def crash(self, owner: str) -> None:
-        """Forget the owner's leases; the rows stay as they are."""
+        """Forget the owner's leases. The rows do not change."""
         self.hands[owner].leases = []
 
     @rule(by=spans)
@@ -314,7 +316,7 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def rows_match_the_model(self) -> None:
         rows = {row["id"]: row for row in self.runner.run(self.database.all(ALL))}
-        assert rows.keys() == self.model.keys()  # no row is lost or invented
+        assert rows.keys() == self.model.keys()  # no row is lost or added
         for id, wanted in self.model.items():
             row = rows[id]
             found = ModelRow(
@@ -324,7 +326,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert found == wanted
             assert (row["finished_at"] is None) == wanted.is_alive
             assert (row["owner"] is None) == (wanted.state != RUNNING)
-            assert not (wanted.is_alive and row["expires_at"])  # the pruner would delete a live item
+            assert not (wanted.is_alive and row["expires_at"])  # otherwise the pruner would delete a live item
 
     @invariant()
     def no_item_has_two_owners(self) -> None:

@@ -185,7 +185,7 @@ async def test_invalid_text_fails_only_its_own_item(
     await work_through(plain, clock, events)
     assert [(await row(plain, id))["status"] for id in (first, third)] == ["done", "done"]
     spoilt = await row(plain, second)
-    if column == "owner":  # the claim overwrote it
+    if column == "owner":  # the claim overwrote this column
         assert spoilt["status"] == "done"
     else:
         assert (spoilt["status"], spoilt["lease_until"]) == ("dead", None)
@@ -251,7 +251,7 @@ async def test_value_nested_too_deeply_to_be_read_is_refused(bench: Bench) -> No
     await _run_below_frames(150, lambda: bench.works(bench.worker()))
     assert id is not None
     assert (await bench.row(id))["result"] == deepest
-    # Many adjacent brackets are not deep.
+    # Many brackets side by side are not deeply nested.
     refuse_unstorable([[]] * 5_000, "a wide value")
 
 
@@ -308,7 +308,7 @@ async def test_cancelled_run_releases_its_items(bench: Bench) -> None:
     bench.handles("for_ever", for_ever)
     (id,) = await bench.put("for_ever")
     run = asyncio.create_task(bench.worker().once(10))
-    await wait_for_sleepers(bench.clock, 1)  # its first heartbeat is written, and it waits for its handler
+    await wait_for_sleepers(bench.clock, 1)  # the worker has written its first heartbeat and waits for its handler
     run.cancel()
     await wait_for_sleepers(bench.clock, 3)  # three waits: the handler, the rest of the grace period, and the release
     await bench.clock.advance(0.9)
@@ -332,7 +332,8 @@ async def test_item_overdue_before_its_start_is_failed_and_released(bench: Bench
     worker = bench.worker(limit=4)
     await bench.put("long")
     await worker.tick()
-    await worker.tick()  # a heartbeat: the next is far away, and a new item is checked before it runs
+    # tick once for the heartbeat; the next one is far away, and a new item is checked before it runs
+    await worker.tick()
     late = await bench.put("late", "late")
     for _ in range(3):
         await worker.tick()
@@ -349,7 +350,7 @@ async def test_item_overdue_before_its_start_is_failed_and_released(bench: Bench
 async def test_database_that_turns_read_only_leaves_no_item_claimed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It turns read-only just when items with one crash left are to be released."""
+    """The database becomes read-only at the moment when items with one crash left are released."""
     bench.handles("fine", fine)
     suspects = await bench.put("fine", "fine")
     await bench.crash(suspects[0], 2)
@@ -399,7 +400,8 @@ async def test_item_in_doubt_can_be_cancelled(plain: SqlQueue, database: Databas
     assert await plain.cancel(id, "no longer wanted")
     row = await plain.item(id)
     assert row is not None
-    assert (row["status"], row["parar"]) == ("ready", True)  # the worker that resolves the doubt sees the request
+    # the worker that resolves the doubt sees the request to stop
+    assert (row["status"], row["parar"]) == ("ready", True)
 
 
 async def test_cancel_returns_false_when_the_table_has_no_cancellation_column(

@@ -51,7 +51,7 @@ async def onward(lease: Lease) -> StageOutcome:
 
 
 class Line:
-    """Pipeline under test. ``run`` lets every stage work until nothing is due at this instant."""
+    """The pipeline under test. ``run`` lets every stage work until nothing is due now."""
 
     def __init__(self, database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> None:
         self.database, self.clock, self.ids, self.events = database, clock, ids, events
@@ -305,7 +305,7 @@ async def test_effect_and_hand_over_commit_together(line: Line) -> None:
         query = query_of("vagas", "SELECT nome FROM vagas_teste", writes=False)
         return [row["nome"] for row in await line.database.all(in_dialect(query, line.database.dialect))]
 
-    line.handlers["pendente"] = importing(None)  # the table refuses it
+    line.handlers["pendente"] = importing(None)  # the table refuses a missing name
     await line.put("m1", "m2")
     await line.run()
     assert await vagas() == []
@@ -333,7 +333,7 @@ async def test_item_that_kills_its_workers_is_an_error_at_its_stage(line: Line) 
 
 
 def inserting(line: Line, names: dict[str, str | None]) -> Handler:
-    """Handler whose effect inserts each message's name with a statement; the table refuses a missing name."""
+    """Return a handler whose effect inserts each message's name. The table refuses a missing name."""
     query = query_of("insert", "INSERT INTO vagas_teste (mensagem, nome) VALUES (:mensagem, :nome)", writes=True)
     ready = in_dialect(query, line.database.dialect)
 

@@ -1,4 +1,4 @@
-"""Order of a claim that has more priorities than it checks one by one."""
+"""The order of a claim if there are more priorities than the claim checks one by one."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +19,7 @@ from batuta.testing import FakeClock
 MINUTE = timedelta(minutes=1)
 TENURE = LeaseHolder(owner="a", lease=MINUTE)
 ITEMS, LIMIT = 150, 7
-# The due items beyond these priorities are sorted, or the claim reads the ready index in order.
+# Two ways to order the due items beyond these priorities: sort them, or read the ready index in order.
 WAYS = {"sorted": statements.MOST_SORTED, "in the order of the index": 3}
 
 
@@ -73,7 +73,7 @@ async def test_pause_holds_items_of_every_priority(database: Database, clock: Fa
 async def _put(
     queue: SqlQueue, now: datetime, chance: Random, is_due: Callable[[int], bool]
 ) -> list[tuple[int, datetime, str]]:
-    """Put items of fifty priorities, some of the same age; return priority, due time and id of the due ones."""
+    """Put items of fifty priorities, some of them equally old. Return priority, due time and id of the due items."""
     due = []
     for _ in range(ITEMS):
         priority = chance.randrange(50)

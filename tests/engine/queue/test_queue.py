@@ -102,7 +102,7 @@ class TestTheEnginesOwnTable(QueueContract):
         assert [lease.id for lease in await queue.claim(limit=3)] == ids[:3]
 
     async def test_most_urgent_due_items_of_hundreds_of_priorities_come_first(self, queue: QueueFixture) -> None:
-        """More priorities than a claim checks one by one; every other item is due later."""
+        """There are more priorities than a claim checks one by one. Every other item is due later."""
         values, later = {"name": "f", "args": AsJson([])}, queue.clock.now() + 60 * SECOND
         items = [
             NewItem(values=values, priority=n, available_at=later + n * SECOND if n % 2 else None) for n in range(400)
@@ -205,7 +205,7 @@ PER_CHIP = replace(FILA, group="chip")
 
 
 class TestATableWhoseGroupsTakeTurns:
-    """One running item per chip in all processes; a chip with many items does not delay the others."""
+    """At most one item per chip runs in all processes. A chip with many items does not delay the others."""
 
     @pytest.fixture
     async def queue(self, database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> SqlQueueFixture:
@@ -252,8 +252,8 @@ class TestATableWhoseGroupsTakeTurns:
     async def test_claim_locks_only_as_many_groups_as_it_needs(
         self, queue: SqlQueueFixture, database: Database
     ) -> None:
-        """A claim locks each group that it checks: other workers cannot claim from it, and a server has a limited lock
-        table.
+        """A claim locks each group that it checks. Other workers then cannot claim from the group, and the lock table
+        of a server is limited.
         """
         if database.dialect != "postgres":
             pytest.skip("SQLite has one writer, and no locks to count")
@@ -274,7 +274,9 @@ class TestATableWhoseGroupsTakeTurns:
     async def test_claim_finds_the_few_due_groups_among_tens_of_thousands(
         self, queue: SqlQueueFixture, database: Database
     ) -> None:
-        """PostgreSQL holds about ten thousand locks for the whole server: a claim locks only the groups that it takes."""
+        """PostgreSQL has about ten thousand locks for the whole server, so a claim must lock only the groups that it
+        takes.
+        """
         text = FILL[database.dialect].format(rows=40_000)
         later = "9e15" if database.dialect == "sqlite" else "now() + INTERVAL '100 years'"
         ago = "0" if database.dialect == "sqlite" else "TIMESTAMPTZ 'epoch'"

@@ -1,4 +1,6 @@
-"""Runners: items that do not wait share a task, each has its own context, and an item that waits blocks no other."""
+"""Runners: items that do not wait share a task, each has its own context, and an item that waits does not block the
+others.
+"""
 
 import asyncio
 from contextvars import ContextVar
@@ -16,7 +18,7 @@ COLOUR: ContextVar[str] = ContextVar("colour", default="none")
 
 
 class Items:
-    """Runs items whose work is written in a test; ``seen`` lists what they report."""
+    """Runs items whose work a test defines. ``seen`` lists their reports."""
 
     def __init__(self, clock: FakeClock) -> None:
         self.runners = Runners(self.work, lambda: None, clock)

@@ -1,4 +1,4 @@
-"""Limits of stages on both databases: over all processes, by the value of a field, through every kind of move."""
+"""Limits of stages on both databases: over all processes, by the value of a field, and through every kind of move."""
 
 from datetime import timedelta
 from typing import Any
@@ -38,7 +38,7 @@ def shop(work: Batuta, *stages: Any) -> ItemPipeline:
 
 
 async def claim(work: Batuta, stage: str, limit: int = 10, ended: list[Lease] | None = None) -> list[Lease]:
-    """Claim items as another process would."""
+    """Claim items in the way another process would."""
     found = await work.queues[f"shop.{stage}"].settle_and_claim([(each, DONE) for each in ended or []], HOLDER, limit)
     return list(found.leases)
 
@@ -64,7 +64,8 @@ async def test_customers_take_turns_and_each_has_its_own_limits(work: Batuta, cl
         many: list[Json] = [{"n": n, "customer": "ana"} for n in range(30)]
         await orders.put_many([*many, {"n": 90, "customer": "rui"}, {"n": 91}, {"n": 92}])
         running = await claim(work, "fetch")
-        assert sorted(numbers(running)) == [0, 90, 91, 92]  # an item without the field has no limits of a key
+        # the limits of a key do not apply to an item without the field
+        assert sorted(numbers(running)) == [0, 90, 91, 92]
         assert numbers(await claim(work, "fetch", ended=running)) == [1]
         first = (await work.queues["shop.fetch"].list_items("ready", 1))[0]
         why = await work.explain_waits(work.queues["shop.fetch"], [first])
@@ -78,7 +79,7 @@ async def test_customers_take_turns_and_each_has_its_own_limits(work: Batuta, cl
 
 
 async def test_item_has_the_key_of_the_stage_to_which_it_moves(work: Batuta) -> None:
-    """A replaced item, an unchanged one, a jump, a fan-out and a stage with effects of its own."""
+    """The cases are a replaced item, an unchanged one, a jump, a fan-out, and a stage with its own effects."""
     text = "UPDATE pipeline_items SET priority = 7 WHERE id = :id"
     note = in_dialect(query_of("note", text, writes=True), work.database.dialect)
 

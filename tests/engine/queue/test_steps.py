@@ -1,4 +1,4 @@
-"""Pipelines of functions: no table of the application, any JSON item, every outcome of a stage."""
+"""Pipelines of functions: without an application table, with any JSON item and every outcome of a stage."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Refuse values that a database would return changed, with the reason."""
+"""Values that a database would return changed are refused with the reason."""
 
 import json
 import string

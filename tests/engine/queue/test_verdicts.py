@@ -58,7 +58,7 @@ async def test_orderly_end_of_an_attempt_resets_earlier_crashes(bench: Bench) ->
     (id,) = await bench.put("agenda")
     worker = bench.worker()
     while outcomes:
-        await bench.crash(id, times=1)  # an unrelated process death before each run
+        await bench.crash(id, times=1)  # another process dies before each run
         await bench.works(worker)
         assert (await bench.row(id))["crashes"] == 0
         bench.clock.step(2 * SECOND)
@@ -157,7 +157,7 @@ async def test_claim_committed_after_its_error_is_released(bench: Bench, monkeyp
         with pytest.raises(StoreUnavailable):
             await worker.tick()
     await worker._settler.release_strays(worker.held_leases)
-    assert len((await settle_and_claim([], worker._lease_holder, 5)).leases) == 1  # the server commits it late
+    assert len((await settle_and_claim([], worker._lease_holder, 5)).leases) == 1  # the server commits this claim late
     await bench.clock.advance(11)
     await bench.works(worker)
     row = await bench.row(id)
@@ -202,7 +202,7 @@ async def test_suspect_waits_for_running_items_of_all_queues_and_runs_alone(benc
     assert suspects.going == [suspect]
     assert sorted(neighbours.ended) == sorted([fresh, elsewhere])
     await ticks(first, second)
-    assert {(await bench.row(id))["status"] for id in late} == {"queued"}  # and no other item beside it
+    assert {(await bench.row(id))["status"] for id in late} == {"queued"}  # no other item runs next to the suspect
     suspects.go_on.set()
     await settle()
     await ticks(first, second)
@@ -343,11 +343,11 @@ async def test_scheduled_run_runs_a_suspect_after_the_others(bench: Bench) -> No
     assert order == ["vizinha", "vizinha", "suspeita"]
 
 
-# Tasks that this version does not know
+# Tasks unknown to this version
 
 
 async def bounces(bench: Bench, id: str) -> list[timedelta]:
-    """Bounce the item off newly started workers until it is dead; return the waits."""
+    """Let newly started workers refuse the item until it is dead. Return the waits between the attempts."""
     waits: list[timedelta] = []
     for _ in range(100):
         await bench.works(bench.worker())
@@ -416,7 +416,7 @@ async def test_unknown_suspect_does_not_end_the_isolation_of_another(bench: Benc
     for _ in range(2):
         await bench.crash(ids[0], times=1)
     worker = bench.worker()
-    for _ in range(50):  # the worker asks the database since when the other task is unknown
+    for _ in range(50):  # the worker reads from the database since when the other task is unknown
         if not suspects.going:
             await ticks(worker)
     assert suspects.going == ids[:1]
@@ -456,14 +456,14 @@ async def test_rescuer_started_after_a_clock_step_takes_nothing_from_live_worker
     bench.clock.step(timedelta(hours=1))
     rescuer = Rescuer("default", bench.store, LEASE, bench.clock, bench.events)
     await rescuer.tick()
-    for _ in range(9):  # the keeper renews last, at its own interval
+    for _ in range(9):  # the lease keeper renews last, at its own interval
         for _ in range(4):
             await bench.clock.advance(LEASE / 12)
             await rescuer.tick()
         await bench.keeper.tick()
     row = await bench.row(id)
     assert (row["status"], row["crashes"]) == ("in_progress", 0)
-    await rescue_for(bench, rescuer, 1.5)  # now the keeper renews nothing
+    await rescue_for(bench, rescuer, 1.5)  # from now on the lease keeper renews nothing
     assert (await bench.row(id))["crashes"] == 1
     gate.go_on.set()
     await settle()

@@ -158,7 +158,7 @@ async def test_handler_that_swallows_its_cancellation_blocks_no_other(bench: Ben
     await bench.store.rescue(10)  # the worker has lost the item
     await bench.store.cancel(first, "-")
     (second,) = await bench.put("fine")
-    await bench.keeper.tick()  # finds the lease lost
+    await bench.keeper.tick()  # the renewal finds that the lease is lost
     await bench.works(worker)
     assert cancelled.is_set()
     assert (await bench.row(second))["status"] == "complete"
@@ -184,7 +184,7 @@ async def test_item_lost_and_claimed_again_by_the_same_worker_is_renewed(bench: 
     await settle()
     bench.clock.step(LEASE + SECOND)
     await bench.store.rescue(10)
-    await worker.tick()  # claims the item again before it notices the loss
+    await worker.tick()  # the worker claims the item again before it notices the loss
     await settle()
     assert len(begun) == 2
     await bench.clock.advance(20)
@@ -306,7 +306,7 @@ async def test_suspects_with_one_crash_left_run_one_at_a_time(bench: Bench) -> N
 
 
 async def test_second_suspect_does_not_start_beside_the_first(bench: Bench, database: Database) -> None:
-    """Also when it is claimed later."""
+    """This also holds if the second suspect is claimed later."""
     going: list[str] = []
     go_on = asyncio.Event()
 

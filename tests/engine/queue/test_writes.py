@@ -1,4 +1,4 @@
-"""Order of the statements that workers write for many items."""
+"""The order of the statements that workers write for many items."""
 
 from itertools import permutations
 

@@ -1,4 +1,4 @@
-"""The reception of job calls. The ledger here is a real one in memory; the SQL one passes the same contract."""
+"""Receiving job calls. The ledger here is a real one in memory. The SQL ledger passes the same contract."""
 
 import asyncio
 from collections.abc import Mapping

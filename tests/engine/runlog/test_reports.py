@@ -55,7 +55,7 @@ async def test_activity_is_counted_by_category_status_and_time_slice(database: D
     await keep(database, 3, NOON + QUARTER)
     await keep(database, 4, NOON + QUARTER, status="error")
     await keep(database, 5, NOON + 4 * QUARTER, categoria="report")
-    await keep(database, 6, NOON - MINUTE)  # before the first slice
+    await keep(database, 6, NOON - MINUTE)  # before the first time slice
     assert sorted(
         await reports.activity(since=NOON, length=QUARTER, now=LATER), key=lambda each: (each.place, each.status)
     ) == [
@@ -75,7 +75,7 @@ async def test_statistics_of_many_runs_are_read_again_only_after_a_while(
     await keep(database, 1, NOON)
     assert await count(LATER) == 1
     await keep(database, 2, NOON)
-    assert await count(LATER) == 2  # few runs are counted each time
+    assert await count(LATER) == 2  # few runs are counted again each time
     monkeypatch.setattr(history, "MANY_RUNS", 1)
     assert await count(LATER) == 2
     await keep(database, 3, NOON)

@@ -38,7 +38,7 @@ def next_fire(cron: str, after: str) -> str:
         ("10/20 * * * *", "2026-01-05T04:31", "2026-01-05T04:50-03:00"),
         ("@daily", "2026-01-05T04:31", "2026-01-06T00:00-03:00"),
         ("30 0 * * *", "2018-11-03T12:00", "2018-11-04T01:00-02:00"),  # 00:30 does not exist that night
-        ("30 23 * * *", "2018-02-17T23:30", "2018-02-18T23:30-03:00"),  # and on this night it comes twice
+        ("30 23 * * *", "2018-02-17T23:30", "2018-02-18T23:30-03:00"),  # on this night 23:30 occurs twice
     ],
 )
 def test_next_fire_follows_crontab_rules(cron: str, after: str, fire: str) -> None:
@@ -117,7 +117,7 @@ OFFICE = Window(opens=time(8), lasts=timedelta(hours=12))
         ("2026-01-05T07:59", "2026-01-05T08:00"),
         ("2026-01-05T08:00", "2026-01-05T08:00"),
         ("2026-01-05T19:59", "2026-01-05T19:59"),
-        ("2026-01-05T20:00", "2026-01-06T08:00"),  # the end is exclusive
+        ("2026-01-05T20:00", "2026-01-06T08:00"),  # the end of the window is exclusive
         ("2026-01-09T20:00", "2026-01-12T08:00"),  # Friday evening to Monday
     ],
 )

@@ -114,7 +114,7 @@ async def test_restore_returns_the_rows_that_were_backed_up(site: Site, work: Ba
     await site.restore()
     await work.open()
     assert await ids_of(work) == set(before)
-    await work.enqueue("count")  # and the restored database accepts work
+    await work.enqueue("count")  # the restored database accepts work
 
 
 async def test_backup_is_readable_by_its_owner_only_and_never_replaces_a_file(site: Site, work: Batuta) -> None:
@@ -200,11 +200,11 @@ async def test_backup_of_the_other_database_kind_is_refused(site: Site, work: Ba
 
 async def test_restore_is_refused_while_a_process_runs(site: Site, work: Batuta) -> None:
     await site.back_up()
-    # Behind a pooler the connections of the process are hidden; its heartbeat is visible.
+    # Behind a pooler the connections of the process are not visible, but its heartbeat is.
     await work.beats.beat("here:1", "worker", {"loop": {"alive": True}}, now=site.clock.now())
     with pytest.raises(RestoreRefused, match="stop every process"):
         await site.restore()
-    assert await ids_of(work) == set()  # the refused restore left the process working
+    assert await ids_of(work) == set()  # after the refused restore, the process still works
 
 
 async def test_process_with_a_recent_heartbeat_counts_as_running_on_postgres(site: Site, work: Batuta) -> None:
@@ -216,7 +216,7 @@ async def test_process_with_a_recent_heartbeat_counts_as_running_on_postgres(sit
             await site.restore()
         await site.restore(force=True)
     else:
-        await site.restore()  # SQLite itself shows that the file is not open
+        await site.restore()  # SQLite itself shows that no process has the file open
     await work.open()
     assert await rows(work.database, "SELECT * FROM worker_heartbeats") == []
 
@@ -260,7 +260,7 @@ async def test_next_backup_or_restore_deletes_the_files_of_a_killed_one(site: Si
     await work.close()
     await site.restore()
     assert [each for each in left if each.exists()] == []
-    assert living.exists()  # of a process that still runs
+    assert living.exists()  # a file of a process that still runs
     await work.open()
 
 
@@ -328,7 +328,7 @@ async def test_items_that_ended_after_the_backup_do_not_run_again(site: Site, wo
 async def test_restore_reads_the_old_database_in_a_new_process_too(site: Site, work: Batuta) -> None:
     await site.back_up()
     await work.close()
-    sqlite3.converters.clear()  # like a process that has just started
+    sqlite3.converters.clear()  # as in a process that has just started
     assert (await site.restore()).restored.has_old
     await work.open()
 

@@ -310,7 +310,9 @@ async def test_statement_that_takes_too_long_is_ended(database_url: str) -> None
 
 
 async def until_idle_transaction_ended(database: Database, waits_for_it: "asyncio.Task[None]") -> None:
-    """SQLite has one writer, so the next write waits for the end; PostgreSQL lists its sessions."""
+    """Wait until the idle transaction has ended. SQLite has one writer, so the next write waits for the end. PostgreSQL
+    lists its sessions.
+    """
     async with asyncio.timeout(60):
         if database.dialect == "sqlite":
             await asyncio.wait([waits_for_it])

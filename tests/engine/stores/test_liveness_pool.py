@@ -1,4 +1,4 @@
-"""Renewals, settlements and rescues use connections of their own, with short timeouts."""
+"""Renewals, settlements and rescues use separate connections with short timeouts."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -55,7 +55,7 @@ async def work(postgres_url: str) -> AsyncIterator[Batuta]:
 
 @asynccontextmanager
 async def all_connections_taken(work: Batuta) -> AsyncIterator[None]:
-    """Hold every connection of the pool, as handlers can."""
+    """Hold every connection of the pool, which handlers may also do."""
     sleeping = [asyncio.create_task(work.database.all(SLEEP)) for _ in range(5)]
     await asyncio.sleep(0)
     try:
@@ -133,7 +133,9 @@ async def test_each_pool_has_the_timeouts_of_the_lease_that_it_protects(work: Ba
 
 
 async def test_worker_that_meets_a_locked_row_settles_and_claims_the_others(postgres_url: str) -> None:
-    """With the limits of the real liveness connections: the lock timeout ends the wait, not the statement timeout."""
+    """The limits are those of the real connections for renewals: the lock timeout ends the wait, not the statement
+    timeout.
+    """
     made = Batuta(postgres_url, timezone="UTC")
     made.queue_lease = timedelta(seconds=3)
 

@@ -49,7 +49,7 @@ class Heard(asyncio.Queue[str | None]):
 
 @asynccontextmanager
 async def listening(url: str) -> AsyncIterator[tuple[Heard, ChangeListener]]:
-    """Listen on connections of their own, as another process does."""
+    """Listen with separate connections, as another process does."""
     heard = Heard()
     async with opened(connect(url, SystemClock())) as elsewhere:
         listener = await elsewhere.listen(heard.put_nowait)
@@ -122,7 +122,7 @@ async def test_only_users_of_the_database_can_send(work_url: str) -> None:
 
 async def test_listener_that_does_not_read_blocks_no_sender(work_url: str) -> None:
     async with opened(connect(work_url, SystemClock())) as database, listening(work_url) as (heard, _):
-        for _ in range(20_000):  # more than a FIFO holds, without a pause in which the listener could read
+        for _ in range(20_000):  # more than a FIFO holds, and the listener has no pause in which it could read
             database.notify("mail")
         assert await heard.next() == "mail"
 
@@ -159,7 +159,7 @@ def target_of(link: Path) -> str:
     try:
         return str(link.readlink())
     except OSError:
-        return ""  # closed since the folder was read
+        return ""  # the file was closed after the folder was read
 
 
 def wake_folder(url: str) -> Path:

@@ -1,4 +1,4 @@
-"""Pages read with connections of their own, and each statement has a time limit."""
+"""Pages are read with separate connections, and each statement has a time limit."""
 
 from datetime import timedelta
 

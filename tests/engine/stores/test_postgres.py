@@ -136,7 +136,7 @@ async def test_connection_whose_rollback_fails_returns_to_the_pool(
     async with opened(_database(postgres_url, Limits(pool=2))) as small:
         with monkeypatch.context() as patch:
             patch.setattr(asyncpg.Connection, "execute", confused)
-            for _ in range(3):  # more often than the pool has connections
+            for _ in range(3):  # more often than the number of connections in the pool
                 with pytest.raises(RuntimeError, match="its own"):
                     async with small.transaction() as transaction:
                         await transaction.all(ONE)
@@ -234,7 +234,7 @@ async def test_close_waits_only_for_the_open_transaction(
         closing = asyncio.create_task(server.close())
         await asyncio.sleep(0)
         await transaction.run(put, name="b")
-    async with asyncio.timeout(8):  # closing gives up after 10 s
+    async with asyncio.timeout(8):  # closing a connection gives up after 10 s
         await closing
     with pytest.raises(StoreUnavailable, match="not open"):
         await server.all(ONE)

@@ -154,7 +154,7 @@ async def test_cancelled_read_leaves_its_connection_usable(sqlite: SqliteDatabas
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS n FROM n",
         writes=False,
     )
-    for _ in range(6):  # more often than there are reading connections
+    for _ in range(6):  # more often than the number of reading connections
         reading = asyncio.create_task(sqlite.all(endless))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -241,7 +241,7 @@ async def test_all_waiting_writes_time_out_together_when_the_writer_is_busy(
     other.execute("BEGIN IMMEDIATE")
     writing = [asyncio.create_task(sqlite.run(PUT, name=f"n{n}")) for n in range(10)]
     done, _ = await asyncio.wait(writing, timeout=8 * LOCK.total_seconds())
-    assert len(done) == 10  # together, not each for the whole limit in turn
+    assert len(done) == 10  # they end together, not one after the other with the whole limit each
     assert all(isinstance(task.exception(), StoreTimeout) for task in writing)
     other.execute("COMMIT")
     other.close()
@@ -341,7 +341,7 @@ async def test_process_that_only_listens_notices_that_the_file_is_gone(
         await listener.probe()
     assert listener.period <= timedelta(seconds=1)
     await listener.close()
-    with pytest.raises(StoreReplaced):  # reads fail too: the file at this path is another one now
+    with pytest.raises(StoreReplaced):  # reads fail too, because the file at this path is another one now
         await count(sqlite)
     with pytest.raises(StoreReplaced):
         async with sqlite.snapshot():
@@ -352,7 +352,7 @@ async def test_reading_connection_never_opens_a_file_that_replaced_the_database(
     sqlite: SqliteDatabase, tmp_path: Path
 ) -> None:
     await sqlite.run(PUT, name="a")
-    _replace(tmp_path / "test.db")  # and no reading connection is open yet
+    _replace(tmp_path / "test.db")  # no reading connection is open yet
     with pytest.raises(StoreReplaced):
         await count(sqlite)
 
@@ -455,7 +455,7 @@ async def test_writes_beside_a_transaction_with_deferred_constraints_may_be_retr
     go.set()
     results = await asyncio.gather(holding, broken, return_exceptions=True)
     assert all(isinstance(result, StoreUnavailable | StoreConflict) or result is None for result in results)
-    assert not isinstance(results[0], StoreConflict)  # a neighbour gets no conflict for a change that was not its own
+    assert not isinstance(results[0], StoreConflict)  # a neighbour gets no conflict because of another caller's change
     assert results[1] is not None
     assert await single == 1
 

@@ -48,7 +48,7 @@ class Draining:
 
 
 class Stopped:
-    """Supervisor that was asked to stop at ``at``."""
+    """A supervisor that was requested to stop at ``at``."""
 
     def __init__(self, supervisor: Supervisor, clock: FakeClock) -> None:
         self._clock = clock
@@ -122,7 +122,7 @@ async def test_slow_tick_delays_only_its_own_loop(supervisor: Supervisor, clock:
     assert quick.ended_at is not None
     assert quick.ended_at <= stopped.at + 1
     assert await stopped.took() <= GRACE.total_seconds()
-    # The finish phase ended with the cancellation of its tick: enough time is left to release its work.
+    # The phase for finishing ended with the cancellation of the tick, so that enough time remains to release its work.
     assert slow.began_at == stopped.at + 27
     assert slow.grace == 3 * SECOND
 
@@ -135,7 +135,7 @@ async def test_running_tick_ends_before_the_drain_begins(supervisor: Supervisor,
     await stopped.ask()
     assert await stopped.took() == 0.5
     assert claiming.ticks == 1
-    # Other loops wait for it shortly: a dispatcher may still start a run in the runner beside it.
+    # Other loops wait a short time for it, because a dispatcher may still start a run in the runner.
     assert claiming.began_at == other.began_at == stopped.at + 0.5
 
 

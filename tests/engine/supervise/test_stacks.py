@@ -34,7 +34,7 @@ def test_stack_is_read_only_from_a_file_of_our_own_folder(tmp_path: Path) -> Non
     assert stacks.take("worker", 7) == "Timeout!"
     with stacks.open("worker", 9) as dump:
         dump.write("Timeout!")
-    stacks.folder.chmod(0o777)  # anybody may put files there
+    stacks.folder.chmod(0o777)  # any user may put files there
     assert stacks.take("worker", 9) is None
     linked = StackFolder(tmp_path / "linked")
     linked.folder.symlink_to(stacks.folder)

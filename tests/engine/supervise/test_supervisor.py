@@ -21,7 +21,7 @@ Tick = Callable[[], Awaitable[Pace | None]]
 
 
 class Ticker:
-    """Loop with scripted ticks; after the script it is idle."""
+    """Loop whose ticks the test scripts. After the script it is idle."""
 
     def __init__(self, *script: Pace | Exception, name: str = "ticker") -> None:
         self.name = name
@@ -78,7 +78,7 @@ async def test_loops_that_started_apart_rest_until_the_same_instants(supervisor:
         await clock.advance(0.1)
         assert (often.ticks, seldom.ticks) == (7, 2)
         await clock.advance(9.7)
-        assert seldom.ticks == 2  # the next instant was too near
+        assert seldom.ticks == 2  # the next instant was too close
         await clock.advance(0.2)
         assert seldom.ticks == 3
 

@@ -1,4 +1,4 @@
-"""The watchdog restarts a stuck loop alone; a loop that ignores cancellation ends its process in order."""
+"""The watchdog restarts only the stuck loop. A loop that ignores cancellation ends its process in order."""
 
 import asyncio
 import threading
@@ -22,7 +22,7 @@ WATCHED = LoopPolicy(every=10 * SECOND, stuck_after=MINUTE)
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for a thread. The limit is generous, because the machine may be busy."""
+    """Wait for a thread until the condition is true. The time limit is generous, because the machine may be busy."""
     async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0)
@@ -265,7 +265,7 @@ async def test_class_with_a_drain_is_drained(supervisor: Supervisor) -> None:
 
 
 class Blocked:
-    """Loop with a plain ``def``, whose ticks block until ``go`` is set."""
+    """Loop whose tick is a plain ``def`` that blocks until ``go`` is set."""
 
     def __init__(self) -> None:
         self.go, self.ticks, self.at_once, self.most = threading.Event(), 0, 0, 0

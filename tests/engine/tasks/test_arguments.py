@@ -1,4 +1,4 @@
-"""Arguments keep their types: the annotation says how to decode them, and other changes by JSON are rejected."""
+"""Arguments keep their types. The annotation says how to decode them, and values that JSON would change are rejected."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Tasks that ARQ runs: Redis loses none of them, and the original command runs the tasks of an import."""
+"""Tasks that ARQ runs: Redis loses none of them, and ARQ's own command runs the tasks of an import."""
 
 import asyncio
 import gc
@@ -63,7 +63,7 @@ async def redis_at(url: str) -> AsyncIterator[ArqRedis]:
 
 
 async def queued(redis: ArqRedis, unlike: set[bytes]) -> set[bytes]:
-    """Wait until ARQ's queue is neither empty nor equal to ``unlike``; return its ids."""
+    """Wait until ARQ's queue is neither empty nor equal to ``unlike``. Return its ids."""
     while True:
         found = set(await redis.zrange(default_queue_name, 0, -1))
         if found and found != unlike:
@@ -135,7 +135,7 @@ async def test_wait_for_a_runner_has_no_limit_and_an_overdue_call_is_withdrawn(
 
 
 async def sent(relay: ArqRelay, running: "asyncio.Task[Outcome]") -> None:
-    """Wait until the relay awaits the outcome, or the call has one."""
+    """Wait until the relay awaits the outcome, or the call already has one."""
     async with asyncio.timeout(60):
         while not (relay._waiting or running.done()):
             await asyncio.sleep(0)
@@ -210,14 +210,14 @@ async def test_call_with_an_unknown_arrival_is_searched_before_it_is_sent_again(
 
 
 class SilentProxy:
-    """Proxy before Redis that swallows all traffic from the first transaction on, and accepts every connection.
+    """Proxy in front of Redis that accepts every connection, and swallows all traffic from the first transaction on.
 
-    Connections that were open while it was silent stay dead afterwards, without an error.
+    Connections that were open during the silence stay dead afterwards, without an error.
     """
 
     def __init__(self, port: int, *, arrives: bool) -> None:
         self.port = port
-        self.arrives = arrives  # the transaction reaches Redis, and its answer is swallowed
+        self.arrives = arrives  # whether the transaction reaches Redis before its answer is swallowed
         self.is_silent: bool | None = None
         self._dead: set[asyncio.StreamWriter] = set()
 
@@ -294,7 +294,7 @@ async def test_redis_that_accepts_but_never_answers_gets_no_call_and_costs_no_at
 
 
 async def test_cancelled_call_ends_at_once_and_leaves_no_connection_open(redis_url: str) -> None:
-    """A connection that stays open fails the test with a warning when it is collected."""
+    """A connection that stays open fails the test with a warning when it is garbage-collected."""
     task = Task[..., Any](name="nada", function=lambda: None, timeout=timedelta(seconds=20))
     async with redis_at(redis_url) as redis:
         for turns in range(40):
@@ -320,7 +320,7 @@ async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 async def listening(
     serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
 ) -> AsyncIterator[RedisSettings]:
-    """Serve on a free port. At the end the connections are closed: asyncio's own server leaves them open."""
+    """Serve on a free port. At the end close the connections, because asyncio's server leaves them open."""
     serving: set[asyncio.Task[None]] = set()
 
     async def track(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -378,7 +378,7 @@ async def causes(work: Batuta) -> set[str]:
 
 
 class ManualWorker:
-    """One task as the worker handles it, step by step: claim it, let the relay send it, settle its outcome."""
+    """Handles one task step by step as a worker does: claim it, let the relay send it, settle its outcome."""
 
     def __init__(self, work: Batuta) -> None:
         self.work, self.lease_holder = work, LeaseHolder(owner="relay", lease=timedelta(hours=1))
@@ -429,7 +429,7 @@ async def test_redis_outage_is_critical_within_two_minutes_and_recovers(database
 
 
 async def test_hanging_redis_fails_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Redis neither refuses nor answers: the client needs its own timeout."""
+    """Redis neither refuses nor answers, so the client needs its own timeout."""
     monkeypatch.setattr(calls, "ANSWERS_WITHIN", timedelta(milliseconds=50))
     async with listening(silence) as there:
         redis = ArqRedis(host="127.0.0.1", port=there.port)
@@ -614,7 +614,7 @@ async def test_original_arq_command_runs_the_tasks_of_an_import(tmp_path: Path, 
                 while (await agendamentos.contagem())["completed"] < 60:
                     assert worker.poll() is None, (tmp_path / "log").read_text()[-2000:]
                     await work.clock.sleep(0.1)
-                # The command alone also looks after readings without a task and after interrupted imports.
+                # ARQ's command alone also recovers readings without a task and interrupted imports.
                 expected = {ARQ_RUNNER, *(loop.name for loop, _ in made.recovery)}
                 while expected - {*(await work.beats.read_signs(within=timedelta(hours=1))).living_loops}:
                     await work.clock.sleep(0.1)

@@ -1,4 +1,6 @@
-"""Tasks on ARQ over a stop, a crash and a cancellation of the relay: each runs once, and a cancelled one does not run."""
+"""Tasks on ARQ during a stop, a crash and a cancellation of the relay: each task runs once, and a cancelled one does
+not run.
+"""
 
 import asyncio
 from collections import Counter
@@ -58,7 +60,9 @@ async def redis(redis_url: str) -> AsyncIterator[ArqRedis]:
 
 
 class Line:
-    """Twenty tasks: the first ten end when ``short`` is set, the others when ``long`` is. Both versions have them."""
+    """Twenty tasks in both versions of the program. The first ten end when ``short`` is set, the others when ``long``
+    is set.
+    """
 
     def __init__(self) -> None:
         self.runs: Counter[int] = Counter()
@@ -120,7 +124,7 @@ async def test_relay_that_takes_over_a_task_waits_for_the_call_in_progress(redis
         assert set(await redis.zrange(default_queue_name, 0, -1)) == sent
         await calls.answer(redis, f"{a_lease().id}:1", {"done": 42}, None)
         clock.step(timedelta(seconds=5))
-        await dead.tick()  # it was only suspended: its settlement is refused and takes nothing from its successor
+        await dead.tick()  # the relay was only suspended: its settlement is refused and does not affect its successor
         await heir.tick()
         assert (await first, await second) == (Done(result=42), Done(result=42))
     for each in (dead, heir):
@@ -145,7 +149,7 @@ async def test_outcome_counts_once_and_survives_the_relay_that_read_it(
             clock.step(timedelta(seconds=5))
             await relay.tick()
             await settle()
-        await redis.zrem(default_queue_name, *sent)  # ARQ has run it
+        await redis.zrem(default_queue_name, *sent)  # as if ARQ had run it
         second = asyncio.create_task(relay.run(task, a_lease()._replace(fence=fence, attempt=attempt)))
         if runs_again:
             assert await queued(redis, set()) == {f"{a_lease().id}:{fence}".encode()}
@@ -179,14 +183,14 @@ async def test_outcome_survives_two_relays_that_do_not_settle(
     assert await calls.current_call(redis, first._replace(fence=3, attempt=2)) == f"{first.id}:1"
     if attempt == 3:
         await calls.mark_taken(redis, [(f"{first.id}:1", first._replace(fence=3, attempt=2))])
-        await calls.mark_taken(redis, [(f"{first.id}:1", first)])  # the first was only suspended
+        await calls.mark_taken(redis, [(f"{first.id}:1", first)])  # the first relay was only suspended
     async with relay_to(redis_url, clock) as relay, asyncio.timeout(60):
         third = asyncio.create_task(relay.run(task, first._replace(fence=fence, attempt=attempt)))
         while not relay._waiting:
             await asyncio.sleep(0)
-        await relay.tick()  # without a step of the clock: an adopted call is read at once
+        await relay.tick()  # the clock does not move, because an adopted call is read at once
         await settle()
-        third.cancel()  # without an effect once it has ended
+        third.cancel()  # without effect, because the call has ended
         assert await third == Done(result=42)
     assert await redis.zcard(default_queue_name) == 0
 
@@ -194,7 +198,7 @@ async def test_outcome_survives_two_relays_that_do_not_settle(
 async def test_outcome_that_was_taken_is_returned_despite_a_cancellation(
     redis_url: str, redis: ArqRedis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A shutdown hands a cancelled task back, and the next relay would run it again."""
+    """A shutdown releases a cancelled task, and the next relay would run it again."""
     clock, task, mark = FakeClock(START), Task[..., Any](name="nada", function=lambda: None), calls.mark_taken
 
     async def stop_meanwhile(*arguments: Any) -> None:
@@ -260,7 +264,7 @@ async def test_cancelled_tasks_that_wait_in_arqs_queue_do_not_run(
                 await asyncio.sleep(0)
             for id in ids[:8]:
                 assert await work.tasks.cancel(id)
-            # Before the relay learns of it: the ARQ worker asks the database.
+            # The ARQ worker reads the cancellation from the database before the relay learns of it.
             async with arq_working(work):
                 await ended(work, events, ids[8])
                 for id in ids[:8]:
@@ -282,7 +286,7 @@ async def test_call_of_a_cancelled_task_is_withdrawn_or_aborted(
                 await asyncio.sleep(0)
             assert await work.tasks.cancel(ids[0])
             await over(work, events, ids[0])
-            while await redis.zcard(default_queue_name) > 19:  # withdrawn, without an ARQ worker
+            while await redis.zcard(default_queue_name) > 19:  # the call is withdrawn although no ARQ worker runs
                 await asyncio.sleep(0)
             line.runs[0] = 0
             async with arq_working(work):

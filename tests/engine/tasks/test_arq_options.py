@@ -1,4 +1,4 @@
-"""Every option of tasks with ARQ: it works, or it is refused when the program starts."""
+"""Every option of tasks with ARQ either works or is refused when the program starts."""
 
 import asyncio
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ async def work(work_url: str, redis_url: str) -> Batuta:
 
 @pytest.mark.parametrize("option", REFUSED)
 def test_option_that_needs_a_worker_of_the_engine_is_refused_at_the_start(work_url: str, option: str) -> None:
-    """Refused in either order: the task is declared before or after ARQ is chosen."""
+    """The option is refused whether the task is declared before or after ARQ is chosen."""
 
     async def send(to: str) -> None: ...
 

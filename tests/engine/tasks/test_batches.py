@@ -1,4 +1,4 @@
-"""Batches: counted, awaited and cancelled as one; the task at the end runs once. Tasks that wait for other tasks."""
+"""Batches are counted, awaited and cancelled as one, and the task at the end runs once. Tasks can wait for other tasks."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -82,7 +82,7 @@ async def test_a_batch_ends_after_its_close_with_its_last_task(program: Program)
         await batch.add(program.send, ["a", ("b",), ["c"], {"to": "d", "subject": "!"}, "wrong"])
         await batch.enqueue(program.send, "e", subject="?")
         await program.kit.drain()
-        assert (await batch.progress()).state == "open"  # its tasks have ended, and more may follow
+        assert (await batch.progress()).state == "open"  # all its tasks have ended, but more may follow
         await batch.add(program.send.options(delay=60), ["later"])
     progress = await batch.progress()
     assert (progress.state, progress.total, progress.waiting, progress.succeeded, progress.failed) == (
@@ -232,7 +232,8 @@ async def test_a_task_starts_after_the_tasks_and_batches_that_it_waits_for(progr
     await program.kit.travel(60)
     await program.kit.drain()
     assert program.sent[-1] == "4"
-    at_once = await program.send.options(after=[first]).enqueue("5")  # it has ended already
+    # runs at once, because the first task has already ended
+    at_once = await program.send.options(after=[first]).enqueue("5")
     await program.kit.drain()
     assert await at_once.result(timeout=60) == "5"
 
@@ -267,7 +268,7 @@ async def test_options_of_a_waiting_task_are_checked(program: Program, clock: Fa
         await (await program.work.batches.create("keys")).add(program.send.options(key="k"), ["a"])
     with pytest.raises(TypeError, match="annotation"):
         await program.work.batches.create("end", on_end=program.send)  # type: ignore[arg-type]
-    # A further call with the key does not start the task early.
+    # A further call with the same key does not start the task early.
     held = await program.send.options(after=[first], key="k").enqueue("held")
     assert await program.send.options(key="k", on_conflict="reschedule").enqueue("new") == held
     assert [lease.id for lease in await program.claim()] == [first.id]
@@ -284,7 +285,7 @@ async def test_an_awaited_task_is_kept_until_the_wait_is_over(program: Program, 
 
 
 async def test_the_end_runs_once_whatever_the_order_of_events(database_url: str, clock: FakeClock) -> None:
-    """Two processes work, die, lose leases, retry, add tasks, cancel and look for ended batches in random order."""
+    """Two processes work, die, lose leases, retry, add tasks, cancel and search for ended batches in random order."""
     first, second = Program(database_url, clock), Program(database_url, clock)
     async with first.work, second.work:
         for seed in range(8):

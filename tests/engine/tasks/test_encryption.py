@@ -1,4 +1,6 @@
-"""Encryption of stored calls: unreadable in the database, readable with every key of the ring, and rotated in steps."""
+"""Encryption of stored calls: the database cannot read them, every key of the ring can, and the keys are rotated in
+steps.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -35,7 +37,7 @@ Open = Callable[..., AbstractAsyncContextManager[Batuta]]
 
 @pytest.fixture
 def open_work(database_url: str, clock: FakeClock) -> Open:
-    """Open a process with these keys. Its task ``send`` records what it received."""
+    """Open a process with these keys. Its task ``send`` records its arguments."""
 
     @asynccontextmanager
     async def opened(*keys: str, **limits: Any) -> AsyncIterator[Batuta]:
@@ -54,7 +56,7 @@ def open_work(database_url: str, clock: FakeClock) -> Open:
 
 
 async def stored(database: Database) -> str:
-    """Everything that the tables hold of the calls, as text."""
+    """Return all stored values of the calls as text."""
     return str([dict(row) for row in [*await database.all(ROWS), *await database.all(SCHEDULES)]])
 
 
@@ -139,7 +141,8 @@ async def test_a_call_whose_key_is_missing_waits_and_loses_no_attempt(
         assert await work._schedules.fire(10) == 1
         await work.work_once("default", 100)
         assert await work.handle(id).result() == {"to": CANARY}
-        assert len(await database.all(ROWS)) > 1  # the schedule decides the fires of the time without its key now
+        # the schedule now decides about the fires that passed while its key was missing
+        assert len(await database.all(ROWS)) > 1
 
 
 async def test_rotation_leaves_only_the_first_key_and_continues_after_an_interruption(
@@ -154,7 +157,7 @@ async def test_rotation_leaves_only_the_first_key_and_continues_after_an_interru
         columns = work.encrypted_columns
         args, *_ = columns.columns
         async for changed in columns.rotate(args):
-            assert changed == 200  # a step is bounded, and this rotation ends after the first
+            assert changed == 200  # a step is bounded, and this rotation ends after the first step
             break
         steps = [changed for column in columns.columns async for changed in columns.rotate(column)]
         assert sum(steps) == 252

@@ -1,4 +1,4 @@
-"""Limits of tasks on both databases: what a claim takes, and what it leaves for later."""
+"""Limits of tasks on both databases: which items a claim takes, and which it leaves for later."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -190,7 +190,7 @@ async def test_items_from_before_a_limit_was_declared_obey_it(work: Batuta) -> N
     await work.enqueue_many("send", values)
     await work.database.script("UPDATE tasks SET limit_key = NULL")
     queue = Queue(work)
-    assert await queue.claim() == []  # they are labelled, and the attempt is not counted
+    assert await queue.claim() == []  # the claim labels the items, and no attempt is counted
     running = await queue.claim()
     assert sorted(map(first, running)) == ["a", "b"]
     assert {lease.attempt for lease in running} == {1}
@@ -214,7 +214,7 @@ async def test_a_large_backlog_is_put_in_line_step_by_step(work: Batuta, clock: 
     assert [first(lease) for lease in running] == ["big"]
     at = await queue.store.next_at()
     assert at is not None
-    assert at - clock.now() < timedelta(seconds=1)  # more items are to be put in line
+    assert at - clock.now() < timedelta(seconds=1)  # more items must be put in line
     assert [first(lease) for lease in await queue.claim()] == ["small"]
 
 

@@ -47,7 +47,7 @@ def double(work: Batuta) -> Task[[int], int]:
 
 
 async def check(work: Batuta, ids: list[str]) -> None:
-    """The committed call runs, and the one that was rolled back does not exist. A repeated key stores one call."""
+    """Check that the committed call runs and the rolled-back call does not exist. A repeated key stores one call."""
     abandoned, first, again, later = ids
     assert first == again
     assert await work.status(abandoned) is None
@@ -247,6 +247,6 @@ def test_synchronous_program_needs_no_event_loop_and_ends(work_url: str) -> None
             return None if status is None else status.status
 
     assert asyncio.run(read()) == "queued"
-    assert greet.enqueue_sync("Rui") != handle  # again, after the application was closed
+    assert greet.enqueue_sync("Rui") != handle  # works again after the application was closed
     asyncio.run(work.tasks.blocking.close())  # type: ignore[union-attr]
     assert "batuta-sync" not in {thread.name for thread in threading.enumerate() if not thread.daemon}

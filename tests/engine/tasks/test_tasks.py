@@ -31,7 +31,7 @@ from batuta.testing import EventRecorder, FakeClock
 
 @pytest.fixture(params=["sql", "arq"])
 async def work(request: pytest.FixtureRequest, database_url: str, events: EventRecorder) -> AsyncIterator[Batuta]:
-    """Engine on its own queue, and on ARQ: callers see no difference."""
+    """The engine on its own queue, and on ARQ. Callers see no difference."""
     made = Batuta(database_url, timezone="UTC")
     made.events.subscribe(events)
     if request.param == "arq":
@@ -58,7 +58,7 @@ async def working(work: Batuta) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def arq_working(work: Batuta) -> AsyncIterator[None]:
-    """Run a plain ARQ worker beside ours if ARQ runs the tasks."""
+    """Run a plain ARQ worker next to ours if ARQ runs the tasks."""
     runner = work.task_registry.elsewhere
     if runner is None:
         yield
@@ -142,7 +142,7 @@ async def test_enqueue_inside_a_transaction_that_it_does_not_join_is_refused(dat
 
 
 async def test_deep_and_odd_arguments_arrive_unchanged(database_url: str) -> None:
-    """The fast way of an enqueue stores arguments as one JSON value."""
+    """The fast path of an enqueue stores arguments as one JSON value."""
     calls: list[list[Any]] = [
         [[1, -0.5, 1e-9, 12345678901234567890, None, True, "", 'é \\u0000 " \n', {"a": [{}]}]],
         [[]],
@@ -459,7 +459,7 @@ async def test_size_limit_is_a_setting(database_url: str) -> None:
 
 
 async def test_plain_functions_do_not_wait_for_threads_of_a_shared_pool(work: Batuta, events: EventRecorder) -> None:
-    """More of them at once than any default thread pool has threads."""
+    """More of them run at once than any default thread pool has threads."""
     together = threading.Barrier(20)
 
     @work.task(retry=[])
@@ -537,7 +537,7 @@ async def test_decorator_without_parentheses_is_refused_with_the_correction(work
 
 
 async def test_two_tasks_may_have_the_same_key(work: Batuta) -> None:
-    """The key of an order belongs to charging it and to announcing it."""
+    """An order has the same key for the task that charges it and the task that announces it."""
 
     @work.task()
     async def cobrar(ctx: TaskContext) -> None: ...
@@ -573,7 +573,7 @@ async def test_program_finds_and_retries_failed_calls(database_url: str, clock: 
     async with work:
         await other.enqueue()
         handle = await send.options(key="once").enqueue("a@example.com")
-        assert not await handle.retry()  # it waits
+        assert not await handle.retry()  # the task waits, so there is nothing to retry
         await work.work_once("default", 10)
         assert await send.failed() == [handle]
         is_broken = False

@@ -1,4 +1,4 @@
-"""Keys that are unique for a period, and what a further call does to the waiting one."""
+"""Keys that are unique for a period, and the effect of a further call on the waiting one."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""No task is stranded when it moves to another queue or its pipeline stage is removed."""
+"""No task is lost if it moves to another queue or if its pipeline stage is removed."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace

@@ -30,7 +30,7 @@ def program(url: str) -> Batuta:
 
 @pytest.fixture
 async def caller(database_url: str) -> AsyncIterator[Batuta]:
-    """An application that enqueues and waits. Another application object on the same database works."""
+    """An application that enqueues and waits. Another application object on the same database runs the tasks."""
     async with program(database_url) as work:
         yield work
 
@@ -55,7 +55,7 @@ async def test_waiters_of_another_process_get_the_results(caller: Batuta, worker
     await begin(caller, *waits)
     await worker.work_once("default", 10)
     assert await asyncio.gather(*waits) == [2, 4, 6, 2]
-    assert await handles[0].result() == 2  # at once, because the call has ended
+    assert await handles[0].result() == 2  # returns at once, because the call has ended
 
 
 async def test_failed_and_cancelled_calls_raise_their_reason(caller: Batuta, worker: Batuta) -> None:

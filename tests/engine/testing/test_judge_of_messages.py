@@ -1,4 +1,4 @@
-"""Test the judge of messages: eight kinds of false evidence, each caught by its own check."""
+"""The judge of messages finds eight kinds of false evidence, each with its own check."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

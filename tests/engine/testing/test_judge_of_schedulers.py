@@ -1,4 +1,4 @@
-"""Test the judge of schedulers first: a checker that never failed proves nothing."""
+"""The judge of schedulers is tested first, because a checker that never failed proves nothing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ EPSILON = 10 * SECOND
 
 @dataclass(frozen=True)
 class History:
-    """Evidence of a run, and ways to alter it."""
+    """Evidence of a run, and methods that falsify it."""
 
     rules: Rules
     targets: tuple[Target, ...] = ()
@@ -96,7 +96,9 @@ def by_hand() -> tuple[Receipt, Logged]:
 
 
 def while_down() -> list[Target | Receipt | Logged]:
-    """Hourly fires of a night without a scheduler: one row for all but the last, which was caught up after noon."""
+    """Return hourly fires of a night without a scheduler. One row covers all fires but the last, which was caught up
+    after noon.
+    """
     last, first_lost, last_lost = NOON - HOUR, NOON - 8 * HOUR, NOON - 2 * HOUR
     night = Logged("night", "hourly", None, "catch_up", "missed", None, NOON, NOON, covers=(first_lost, last_lost))
     return [
@@ -109,8 +111,8 @@ def while_down() -> list[Target | Receipt | Logged]:
 
 
 def valid() -> History:
-    """A run without violations: down until noon, notices paused 12:05:30 to 12:07:30, closed from 12:09:05, read at
-    12:30.
+    """Return a run without violations: down until noon, notices paused from 12:05:30 to 12:07:30, closed from 12:09:05,
+    log read at 12:30.
     """
     history = History(
         Rules(
@@ -164,7 +166,7 @@ def lower_the_fence(history: History) -> History:
 
 
 Mutant = Callable[[History], History]
-# For each mutant, the check that must catch it and the others that must notice it too.
+# Each falsified history with the check that must find it, and the other checks that must find it too.
 MUTANTS: list[tuple[Mutant, Check, set[Check]]] = [
     (drop, Check.COMPLETE, {Check.TRUTHFUL}),
     (duplicate, Check.EXACT, {Check.FENCED}),
@@ -302,7 +304,7 @@ def test_runs_that_swap_their_instants_are_early_and_late() -> None:
 
 def test_runs_of_a_job_without_overlap_do_not_overlap() -> None:
     longer = valid().rewritten("slow-2", end=at(6, 1))
-    assert longer.judge().ok  # it ended when the next one started
+    assert longer.judge().ok  # the run ended when the next one started
     assert longer.rewritten("slow-2", end=at(6, 1.001)).checks() == {Check.NO_OVERLAP}
     assert longer.rewritten("slow-2", end=at(6, 1.001)).ruled(no_overlap=frozenset()).judge().ok
 
@@ -325,8 +327,8 @@ def test_pause_applies_a_second_after_its_acknowledgement_until_the_resume() -> 
         return valid().ruled(paused=(Span(start, end, job),)).checks()
 
     assert paused(at(2), at(2, 30), "minutely") == {Check.PAUSED}
-    assert paused(at(2, 0.5), at(2, 30), "minutely") == set()  # within the second
-    assert paused(at(1, 30), at(2, 1), "minutely") == set()  # resumed when it started
+    assert paused(at(2, 0.5), at(2, 30), "minutely") == set()  # within the tolerated second
+    assert paused(at(1, 30), at(2, 1), "minutely") == set()  # the job was resumed when the run started
     assert paused(at(2), at(2, 30), None) == {Check.PAUSED}
     assert paused(at(2), at(2, 30), "hourly") == set()
 
@@ -391,7 +393,7 @@ def test_next_target_must_be_in_time_when_none_is_due_within_the_objective() -> 
     quiet = valid().ruled(healed_at=at(8, 5), rto=SECOND)
     assert quiet.judge().recovered_at == at(9)
     assert quiet.judge().ok
-    assert valid().ruled(healed_at=at(20)).judge().ok  # no target was due any more
+    assert valid().ruled(healed_at=at(20)).judge().ok  # no target was due after that instant
     never = History(Rules(read_at=at(30), healed_at=NOON)).plus(Target("minutely", at(1)))
     assert never.checks() == {Check.COMPLETE, Check.RECOVERED}
 

@@ -21,7 +21,7 @@ starts = st.lists(instants, max_size=12)
 
 
 def largest_matching(windows: list[tuple[datetime, datetime]], starts: list[datetime]) -> int:
-    """Augmenting paths: each window takes a free start, or one whose owner can find another."""
+    """Find augmenting paths: each window takes a free start, or one whose window can take another start."""
     owner: dict[int, int] = {}
 
     def find(window: int, seen: set[int]) -> bool:
@@ -60,7 +60,7 @@ RULES = Rules(read_at=START + timedelta(hours=1), epsilon=EPSILON)
 
 
 def true_history(fires: Fires) -> Evidence:
-    """Evidence in which each fire ran at most epsilon late, or was skipped with a reason."""
+    """Return evidence in which each fire ran at most epsilon late, or was skipped with a reason."""
     targets, receipts, log = [], [], []
     for number, ((job, at), (late, lasts, runs)) in enumerate(fires.items()):
         key, start = str(number), at + late * SECOND

@@ -58,8 +58,8 @@ def test_every_reason_of_the_engine_has_a_portuguese_text_with_its_facts() -> No
         assert placeholders(portuguese[f"reason.{key}"]) == placeholders(english), key
 
 
-# Keys that the code composes: the first part, and every value that may follow it. A new composed key is declared here, so
-# that a missing text fails the test and not the page.
+# Keys that the code composes: the first part, and every value that may follow it. Every composed key must be declared
+# here, so that a missing text fails this test and not a page.
 _OF_SCHEDULES = ("pause", "resume", "delete")
 COMPOSED: dict[str, Iterable[str]] = {
     "batch_state.": ("open", "running", "cancelling", "ended", "cancelled"),
@@ -95,7 +95,7 @@ COMPOSED: dict[str, Iterable[str]] = {
     "panel.will.process_": RequestKind,
     "panel.will.schedule_": _OF_SCHEDULES,
 }
-# Parts that commands and the application's screens complete; their own tests read these texts.
+# First parts of keys that commands and the application's screens compose. Their own tests read these texts.
 _COMPOSED_ELSEWHERE = ("cli.", "estado.", "grupos.", "problem.", "section.", "tela.")
 
 

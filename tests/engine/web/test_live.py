@@ -103,7 +103,7 @@ def test_only_changed_parts_are_sent_and_a_list_as_a_whole_if_its_rows_moved() -
 
 async def test_readers_of_a_view_share_one_rendering_and_get_its_changes(panel: Panel) -> None:
     views = views_of(panel)
-    await views.tick()  # without views
+    await views.tick()  # no view is open
     first, second = Follower(panel.api, "/painel/tarefas"), Follower(panel.api, "/painel/tarefas", "lang=pt-BR")
     other = Follower(panel.api, "/painel/tarefas", "lang=en")
     assert [await each.status() for each in (first, second, other)] == [200, 200, 200]
@@ -220,9 +220,10 @@ async def test_shared_parts_carry_the_csrf_token_of_each_session_and_end_with_it
         await asyncio.wait([followers[-1].task], timeout=30)
         assert followers[-1].task.done()  # the stream ends with its session
         first = api.state.batuta.sessions.find(notes[0], now=work.clock.now())
-        await work.tokens.end_session(first.chance, until=first.expires_at)  # as another process does it
+        # another process would end the session in the same way
+        await work.tokens.end_session(first.chance, until=first.expires_at)
         monkeypatch.setattr(stream, "CHECK_EVERY", 0.1)
-        for _ in range(1500):  # found at the next check, although the page keeps changing
+        for _ in range(1500):  # the end is noticed at the next check, although the page keeps changing
             for reader in [each for view in api.state.batuta.live._views.values() for each in view.readers]:
                 reader.put({"act": "changed"})
             await asyncio.wait([followers[0].task], timeout=0.02)

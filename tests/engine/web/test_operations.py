@@ -215,7 +215,7 @@ async def test_the_brakes_say_what_waits_and_why(panel: Panel) -> None:
     assert "the printer is busy" in html
     assert "1 item aguarda aqui" in html
     assert "1 ao mesmo tempo" in html
-    assert 'href="/painel/tarefas/paused"' in html  # the jobs of a pause are named
+    assert 'href="/painel/tarefas/paused"' in html  # the page names the jobs that a pause stops
 
 
 async def test_a_schedule_is_created_edited_paused_and_deleted(panel: Panel) -> None:
@@ -226,7 +226,8 @@ async def test_a_schedule_is_created_edited_paused_and_deleted(panel: Panel) -> 
     given = {"nome": "night", "tarefa": "send", "fuso": "UTC"}
     refused = await act(panel, "schedule.create", **given, quando="amanhã", argumentos="to=x")
     assert "escreva a programação como cron" in refused.text
-    assert (await act(panel, "schedule.create", **given, quando="0 3 * * *")).status_code == 422  # without "to"
+    # the argument "to" is missing
+    assert (await act(panel, "schedule.create", **given, quando="0 3 * * *")).status_code == 422
     page = await act(panel, "schedule.create", **given, quando="0 3 * * *", argumentos="to=x")
     assert (page.url.path, "night" in page.text) == ("/painel/programacoes", True)
     assert await last_entry(panel) == ("local", "schedule.create", "schedule:night")

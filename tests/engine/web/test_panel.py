@@ -189,7 +189,7 @@ async def test_job_page_shows_its_definition_fires_runs_and_errors(panel: Panel)
 
 async def test_fires_that_will_not_run_show_what_holds_them_and_until_when(panel: Panel) -> None:
     paused = (await panel.ask("/painel/tarefas/paused")).text
-    assert paused.count('class="stopped"') == 10  # its own pause has no end
+    assert paused.count('class="stopped"') == 10  # the job's own pause has no end
     assert "pausa de paused por rui" in paused
     morning = (await panel.ask("/painel/tarefas/morning")).text
     assert 'class="stopped"' not in morning  # the window is open at every fire

@@ -1,4 +1,4 @@
-"""The pages of queues and items, and the changes that operators make there."""
+"""The pages of queues and items, and the actions that operators perform there."""
 
 import re
 from collections.abc import AsyncIterator
@@ -64,7 +64,7 @@ class Plant:
 
 @pytest.fixture
 async def plant(database_url: str) -> AsyncIterator[Plant]:
-    """Four dead tasks of two causes, one waiting task, and one with hostile data."""
+    """Four dead tasks with two causes, one waiting task, and one task with hostile data."""
     work = Batuta(database_url, clock=FakeClock())
 
     @work.task()
@@ -254,7 +254,7 @@ async def test_filters_by_key_tag_and_age_are_in_the_address_and_in_the_operatio
     assert await shown("idade=1h") == {*plant.ids[4:], tagged}
     assert await shown("chave=k-2&idade=1h") == set()
     page = (await client.get("/painel/filas/default?estado=ready&etiqueta=vip&idade=1h")).text
-    assert 'href="?estado=ready&amp;idade=1h"' in page  # the address without the tag
+    assert 'href="?estado=ready&amp;idade=1h"' in page  # the filter without the tag
     assert "1 item" in (await act(client, "bulk.cancel", fila="default", etiqueta="vip", idade="1h")).text
     await finish(work)
     assert await plant.states() == {"queued": 3, "failed": 4, "cancelled": 1}

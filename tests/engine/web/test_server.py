@@ -81,7 +81,7 @@ async def test_request_that_does_not_finish_is_cut_off_and_its_work_released(wor
     serving.gate.set()
     await work.receiver.receive(
         found, {}, key="k", deadline=None
-    )  # not Busy: the next call need not wait for the lease
+    )  # the answer is not Busy, because the next call need not wait for the lease
 
 
 async def test_a_uvicorn_of_the_operator_accepts_the_protocol_with_the_header_deadline(work: Batuta) -> None:

@@ -1,4 +1,4 @@
-"""The drawn timeline of an item: its periods fill the bar, and a short one can still be seen."""
+"""The drawn timeline of an item: its periods fill the bar, and a short period is still visible."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""One trace from the scheduler's run, over a real socket, to the task that it enqueues, on both databases."""
+"""One trace connects the scheduler's run, over a real socket, with the task that it enqueues, on both databases."""
 
 import asyncio
 import io
@@ -29,7 +29,7 @@ GIVEN = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 class System:
-    """An api, a scheduler and a worker on one database; ``seen`` records the trace of each step."""
+    """An api, a scheduler and a worker on one database. ``seen`` records the trace of each step."""
 
     def __init__(self, database_url: str) -> None:
         self.api, self.work = Batuta(database_url, timezone="UTC"), Batuta(database_url, timezone="UTC")
@@ -92,7 +92,7 @@ async def test_trace_of_a_run_reaches_its_task_and_every_log_line(system: System
         lines = json_lines(stream)
     trace_id = execution.id.replace("-", "")
     steps = [found for step in ("handler", "task") for found in system.seen[step]]
-    assert [step.trace_id for step in steps if step] == [trace_id] * 3  # the second attempt too
+    assert [step.trace_id for step in steps if step] == [trace_id] * 3  # the second attempt has the same trace
     assert len({step.span_id for step in steps if step}) == 3
     assert lines_of(lines, trace_id) >= {
         "job started",  # the scheduler

@@ -1,4 +1,4 @@
-"""Find the words of each field of a labelled address. The rows of the authors are labelled by field, not by word."""
+"""Find the words of each field of a labelled address, because authors label a row by field and not by word."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -7,13 +7,13 @@ from app.contexts.agendamentos.endereco.montagem import CAMPOS, campo, campos_de
 from app.contexts.agendamentos.endereco.palavras import Palavra, palavras
 from tests.julia.agendamentos.medir import iguais
 
-LONGEST = 14  # words of a field
+LONGEST = 14  # largest number of words of a field
 Rotulo = Mapping[str, str | None]
 Trecho = tuple[int, int]
 
 
 def alinhar(texto: str, rotulo: Rotulo) -> tuple[list[Palavra], str] | None:
-    """Return the words of a labelled address with their labels, or None if no labels give the labelled fields."""
+    """Return the words of a labelled address with their labels, or None if no labels result in the labelled fields."""
     prepared = preparar(texto)
     lidas = palavras(prepared.texto) if prepared is not None else []
     if prepared is None or not lidas:
@@ -47,7 +47,7 @@ def _spans(
             if labels[end - 1] != "X":
                 break
             if "".join(each for word in lidas[start:end] for each in word.plana if each.isdigit()) != digits:
-                continue  # a cheap test before the words are read
+                continue  # skip quickly before the words are read
             holes = [k for k in range(start + 1, end - 1) if lidas[k + 1].antes == ":"] if name == "logradouro" else []
             runs = [[(start, end)], *([(start, k), (k + 1, end)] for k in holes)]
             if any(iguais(name, campo(name, texto, lidas, run, uf), value) for run in runs):
@@ -55,8 +55,8 @@ def _spans(
 
 
 def _choose(name: str, labels: Sequence[str], spans: list[Trecho]) -> Trecho | None:
-    """Return the likeliest span: the shortest, the one at the end for a state, the one beside its neighbour for a city or a
-    number.
+    """Return the most probable span: the shortest, for a state the one at the end, for a city or a number the one next
+    to its neighbour.
     """
     count = len(labels)
     if name == "uf":

@@ -16,7 +16,7 @@ from app.contexts.agendamentos.endereco import geografia
 from app.contexts.agendamentos.endereco.geografia import ESTADOS
 
 _VOCABULARIO: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-Peca = tuple[str, str]  # text and label; separators have the label ""
+Peca = tuple[str, str]  # a text and its label; separators have the label ""
 
 PRIMEIROS: Final[list[str]] = _VOCABULARIO["primeiros"]
 SOBRENOMES: Final[list[str]] = _VOCABULARIO["sobrenomes"]
@@ -338,7 +338,7 @@ def gerar(r: random.Random) -> list[Peca]:
     elif style < 0.89:
         sep = " "
     else:
-        sep = ""  # a mixture
+        sep = ""  # the separators are mixed
     labels = r.random()
     labelled = (
         set(fields)
@@ -366,7 +366,7 @@ def gerar(r: random.Random) -> list[Peca]:
         state = f"Estado de {state}"
     pieces: list[Peca] = []
     splits_type = sep in (";", "|", " | ", "; ") and r.random() < 0.35
-    cells = sep in (";", "|") and r.random() < 0.5  # an exported table: a missing field leaves an empty cell
+    cells = sep in (";", "|") and r.random() < 0.5  # an exported table, in which a missing field leaves an empty cell
     weak_number = r.random() < 0.45
     where_ref = r.random()
     fields_with_ref = list(fields)

@@ -1,7 +1,8 @@
-"""Measure the reading of appointments on the labelled rows of every author: ``python -m tests.julia.agendamentos.medir``.
+"""Measure the reading of appointments on the labelled rows of every author: ``python -m
+tests.julia.agendamentos.medir``.
 
-``celulas`` of a row has the cells as typed; the other keys are the label. A value is right if it equals the label without
-case, accents and punctuation.
+``celulas`` of a row has the cells as typed. The other keys are the label. A value is correct if it equals the label,
+ignoring case, accents and punctuation.
 """
 
 import json
@@ -70,7 +71,7 @@ def _bare(campo: str, valor: str | None) -> str | None:
 
 
 def acertos(linhas: Iterable[Linha], ler: Callable[[str], Endereco] = endereco_de) -> dict[str, float]:
-    """Return the share of rows with the right value, for each field and for the whole address."""
+    """Return the share of rows with the correct value, for each field and for the whole address."""
     right: Counter[str] = Counter()
     count = 0
     for linha in linhas:
@@ -83,7 +84,7 @@ def acertos(linhas: Iterable[Linha], ler: Callable[[str], Endereco] = endereco_d
 
 
 def tabela(leitores: Mapping[str, Callable[[str], Endereco]]) -> str:
-    """Return the scores of each author, with one reader of addresses for each."""
+    """Return a table with the scores of each author. ``leitores`` has one reader of addresses for each author."""
     return _format([(autor, acertos(linhas_de(autor), ler)) for autor, ler in leitores.items()])
 
 
@@ -101,7 +102,7 @@ def _format(rows: Sequence[tuple[str, Mapping[str, float]]]) -> str:
 
 
 def velocidade() -> float:
-    """Return the rows per second that one process reads, of address and document."""
+    """Return the number of rows per second (address and document) that one process reads."""
     rows = [linha["celulas"] for autor in autores() for linha in linhas_de(autor)]
     cells = [(dito(row["endereco"]) or "", documento_da(row["documento"]) or "") for row in rows]
     for endereco, documento in cells[:100]:

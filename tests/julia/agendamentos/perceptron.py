@@ -8,11 +8,11 @@ from app.contexts.agendamentos.endereco.etiquetador import ETIQUETAS
 from app.contexts.agendamentos.endereco.palavras import Palavra, descrever, tracos, tracos_da_palavra
 
 COUNT = len(ETIQUETAS)
-SCALE = 10  # weights are written as whole numbers of tenths
+SCALE = 10  # weights are written as integers, in tenths
 
 
 class Frase(NamedTuple):
-    """The words of an address: their features, their right labels, and how each is joined to the one before it."""
+    """The words of an address: their features, their correct labels, and how each word is joined to the previous one."""
 
     tracos: list[list[int]]
     certas: list[int]
@@ -55,7 +55,7 @@ class Perceptron:
         return found
 
     def aprender(self, frase: Frase) -> bool:
-        """Correct the weights by one address. Return whether its labels were right, with a margin."""
+        """Correct the weights by one address. Return whether its labels were correct with a margin."""
         self.now += 1
         found, gold = self._best(frase), frase.certas
         if found == gold:
@@ -113,7 +113,7 @@ class Perceptron:
         self.move_stamps[name] = self.now
 
     def esquecer(self) -> None:
-        """Start the average again, so that it leaves out the first, poor weights."""
+        """Restart the average, so that it leaves out the first, poor weights."""
         self.now = 0
         self.sums = [[0.0] * COUNT for _ in self.sums]
         self.stamps = [0] * len(self.stamps)

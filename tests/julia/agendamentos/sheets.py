@@ -49,8 +49,8 @@ def xlsx(
     sheet: str | None = None,
     extra: Mapping[str, str | bytes] | None = None,
 ) -> bytes:
-    """Build a workbook. ``workbook``: added to its XML; ``sheet``: the XML of the sheet itself; ``extra``: other parts,
-    by path.
+    """Build a workbook. ``workbook`` is added to its XML. ``sheet`` is the XML of the sheet itself. ``extra`` has other
+    parts by path.
     """
     parts: dict[str, str | bytes] = {
         "[Content_Types].xml": _TYPES,
@@ -70,7 +70,7 @@ def xlsx(
 
 
 def workbook(sheets: Mapping[str, str]) -> bytes:
-    """Build a workbook of several sheets: name → XML."""
+    """Build a workbook of several sheets. ``sheets`` maps a name to its XML."""
     numbered = [*enumerate(sheets, start=1)]
     listed = "".join(f'<sheet name="{escape(name)}" sheetId="{n}" r:id="rId{n}"/>' for n, name in numbered)
     related = "".join(
@@ -85,12 +85,12 @@ def workbook(sheets: Mapping[str, str]) -> bytes:
 
 
 def moved(rows: Sequence[Sequence[Cell]], *, right: int, down: int = 0) -> list[Sequence[Cell]]:
-    """The same table, further right and further down."""
+    """Return the same table, moved to the right and down."""
     return [*([] for _ in range(down)), *([*[None] * right, *row] for row in rows)]
 
 
 def xls(rows: Sequence[Sequence[Cell]]) -> bytes:
-    """One sheet of texts in the older format: a stream of records in a file of sectors."""
+    """Return one sheet of texts in the older format: a stream of records in a file of sectors."""
 
     def record(kind: int, body: bytes = b"") -> bytes:
         return struct.pack("<HH", kind, len(body)) + body
@@ -110,7 +110,7 @@ def xls(rows: Sequence[Sequence[Cell]]) -> bytes:
 
 
 def _sectors(stream: bytes) -> bytes:
-    """A compound file with one stream, of up to 126 sectors."""
+    """Return a compound file with one stream of up to 126 sectors."""
     none, last = 0xFFFFFFFF, 0xFFFFFFFE
     stream = stream.ljust(max(4096, -(-len(stream) // 512) * 512), b"\0")
     count = len(stream) // 512

@@ -1,4 +1,4 @@
-"""Two imports at once. Only PostgreSQL can make them wait for each other: SQLite has one writer."""
+"""Two imports run at the same time. Only on PostgreSQL can they wait for each other, because SQLite has one writer."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ PUT_BACK = query_of("put_back", "INSERT INTO appointments SELECT * FROM copia WH
 
 @pytest.fixture
 async def chaves(office: Office) -> list[str]:
-    """Keys of three deleted rows, in order, and a table ``copia`` that holds their contents."""
+    """Return the keys of three deleted rows, in order. A table ``copia`` has their contents."""
     await office.importacao.importar(xlsx([[*HEADER], *map(patient, (1, 2, 3))]), "agenda.xlsx", by="alguém")
     found = await rows(office.database, "SELECT chave FROM appointments ORDER BY chave")
     await office.database.script("CREATE TABLE copia AS SELECT * FROM appointments")
@@ -65,7 +65,7 @@ async def test_reprocessing_and_an_import_do_not_deadlock(office: Office) -> Non
     holds, may_go_on = asyncio.Event(), asyncio.Event()
 
     async def change() -> None:
-        """Lock like an import does: the appointment, and then its task."""
+        """Lock the appointment and then its task, as an import does."""
         async with office.database.transaction() as transaction:
             await transaction.all(in_dialect(HOLD, "postgres"), id=id)
             holds.set()

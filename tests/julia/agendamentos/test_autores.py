@@ -5,9 +5,10 @@ import pytest
 from app.contexts.agendamentos.endereco.geografia import ESTADOS, cidade_de
 from tests.julia.agendamentos.medir import acertos, autores, linhas_de
 
-# Whole addresses of authors whose rows the tagger was trained with. ``python3 dev.py leitura`` leaves out each author.
+# Lowest share of correct addresses for authors whose rows trained the tagger. ``python3 dev.py leitura`` leaves out
+# each author in turn.
 LEAST = 0.91
-# The tagger was not trained with these.
+# Lowest share for authors whose rows did not train the tagger.
 UNKNOWN = {"capixaba": 0.85, "onze": 0.93}
 
 

@@ -30,7 +30,7 @@ Open = Callable[..., AbstractAsyncContextManager[Office]]
 
 @pytest.fixture
 def opened(database_url: str) -> Open:
-    """Open Julia with these keys, always on the same clock."""
+    """Open Julia with these keys, always with the same clock."""
     clock = FakeClock(START)
 
     @asynccontextmanager
@@ -80,7 +80,7 @@ async def test_reading_waits_for_its_key_and_rotation_makes_the_old_one_unnecess
         await office.work_on()
         waiting = await rows(office.database, "SELECT attempts FROM tasks WHERE status = 'queued'")
         assert [each["attempts"] for each in waiting] == [0, 0]
-        # An import that updates the appointment waits too, and is not given up.
+        # An import that updates the appointment waits too, and does not fail.
         with pytest.raises(KeyMissing):
             await office.importacao.importar(xlsx([HEADER, patient(3)]), "a.xlsx", by="ana")
         for _ in range(12):

@@ -1,4 +1,4 @@
-"""One process reads a file while another writes its rows: in pieces, with a bounded buffer, complete or resumable."""
+"""One process reads a file while another writes its rows: in batches, with a bounded buffer, complete or resumable."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ from tests.julia.agendamentos.test_service import Office, office
 from tests.julia.tables import rows
 
 __all__ = ["office"]
-ROWS = 900  # two pieces; the second is larger than a pipe and a small buffer hold
+ROWS = 900  # two batches; the second is larger than the pipe and a small buffer
 SHEET = xlsx([HEADER, *(patient(n) for n in range(ROWS))])
 CSV_HEAD = ";".join(HEADER)
 CSV_ROW = ";".join(str(cell or "") for cell in patient(1))
@@ -36,7 +36,7 @@ NUMBERLESS = "".join(f"<row><c><v>{n * 7919 % 104729}</v></c></row>" for n in ra
 
 
 class Mortal(LeitorDeArquivos):
-    """A reader whose first ``deaths`` child processes are killed after one piece each."""
+    """A reader whose first ``deaths`` child processes are killed after one batch each."""
 
     def __init__(self, deaths: int) -> None:
         super().__init__(SystemClock())
@@ -62,7 +62,7 @@ def killing(folha: ArquivoAberto) -> Any:
         given = aiter(real())
         yield await anext(given)
         os.kill(folha._child.pid, signal.SIGKILL)
-        with suppress(ChildProcessError):  # it is already reaped
+        with suppress(ChildProcessError):  # the child is already reaped
             os.waitid(os.P_PID, folha._child.pid, os.WEXITED | os.WNOWAIT)
         async for pedaco in given:
             yield pedaco
@@ -128,7 +128,7 @@ async def test_child_waits_for_a_parent_that_does_not_read() -> None:
         said = Path(f"/proc/{folha._child.pid}/io")
         state = Path(f"/proc/{folha._child.pid}/stat")
         ends, still, before = time.monotonic() + 60, 0, -1
-        while still < 200 and time.monotonic() < ends:  # it sleeps, and writes nothing more
+        while still < 200 and time.monotonic() < ends:  # the child sleeps and writes nothing more
             await asyncio.sleep(0)
             now = written(said)
             is_asleep = state.read_text().rpartition(")")[2].split()[0] == "S"
@@ -196,7 +196,7 @@ async def test_import_whose_children_all_die_fails_and_can_be_sent_again(
     content = xlsx([HEADER, *(patient(n) for n in range(1900))])
     importing = with_reader(office, Mortal(deaths=1000))
     report = await importing.importar(content, "agenda.xlsx", by="alguém")
-    assert (report["status"], report["imported"]) == ("em_andamento", 1000)  # it was retried once at once
+    assert (report["status"], report["imported"]) == ("em_andamento", 1000)  # it was retried once, immediately
     for _ in range(2):
         await office.clock.advance(timedelta(minutes=1))
         await ImportLoop(importing).tick()

@@ -69,7 +69,7 @@ async def test_locked_appointment_delays_no_other_and_is_written_in_its_turn(off
     async with office.database.transaction() as transaction:
         await transaction.one(appointment_queries(office.database.dialect).hold, id=held["id"])
         working = asyncio.create_task(office.work.work_once(QUEUE, 100))
-        if office.database.dialect == "postgres":  # SQLite has one writer, and every task waits for it
+        if office.database.dialect == "postgres":  # SQLite has one writer, for which every task waits
             async with asyncio.timeout(30):
                 while (await _read_in_another_task(office, done))["n"] < 4:
                     pass
@@ -98,5 +98,5 @@ async def test_only_the_reading_of_the_current_text_is_written(office: Office, i
 
 
 async def _read_in_another_task(office: Office, sql: str) -> dict[str, Any]:
-    """Read in another task: the current one has an open transaction."""
+    """Read in another task, because the current one has an open transaction."""
     return await asyncio.create_task(one(office.database, sql))

@@ -1,4 +1,4 @@
-"""A row that the database rejects fails alone, and an import that never ends delays no other import."""
+"""Only the row that the database rejects fails, and an import that never ends does not delay other imports."""
 
 from datetime import timedelta
 from typing import Any
@@ -22,7 +22,9 @@ TRIGGER = (
 
 
 async def make_unwritable(office: Office) -> None:
-    """Make rows with BAD fail: on PostgreSQL by an index limit, on SQLite, which accepts everything, by a trigger."""
+    """Make rows with BAD fail. PostgreSQL refuses them by an index limit. SQLite accepts everything, so a trigger
+    refuses them there.
+    """
     is_sqlite = office.database.dialect == "sqlite"
     await write(office.database, TRIGGER if is_sqlite else "CREATE INDEX unwritable ON appointments (observacoes)")
 

@@ -1,5 +1,5 @@
-"""A model beside the rules, on both databases: one question about fields the rules could not read, and no invented
-value is kept.
+"""A language model in addition to the rules, on both databases: one question about fields that the rules could not
+read, and no invented value is stored.
 """
 
 import asyncio
@@ -95,7 +95,7 @@ async def test_model_is_asked_only_for_fields_that_the_rules_cannot_read(julia: 
     assert oracle.asked == [["endereco"]]
     assert "529.982" not in oracle.texts[0]  # a field without a question is not sent
     read = await one(julia.database, f"{READ} WHERE nome_paciente = 'Outra'")
-    # The number is in the text; the CEP, the neighbourhood and the state are not: a model may invent them.
+    # The number is in the text. The CEP, the neighbourhood and the state are not, because a model may invent them.
     assert read["endereco_normalizado"] | {"avisos": []} == {
         "logradouro": "A Casa Verde", "numero": "77", "complemento": None, "bairro": None, "cidade": "Recife", "uf": None,
         "cep": None, "referencia": None, "avisos": [], "fonte": "modelo",
@@ -110,7 +110,7 @@ async def test_one_question_holds_every_missing_field_each_between_its_own_marks
     first, second = re.findall(r"\w+:\n([0-9a-f]{16})\n.+\n\1", oracle.texts[0])
     assert first != second
     read = await julia.one()
-    # Its CPF is valid, but is not in the text. The RG is, digit by digit.
+    # The CPF of the answer is valid, but not in the text. The RG is in the text, digit by digit.
     assert (read["normalization_status"], read["cpf"], read["rg"]) == ("completed", None, "544332100")
     assert read["documento_normalizado"]["orgao_emissor"] is None
     spent = await rows(julia.database, "SELECT uso, resposta, tokens_input FROM leituras_modelo")
@@ -173,7 +173,7 @@ async def test_open_circuit_of_the_model_delays_appointments_without_an_attempt(
     for n in range(12):
         await julia.criar(nome_paciente=f"Pessoa {n}", endereco_completo=UNCLEAR)
     await julia.work_on()
-    assert len(oracle.asked) < 12  # its circuit opened, so the others were not asked
+    assert len(oracle.asked) < 12  # the circuit opened, so there were no further queries
     assert (await julia.agendamentos.contagem())["pending"] == 12
     oracle.answer = Oracle().answer
     await tried(julia, *[300] * 6)
@@ -219,7 +219,7 @@ async def test_failed_appointments_are_enqueued_again(julia: Office, oracle: Ora
     status = await julia.work.status(first)
     assert status is not None
     assert (status.status, status.error) == ("cancelled", "the model could not be called")
-    await tried(julia, 0, 301)  # its circuit was open after three failures
+    await tried(julia, 0, 301)  # the circuit was open after three failures
     assert (await julia.one())["normalization_status"] == "completed"
     assert await julia.agendamentos.reprocessar(limit=10, by="alguém") == []
 

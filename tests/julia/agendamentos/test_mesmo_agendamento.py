@@ -38,7 +38,7 @@ async def test_two_visits_of_one_day_with_unreadable_hours_stay_two(office: Offi
     assert (first["imported"], again["imported"], again["duplicates"]) == (2, 0, 2)
     assert [each["problema"] for each in first["warnings"]] == ["hora_ilegivel", "hora_ilegivel"]
     morning, afternoon = await kept(office)
-    for each in (morning, afternoon):  # a change apart from person, place and time keeps its identity
+    for each in (morning, afternoon):  # a change of other fields than person, place and time keeps the identity
         await office.agendamentos.alterar(each["id"], {"observacoes": "ligar antes"}, by="alguém")
     assert [each["chave"] for each in await kept(office)] == [morning["chave"], afternoon["chave"]]
     third = await sent(office, *linhas)
@@ -78,5 +78,5 @@ async def test_origin_id_added_by_hand_creates_no_second_appointment(office: Off
 async def test_two_origin_ids_are_two_appointments_despite_equal_data(office: Office) -> None:
     done = await sent(office, WITH_ID, [*patient(1), "P-1"], [*patient(1), "P-2"])
     assert (done["imported"], len(await kept(office))) == (2, 2)
-    again = await sent(office, WITH_ID, [*patient(1, Data="12/03/2026"), "P-1"])  # it was postponed
+    again = await sent(office, WITH_ID, [*patient(1, Data="12/03/2026"), "P-1"])  # the appointment was postponed
     assert (again["imported"], again["duplicates"]) == (0, 1)

@@ -1,4 +1,4 @@
-"""Hostile files: the child with little memory refuses or truncates them with a reason, and the parent process
+"""Hostile files: a child process with little memory refuses or truncates them with a reason, and the parent process
 continues.
 """
 
@@ -118,7 +118,7 @@ async def test_hostile_file_is_refused_with_its_reason(make: Callable[[], bytes]
     assert refused.value.motivo is motivo
     sentence = str(RECUSAS[motivo](**refused.value.facts))
     assert "{" not in sentence
-    assert any(word in sentence for word in ("send", "split", "Remove"))  # the next step
+    assert any(word in sentence for word in ("send", "split", "Remove"))  # the sentence names the next step
 
 
 async def test_million_empty_rows_count_as_nothing() -> None:
@@ -199,8 +199,8 @@ async def test_child_that_reads_a_file_gets_limits_and_no_secret_and_no_name_in_
 
 
 def test_look_at_cells_takes_linear_time() -> None:
-    """Each opened cell without an end was compared with the whole rest of the sheet."""
+    """An earlier version compared each opened cell without an end with the whole rest of the sheet."""
     began = time.monotonic()
     assert _FAR.search(b'<c r="AAA1" ' * 340_000) is None
     assert _UNCOUNTED.search(b'<c r="AAA1" ' * 340_000) is None
-    assert time.monotonic() - began < 5  # it was 12 s on an idle machine
+    assert time.monotonic() - began < 5  # the earlier version took 12 s on an idle machine

@@ -1,4 +1,4 @@
-"""Whatever a cell holds, reading it ends quickly and invents nothing."""
+"""Whatever a cell contains, reading it ends quickly and invents nothing."""
 
 import re
 import string

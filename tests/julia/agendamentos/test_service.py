@@ -1,5 +1,5 @@
-"""Appointments on both databases: a file becomes rows with their tasks, the tasks read them, and no appointment is left
-behind.
+"""Appointments on both databases: a file becomes rows with their tasks, the tasks read them, and no appointment is
+forgotten.
 """
 
 import asyncio
@@ -271,7 +271,7 @@ async def test_rows_are_committed_in_pieces_and_an_interrupted_import_resumes(of
     await loop.tick()
     assert (await office.one("SELECT count(*) AS n FROM appointments"))[
         "n"
-    ] == 500  # another process may still work on it
+    ] == 500  # another process may still work on the rest
     await office.clock.advance(timedelta(minutes=1))
     await loop.tick()
     done = await office.one("SELECT status, imported, jobs_enqueued FROM importacoes")
@@ -337,7 +337,7 @@ async def test_only_changed_fields_of_an_appointment_are_read_again(office: Offi
     assert (await office.agendamentos.um(id))["endereco_normalizado"]["cidade"] == "Recife"
     log = await rows(office.database, "SELECT action, after FROM audit_log ORDER BY at, id")
     assert [each["action"] for each in log] == ["agendamento.criar", "agendamento.alterar", "agendamento.alterar"]
-    assert log[1]["after"] == {"campos": ["observacoes"]}  # names of fields, never their values
+    assert log[1]["after"] == {"campos": ["observacoes"]}  # names of fields, without their values
 
 
 async def test_invalid_value_is_refused_with_its_field_name(office: Office) -> None:
@@ -430,7 +430,7 @@ async def test_appointments_set_to_waiting_by_an_operator_are_enqueued_immediate
         office.database, "UPDATE appointments SET normalization_status = 'pending', normalization_job_id = NULL"
     )
     assert len(await office.agendamentos.reprocessar(limit=10, by="alguém")) == 2
-    assert await office.agendamentos.reprocessar(limit=10, by="alguém") == []  # their tasks wait
+    assert await office.agendamentos.reprocessar(limit=10, by="alguém") == []  # their tasks are still waiting
     assert await office.work_on() == 2
     assert (await office.agendamentos.contagem())["completed"] == 2
 

@@ -1,4 +1,4 @@
-"""A model's answer counts only as far as the text contains it."""
+"""Only values that the text contains are accepted from a model's answer."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_address_keeps_only_values_found_in_the_text(field: str, said: Json, cou
     [
         ("nr 529982 24725", {"cpf": "529.982.247-25"}, Documento(cpf="52998224725")),
         ("nr 529982 x 24725", {"cpf": "52998224725"}, Documento()),
-        ("nr 52998224724", {"cpf": "52998224724"}, Documento()),  # its check digits are wrong
+        ("nr 52998224724", {"cpf": "52998224724"}, Documento()),  # the check digits are wrong
         ("nr 1 52998224725", {"cpf": "52998224725"}, Documento(cpf="52998224725")),
         ("nr 152998224725", {"cpf": "52998224725"}, Documento()),
         ("ssp 12.345.67-x", {"rg": "1234567X", "orgao_emissor": "SSP"}, Documento(rg="1234567X", orgao_emissor="SSP")),

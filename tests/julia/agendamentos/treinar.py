@@ -1,7 +1,7 @@
 """Train the tagger of addresses: ``python -m tests.julia.agendamentos.treinar`` writes ``endereco/pesos.txt``.
 
-It first learns from generated addresses (``gerador``), then from the rows of the authors and as many generated ones. The same
-rows give the same weights.
+The tagger first learns from generated addresses (``gerador``), then from the rows of the authors and equally many
+generated ones. The same rows give the same weights.
 """
 
 import random
@@ -24,7 +24,7 @@ LEAST = 3.0  # smaller weights are left out of the file
 
 
 class Escola:
-    """The training rows, and a perceptron that has learnt from the generated ones."""
+    """The training rows, and a perceptron that has learnt from the generated rows."""
 
     def __init__(self) -> None:
         self._base = Perceptron()
@@ -38,7 +38,7 @@ class Escola:
         self._rows = {autor: [self._base.frase(*each) for each in _aligned(autor)] for autor in autores()}
 
     def sem(self, autor: str) -> Etiquetador:
-        """Return a tagger that has seen no row of one author."""
+        """Return a tagger that was trained without the rows of one author."""
         return Etiquetador(self._trained([other for other in autores() if other != autor]).pesos(LEAST))
 
     def com_todos(self) -> dict[str, tuple[int, ...]]:
@@ -75,7 +75,7 @@ def _aligned(autor: str) -> list[tuple[list[Palavra], str]]:
 
 
 def leitores_sem() -> dict[str, Callable[[str], Endereco]]:
-    """Return, for each author, a reader that has seen none of the author's rows."""
+    """Return, for each author, a reader that was trained without the author's rows."""
     escola = Escola()
     return {autor: partial(ler_com, escola.sem(autor)) for autor in autores()}
 

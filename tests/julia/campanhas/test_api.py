@@ -1,4 +1,4 @@
-"""Campaigns for a manager: over HTTP, in the terminal, and through the whole system to a simulated phone."""
+"""Campaigns as a manager uses them: over HTTP, in the terminal, and through the whole system to a simulated phone."""
 
 import asyncio
 import contextlib
@@ -43,7 +43,7 @@ async def julia(julia_url: str) -> AsyncIterator[Julia]:
 
 
 async def post(julia: Julia, path: str, body: Any = None, **options: Any) -> httpx2.Response:
-    content = None if body is None else json.dumps(body)  # ASCII, so that it can carry values that UTF-8 cannot
+    content = None if body is None else json.dumps(body)  # ASCII, so that it can contain values that UTF-8 cannot
     headers = {"Accept-Language": "en", "Content-Type": "application/json"}
     return await julia.ask("POST", path, content=content, headers=headers, **options)
 
@@ -219,7 +219,7 @@ def test_command_creates_schedules_pauses_resumes_cancels_and_shows(
 def test_command_and_api_say_why_a_due_campaign_waits(
     database_url: str, folder: Path, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A closed window and a pause of all campaigns are two reasons; the campaign says the one that applies."""
+    """A closed window and a pause of all campaigns are two reasons. The campaign shows the one that applies."""
     monkeypatch.setenv("DATABASE_URL", database_url)
     asyncio.run(fill_office(database_url))
     due = datetime.now(ZONE) - timedelta(minutes=1)

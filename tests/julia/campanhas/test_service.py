@@ -163,7 +163,8 @@ async def test_campaign_reaches_each_doctor_once_and_counts_sent_messages(office
     campaign = await one(
         office.database, "SELECT status, total_destinatarios, enviados FROM campanhas WHERE id = :id", id=id
     )
-    assert campaign == {"status": "ativa", "total_destinatarios": 3, "enviados": 0}  # queued is not sent
+    # a queued message does not count as sent
+    assert campaign == {"status": "ativa", "total_destinatarios": 3, "enviados": 0}
     await office.works()
     assert sorted(each.texto for each in office.line.receipts) == [row["conteudo"] for row in waiting]
     assert await office.status(id) == "ativa"
@@ -307,7 +308,7 @@ async def test_campaign_without_recipients_is_scheduled_once_the_reasons_pass(of
     with pytest.raises(PublicoVazio, match=r"\(conversa_agora 1, outra_campanha 1\)"):
         await office.campanhas.agendar(id, None, by="ana")
     assert (await office.status(id), await office.why(id)) == ("rascunho", {})
-    # Judged at that instant: the conversation is over, and the waiting message has left.
+    # The audience is predicted for that instant: the conversation is over, and the waiting message was sent.
     made = await office.campanhas.agendar(id, OPEN + 10 * DAY, by="ana")
     assert (made.status, made.destinatarios, made.excluidos) == (StatusDaCampanha.AGENDADA, 2, {})
     assert await office.status(first) == "ativa"
@@ -423,7 +424,7 @@ async def test_pause_holds_queued_messages_at_once_and_resume_releases_them(offi
 
 
 async def test_resume_wakes_senders_here_and_in_other_processes(office: Office) -> None:
-    """Senders need not wait for their next poll."""
+    """Senders do not have to wait for their next poll."""
     await office.doctor(0)
     id = await office.campaign()
     await office.starts()
@@ -538,7 +539,7 @@ async def test_campaign_is_not_concluded_while_a_failed_message_may_have_been_se
     id = await office.campaign()
     await office.starts()
     (row,) = await office.queued(id)
-    assert row["devida_em"] == office.clock.now()  # its age counts from here
+    assert row["devida_em"] == office.clock.now()  # the age counts from this instant
     await write(
         office.database,
         "UPDATE fila_mensagens SET status = 'erro', envio_estado = 'unknown', envio_desde = :at",

@@ -1,4 +1,4 @@
-"""The chips' jobs on both databases, through a line whose answers the test scripts."""
+"""The chips' jobs on both databases, with a gateway whose answers the test scripts."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
@@ -158,7 +158,7 @@ async def test_no_job_gives_a_listener_permission_to_send(chips: Chips) -> None:
     found = await chips.chip("escuta")
     assert (found["tipo"], found["telefone"]) == ("listener", PHONE)
     assert [found[f"pode_{word}"] for word in ("prospectar", "followup", "responder")] == [False] * 3
-    # Paired again under another name, it is still the listener.
+    # If it is paired again under another name, it is still the listener.
     chips.line.listed = [instance("escuta-nova", telefone=PHONE)]
     assert details(await chips.run("sincronizar_chips"))["renomeadas"] == 1
     assert (await chips.chip("escuta-nova"))["id"] == found["id"]
@@ -220,7 +220,7 @@ async def test_one_failed_check_is_ignored_and_the_second_in_a_row_counts(chips:
     assert "disconnected at the next one): julia-sim" in first.reason
     assert details(first)["conexao"] == "desconectado_aguardando"
     assert (await chips.chip())["evolution_connected"] is True
-    # Another process, after a restart, knows of the first failure.
+    # Another process, after a restart, knows about the first failure.
     again = Chips(chips.work, chips.clock, chips.line)
     second = await again.run("verificar_whatsapp")
     assert (type(second), details(second)["conexao"]) == (Partial, "desconectado")
@@ -298,7 +298,7 @@ async def test_trust_is_computed_from_the_messages(chips: Chips) -> None:
         await chips.said(chip, doctor, at=OPEN - 10 * DAY, delivery=delivery)
         if n < 2:
             await chips.said(chip, doctor, "entrada", at=OPEN - 9 * DAY, pedido="opt_out" if n == 0 else None)
-    # A message before ours is not an answer.
+    # A message that arrived before ours is not an answer.
     early = await add_doctor(chips.database, "5511900001009")
     await chips.said(chip, early, "entrada", at=OPEN - 20 * DAY)
     answer = await chips.run("atualizar_trust_scores")
@@ -348,7 +348,8 @@ async def test_chip_with_ten_failures_in_a_row_is_demoted_with_the_reason(chips:
         await chips.failed(chip, at=OPEN - timedelta(minutes=60 - n))
         if n == 2:
             await chips.said(chip, doctor, at=OPEN - timedelta(minutes=57, seconds=30))
-    assert details(await chips.run("atualizar_trust_scores"))["rebaixados"] == 0  # nine since the last sent message
+    # there were nine failures since the last sent message
+    assert details(await chips.run("atualizar_trust_scores"))["rebaixados"] == 0
     await chips.failed(chip, at=OPEN - timedelta(minutes=5))
     assert details(await chips.run("atualizar_trust_scores"))["rebaixados"] == 1
     assert (await chips.chip())["status"] == "degraded"
@@ -442,7 +443,7 @@ async def test_reset_closes_the_previous_day_and_counts_todays_messages(chips: C
     assert row == {"msgs_enviadas": 2, "status": "active", "trust_score": 50}
     found = await chips.chip()
     assert (found["msgs_enviadas_hoje"], found["msgs_recebidas_hoje"]) == (1, 0)
-    # A repetition at any hour is harmless.
+    # Running the job again at any hour changes nothing.
     await chips.later(8 * HOUR)
     await chips.run("resetar_contadores_chips")
     assert (await chips.chip())["msgs_enviadas_hoje"] == 1
@@ -489,7 +490,7 @@ async def test_operator_activates_a_chip_and_author_and_reason_are_recorded(chip
     assert noted == {
         "from_status": "degraded", "to_status": "active", "reason": "aquecido", "triggered_by": "pessoa"
     }  # fmt: skip
-    # Earlier failures are forgiven: they do not demote it again.
+    # Earlier failures no longer count, so they do not demote the chip again.
     assert details(await chips.run("atualizar_trust_scores"))["rebaixados"] == 0
     assert ((await chips.chip())["pode_responder"], (await chips.chip())["limite_dia"]) == (True, 50)
 

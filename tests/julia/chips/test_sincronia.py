@@ -1,4 +1,4 @@
-"""Decisions from the gateway's list of instances."""
+"""Decisions that follow from the gateway's list of instances."""
 
 import pytest
 

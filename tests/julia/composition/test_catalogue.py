@@ -17,7 +17,7 @@ from batuta.engine.batuta import Batuta
 from batuta.runlog.log import Controls
 from tests import ROOT
 
-# As in the operators' documents: name, schedule and, where it differs from the name with hyphens, the endpoint.
+# Name and schedule of each job, as in the operators' documents, and the endpoint if it is not the name with hyphens.
 CONTINUO = """
 heartbeat                       * * * * *
 processar_mensagens_agendadas   * * * * *
@@ -87,7 +87,7 @@ def work(tmp_path: Path) -> Batuta:
 
 
 def lines(text: str) -> list[list[str]]:
-    """Words of each line; five of them in a row are the schedule."""
+    """Return the words of each line. Five of them in a row are the schedule."""
     split = [line.split() for line in text.strip().splitlines()]
     return [[name, " ".join(rest[:5]), *rest[5:]] for name, *rest in split]
 

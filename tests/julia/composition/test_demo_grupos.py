@@ -1,4 +1,4 @@
-"""Messages of the simulator's groups through the whole pipeline, on both databases: a demonstration has something to
+"""Group messages of the simulator through the whole pipeline, on both databases. A demonstration has some vacancies to
 decide.
 """
 
@@ -9,7 +9,7 @@ from simulador.comportamento import Chance
 from simulador.falas import fala
 from tests.julia.grupos.bancada import bancada
 
-# Messages of a lively demonstration's groups within two minutes.
+# Number of group messages in two minutes of a demonstration.
 SAID = 12
 
 

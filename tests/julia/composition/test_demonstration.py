@@ -1,4 +1,4 @@
-"""The demonstration of `make run` acts through the API and the simulator, and keeps going."""
+"""The demonstration of `make run` acts through the API and the simulator, and continues to act."""
 
 import asyncio
 from collections import Counter
@@ -38,7 +38,7 @@ TWO_MINUTES = timedelta(minutes=2, seconds=30)
 
 
 class Shown:
-    """The demonstration beside Julia and a simulator. ``commands`` are the commands that it ran."""
+    """The demonstration together with Julia and a simulator. ``commands`` has the commands that it ran."""
 
     def __init__(self, work: Batuta, clock: FakeClock, simulator: Starlette) -> None:
         self.work = work
@@ -59,7 +59,7 @@ class Shown:
     async def _command(self, *words: str, typed: str = "") -> int:
         self.commands.append(words)
         if typed:
-            # `batuta telegram login --importar` stores the session from its standard input like this.
+            # `batuta telegram login --importar` stores the session from its standard input in this way.
             telegram, session = julia_of(self.work).telegram, typed.strip()
             usuario = self.telegram.state.telegram.mundo.account(session)
             conta = await telegram.contas.adicionar(words[2], usuario_id=usuario, by="teste")
@@ -67,7 +67,7 @@ class Shown:
         return 0
 
     async def play(self, lasts: timedelta) -> int:
-        """Perform the actions of a time, each when it is due. Return how many there were."""
+        """Perform the actions of the period ``lasts``, each when it is due. Return the number of actions."""
         ends, count = self.clock.now() + lasts, 0
         while self.clock.now() < ends:
             pace = await self.loop.tick()

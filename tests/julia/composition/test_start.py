@@ -16,7 +16,8 @@ from batuta.config import load_settings
 from batuta.engine.batuta import Batuta
 from tests import ROOT
 
-# The libraries and parts of the application that are expensive to import, and no part of a help text or a list of jobs.
+# Libraries and parts of the application that are expensive to import, and that help texts and lists of jobs do not
+# need.
 SERVICES = ("fastapi", "starlette", "uvicorn", "jinja2", "httpx2", "telethon", "arq", "redis", "asyncpg", "rapidfuzz")
 PARTS = ("structlog", "python_calamine", "app.application", "app.composition.julia", "app.web", "app.integrations")
 ENGINE = ("asyncio", "pydantic", "rich", "sqlite3", "batuta.engine", "batuta.stores", "app.settings", "app.contexts")

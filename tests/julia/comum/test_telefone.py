@@ -1,4 +1,4 @@
-"""Numbers and addresses: one line has one key, and a hidden address has no number."""
+"""Numbers and addresses: both forms of a number have one key, and a hidden address has no number."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A person takes a conversation over, returns it or ends it: Julia's messages are held from that instant. On both
+"""A person takes over a conversation, returns it or ends it. From that instant Julia's messages are held back. On both
 databases.
 """
 

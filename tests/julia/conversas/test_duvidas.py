@@ -1,4 +1,4 @@
-"""A probable opt-out: Julia's own initiative is held and an operator decides. On both databases."""
+"""A probable opt-out: messages on Julia's initiative are held back until an operator decides. On both databases."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

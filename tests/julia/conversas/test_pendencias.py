@@ -1,4 +1,6 @@
-"""Listeners hear of each inbound message once; a message that none answers waits for a person. On both databases."""
+"""Listeners are called once for each inbound message. A message that none answers waits for a person. On both
+databases.
+"""
 
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Directives as operators meet them: over HTTP and in the terminal."""
+"""Directives as operators use them: over HTTP and in the terminal."""
 
 import asyncio
 import json

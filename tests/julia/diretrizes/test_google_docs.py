@@ -27,7 +27,7 @@ BRIEFING = "# Semana {#semana}\n\n## **Foco** {#foco}\n\n\\- Pediatria\n\n## Tom
 
 
 class Drive:
-    """The simulated Drive of one test, and Julia's source on it."""
+    """The simulated Drive of one test, and Julia's document source that uses it."""
 
     def __init__(self, office: Office, url: str, key: Key, fonte: Fonte) -> None:
         self._office, self._url, self.key, self.fonte = office, f"{url}/google", key, fonte

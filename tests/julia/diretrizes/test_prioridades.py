@@ -1,4 +1,4 @@
-"""The briefing in force decides which vacancies are urgent, and the team is notified once of each change. On both
+"""The active briefing decides which vacancies are urgent, and the team is notified once of each change. On both
 databases.
 """
 

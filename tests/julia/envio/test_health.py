@@ -1,4 +1,6 @@
-"""``/health/fila``, and the incident in which fifty messages waited without an alert (the consumer was never started)."""
+"""``/health/fila``, and the incident in which fifty messages waited without an alert because the consumer was never
+started.
+"""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -141,7 +143,7 @@ async def test_consumer_that_never_started_is_critical_within_two_minutes(julia:
     assert (await julia.get("/health/fila"))["status"] == "healthy"
     for _ in range(4):
         await julia.clock.advance(20 * SECOND)
-        await julia.beats("campanhas")  # a process lives, but it does not consume
+        await julia.beats("campanhas")  # a process is alive, but does not serve the queue
     await julia.clock.advance(20 * SECOND)
     found = await julia.get("/health/fila")
     assert (found["status"], found["alerts"]) == ("critical", ["consumidores 0 < 1"])
@@ -184,7 +186,7 @@ async def test_messages_delayed_by_a_process_without_a_gateway_are_reported(juli
     assert (found["status"], found["alerts"]) == ("degraded", ["sem_gateway 1 > 0"])
     by_cause = {each["cause"]: each for each in (await julia.get("/health/alerts"))["alerts"]}
     assert "EVOLUTION_API_URL" in by_cause["fila.sem_gateway"]["next_step"]
-    await julia.clock.advance(MINUTE + SECOND)  # another process took it meanwhile, or it waits for something else
+    await julia.clock.advance(MINUTE + SECOND)  # meanwhile another process claimed it, or it waits for another reason
     assert (await julia.get("/health/fila"))["metrics"]["sem_gateway"] == 0
 
 

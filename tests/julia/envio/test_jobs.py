@@ -54,7 +54,7 @@ class Office:
         return dict(answer.result)
 
     async def begin(self) -> "asyncio.Task[dict[str, Any]]":
-        """Start the job, and return once it waits for its second read of the leases."""
+        """Start the job, and return when it waits for its second read of the leases."""
         running = asyncio.create_task(self.runs())
         while not (self.clock._sleepers or running.done()):
             await asyncio.sleep(0)
@@ -145,7 +145,7 @@ async def test_revived_dead_letter_is_marked_as_reprocessed(office: Office) -> N
     assert dead_letter == {
         "reprocessado": True, "reprocessado_em": office.clock.now(), "reprocessado_por": "operadora",
     }  # fmt: skip
-    # If it dies once more, it enters the DLQ once more.
+    # If the message dies again, it enters the DLQ again.
     await write(office.database, "UPDATE fila_mensagens SET status = 'erro', finalizada_em = :now", now=OPEN)
     assert (await office.runs())["para_a_dlq"] == 1
     waiting = await rows(office.database, "SELECT id FROM fila_mensagens_dlq WHERE NOT reprocessado")
@@ -170,7 +170,7 @@ async def test_heartbeat_does_not_end_a_pause(office: Office) -> None:
 
 
 async def test_message_that_is_seen_and_not_sent_is_not_counted_as_sent(office: Office) -> None:
-    """Without a gateway the message waits, and a blocked message ends: neither is an item of the run."""
+    """Without a gateway the message waits, and a blocked message ends. Neither counts as an item of the run."""
     await office.put()
     await office.put(conteudo="   ")
     answer = await office.jobs.processar_mensagens_agendadas(CALL)

@@ -77,7 +77,7 @@ async def test_old_message_waits_while_the_gateway_cannot_tell_whether_it_was_se
 ) -> None:
     office.line.remembers = False
     id = await office.put(doctor)
-    office.work.opened_at = office.clock.now() + MINUTE  # perhaps on an old copy of the database
+    office.work.opened_at = office.clock.now() + MINUTE  # perhaps with an old copy of the database
     await office.later(2 * MINUTE)
     await office.works()
     row = await office.message(id)
@@ -99,7 +99,7 @@ async def test_temporary_failure_costs_no_attempt_and_the_message_is_sent_later(
     await office.later(8 * MINUTE)
     await office.works()
     row = await office.message(id)
-    assert (row["status"], row["outcome"]) == ("enviada", "SENT")  # not its own duplicate
+    assert (row["status"], row["outcome"]) == ("enviada", "SENT")  # the message is not treated as a duplicate of itself
 
 
 async def test_answer_is_sent_before_a_campaign_message_that_waited_longer(
@@ -396,7 +396,7 @@ async def test_message_proved_absent_or_never_arrived_frees_its_slot(
     rung: list[str] = []
     monkeypatch.setattr(office.reconciler, "_on_return", lambda: rung.append("again"))
     await office.reconciler.look()
-    assert (await _used(office), bool(rung)) == (0, True)  # and the sender is woken, because something may leave
+    assert (await _used(office), bool(rung)) == (0, True)  # the sender is woken, because a message may be sent now
     assert (await office.message(again))["status"] == "pendente"
     row = await office.message(last)
     assert (row["status"], row["outcome"]) == ("erro", "FAILED_TIMEOUT")

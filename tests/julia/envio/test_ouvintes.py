@@ -1,4 +1,4 @@
-"""A listener hears of each ending of a message in the transaction that settles it. On both databases."""
+"""A listener is called for each end of a message, in the transaction that settles the message. On both databases."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -166,7 +166,7 @@ async def test_settlement_and_listener_succeed_or_fail_together(
     assert len(office.line.receipts) == 1
 
 
-# A person has the conversation
+# A person leads the conversation
 
 
 async def test_messages_wait_while_a_person_has_the_conversation(office: Office, doctor: str, chip: str) -> None:

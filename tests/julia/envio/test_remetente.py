@@ -1,4 +1,4 @@
-"""The send protocol on both databases: whatever the line answers, a message leaves at most once, and its outcome is
+"""The send protocol on both databases: whatever the gateway answers, a message is sent at most once, and its outcome is
 recorded.
 """
 
@@ -207,7 +207,9 @@ async def test_line_that_is_down_proves_nothing(office: Office, doctor: str, chi
 
 
 async def test_gateway_that_lost_earlier_messages_proves_nothing(office: Office, doctor: str, chip: str) -> None:
-    """The gateway restarted without its store, keeps a limited history, or keeps none: its line is open in every case."""
+    """The gateway restarted without its store, keeps a limited history, or keeps none. Its connection is open in every
+    case.
+    """
     await office.put(doctor)
     await office.works()
     await office.later(10 * MINUTE)
@@ -239,13 +241,14 @@ async def test_absence_on_a_line_that_is_down_proves_nothing(
     assert await office.reconciler.look() == 0
     await office.works()
     assert (office.line.receipts, (await office.message(id))["envio_estado"]) == ([], "unknown")
-    office.line.receipts, office.line.state = left, Conexao.OPEN  # the line is back, and lists the message
+    # the connection is open again, and the gateway lists the message
+    office.line.receipts, office.line.state = left, Conexao.OPEN
     await office.reconciler.look()
     assert (await office.message(id))["provider_message_id"] == left[0].id
 
 
 async def test_message_of_another_chip_is_not_a_proof(office: Office, doctor: str, chip: str) -> None:
-    """The same text to the same number: a person may have written it by hand."""
+    """A person may have written the same text to the same number by hand."""
     await add_chip(office.work.database, "julia-outro", status="paused")
     office.line.answers = [(Unknown("timeout"), False)]
     id = await office.put(doctor)
@@ -264,7 +267,9 @@ async def test_message_of_another_chip_is_not_a_proof(office: Office, doctor: st
 async def test_one_of_two_reconcilers_settles_the_same_message(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch, turns_up: bool
 ) -> None:
-    """The worker's loop and the scheduled job: one asks the gateway while the other has already settled the message."""
+    """The worker's loop and the scheduled job run together. One queries the gateway while the other has already settled
+    the message.
+    """
     office.line.answers = [(Unknown("timeout"), True)]
     id = await office.put(doctor, max_tentativas=1)
     await office.works()
@@ -287,8 +292,8 @@ async def test_one_of_two_reconcilers_settles_the_same_message(
 async def test_finding_about_one_attempt_does_not_settle_the_next(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While one reconciler asks the gateway, another proves the absence, the message is retried, and that attempt is in
-    doubt.
+    """While one reconciler queries the gateway, another proves that the message was not sent. The message is retried,
+    and that attempt is in doubt.
     """
     office.line.answers = [(Unknown("timeout"), False), (Unknown("timeout"), True)]
     id = await office.put(doctor)
@@ -353,7 +358,7 @@ async def test_late_finding_takes_the_message_from_the_worker_about_to_resend_it
     left, office.line.receipts = office.line.receipts, []
     await office.later(3 * MINUTE)
     (seen_by_the_slow,) = await office.registro.in_doubt(office.work.database, FILA_MENSAGENS.name, limit=10)
-    assert await office.reconciler.look() == 1  # another reconciler proves it absent,
+    assert await office.reconciler.look() == 1  # another reconciler proves that it was not sent
     (lease,) = (
         await office.store.settle_and_claim([], LeaseHolder(owner="next", lease=5 * MINUTE), 1)
     ).leases  # and a worker claims it again
@@ -370,7 +375,7 @@ async def test_late_finding_takes_the_message_from_the_worker_about_to_resend_it
 
 
 async def test_late_finding_does_not_disturb_a_send_in_progress(office: Office, doctor: str, chip: str) -> None:
-    """The message leaves a second time in any case: the outcome of that send must be kept."""
+    """The message is sent a second time in any case, and the outcome of that send must be recorded."""
     office.line.answers = [(Unknown("timeout"), True)]
     id = await office.put(doctor)
     await office.works()
@@ -392,7 +397,7 @@ async def test_late_finding_does_not_disturb_a_send_in_progress(office: Office, 
 async def test_doubt_that_cannot_be_checked_delays_no_other(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.contexts.envio.envios_em_duvida.BATCH", 1)  # not even those beyond its batch
+    monkeypatch.setattr("app.contexts.envio.envios_em_duvida.BATCH", 1)  # not even the messages beyond its batch
     office.line.answers = [(Unknown("timeout"), True)] * 2
     first = await office.put(doctor)
     await office.works()
@@ -476,7 +481,7 @@ async def test_crash_after_the_intent_leaves_a_doubt_that_is_resolved(office: Of
 
     id = await office.put(doctor)
     office.line.before_sending = dies
-    await office.works()  # a handler's exit is refused: the item fails, and its intent stays
+    await office.works()  # the handler may not exit the process: the item fails, and its intent stays
     row = await office.message(id)
     assert row["envio_estado"] == "intent"
     office.line.before_sending = None
@@ -513,8 +518,8 @@ async def test_outdated_proof_of_absence_does_not_requeue_a_message_that_was_sen
     await office.works()
     await office.later(3 * MINUTE)
     (seen_by_the_sleeper,) = await office.registro.in_doubt(office.work.database, FILA_MENSAGENS.name, limit=10)
-    await office.reconciler.look()  # another reconciler proves it absent,
-    await office.works()  # it is retried, leaves, and its answer is lost
+    await office.reconciler.look()  # another reconciler proves that it was not sent
+    await office.works()  # the message is retried and sent, and the answer is lost
     async with office.work.database.transaction() as transaction:
         assert not await office.registro.absent(transaction, seen_by_the_sleeper.mensagem, now=office.clock.now())
     await office.works()
@@ -600,7 +605,7 @@ async def test_disconnected_line_is_a_doubt_because_the_message_may_have_been_se
 async def test_process_without_a_gateway_ends_no_message(
     office: Office, doctor: str, chip: str, database_url: str, known: dict[str, Any]
 ) -> None:
-    """It was started by hand beside processes with a gateway."""
+    """An operator started this process by hand, next to processes with a gateway."""
     id = await office.put(doctor)
     async with build(Settings(database_url=database_url, **known), clock=office.clock).work as beside:
         await beside.work_once(FILA_MENSAGENS.name, 1)
@@ -721,7 +726,7 @@ async def test_message_sent_right_after_enqueue_is_found_after_a_restore(
         "UPDATE fila_mensagens SET status = 'pendente', provider_message_id = NULL, enviada_em = NULL, envio_hash = NULL,"
         " chip_id = NULL, outcome = NULL, finalizada_em = NULL, tentativas = 0",
     )
-    office.work.opened_at = office.clock.now()  # a restore requires a stop first
+    office.work.opened_at = office.clock.now()  # all processes are stopped before a restore
     await office.works()
     assert (await office.message(id))["outcome_reason_code"] == "the message was found at the gateway"
     assert len(office.line.receipts) == 1
@@ -799,7 +804,7 @@ async def test_cancellation_that_comes_with_the_intent_is_respected(
 async def test_send_that_does_not_begin_releases_its_circuit_probe(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    """After an outage one send probes the circuit: if it does not begin, the next may probe at once."""
+    """After an outage one send probes the circuit. If that send does not begin, the next one may probe at once."""
     for name in ("evolution", "chip:julia-sim"):
         await office.work.circuits.breaker(name).trip("an outage")
     await office.later(timedelta(hours=1))

@@ -30,7 +30,7 @@ class Copy:
         await self.office.later(MINUTE)
 
     async def put_back(self, *, lost: bool = False) -> backup.RestoreReport:
-        """Restore the backup. ``lost``: the present database is gone, and its journal is not."""
+        """Restore the backup. With ``lost``, the current database is gone, but its journal is not."""
         work = self.office.work
         await work.close()
         if lost and self.url.startswith("sqlite"):
@@ -129,7 +129,7 @@ async def test_person_decides_once_when_the_gateways_history_proves_nothing(
     (left,) = office.line.receipts
     office.line.receipts[0] = replace(
         left, telefone=OTHER
-    )  # the gateway has lost the message that left before the backup
+    )  # the gateway has lost the message that was sent before the backup
     await office.works()
     row = await office.message(id)
     assert (row["status"], row["envio_estado"]) == ("pendente", "parked")

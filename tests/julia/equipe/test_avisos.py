@@ -1,4 +1,4 @@
-"""The team is notified once that a conversation needs a person, also after a refusal or a crash. On both databases."""
+"""The team is notified once that a conversation needs a person, even after a refusal or a crash. On both databases."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -76,7 +76,7 @@ async def test_a_need_for_a_person_is_notified_once(
     notices(office, board)
     await receive(office, texto, "m1")
     await receive(office, texto, "m2")
-    await office.works()  # the answer is sent, and the conversation is escalated if a person was asked for
+    await office.works()  # the answer is sent, and the conversation is escalated if the doctor asked for a person
     await deliver(office)
     await deliver(office)
     assert [each.motivo for each in board.received] == [motivo]
@@ -187,7 +187,7 @@ async def test_an_uncertain_notice_is_not_repeated_and_health_reports_it(
     assert len((await avisos.ask()).findings) == 1
     shown = {each.says: each.value for each in (await people_board(julia_of(office.work))).figures}
     assert shown["quadro.atendimento.avisos"] == 1
-    # An operator looks at the channel and repeats it.
+    # An operator checks the channel and repeats the notice.
     board.answer = Entregue()
     assert await office.work.queues[AVISOS.name].revive((await stored(office))[0]["id"], by="ana")
     await deliver(office)
@@ -267,7 +267,8 @@ async def test_slack_and_webhook_receive_reason_and_link_without_personal_data(
     found = destinations(office.work, settings)
     aviso = Aviso(id="a1", motivo="pede_pessoa", conversa_id="c1", desde=office.clock.now())
     assert await found[0].avisar(aviso) == Entregue()
-    assert await found[1].avisar(aviso) == Recusado("HTTP 400")  # this stand-in accepts only the shape of Slack
+    # this simulated service accepts only the format of Slack
+    assert await found[1].avisar(aviso) == Recusado("HTTP 400")
     async with httpx2.AsyncClient(trust_env=False) as client:
         (received,) = (await client.get(f"{simulador}/recebidos")).json()["slack"]
     text = received["payload"]["text"]

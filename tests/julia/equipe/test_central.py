@@ -1,5 +1,5 @@
-"""Conversations with a person in the help desk: opened, mirrored in order and once, and led by its people. Real requests
-to the simulated Chatwoot, on both databases.
+"""Conversations with a person in the help desk: opened, mirrored in order and once, and led by people of the team. Real
+requests to the simulated Chatwoot, on both databases.
 """
 
 import hashlib
@@ -58,7 +58,7 @@ class Desk:
         await self.office.work.work_once(FILA.name, 50)
 
     async def act(self, **action: Any) -> None:
-        """Act as a person in Chatwoot; Julia receives the events and processes them."""
+        """Act as a person in Chatwoot. Julia receives the events and processes them."""
         before = await self._events()
         talk = await self.talk()
         await self._call("POST", f"/controle/conversas/{talk['id']}", action)
@@ -158,7 +158,8 @@ async def test_a_lost_answer_makes_no_second_contact_conversation_or_message(
 ) -> None:
     await receive(office, HUMAN)
     await office.works()
-    # The answers that say: contact made, conversation made, first message, second message, labels set.
+    # Number of requests before the lost answer: contact created, conversation created, first message, second message,
+    # labels set.
     for skip in (1, 2, 3, 1, 2):
         await desk.fail(status=502, times=1, skip=skip, after=True)
         await desk.mirror()

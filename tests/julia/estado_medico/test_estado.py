@@ -1,4 +1,4 @@
-"""State of doctors: written when messages are sent and received, decayed by two jobs. On both databases."""
+"""State of doctors: written when messages are sent and received, and lowered by two jobs. On both databases."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""``batuta grupos avaliar``: reads a file of messages and writes the rules' reading of each."""
+"""``batuta grupos avaliar`` reads a file of messages and writes the fields that the rules read from each."""
 
 import json
 from pathlib import Path

@@ -150,7 +150,7 @@ async def test_rows_without_a_failure_come_first(mesa: Bancada) -> None:
 
 async def test_todays_shift_is_not_past_in_the_evening_and_yesterdays_is(mesa: Bancada) -> None:
     tonight = mesa.clock.now().astimezone(mesa.work.zone).replace(hour=22)
-    mesa.clock.step(tonight - mesa.clock.now())  # tomorrow by UTC
+    mesa.clock.step(tonight - mesa.clock.now())  # already tomorrow in UTC
     today, yesterday = tonight.date().isoformat(), (tonight.date() - timedelta(days=1)).isoformat()
     await mesa.dizem("\n".join((vaga(dia=today), vaga(dia=yesterday))))
     await mesa.trabalha()
@@ -226,7 +226,7 @@ async def test_long_message_is_read_while_the_event_loop_continues(mesa: Bancada
 
     message: Any = {"timestamp_msg": mesa.clock.now(), "grupo": "x", "regiao": None}
     reader = LeitorPorRegras(mesa.groups.dicionario, ZoneInfo("America/Sao_Paulo"))
-    await reader("Plantão", message)  # the names are in the cache now
+    await reader("Plantão", message)  # the names are now in the cache
     beating = asyncio.create_task(beat())
     await reader("Plantão dia 20/03 noturno R$ 1.500 " * 1000, message)
     beating.cancel()

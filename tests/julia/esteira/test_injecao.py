@@ -1,4 +1,4 @@
-"""Two hundred messages that instruct a machine: none has an effect, and every value read is in the text."""
+"""Two hundred messages that instruct a machine: none has an effect, and every value that is read is in the text."""
 
 import re
 from datetime import datetime
@@ -26,7 +26,7 @@ def digits(text: object) -> str:
 
 
 def is_verbatim(vaga: dict[str, Any], texto: str) -> bool:
-    """Whether the text contains every value read: the place, the day, the price, the telephone."""
+    """Return whether the text contains every value that was read: the place, the day, the price, the phone number."""
     plain = texto.casefold()
     day: datetime = vaga["data"]
     return (
@@ -51,7 +51,7 @@ async def test_two_hundred_injections_have_no_effect(tmp_path: Path) -> None:
             "SELECT vaga.*, mensagem.texto FROM vagas_grupo AS vaga JOIN mensagens_grupo AS mensagem ON mensagem.id = mensagem_id"
         )
         assert [row["texto"] for row in read if not is_verbatim(row, row["texto"])] == []
-        # A message that also offers a shift is read as an offer; a mere instruction creates nothing.
+        # A message that also offers a shift is read as an offer. A mere instruction creates nothing.
         assert 20 <= len({row["mensagem_id"] for row in read}) <= 60
         assert await mesa.rows("SELECT id FROM vagas WHERE valor > 10000") == []
         assert await mesa.rows("SELECT alias FROM hospitais_alias WHERE confirmado AND origem = 'gestor'") == []

@@ -1,4 +1,6 @@
-"""A model beside the rules, on both databases: asked once about uncertain messages; during its outage, messages wait."""
+"""A language model in addition to the rules, on both databases: it is queried once about uncertain messages, and during
+its outage messages wait.
+"""
 
 import math
 from collections.abc import AsyncIterator, Mapping
@@ -153,7 +155,7 @@ async def test_circuit_holds_questions_to_a_broken_model(mesa: Bancada, oraculo:
     for n in range(12):
         await mesa.dizem(f"{DOUBTFUL} {n}")
     await mesa.operacao.ciclo(100, 2)
-    assert len(oraculo.asked) <= 6  # its circuit opened, so the others were not asked
+    assert len(oraculo.asked) <= 6  # the circuit opened, so there were no further queries
     waits = await mesa.rows("SELECT ultimo_erro FROM fila_processamento_grupos")
     assert any("circuit" in (row["ultimo_erro"] or "") for row in waits)
 
@@ -204,7 +206,7 @@ async def test_prompt_injection_forges_no_field(tmp_path: Path) -> None:
         for _ in range(3):
             await mesa.trabalha()
             clock.step(timedelta(minutes=2))
-        assert len(obedient.asked) > 150  # the heuristic discarded the others
+        assert len(obedient.asked) > 150  # the heuristic discarded the other messages
         assert set(await mesa.fila()) <= {"finalizado", "descartado"}
         assert await mesa.rows("SELECT id FROM vagas_grupo") == []
         for table in ("vagas", "hospitais", "fila_mensagens", "campanhas"):
@@ -240,7 +242,7 @@ async def test_answer_that_cannot_be_stored_is_paid_once_and_the_rules_decide(
     assert spent["resposta"] in ({}, "{}")
 
 
-# The protocol, against the simulator
+# The protocol, tested against the simulator
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ async def test_processed_messages_are_read_again_and_only_new_vacancies_are_adde
     most = [1]
 
     async def reads(texto: str, mensagem: Row) -> Leitura:
-        """Read at most this many vacancies, like an older version of the rules."""
+        """Read at most this many vacancies, as an older version of the rules did."""
         leitura = await leitor_de_linhas(texto, mensagem)
         return replace(leitura, vagas=leitura.vagas[: most[0]])
 
@@ -131,7 +131,8 @@ async def test_processed_messages_are_read_again_and_only_new_vacancies_are_adde
         assert [row["ordinal"] for row in await mesa.rows("SELECT ordinal FROM vagas_grupo ORDER BY ordinal")] == [0, 1]
         message = await mesa.one("SELECT * FROM mensagens_grupo WHERE qtd_vagas_extraidas > 0")
         assert (message["status"], message["qtd_vagas_extraidas"], message["vagas_a_caminho"]) == ("processada", 2, 0)
-        assert (await ok(mesa, "backfill-fila-grupos", **period, enfileirar="true")).items == 0  # within a week
+        # the messages were read again less than a week ago
+        assert (await ok(mesa, "backfill-fila-grupos", **period, enfileirar="true")).items == 0
         clock.step(timedelta(days=8))
         await ok(mesa, "limpar-grupos-finalizados")
         assert (await ok(mesa, "backfill-fila-grupos", **period, enfileirar="true")).items == 1
@@ -171,7 +172,7 @@ async def test_finished_rows_are_deleted_after_a_week_and_failed_rows_stay(mesa:
     mesa.clock.step(timedelta(days=2))
     assert (await ok(mesa, "limpar-grupos-finalizados")).result["removidos"] == 2
     assert await mesa.fila() == ["erro"]
-    # The message is still known: a repeat is not processed again.
+    # The message is still known, so a repetition is not processed again.
     await mesa.dizem(vaga(), id="3EB0000001")
     assert await mesa.fila() == ["erro"]
 
@@ -334,5 +335,5 @@ async def test_vaga_in_review_expires_when_its_day_is_past(mesa: Bancada) -> Non
 
 
 def _at(mesa: Bancada, day: int) -> datetime:
-    """Shortly before midnight in São Paulo, when UTC already has the next day."""
+    """Return an instant shortly before midnight in São Paulo, when it is already the next day in UTC."""
     return datetime(2026, 3, day, 23, 30, tzinfo=mesa.work.zone)

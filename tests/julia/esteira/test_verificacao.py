@@ -1,4 +1,4 @@
-"""A model's answer counts only as far as the message contains it."""
+"""Only values that the message contains are accepted from a model's answer."""
 
 from datetime import date
 from decimal import Decimal
@@ -90,13 +90,13 @@ NUMBERS = "Cobertura no Hospital Inventado dia 11/12/2026 das 19h às 07h por R$
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"contato_whatsapp": "11122026190"}, "contato_whatsapp"),  # digits of the day and the hour
+        ({"contato_whatsapp": "11122026190"}, "contato_whatsapp"),  # these are digits of the day and the hour
         ({"contato_whatsapp": "1981000001"}, "contato_whatsapp"),
         ({"contato_whatsapp": "1398100000"}, "contato_whatsapp"),
         ({"hora_inicio": "19:37"}, "hora_inicio"),
-        ({"hora_inicio": "11:00"}, "hora_inicio"),  # the number of the day
+        ({"hora_inicio": "11:00"}, "hora_inicio"),  # this is the number of the day
         ({"hora_fim": "07:00:59"}, "hora_fim"),
-        ({"hora_fim": "13:00"}, "hora_fim"),  # the area code of the telephone
+        ({"hora_fim": "13:00"}, "hora_fim"),  # this is the area code of the phone number
         ({"valor": 2026, "valor_texto": "2026"}, "valor"),
         ({"valor": 2026, "valor_texto": "11/12/2026"}, "valor"),
         ({"valor": 500, "valor_texto": "500"}, "valor"),

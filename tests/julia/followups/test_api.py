@@ -31,7 +31,7 @@ async def julia(database_url: str) -> AsyncIterator[Julia]:
 
 
 async def begin(database: Database, now: datetime) -> str:
-    """A conversation whose only message was sent three days ago; its id is the doctor's."""
+    """Add a conversation whose only message was sent three days ago. Its id is the doctor's id."""
     id = await add_doctor(database)
     await write(
         database,

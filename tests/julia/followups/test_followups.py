@@ -1,4 +1,4 @@
-"""A doctor who does not answer gets three follow-ups and then a pause; each stage counts from a sent message. On both
+"""A doctor who does not answer gets three follow-ups and then a pause. Each stage counts from a sent message. On both
 databases.
 """
 
@@ -53,7 +53,7 @@ async def talk(office: Office) -> dict[str, Any]:
 
 
 async def begin(office: Office, doctor: str, *, stage: str = "msg_enviada", age: timedelta = 3 * DAY) -> str:
-    """Open a conversation whose last message has this age; its id is the doctor's."""
+    """Open a conversation whose last message has this age. Its id is the doctor's id."""
     now = office.clock.now()
     await write(
         office.work.database,

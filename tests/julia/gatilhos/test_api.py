@@ -1,4 +1,4 @@
-"""Triggers over HTTP and in the terminal: who would be selected, as ids, and nothing is sent."""
+"""Triggers over HTTP and in the terminal: they show the ids that would be selected, and send nothing."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Answers to a feedback: marks and plain words are read, and every doubt is left to a person."""
+"""Answers to a request for feedback: marks and plain words are read, and a person reads every doubtful answer."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""Triggers that write without an operator: whom they select, what they say, and what holds their messages. On both
-databases.
+"""Triggers that write without an operator: which doctors they select, which texts they send, and what holds their
+messages back. On both databases.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ async def set_state(office: Office, doctor: str, **columns: Any) -> None:
 
 
 async def unknown_doctor(office: Office, n: int = 0) -> str:
-    """A doctor without a speciality and with a validated number, who fits the first contact."""
+    """Add a doctor without a speciality and with a validated number, who fits the first contact."""
     id = await add_doctor(office.work.database, f"55119{20_000_000 + n:08d}", now=office.clock.now() - 100 * DAY)
     await write(office.work.database, "UPDATE clientes SET status_telefone = 'validado' WHERE id = :id", id=id)
     return id
@@ -90,7 +90,7 @@ async def silent_doctor(office: Office, n: int = 0, days: int = 61) -> str:
 
 
 async def worked(office: Office, n: int = 0, ago: timedelta = timedelta(hours=3)) -> str:
-    """A doctor with a shift that an operator confirmed."""
+    """Add a doctor with a shift that an operator confirmed."""
     id = await add_doctor(office.work.database, f"55119{40_000_000 + n:08d}", now=office.clock.now() - 100 * DAY)
     await write(
         office.work.database,
@@ -149,7 +149,7 @@ async def test_selected_doctor_gets_one_truthful_message_and_never_a_second(
     await office.later(DAY)
     again = await run(office, gatilho)
     assert (again["enfileirados"], len(await messages(office))) == (0, 1)
-    if gatilho is Gatilho.REATIVACAO:  # sent: no longer silent for 60 days
+    if gatilho is Gatilho.REATIVACAO:  # after the message, the doctor was no longer silent for 60 days
         assert again["sem_selecao"] == "sem_candidatos"
         await office.later(61 * DAY)
         again = await run(office, gatilho)
@@ -227,7 +227,7 @@ async def test_run_stops_at_its_limit_and_reports_the_rest(office: Office, gatil
         await CANDIDATE[gatilho](office, n)
     first = await run(office, gatilho)
     assert (first["enfileirados"], first["restantes"]) == (limit, 2)
-    second = await run(office, gatilho)  # the queue is full of this trigger
+    second = await run(office, gatilho)  # the queue is full of messages of this trigger
     assert (second["enfileirados"], second["restantes"], second["sem_selecao"]) == (0, 2, "fila_cheia")
     await write(
         office.work.database, "UPDATE fila_mensagens SET status = 'enviada', enviada_em = :now", now=office.clock.now()
@@ -353,7 +353,7 @@ async def test_feedback_asks_about_one_shift_of_a_doctor_at_a_time_and_only_abou
 
 
 async def test_two_shifts_of_one_day_at_one_hospital_are_one_question(office: Office, chip: str) -> None:
-    """The question names the hospital and the day, so a second one would be the same message again."""
+    """The question names the hospital and the day, so a second question would be the same message again."""
     doctor = await worked(office)
     second = await finish_shift(office, doctor, timedelta(hours=1))
     assert (await run(office, Gatilho.FEEDBACK))["enfileirados"] == 1

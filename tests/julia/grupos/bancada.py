@@ -1,4 +1,6 @@
-"""A workbench for the groups pipeline: its stages on a real database, any messages, and a reader of simple lines."""
+"""A test environment for the groups pipeline: its stages on a real database, any messages, and a reader of simple
+lines.
+"""
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -28,7 +30,7 @@ from batuta.queue.pipeline import Pipeline, Stage
 from batuta.stores.sql.database import Row
 from tests.julia.tables import rows, write
 
-# Hospital; speciality; day; period; value. Anything else is chatter.
+# Hospital; speciality; day; period; value. Any other text is not an offer.
 _LINHA = re.compile(
     r"^vaga: ([^;]+); ([^;]+); (\d{4}-\d\d-\d\d); (\w+)(?:; R\$ (\d+))?(?:; (\d{12,13}))?$", re.MULTILINE
 )
@@ -42,7 +44,7 @@ def vaga(
     hospital: str = "Hospital Fictício", area: str = "Pediatria", dia: str = "2026-03-20", periodo: str = "noturno",
     valor: int | None = 1500,
 ) -> str:  # fmt: skip
-    """A line for the reader below, with enough words to pass the heuristic."""
+    """Return a line for the reader below, with enough words to pass the heuristic."""
     return f"vaga: {hospital}; {area}; {dia}; {periodo}" + (f"; R$ {valor}" if valor is not None else "")
 
 
@@ -74,7 +76,7 @@ class Ninguem:
 
 
 class Bancada:
-    """``instead``: handlers that replace those of stages, by stage."""
+    """The groups pipeline of one test. ``instead`` has handlers that replace those of stages, by stage."""
 
     def __init__(self, work: Batuta, groups: Groups, clock: Any, instead: dict[str, Handler]) -> None:
         self.work, self.groups, self.clock, self.instead = work, groups, clock, instead
@@ -88,8 +90,8 @@ class Bancada:
         self, texto: str, *, grupo: str = GRUPO, id: str | None = None, autor: str = AUTOR, citada: str | None = None,
         outro: str | None = None, em: datetime | None = None,
     ) -> str:  # fmt: skip
-        """Post a message in a group; return its id. ``outro``: another address of the author; ``em``: the instant,
-        default now.
+        """Post a message in a group and return its id. ``outro`` is another address of the author. ``em`` is the
+        instant; None means now.
         """
         self._said += 1
         id = id or f"3EB0{self._said:06d}"
@@ -131,7 +133,7 @@ class Bancada:
 async def bancada(
     url: str, clock: Clock, leitor: Leitor | None = leitor_de_linhas, around: Around | None = None, **settings: Any
 ) -> AsyncIterator[Bancada]:
-    """``around``: wraps every call of a stage's handler."""
+    """Open the groups pipeline. ``around`` wraps every call of a stage's handler."""
     values = Settings(database_url=url, **settings)
     work = Batuta(url, clock=clock, extension=Extension(migrations=migrations()), settings=values)
     add_guards(work, values)
@@ -157,7 +159,7 @@ def _open(stage: Stage, instead: dict[str, Handler], around: Around | None) -> H
 
 
 async def waits(mesa: Bancada, line: str) -> str:
-    """Create a vaga that waits for review; return its id."""
+    """Create a vaga that waits for review, and return its id."""
     await mesa.dizem("plantão\n" + line)
     await mesa.trabalha()
     return str((await mesa.one("SELECT id FROM vagas_grupo WHERE status = 'aguardando_revisao'"))["id"])

@@ -16,7 +16,7 @@ OUTRO = "120363000000000002@g.us"
 
 
 class Line:
-    """A gateway that knows some groups. ``asked``: pairs of instance and group."""
+    """A gateway that knows some groups. ``asked`` has pairs of instance and group."""
 
     def __init__(self, nomes: dict[str, str | None], instead: Unavailable | None = None) -> None:
         self.nomes, self.instead = nomes, instead

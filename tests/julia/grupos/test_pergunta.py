@@ -1,4 +1,6 @@
-"""The message that asks an author for missing fields: only those, once for all offers, and with the opt-out word."""
+"""The message that asks an author for missing fields: only these fields, once for all offers, and with the opt-out
+word.
+"""
 
 from datetime import date
 

@@ -248,7 +248,7 @@ async def test_at_most_twenty_questions_wait(office: Office) -> None:
         )
     await reads(office)
     assert (await asks(office))["dms_enfileirados"] == 20
-    assert (await asks(office))["dms_enfileirados"] == 0  # without a chip nothing has left
+    assert (await asks(office))["dms_enfileirados"] == 0  # without a chip nothing was sent
     await write(office.work.database, "UPDATE fila_mensagens SET status = 'enviada'")
     assert (await asks(office))["dms_enfileirados"] == 3
 

@@ -40,7 +40,7 @@ async def turn_on(office: Office, on: bool = True) -> None:
 
 
 async def open_handoff(office: Office, doctor: str, **values: Any) -> str:
-    """Open a hand-off on which the switch is on; its first message is sent."""
+    """Open a hand-off while the switch is on. Its first message is sent."""
     await turn_on(office)
     opened = await handoffs(office).abrir(await group_vaga(office, **values), doctor, por="gestora", motivo="pedido")
     await office.works()

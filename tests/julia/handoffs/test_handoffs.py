@@ -1,4 +1,4 @@
-"""A hand-off is opened once, reminds in business hours, ends once, and informs the doctor. On both databases."""
+"""A hand-off is opened once, reminds in sending hours, ends once, and informs the doctor. On both databases."""
 
 import asyncio
 from collections import Counter
@@ -221,7 +221,7 @@ async def test_reminders_after_2_24_and_36_hours_and_expiry_after_48(office: Off
             sent.append(((office.clock.now() - began) / HOUR, count))
         if (await handoff(office, id))["status"] == "expired":
             break
-    # Opened on Wednesday at 11:00; the third is due on Thursday at 23:00 and waits until Friday, 08:00.
+    # It was opened on Wednesday at 11:00. The third reminder is due on Thursday at 23:00 and waits until Friday, 08:00.
     assert sent == [(2.0, 1), (24.0, 2), (45.0, 3)]
     row = await handoff(office, id)
     assert (row["status"], row["decidido_em"] - began, row["decidido_via"]) == ("expired", 48 * HOUR, "prazo")

@@ -1,4 +1,4 @@
-"""Every answer of the gateway becomes one of a few values. The gateway here is a real server on loopback."""
+"""Every answer of the gateway becomes one of a few results. The gateway here is a real server on loopback."""
 
 import asyncio
 import json

@@ -1,7 +1,7 @@
 """Figures of the reader on the labelled sentences, per author: ``python -m tests.julia.leitura_conversas.score``.
 
-Development authors are read by a model that did not see them (``validacao.json``). The command prints figures, never a sentence:
-the sentences of the unseen authors stay unknown to the people who change the reader.
+Development authors are read by a model that did not see them (``validacao.json``). The command prints figures but no
+sentence, so that the people who change the reader do not know the sentences of the unseen authors.
 """
 
 import json
@@ -18,14 +18,15 @@ VALIDATION = Path(__file__).parent / "validacao.json"
 class Score:
     """Counts of one author."""
 
-    wishes: int  # labelled certo or provavel
-    heard: int  # of these, read certo or provavel
-    others: int  # labelled nao
-    false_alarms: int  # of these, read certo or provavel
-    certo: int  # read certo
-    certo_right: int  # of these, labelled certo or sim
-    certo_wrong: int  # of these, labelled nao
-    same_class: int  # labelled nao, read nao, and read with the labelled class; 0 if the author labelled no classes
+    wishes: int  # number of sentences labelled certo or provavel
+    heard: int  # how many of these were read as certo or provavel
+    others: int  # number of sentences labelled nao
+    false_alarms: int  # how many of these were read as certo or provavel
+    certo: int  # number of sentences read as certo
+    certo_right: int  # how many of these were labelled certo or sim
+    certo_wrong: int  # how many of these were labelled nao
+    # number of sentences labelled and read as nao whose class was read correctly; 0 if the author labelled no classes
+    same_class: int
 
     @property
     def recall(self) -> float:
@@ -54,7 +55,7 @@ def score_unseen(autor: str) -> Score:
 
 
 def validated() -> dict[str, Score]:
-    """Return the figures of each development author, read by a model that did not see the author."""
+    """Return the figures of each development author, read by a model that was trained without the author."""
     read = json.loads(VALIDATION.read_text(encoding="utf-8"))
     return {autor: Score(**figures) for autor, figures in read["authors"].items()}
 

@@ -7,7 +7,7 @@ import pytest
 from tests.julia.leitura_conversas.frases import UNSEEN, authors, digest, digest_of_weights
 from tests.julia.leitura_conversas.score import VALIDATION, Score, score_unseen, validated
 
-# Of the wishes, the least share that is read certo or provavel; of the other texts, the largest share that is.
+# Lowest share of opt-outs that must be read as certo or provavel, and largest share of other texts that may be.
 FLOORS = {
     "b": (1.0, 0.0),
     "c": (0.988, 0.012),
@@ -32,7 +32,7 @@ FLOORS = {
     "ai": (0.99, 0.01),
     "aj": (0.98, 0.015),
 }
-# Of the texts that are read certo, the largest share that is not an opt-out.
+# Of the texts that are read as certo, the largest share that may not be an opt-out.
 WRONGLY_CERTAIN = 0.005
 
 

@@ -109,5 +109,5 @@ def test_the_time_for_a_hostile_text_grows_with_its_length_only(piece: str) -> N
     once = time.process_time() - started
     started = time.process_time()
     ler(long)
-    # Eight times the length; a quadratic reader takes sixty-four times as long.
+    # The text is eight times as long. A quadratic reader would take sixty-four times as long.
     assert time.process_time() - started < 30 * max(once, 0.01)

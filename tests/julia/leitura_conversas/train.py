@@ -1,15 +1,17 @@
 """Train the model of the reader: ``python3 -m tests.julia.leitura_conversas.train``.
 
-The script needs scikit-learn, which Batuta does not depend on; any interpreter that has it will do. It is deterministic. It writes
+The script needs scikit-learn, which Batuta does not depend on; any interpreter that has it can run the script. The
+script is deterministic. It writes
 
     app/contexts/leitura_conversas/classificador.json           weights of the opt-out, calibration and limits
     app/contexts/leitura_conversas/classes.json           weights of the classes
     tests/julia/leitura_conversas/validacao.json         figures of each author, read by a model that did not see the author
 
-The weights are a logistic regression on the sentences of the development authors and on changed copies of them. A feature counts
-more if opt-outs have it much more often, or much less often, than other texts (naive Bayes). The calibration combines the scores by
-letters and by words, of the text and of its sentences; it is fitted on the validated authors (``FOLDS``), each scored by a model
-without the author. The other authors knew sentences of the validated ones or errors of the reader: their sentences only train.
+The weights are a logistic regression on the sentences of the development authors and on changed copies of them. A
+feature counts more if opt-outs have it much more often, or much less often, than other texts (naive Bayes). The
+calibration combines the scores by letters and by words, of the text and of its sentences; it is fitted on the validated
+authors (``FOLDS``), each scored by a model without the author. The other authors knew sentences of the validated ones
+or errors of the reader, so their sentences are used only for training.
 """
 
 import base64
@@ -37,22 +39,23 @@ OUTPUTS = ("letras", "opt_out", "certo", *(each.value for each in Classe if each
 # Each fold is read by a model without its authors.
 FOLDS = (("b", "c", "d", "e", "f", "g"), ("j", "k"), ("l", "m"), ("n",), ("z",), ("aa", "ab", "ac"), ("ad", "ae"))
 HONEST = tuple(autor for fold in FOLDS for autor in fold)
-# The weight of one sentence: a large collection has many sentences of one kind.
+# The weight of one sentence of a collection. It is below 1 because a large collection has many sentences of one kind.
 IMPORTANCE = {"o": 0.6, "moldes": 0.5}
 # Sentences with slots, which train like the sentences of an author.
 PATTERNS, OF_EACH_PATTERN = "moldes", 12
-# The author of these knew the errors on the validated authors: the models of the folds do without.
+# Authors who knew the errors on the validated authors. The models of the folds are trained without them.
 AIMED = ("i",)
 COPIES, COPY_IMPORTANCE = 2, 0.5
-# C of the regression, the exponent of the naive Bayes ratio, and the count that every feature has at least.
+# C of the regression, the exponent of the naive Bayes ratio, and the smallest count of a feature.
 STRENGTH, OTHER_STRENGTH, BAYES, PRIOR = {"letras": 50.0, "opt_out": 50.0}, 10.0, 0.75, 0.03
-# Positive values of a weight, so that the file stays small. The class needs less precision than the opt-out.
+# Number of positive values of a weight. It is small so that the file stays small. A class needs less precision than the
+# opt-out.
 LEVELS, OTHER_LEVELS = {"letras": 63, "opt_out": 63, "certo": 15}, 7
 # Weights beyond this share of all weights are cut.
 LARGEST = 0.9995
-# A feature of fewer sentences has no weight.
+# A feature that occurs in fewer sentences gets no weight.
 RARE = 2
-# The score of a sentence of a text without words.
+# The score of a text without words.
 LOWEST = -30.0
 PROCESSES = 6
 LIMITS = {"opt_out": 0.55, "certo": 0.95, "request": -0.5}
@@ -60,8 +63,9 @@ LIMITS = {"opt_out": 0.55, "certo": 0.95, "request": -0.5}
 
 @dataclass(frozen=True)
 class Exemplos:
-    """Features (one row per text) and labels (one column per output) of the sentences of one author, with their copies. Features
-    are two matrices: letters, words. ``parts`` has the single sentences of the texts, ``owners`` the row of the text of each.
+    """Features (one row per text) and labels (one column per output) of the sentences of one author, including copies.
+    The features are two matrices: letters and words. ``parts`` has the single sentences of the texts. ``owners`` has
+    the row of the text to which each sentence belongs.
     """
 
     texts: Sequence[Any]
@@ -125,7 +129,7 @@ def fit_weights(examples: Mapping[str, Exemplos]) -> tuple[Any, Any]:
     )
     rows = [vstack([each.texts[at] for each in kept] + [each.copies[at] for each in kept]).tocsr() for at in (0, 1)]
     written = [sum(np.bincount(each.texts[at].indices, minlength=SIZE) for each in kept) for at in (0, 1)]
-    # The copies help the opt-out only.
+    # The copies are used only for the opt-out.
     texts = slice(sum(len(each.labels) for each in kept))
     fitted = []
     for column, output in enumerate(OUTPUTS):
@@ -151,7 +155,7 @@ def _fit(rows: Any, wanted: Any, importance: Any, written: Any, output: str) -> 
 
 @dataclass(frozen=True)
 class Notas:
-    """The scores of the sentences of one author: what the calibration combines, and the score of every output."""
+    """The scores of the sentences of one author: the inputs of the calibration, and the score of every output."""
 
     evidence: Any
     outputs: Any
@@ -167,7 +171,7 @@ def rate(each: Exemplos, weights: Any, bias: Any) -> Notas:
 
 
 def calibrate(rated: Mapping[str, Notas], examples: Mapping[str, Exemplos], but: str = "") -> Any:
-    """Fit the logistic combination on the authors that the model did not see, by Newton's method."""
+    """Fit the logistic combination by Newton's method, on the authors that the model did not see."""
     chosen = [autor for autor in HONEST if autor != but]
     evidence = np.concatenate([rated[autor].evidence for autor in chosen])
     wanted = np.concatenate([examples[autor].labels[:, 0] for autor in chosen]).astype(float)
@@ -206,7 +210,7 @@ def _figures(autor: str, rated: Mapping[str, Notas], examples: Mapping[str, Exem
 
 
 def curve(rated: Mapping[str, Notas], examples: Mapping[str, Exemplos]) -> dict[str, dict[str, float]]:
-    """Recall and false alarms of the unseen authors together, by the limit of the probability."""
+    """Return recall and false alarms of all unseen authors together, for each limit of the probability."""
     wanted = np.concatenate([examples[autor].labels[:, 0] > 0 for autor in HONEST])
     scores = [rated[autor].evidence @ calibrate(rated, examples, autor) for autor in HONEST]
     likely = 1 / (1 + np.exp(-np.concatenate(scores)))
@@ -253,7 +257,7 @@ def main() -> None:
 
 
 def _rate_unseen(fold: Sequence[str], examples: Mapping[str, Exemplos]) -> dict[str, Notas]:
-    """Rate the sentences of the authors of a fold by the weights of all other authors."""
+    """Score the sentences of the authors of a fold with the weights of all other authors."""
     weights, bias = fit_weights({name: each for name, each in examples.items() if name not in (*fold, *AIMED)})
     return {autor: rate(examples[autor], weights, bias) for autor in fold}
 

@@ -30,7 +30,7 @@ LONGEST = 160
 
 
 def fill(each_pattern: int, chance: random.Random) -> list[Rotulada]:
-    """Return up to ``each_pattern`` different sentences of each pattern, with random words in its slots."""
+    """Return up to ``each_pattern`` different sentences for each pattern, with random words in its slots."""
     found = (
         Rotulada(_fill(texto, chance), pattern["opt_out"], pattern["classe"])
         for pattern in PATTERNS["moldes"]

@@ -1,13 +1,13 @@
 """Fit the confidence of the reader: ``python -m tests.julia.leitura_grupos.calibrar`` writes ``dados/confianca.json``.
 
 A vacancy is correct if its key (hospital, day, period, speciality) and its price are those of the label. A logistic
-regression is fitted by coordinate descent. A feature that is evidence against a vacancy may only lower its confidence:
-what is rare in the labelled messages cannot raise the confidence of a new author's vacancies by chance.
+regression is fitted by coordinate descent. A feature that is evidence against a vacancy may only lower its confidence.
+Otherwise a rare feature of the labelled messages could by chance raise the confidence of a new author's vacancies.
 
 The rules were developed with the labelled messages, so they know more layouts there than in a new author's messages.
-Each message is therefore also read without one of the blocks, as by a reader that does not know the layout.
+Each message is therefore also read without one of the blocks, as if the reader did not know that layout.
 
-Each author is left out in turn for the tables; the model that is written is fitted on all authors.
+For the tables, each author is left out in turn. The model that is written is fitted on all authors.
 """
 
 import json
@@ -39,7 +39,7 @@ from tests.julia.leitura_grupos.placar import (
 from tests.julia.leitura_grupos.treinar import sem
 
 L2 = 6.0
-# Weight of a reading without one of the blocks.
+# Weight of a sample that was read without one of the blocks.
 SEM_BLOCO = 0.3
 ROUNDS = 40
 CARACTERISTICAS = (*COMUNS, *PROPRIAS)
@@ -80,7 +80,7 @@ def amostras(autor: str) -> tuple[Amostra, ...]:
 
 @cache
 def sem_um_bloco(autor: str) -> tuple[Amostra, ...]:
-    """Return the vacancies of the messages that are read otherwise without one of the blocks."""
+    """Return the vacancies of the messages that are read differently without one of the blocks."""
     found: list[Amostra] = []
     for mensagem, (whole, _) in zip(mensagens(autor), lidas(autor), strict=True):
         for left_out in BLOCOS if mensagem["eh_oferta"] else ():
@@ -99,7 +99,7 @@ def _amostras(
         label = expected.get(resolvida(each.hospital.valor, day, period, each.especialidade.valor))
         price = None if each.valor is None else each.valor.valor
         is_right = label is not None and igual("valor", label.get("valor"), price)
-        # The vacancies of one message are right or wrong together.
+        # The vacancies of one message tend to be right or wrong together, so they share their weight.
         yield Amostra(own, is_right, weight or 1 / sqrt(len(read.vagas)), mensagem["id"])
 
 
@@ -140,7 +140,7 @@ def ajustados(samples: Sequence[Amostra]) -> list[float]:
 
 
 def _variancia(values: Sequence[float], size: int) -> float:
-    """Return the variance of a column from its values other than zero."""
+    """Return the variance of a column, given its values other than zero."""
     mean = sum(values) / size
     return sum(value * value for value in values) / size - mean * mean
 
@@ -152,7 +152,7 @@ def chance(weights: Sequence[float], features: Sequence[float]) -> float:
 
 @cache
 def deixados() -> dict[str, list[tuple[float, Amostra]]]:
-    """Return the confidence of each vacancy, by models that were fitted without its author."""
+    """Return the confidence of each vacancy, computed by a model that was fitted without its author."""
     found = {}
     for autor in autores():
         others = [other for other in autores() if other != autor]
@@ -205,7 +205,9 @@ def confiabilidade() -> str:
 
 
 def piores(limit: float, count: int = 10) -> list[str]:
-    """Return the ids of the messages with the most wrong vacancies that would be imported, then the most sure ones."""
+    """Return the ids of the messages with the most wrong vacancies that would be imported. Equal messages are ordered
+    by confidence.
+    """
     wrong: dict[str, float] = {}
     for read in deixados().values():
         for sure, each in read:

@@ -1,4 +1,4 @@
-"""Readings in short, for tables: "hospital | data | período | horas | valor | especialidade"."""
+"""Short forms of read vacancies for test tables: "hospital | data | período | horas | valor | especialidade"."""
 
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -33,14 +33,14 @@ def vagas(texto: str, em: datetime = SEGUNDA, regiao: str | None = "Belém/PA") 
 
 
 def curtas(texto: str, em: datetime = SEGUNDA, regiao: str | None = "Belém/PA") -> list[str]:
-    """One line per vaga, sorted: "08-05 noturno 1800"."""
+    """Return one line per vaga, sorted: "08-05 noturno 1800"."""
     return sorted(
         f"{each.data.valor:%m-%d} {each.periodo.valor} {_reais(each)}".strip() for each in vagas(texto, em, regiao)
     )
 
 
 def inteiras(texto: str, em: datetime = SEGUNDA, regiao: str | None = "Belém/PA") -> list[str]:
-    """Like ``curtas``, with hospital and speciality."""
+    """Return the same as ``curtas``, with hospital and speciality."""
     return sorted(
         f"{each.hospital.valor} | {each.especialidade.valor} | {each.data.valor:%m-%d} {each.periodo.valor} {_reais(each)}".strip()
         for each in vagas(texto, em, regiao)

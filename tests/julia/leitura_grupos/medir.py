@@ -1,5 +1,5 @@
-"""Print the scores of the reader by author, and what would be imported, each author left out of the models in turn:
-``python -m tests.julia.leitura_grupos.medir``.
+"""Print the scores of the reader by author, and the vacancies that would be imported. Each author is left out of the
+models in turn: ``python -m tests.julia.leitura_grupos.medir``.
 
 ``--documento`` also writes the tables, the diagram of reliability and the ten worst messages to ``docs/``.
 """
@@ -44,7 +44,7 @@ def _linha(name: str, of: Sequence[str]) -> list[str]:
 
 
 def _piores(limit: float) -> str:
-    """Return the worst messages: text, labelled and read vacancies."""
+    """Return the worst messages with their text, and their labelled and read vacancies."""
     worst = piores(limit)
     found: dict[str, str] = {}
     for autor in autores():

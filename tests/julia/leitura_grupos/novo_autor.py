@@ -1,7 +1,8 @@
-"""Score the readers on the files of an author that they do not know: ``python -m tests.julia.leitura_grupos.novo_autor PASTA``.
+"""Score the readers on the files of an author that they do not know: ``python -m tests.julia.leitura_grupos.novo_autor
+PASTA``.
 
-The folder has ``grupos.jsonl``, ``agendamentos.jsonl`` or both, labelled by ``autores/README.md``. The readers run as they are
-installed, with their stored weights. Nothing is fitted, and nothing is written.
+The folder has ``grupos.jsonl``, ``agendamentos.jsonl`` or both, labelled by ``autores/README.md``. The readers run with
+their stored weights. The command fits nothing and writes nothing.
 
 ``--erros`` also prints every message and row that was read wrongly.
 """
@@ -51,7 +52,9 @@ def _documentos(file: Path) -> list[Documento]:
 
 
 def linha(row: Documento) -> Documento:
-    """Return a labelled row in the format of the authors. ``entrada`` may have the cells by the titles of their columns."""
+    """Return a labelled row in the format of the authors. In ``entrada``, the keys of the cells may be the titles of
+    their columns.
+    """
     said = row.get("celulas") or row["entrada"]
     cells = {CELULAS.get(campo_de(title) or "", title): cell for title, cell in said.items()}
     address = row.get("endereco_normalizado") or {each: row.get(each) for each in agendamentos.ENDERECO}

@@ -1,4 +1,4 @@
-"""Score readings against labelled messages. The rules of the labels are in ``autores/README.md``."""
+"""Score the reader against labelled messages. The rules of the labels are in ``autores/README.md``."""
 
 import json
 import re
@@ -38,7 +38,7 @@ def vocabulario() -> Vocabulario:
 
 @cache
 def lidas(autor: str) -> tuple[Documento, ...]:
-    """Return the reading of each message of an author, as a document."""
+    """Return what the reader reads from each message of an author, as a document."""
     return tuple(lida(each) for each in mensagens(autor))
 
 
@@ -81,7 +81,7 @@ class Placar:
         return self.categorias / self.mensagens
 
     def campo(self, name: str) -> float:
-        """Share of the vacancies with a correct key that also have this field correct."""
+        """Return the share of the vacancies with a correct key in which this field is also correct."""
         return self.campos[name] / max(1, self.vagas["tp"])
 
 

@@ -1,4 +1,4 @@
-"""Known mistakes of other readers, each once."""
+"""Known mistakes of other readers, one test for each."""
 
 from datetime import datetime, time
 from decimal import Decimal

@@ -1,4 +1,6 @@
-"""The reader does not get worse on the messages of any author. ``docs/leitura.md`` has the scores of left-out authors."""
+"""The reader does not become worse on the messages of any author. ``docs/leitura.md`` has the scores of left-out
+authors.
+"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Category of a message: words of an offer in other messages, and offers without them."""
+"""Category of a message: other messages with words of an offer, and offers without them."""
 
 import pytest
 

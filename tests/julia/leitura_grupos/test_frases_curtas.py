@@ -1,4 +1,6 @@
-"""Short messages as an unknown author writes them: joined and nested names, alternatives, ordinal days, prices in words, quotes."""
+"""Short messages as an unknown author writes them: joined and nested names, alternatives, ordinal days, prices in
+words, quotes.
+"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every text gives a reading, and every field is where its slice says."""
+"""Every text can be read, and every field is at the position that its slice names."""
 
 from datetime import date, datetime
 from zoneinfo import ZoneInfo

@@ -1,4 +1,4 @@
-"""Messages as people write them, and the rules' readings."""
+"""Messages as people write them, and the fields that the rules read from them."""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""Layouts that a new author brought: legends, dotted rows, days in words, corrections, towns behind a name, prices by length."""
+"""Layouts that a new author used: legends, dotted rows, days in words, corrections, towns after a name, prices by
+length.
+"""
 
 import pytest
 

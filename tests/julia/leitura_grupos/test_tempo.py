@@ -10,7 +10,7 @@ from tests.julia.leitura_grupos.adversas import ADVERSAS
 from tests.julia.leitura_grupos.exemplos import lida
 
 SIZE = 8 * 1024
-# Eight KiB take some 30 ms on a free core; a pattern that backtracks takes minutes.
+# Eight KiB take about 30 ms on a free core. A pattern that backtracks takes minutes.
 BAR = 3.0
 OFFER = "10/08 sáb das 07h às 19h - UPA Exemplo - clínica médica - R$ 1.500,00 PJ. Falar com Fulana 91 98100-0001\n"
 
@@ -51,14 +51,14 @@ def test_work_grows_with_the_length_of_the_text(line: str) -> None:
 
 
 def _count_calls(texto: str) -> int:
-    """Count the function calls of a reading: unlike its time, they do not depend on the machine."""
+    """Count the function calls while a text is read. Unlike the time, they do not depend on the machine."""
     calls = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:
         nonlocal calls
         calls += event.endswith("call")
 
-    lida("")  # loads the vocabulary
+    lida("")  # the first call loads the vocabulary
     sys.setprofile(count)
     try:
         lida(texto)

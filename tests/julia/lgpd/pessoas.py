@@ -16,7 +16,7 @@ TABLES = {
 
 @dataclass(frozen=True, slots=True)
 class Pessoa:
-    """A person under every name that tables use. ``marca`` is in each text that the person wrote."""
+    """A person with every identifier that tables use. ``marca`` is in each text that the person wrote."""
 
     telefone: str
     lid: str
@@ -33,7 +33,7 @@ class Pessoa:
 
     @property
     def sinais(self) -> tuple[str, ...]:
-        """Texts that no table may contain after the erasure."""
+        """Return the texts that no table may contain after the erasure."""
         local = self.telefone[4:]
         numbers = (self.telefone, self.telefone[:4] + local[1:], f"{local[:5]}-{local[5:]}")
         return (*numbers, self.lid, self.nome, self.marca, self.cpf)
@@ -56,7 +56,7 @@ async def dump(work: Batuta) -> dict[str, list[str]]:
 
 
 async def add_everywhere(work: Batuta, number: int) -> Pessoa:
-    """Add a person with data in every table that may have data of a person."""
+    """Add a person with data in every table that may contain personal data."""
     new, now, pair = work.ids.new, work.clock.now(), f"{number:02}"
     who = Pessoa(
         telefone=f"55119000000{pair}", lid=f"9990000000{pair}@lid", nome=f"Fictícia{'abcdefgh'[number]}", marca=f"marca-{pair}",
@@ -176,7 +176,7 @@ async def _groups(work: Batuta, who: Pessoa) -> None:
 
 
 async def add_shift(work: Batuta, who: Pessoa, status: str) -> str:
-    """Add a shift of the person with this status; the person is the contact too."""
+    """Add a shift of the person with this status. The person is also the contact."""
     new, now = work.ids.new, work.clock.now()
     hospital, area, id = new(), new(), new()
     await insert(work, "hospitais", id=hospital, nome="Hospital Inventado", created_at=now)

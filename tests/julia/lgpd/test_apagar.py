@@ -115,7 +115,8 @@ async def test_message_in_doubt_keeps_the_request_open_until_it_is_resolved(work
     receipt = await lgpd_of(work).apagar(ana.telefone, por="x", motivo="x")
     assert (receipt.completo, receipt.restam["fila_mensagens"]) == (False, 1)
     person = await one(work.database, "SELECT * FROM clientes")
-    assert (person["telefone"], bool(person["opted_out"])) == (ana.telefone, True)  # known until the end, but opted out
+    # the person stays known until the end, but opted out
+    assert (person["telefone"], bool(person["opted_out"])) == (ana.telefone, True)
     assert await lgpd_of(work).retomar(10) == 0
     report = await lgpd_of(work).ask()
     work.clock.step(timedelta(days=2))  # type: ignore[attr-defined]

@@ -17,9 +17,9 @@ COLUMNS = {
     "postgres": "SELECT column_name AS name, data_type AS type FROM information_schema.columns"
     " WHERE table_schema = current_schema() AND table_name = '{table}'",
 }
-# Types that hold words. Other types are numbers, instants and ids.
+# Types of columns that contain words. Other types are numbers, instants and ids.
 WORDS = ("TEXT", "VARCHAR", "CHARACTER", "JSON", "BYTEA", "BLOB")
-# Ids of people: a column with such a name belongs to a person.
+# Names of columns with ids of people. A column with such a name belongs to a person.
 PEOPLE = ("cliente_id", "contato_id", "contato_responsavel_id")
 HELP = "declare each column in app/contexts/lgpd/dados_pessoais.py"
 

@@ -1,4 +1,4 @@
-"""Doctors are registered over HTTP and from a CSV file; a registered number stays as it is."""
+"""Doctors are registered over HTTP and from a CSV file. The record of a registered number does not change."""
 
 import json
 from collections.abc import AsyncIterator

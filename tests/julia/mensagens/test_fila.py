@@ -1,4 +1,4 @@
-"""``fila_mensagens`` is a queue like any other, and its claim skips messages in doubt."""
+"""``fila_mensagens`` is a queue like any other, and a claim skips messages in doubt."""
 
 import pytest
 
@@ -33,7 +33,7 @@ class TestFilaMensagens(QueueContract):
         (id,) = await queue.put()
         await queue.claim()
         await write(julia, DOUBT, state=state.value, now=queue.clock.now(), id=id)
-        # The manual's instruction to operators for stuck messages.
+        # The statement that the manual gives operators for stuck messages.
         await write(
             julia, "UPDATE fila_mensagens SET status = 'pendente', tentativas = tentativas + 1 WHERE id = :id", id=id
         )

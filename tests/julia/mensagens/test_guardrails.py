@@ -1,4 +1,4 @@
-"""Rules that decide whether a message may leave: each has its own reason, in a fixed order."""
+"""Rules that decide whether a message may be sent. Each rule has its own reason, and the order is fixed."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -134,7 +134,7 @@ def test_answer_to_a_message_of_the_night_is_not_sent_after_an_opt_out() -> None
     answer = message(tipo="retomada", proves_inbound=True, after_hours_at=night, due_at=morning)
     stopped = Medico(opted_out=True, last_inbound_at=night)
     assert outcome(verdict(answer, stopped, now=morning)) is Desfecho.BLOCKED_OPTED_OUT
-    # The opt-out itself is a recent message: it does not make the answer of the morning a live one.
+    # The opt-out itself is a recent message, but it does not make the answer of the morning a live one.
     asked_to_stop = Medico(opted_out=True, last_inbound_at=morning)
     assert outcome(verdict(answer, asked_to_stop, now=morning)) is Desfecho.BLOCKED_OPTED_OUT
 
@@ -203,7 +203,7 @@ def test_bypass_reason_allows_a_message_to_an_opted_out_doctor() -> None:
 @pytest.mark.parametrize(
     ("now", "opens"),
     [
-        ("2026-03-11T23:00:00+00:00", "2026-03-12T11:00:00+00:00"),  # 20:00 sharp is outside
+        ("2026-03-11T23:00:00+00:00", "2026-03-12T11:00:00+00:00"),  # 20:00 itself is outside the hours
         ("2026-03-14T15:00:00+00:00", "2026-03-16T11:00:00+00:00"),  # a Saturday
         ("2026-03-11T10:59:59+00:00", "2026-03-11T11:00:00+00:00"),
     ],
@@ -298,7 +298,7 @@ def test_two_campaigns_are_three_days_apart() -> None:
 
 
 def test_final_reasons_come_before_temporary_ones() -> None:
-    """At night a message to an opted-out doctor ends at once, instead of waiting for the morning to be blocked."""
+    """At night a message to an opted-out doctor ends at once. It does not wait for the morning to be blocked."""
     night = datetime(2026, 3, 12, 4, 0, tzinfo=UTC)
     assert outcome(verdict(message(), Medico(opted_out=True), now=night)) is Desfecho.BLOCKED_OPTED_OUT
 

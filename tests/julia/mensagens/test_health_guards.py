@@ -1,4 +1,4 @@
-"""``/health/circuits`` and ``/health/rate-limit``, and the commands beside them."""
+"""``/health/circuits`` and ``/health/rate-limit``, and the corresponding commands."""
 
 import asyncio
 import importlib

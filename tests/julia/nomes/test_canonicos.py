@@ -1,4 +1,4 @@
-"""A customer's names are validated before any of them is learnt, and the error names the entry."""
+"""A customer's names are validated before any of them is stored, and the error names the entry."""
 
 import json
 from pathlib import Path

@@ -130,7 +130,7 @@ async def test_alias_taught_in_one_town_is_unknown_in_another(
 
 
 async def test_confirmed_hospital_of_the_next_town_is_known_in_its_group(mesa: Bancada) -> None:
-    """Groups of a town offer shifts of the next one, and do not always say so."""
+    """Groups of a town also offer shifts in the next town, and do not always say so."""
     await regions(mesa)
     await offered(mesa, VILA, CAMPINAS)
     there = Correcao(hospital="Hospital Vila Inventada", cidade="Valinhos", uf="SP")

@@ -1,4 +1,4 @@
-"""Names of hospitals: valid names and their owners."""
+"""Names of hospitals: which names are valid, and which hospital has a name."""
 
 import pytest
 from rapidfuzz import fuzz
@@ -178,12 +178,12 @@ def test_name_that_begins_with_a_bracket_does_not_match_the_empty_name() -> None
 @pytest.mark.parametrize(
     ("so_em", "dita", "regiao", "vale"),
     [
-        (None, "Campinas", "Campinas/SP", True),  # the customer's own list
+        (None, "Campinas", "Campinas/SP", True),  # from the customer's own list
         (frozenset(), None, None, True),  # the place is unknown
         (frozenset(), None, "Belém/PA", True),
         (frozenset(), None, "Campinas/SP", False),
-        (frozenset({"campinas sp"}), None, "Campinas/SP", True),  # it was taught there
-        (frozenset({"campinas sp"}), "Santos", "Campinas/SP", False),  # but another town is named
+        (frozenset({"campinas sp"}), None, "Campinas/SP", True),  # an operator added it there
+        (frozenset({"campinas sp"}), "Santos", "Campinas/SP", False),  # another town is named
         (frozenset(), "Belém", "Campinas/SP", True),
         (frozenset(), None, "PA", True),
         (frozenset(), None, "SP", False),

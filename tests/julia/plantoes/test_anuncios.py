@@ -1,4 +1,4 @@
-"""A doctor is offered a vacancy once, and no offer is sent after the vacancy is taken; on both databases."""
+"""A doctor is offered a vacancy once, and no offer is sent after the vacancy is taken. On both databases."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Every doctor who fits a vacancy is scored by the database; on both of them."""
+"""The database scores every doctor who fits a vacancy. On both databases."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The hourly job: shifts that ended wait for a person, vacancies whose start passed expire; on both databases."""
+"""The hourly job: ended shifts wait for a person, and vacancies whose start passed expire. On both databases."""
 
 import asyncio
 from datetime import date, datetime, timedelta
@@ -35,7 +35,7 @@ async def figures(office: Office, **params: str) -> tuple[int, int]:
 
 
 def until(office: Office, hour: int, day: date = DAY) -> None:
-    """The clock is at this hour in São Paulo."""
+    """Set the clock to this hour in São Paulo."""
     office.clock.step(datetime(day.year, day.month, day.day, hour, tzinfo=ZONE) - office.clock.now())
 
 

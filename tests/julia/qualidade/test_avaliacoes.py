@@ -1,4 +1,4 @@
-"""Evaluations of conversations and the guidance from them. On both databases."""
+"""Evaluations of conversations, and the guidance that is made from them. On both databases."""
 
 import asyncio
 import json
@@ -61,7 +61,7 @@ def oracle() -> Oracle:
 async def modelled(
     database_url: str, clock: FakeClock, tmp_path: Path, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Office]:
-    """An office whose evaluations ask the model."""
+    """An office whose evaluations query the model."""
     monkeypatch.setattr("app.composition.julia.build_llm", lambda work, settings: guard_llm(work, settings, oracle))
     clock.step(OPEN - clock.now())
     settings = Settings(
@@ -89,7 +89,7 @@ async def condense(office: Office) -> Outcome:
 
 
 async def add_talks(office: Office, count: int, texto: str = "qual o valor?", ended: bool = True) -> list[str]:
-    """Conversations with one question and one answer each, which a person ended."""
+    """Add conversations with one question and one answer each, which a person ended."""
     made = []
     known = len(await rows(office.work.database, "SELECT id FROM clientes"))
     for n in range(known, known + count):
@@ -224,7 +224,8 @@ async def test_unreadable_answer_changes_nothing_is_reported_and_delays_no_other
     }
     assert unread == {talks[0]: 2, later[0]: 1}
     await evaluate(modelled)
-    assert figures(await evaluate(modelled))["regras"] == 1  # the third unreadable answer about the first was the last
+    # the third unreadable answer about the first conversation was the last one
+    assert figures(await evaluate(modelled))["regras"] == 1
     assert [row["avaliador"] for row in await stored(modelled) if row["conversa_id"] == talks[0]] == ["regras"]
 
 

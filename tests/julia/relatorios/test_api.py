@@ -1,4 +1,4 @@
-"""Reports as operators meet them: over HTTP, in the terminal, and in Slack."""
+"""Reports as operators use them: over HTTP, in the terminal, and in Slack."""
 
 import asyncio
 import json

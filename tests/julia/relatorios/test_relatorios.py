@@ -1,4 +1,4 @@
-"""Reports on both databases: figures are counts of stored rows, and a report is sent once, also after a crash."""
+"""Reports on both databases: figures are counts of stored rows, and a report is sent once, even after a crash."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ TEN = datetime(2026, 3, 11, 13, 0, tzinfo=UTC)
 
 @dataclass
 class Canal:
-    """A destination that records what it receives and answers as scripted."""
+    """A destination that records its deliveries and answers as scripted."""
 
     nome: str = "slack"
     answer: Entrega | BaseException = field(default_factory=Entregue)
@@ -165,7 +165,7 @@ async def test_a_report_is_sent_once_however_often_its_job_runs(office: Office, 
     canal = Canal()
     relatorios = reports(office, canal)
     await asyncio.gather(*(run(office, relatorios) for _ in range(3)))
-    await send(office, doctor, TEN - HOUR)  # appears late: the stored figures do not change
+    await send(office, doctor, TEN - HOUR)  # this row is stored late, and the stored figures do not change
     again = await run(office, relatorios)
     assert len(canal.received) == 1
     assert again.result["metricas"]["periodo"]["enviadas"] == 0

@@ -1,4 +1,4 @@
-"""Each inbound message ends in an answer, in a row for the morning, or with a person. On both databases."""
+"""Each inbound message gets an answer, a row for the morning, or a person. On both databases."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -65,7 +65,7 @@ async def pending(office: Office) -> list[str]:
 
 
 async def offer(office: Office, doctor: str, **values: Any) -> str:
-    """Offer a vacancy to the doctor; the offer is sent."""
+    """Offer a vacancy to the doctor, and send the offer."""
     await write(office.work.database, "UPDATE clientes SET especialidade = 'Pediatria' WHERE id = :id", id=doctor)
     id = await add_vaga(office, **values)
     await shifts(office).anuncios.anunciar(id, [doctor], por="gestora")
@@ -297,7 +297,7 @@ async def test_answer_of_monday_to_a_message_of_friday_night_is_sent_as_an_answe
     await receive(office, "oi")
     await office.works()
     await go_to(office, MONDAY)
-    # A doctor in a rest gets answers only.
+    # A doctor in a rest period gets only answers.
     await write(office.work.database, "UPDATE doctor_state SET permission_state = 'cooling_off'")
     await resume(office)
     await office.works()

@@ -1,1 +1,1 @@
-"""Tests of Telegram: the port and its implementations, sessions, the worker."""
+"""Tests of Telegram: the interface and its implementations, sessions, the worker."""

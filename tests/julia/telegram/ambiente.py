@@ -1,4 +1,4 @@
-"""Both implementations of the Telegram port on the same simulated Telegram."""
+"""Both implementations of the Telegram interface, on the same simulated Telegram."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -32,14 +32,15 @@ from simulador.telegram import create_app
 from simulador.telegram_mundo import Mundo
 from tests.julia.telegram.tl_server import client_maker, login_maker, session_of
 
-# No call of a test reaches LONG, not even on a busy machine; a test that waits for nothing waits for SHORT.
+# LONG is a limit that no call of a test reaches, even on a busy machine. SHORT is the limit of a call that is expected
+# to time out.
 LONG, SHORT = timedelta(seconds=90), timedelta(milliseconds=300)
 SECRET = "synthetic key"
 
 
 @dataclass(slots=True)
 class EntidadesEmMemoria:
-    """Known entities of all accounts, with the calls that looked for them."""
+    """Known entities of all accounts, and the calls that searched for them."""
 
     known: dict[tuple[str, str], Entidade] = field(default_factory=dict)
 
@@ -59,8 +60,8 @@ class EntidadesEmMemoria:
 
 @dataclass(frozen=True, slots=True)
 class Conta:
-    id: str  # of the row
-    usuario: int  # at Telegram
+    id: str  # id of the database row
+    usuario: int  # user id at Telegram
 
 
 class Ambiente:
@@ -120,7 +121,7 @@ class Ambiente:
 
 
 async def messages(line: Linha, count: int) -> tuple[list[MensagemVista], str]:
-    """Receive until this number of messages of others arrived. Returns them and the position after them."""
+    """Receive until this number of messages of other people arrived. Return the messages and the position after them."""
     found, marca = await updates(line, count)
     return [each for each in found if isinstance(each, MensagemVista)], marca
 

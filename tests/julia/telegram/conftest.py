@@ -10,6 +10,6 @@ from tests.stored import opened as opened_database
 
 @pytest.fixture(params=["simulador", "telethon"])
 async def ambiente(request: pytest.FixtureRequest, julia_url: str) -> AsyncIterator[Ambiente]:
-    """Each implementation of the port, on a simulated Telegram of its own."""
+    """Each implementation of the Telegram interface, each with its own simulated Telegram."""
     async with opened_database(connect(julia_url, SystemClock())) as database, opened(request.param, database) as made:
         yield made

@@ -1,4 +1,4 @@
-"""Julia on the simulated Telegram: accounts, people, and a worker whose steps the test makes."""
+"""Julia with the simulated Telegram: accounts, people, and a worker whose steps the test makes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -35,8 +35,8 @@ class Escritorio:
         self.julia, self.work, self.mundo, self.url = julia, julia.work, mundo, url
         self.telegram, self.database = julia.telegram, julia.work.database
         self._ids = Ids(julia.work.clock)
-        self.usuarios: dict[str, int] = {}  # by account
-        self.people: dict[str, int] = {}  # by telephone number
+        self.usuarios: dict[str, int] = {}  # user id by account
+        self.people: dict[str, int] = {}  # user id by phone number
 
     async def account(self, nome: str = "conta-1") -> str:
         usuario = self.mundo.add_person(nome, telefone=f"55119{len(self.mundo.pessoas):08d}")
@@ -63,14 +63,14 @@ class Escritorio:
                 await self._step_ends()
 
     async def sync(self, until: str) -> None:
-        """Tick until a statement finds a row."""
+        """Tick until the statement ``until`` finds a row."""
         async with asyncio.timeout(30):
             while not await rows(self.database, until):
                 await self.telegram.conexoes.tick()
                 await self._step_ends()
 
     async def _step_ends(self) -> None:
-        """Wait for the end of a step of an account, or for the end of its pause."""
+        """Wait for the end of an account's step, or of its pause."""
         wakeup = self.telegram.conexoes.wakeup
         with suppress(TimeoutError):
             async with asyncio.timeout(0.5):
@@ -97,7 +97,7 @@ class Escritorio:
         await write(self.database, "UPDATE fila_mensagens SET agendar_para = :at WHERE id = :id", id=id, at=at)
 
     async def settles_doubt(self, id: str) -> None:
-        """Search for a message in doubt now."""
+        """Search now for a message in doubt."""
         at = self.work.clock.now() - timedelta(seconds=10)
         doubt = "UPDATE fila_mensagens SET envio_desde = :at WHERE id = :id AND envio_estado IS NOT NULL"
         await write(self.database, doubt, id=id, at=at)

@@ -186,7 +186,7 @@ async def test_inbound_attachment_is_stored_by_reference_with_limits(office: Esc
 
 
 async def _came_from_a_person(office: Escritorio, texto: str) -> None:
-    """Connect an account that has received a message of another doctor."""
+    """Connect an account that received a message of another doctor."""
     conta = await office.account()
     await office.doctor()
     _, person = await office.doctor(OTHER)

@@ -1,4 +1,4 @@
-"""Promises of the Telegram port, for the client of the simulator and for Telethon's client."""
+"""Promises of the Telegram interface, for the client of the simulator and for Telethon's client."""
 
 import asyncio
 import time
@@ -94,7 +94,7 @@ async def test_a_call_that_never_left_proves_that_nothing_was_sent(ambiente: Amb
     line, conta = await ambiente.connected()
     peer = ambiente.peer(conta, ambiente.person())
     ambiente.mundo.change({"dropped": 1.0})
-    assert isinstance(await send(line, peer), Unknown)  # the server may have taken it
+    assert isinstance(await send(line, peer), Unknown)  # the server may have accepted it
     ambiente.mundo.change({"dropped": 0.0})
     await line.close(limit=LONG)
     assert isinstance(await send(line, peer), Unavailable)
@@ -259,7 +259,7 @@ async def test_a_message_arrives_with_its_author_and_chat(ambiente: Ambiente) ->
     assert (seen.id, seen.texto, seen.is_own, seen.chat.peer.chave) == (id, "Tem plantão?", False, f"pessoa:{person}")
     assert seen.autor is not None
     assert (seen.autor.nome, seen.autor.peer.acesso) == ("Bia Sintética", ambiente.peer(conta, person).acesso)
-    assert await line.resolve(str(person), limit=LONG) == seen.autor  # without a call
+    assert await line.resolve(str(person), limit=LONG) == seen.autor  # without a request to Telegram
     assert ambiente.mundo.calls[(conta.usuario, "resolve")] == 0
 
 
@@ -381,7 +381,7 @@ async def test_updates_whose_answer_came_too_late_come_with_the_next(ambiente: A
     ambiente.mundo.says(ambiente.person(), conta.usuario, "atrasada")
     receiving = asyncio.create_task(line.receive(limit=LONG))
     await answered.wait()
-    receiving.cancel()  # as when its limit has passed
+    receiving.cancel()  # as if its limit had passed
     await asyncio.wait([receiving])
     line._client.event_hooks = {}
     found, _ = await messages(line, 1)

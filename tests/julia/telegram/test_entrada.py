@@ -13,7 +13,7 @@ from tests.julia.telegram.escritorio import PHONE, Escritorio, open_office
 
 @pytest.fixture
 async def office(database_url: str) -> AsyncIterator[Escritorio]:
-    # A gateway of WhatsApp that no test reaches: the rules come before the call.
+    # A WhatsApp gateway that no test reaches, because the rules are checked before the call.
     whatsapp = {"evolution_api_url": "http://127.0.0.1:9", "evolution_api_key": "x", "send_allowlist": PHONE}
     async with open_office(database_url, **whatsapp) as office:
         yield office
@@ -143,7 +143,7 @@ async def test_message_that_a_back_fill_read_first_still_joins_the_conversation(
     conta = await office.account()
     _, person = await office.doctor()
     await office.connect()
-    office.mundo.change({"silent": True})  # the update comes later than the page of the history
+    office.mundo.change({"silent": True})  # the update arrives later than the page of the history
     office.mundo.says(person, office.usuarios[conta], "Tem plantão amanhã?")
     await office.telegram.servico.ler_historico("conta-1", f"+{PHONE}", maximo=10)
     await office.works(TELEGRAM_HISTORICO.name)

@@ -17,7 +17,7 @@ def add_person(ambiente: Ambiente, senha: str | None = None) -> int:
 
 
 async def connects(ambiente: Ambiente, sessao: str) -> bool:
-    """Whether a session works after it was stored."""
+    """Return whether a session works after it was stored."""
     conta = await ambiente.add_row("nova")
     await ambiente.sessoes.store(conta, sessao)
     line = await ambiente.telegram.connect(conta, marca=None, limit=LONG)

@@ -210,7 +210,7 @@ async def test_message_outside_the_allowlist_is_blocked_without_the_simulator(da
 
 
 async def _known_person(office: Escritorio) -> None:
-    """Connect an account that has written to the doctor, so that it need not look for the person again."""
+    """Connect an account that has already written to the doctor, so that it need not resolve the person again."""
     await office.account()
     await office.doctor()
     await office.connect()

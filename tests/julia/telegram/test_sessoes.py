@@ -23,7 +23,7 @@ SECOND = timedelta(seconds=1)
 
 @pytest.fixture
 async def database(database: Database, clock: FakeClock) -> Database:
-    """A database with the two accounts."""
+    """A database with two accounts."""
     insert = "INSERT INTO telegram_contas (id, nome, created_at, updated_at) VALUES (:id, :name, :now, :now)"
     for id in (CONTA, OTHER):
         await write(database, insert, id=id, name=id, now=clock.now())
@@ -52,11 +52,11 @@ async def test_a_session_has_one_owner_until_the_lease_ends(database: Database, 
     clock.step(LEASE - SECOND)
     assert await one.renew(CONTA) is None
     clock.step(2 * SECOND)
-    assert isinstance(await two.take(CONTA), OwnedElsewhere)  # renewed
+    assert isinstance(await two.take(CONTA), OwnedElsewhere)  # the owner has renewed its lease
     clock.step(LEASE)
     assert await two.take(CONTA) == SESSION
     assert isinstance(await one.renew(CONTA), OwnedElsewhere)
-    await one.release(CONTA)  # releases nothing: it is no longer the owner
+    await one.release(CONTA)  # releases nothing, because it is no longer the owner
     assert isinstance(await one.take(CONTA), OwnedElsewhere)
     await two.release(CONTA)
     assert await one.take(CONTA) == SESSION
@@ -76,7 +76,7 @@ async def test_the_session_of_a_killed_process_is_free_at_once(database: Databas
     assert isinstance(await killed.renew(CONTA), OwnedElsewhere)
     await this.release(CONTA)
     await alive.take(CONTA)
-    assert isinstance(await this.take(CONTA), OwnedElsewhere)  # its process runs
+    assert isinstance(await this.take(CONTA), OwnedElsewhere)  # the process of the owner runs
 
 
 async def test_a_new_login_replaces_the_session_and_its_owner(database: Database, clock: FakeClock) -> None:
@@ -93,7 +93,7 @@ async def test_a_new_key_encrypts_old_sessions_again(database: Database, clock: 
     await old.store(CONTA, SESSION)
     await old.store(OTHER, "second")
     both = vault(database, clock, keys=("new", "old"))
-    assert await both.take(CONTA) == SESSION  # and encrypts it again
+    assert await both.take(CONTA) == SESSION  # take also encrypts the session with the newest key
     assert await both.encrypt_all_again() == 1
     assert await both.encrypt_all_again() == 0
     await both.release(CONTA)

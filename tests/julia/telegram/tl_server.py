@@ -1,5 +1,5 @@
-"""A server for Telethon's client without MTProto: it stands where Telethon's sender stands, takes TL requests, answers
-TL objects and Telethon's own errors, and pushes updates. Its state is the simulated Telegram (``simulador``).
+"""A server for Telethon's client without MTProto. It replaces Telethon's sender, accepts TL requests, answers with TL
+objects and Telethon's own errors, and pushes updates. Its state is the simulated Telegram (``simulador``).
 """
 
 import asyncio
@@ -86,7 +86,7 @@ class Sender:
     def _token(self) -> str:
         return bytes(self.auth_key.key).rstrip(b"\0").decode()
 
-    # As MTProtoSender
+    # The interface of MTProtoSender
 
     async def connect(self, connection: Any) -> bool:
         conta = self._mundo.sessoes.get(self._token, 0)
@@ -178,7 +178,9 @@ class Sender:
             future.set_result(result)
 
     def _push(self) -> None:
-        """Push the updates of the account, except those of a request of this connection: its answer contains them."""
+        """Push the updates of the account. Updates that a request of this connection caused are left out, because its
+        answer contains them.
+        """
         conexao = self._mundo.conexoes.get(self._connection)
         if conexao is None:
             return
@@ -217,7 +219,7 @@ class Handler:
             case f.account.GetPasswordRequest():
                 return password_question()
             case f.auth.CheckPasswordRequest():
-                # The proof hides the password; that it was computed is all that this server knows.
+                # The proof hides the password, so this server only checks that a proof was computed.
                 person = self._mundo.person_by_phone(self._uploads[-1].decode())
                 return self._log_in(person.id)
         self._conta = self._mundo.account(self._token)
@@ -310,7 +312,7 @@ class Handler:
         )
         return self._updates([self._update(update, position)], messages)
 
-    # Updates. The position of an account is the number of its updates outside channels plus 1, as 0 means none.
+    # Updates. The position of an account is the number of its updates outside channels plus 1, because 0 means none.
 
     def _own(self) -> list[Any]:
         return [each for each in self._mundo.caixas[self._conta].updates if not in_channel(each)]
@@ -382,7 +384,7 @@ class Handler:
             case "apagadas":
                 return t.UpdateDeleteMessages(update["ids"], pts, 1)
             case _:
-                # In the original reading has a position but no weight; here every update has one.
+                # In the original a read receipt has a position but no weight. Here every update has weight 1.
                 return t.UpdateReadHistoryOutbox(peer(update["chat"]), update["ate"], pts, 1)
 
     def _edit(self, message: Mensagem, position: int) -> Any:
@@ -396,7 +398,7 @@ class Handler:
         return self._updates([t.UpdateMessageID(sent.id, random_id), new], [sent])
 
     def _pts_of(self, sent: Mensagem) -> int:
-        """Return the position of a message, which is an earlier one if the request was a repetition."""
+        """Return the position of a message. If the request was a repetition, it is an earlier position."""
         for n, each in enumerate(self._own(), 1):
             if each["tipo"] == "mensagem" and each["mensagem"]["id"] == sent.id and not in_channel(each):
                 return n + 1

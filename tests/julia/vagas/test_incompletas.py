@@ -18,7 +18,7 @@ async def test_offer_without_a_place_waits_for_review_once_however_often_forward
     async with bancada(database_url, clock, leitor=None) as mesa:
         for group in ("120363000000000001@g.us", "120363000000000002@g.us"):
             await mesa.dizem(text, grupo=group)
-        await mesa.dizem(text.replace("1.500", "1.900"))  # other words: another offer
+        await mesa.dizem(text.replace("1.500", "1.900"))  # another wording is another offer
         await mesa.trabalha()
         found = await mesa.rows(
             "SELECT status, motivo_status, campos_faltando, qtd_fontes FROM vagas_grupo ORDER BY qtd_fontes, status"

@@ -1,4 +1,4 @@
-"""Corrections by the author of an offer, on both databases: the vacancy changes, unless it was already offered to a
+"""Corrections by the author of an offer, on both databases. The vacancy changes, unless it was already offered to a
 doctor.
 """
 
@@ -62,7 +62,7 @@ async def test_price_of_another_author_adds_a_source_and_changes_nothing(mesa: B
     assert await mesa.rows("SELECT 1 FROM audit_log WHERE action = 'vaga.corrigir'") == []
     await says(
         mesa, vaga(valor=2200), autor=OUTRA
-    )  # this author corrects their own repeat: the offer is still another's
+    )  # this author corrects their own repetition of an offer that another author posted
     assert await prices(mesa) == [1500]
 
 
@@ -92,7 +92,7 @@ async def test_repeat_without_a_price_keeps_the_price(mesa: Bancada) -> None:
 
 
 async def test_two_prices_for_one_key_in_one_message_correct_nothing(mesa: Bancada) -> None:
-    """Two shifts that differ only in their sector share a key: neither is a correction of the other."""
+    """Two shifts that differ only in their sector have the same key. Neither corrects the other."""
     twice = vaga(valor=1500) + "\n" + vaga(valor=1900)
     await says(mesa, twice)
     first = await prices(mesa)
@@ -187,7 +187,7 @@ async def test_change_of_a_finished_vacancy_cannot_be_approved(mesa: Bancada) ->
 
 @pytest.fixture
 async def lida(database_url: str, clock: FakeClock) -> AsyncIterator[Bancada]:
-    """A bench that reads with the rules alone."""
+    """The groups pipeline with a reader that uses only the rules."""
     async with bancada(database_url, clock, leitor=None, grupos_limiar_leitura=0.5) as bench:
         await bench.carrega("Hospital Fictício", cidade="Santos", uf="SP")
         yield bench
@@ -224,7 +224,7 @@ async def test_message_without_a_reply_concerns_the_authors_last_offer(lida: Ban
     assert await prices(lida) == [1500, 2000]
     await writes(lida, "corrigindo o noturno do Hospital Fictício: o valor é 2.200")
     assert await prices(lida) == [2200, 2000]
-    await writes(lida, "corrigindo 20/03 7h às 19h: R$ 1.900")  # alone it would be an offer without a place
+    await writes(lida, "corrigindo 20/03 7h às 19h: R$ 1.900")  # alone, this message would be an offer without a place
     assert await prices(lida) == [2200, 1900]
     assert await lida.groups.revisao.quantas() == 0
 

@@ -1,4 +1,6 @@
-"""The review, on both databases: shows a vaga with its text, decides once, and learns names from the decision."""
+"""The review, on both databases: it shows a vaga with its text, stores one decision, and learns names from the
+decision.
+"""
 
 import asyncio
 from datetime import date, timedelta

@@ -1,4 +1,4 @@
-"""The states of a vacancy change only as the table says, one line of history each; on both databases."""
+"""The state of a vacancy changes only as the table says, with one line of history for each change. On both databases."""
 
 import pytest
 

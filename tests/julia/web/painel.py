@@ -31,7 +31,7 @@ SENDER = (*OPERATOR, Scope.SEND)
 REVIEWER = (*OPERATOR, Scope.PII)
 EVERYTHING = (*SENDER, Scope.PII)
 AUTHOR = "5511900000077@s.whatsapp.net"
-# Written so that the reader doubts the hospital, and does not explain the last words.
+# Written so that the reader is uncertain about the hospital, and no rule explains the last words.
 OFFER = (
     "Plantão na Vila Inventada\nPediatria\n{day}, noturno 19h às 7h\nR$ 1.600\n"
     "Chamar Fulana de Teste 11 90000-0088 e levar jaleco roxo"
@@ -51,7 +51,7 @@ class Painel:
 
     @asynccontextmanager
     async def browser(self, *scopes: Scope) -> AsyncIterator[httpx2.AsyncClient]:
-        """A browser that signed in with a token of these scopes, and sends what a page of ours sends."""
+        """A browser that signed in with a token of these scopes and sends the headers that our pages send."""
         self.said += 1
         number = self.said
         token, text = mint(

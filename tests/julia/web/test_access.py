@@ -1,4 +1,4 @@
-"""T46: every route × every wrong credential. Each request is refused as a problem, and the database is unchanged."""
+"""T46: every route with every wrong credential. Each request is refused as a problem, and the database does not change."""
 
 import re
 import sqlite3
@@ -23,9 +23,9 @@ OPEN = {
     ("POST", "/painel/entrar"),
     ("GET", "/painel/static/{name}"),
 }
-# Routes that check their own secret, and refuse a request without it like the others.
+# Routes that check their own secret. They refuse a request without it like all other routes.
 OWN_SECRET = {("POST", "/webhook/evolution"), ("POST", "/webhook/chatwoot")}
-# The page of a signed link, for people outside the team: tests/julia/handoffs checks its tokens.
+# The page of a signed link, for people outside the team. tests/julia/handoffs checks its tokens.
 SIGNED_LINK = {("GET", "/handoffs/confirmar"), ("POST", "/handoffs/confirmar")}
 SECRETS = {"SECRET_KEY": "s" * 32, "WEBHOOK_SECRET": "w" * 32, "BATUTA_HTTPS": "false"}
 PATIENT = {"BATUTA_REFUSALS_PER_MINUTE": "1000000"}  # these tests send thousands of wrong credentials
@@ -43,7 +43,7 @@ def protected_routes(api: FastAPI) -> list[tuple[str, str]]:
 
 
 def address(path: str) -> str:
-    """An existing address, so that only authentication can refuse."""
+    """Return an existing address, so that only authentication can refuse the request."""
     path = re.sub(r"{[^}]+:uuid}", "01920000-0000-7000-8000-000000000000", path)
     return re.sub(r"{[^}]+}", "x", path.replace("{endpoint}", "limpar-historico"))
 
@@ -68,7 +68,7 @@ async def development(julia_url: str) -> AsyncIterator[Julia]:
 
 
 async def refused_everywhere(julia: Julia, folder: Path, headers: Mapping[str, str], client: httpx2.AsyncClient) -> int:
-    """Count the refused requests; fail on one that is accepted."""
+    """Return the number of refused requests. Fail if a request is accepted."""
     before = contents(folder)
     asked = protected_routes(julia.api)
     for method, path in asked:
@@ -80,7 +80,7 @@ async def refused_everywhere(julia: Julia, folder: Path, headers: Mapping[str, s
 
 
 async def invalid_credentials(julia: Julia) -> dict[str, dict[str, str]]:
-    """Credentials that were valid once, or look valid."""
+    """Return credentials that were once valid, or look valid."""
     work, sessions = julia.work, julia.api.state.batuta.sessions
     now = work.clock.now()
     token, text = mint("ida", list(Scope), by="ana", now=now, chance=lambda n: "cd" * n)
@@ -155,7 +155,7 @@ async def test_session_is_useless_to_a_foreign_page(production: Julia, tmp_path:
     async with production.client() as client:
         for method, path in protected_routes(production.api):
             if method == "GET" or (method, path) in OWN_SECRET:
-                continue  # without effect, and a page of another site cannot read the answer
+                continue  # the request has no effect, and a page of another site cannot read the answer
             for more in ({}, {"X-CSRF-Token": "x"}, {"X-CSRF-Token": proof, "Origin": "https://evil.example"}):
                 headers = {"Cookie": f"batuta_session={note}", **more}
                 answer = await client.request(method, address(path), headers=headers)
@@ -192,10 +192,10 @@ async def test_every_route_has_a_scope_except_the_listed_ones(production: Julia)
 
 
 async def test_get_has_no_effect(production: Julia) -> None:
-    """Checks the scopes of the routes; the other tests here check that the database is unchanged."""
+    """This test checks the scopes of the routes. The other tests check that the database does not change."""
     for context in iter_route_contexts(production.api.routes):
         if "GET" in (context.methods or ()):
-            # The form of an action has the action's scope, and changes nothing.
+            # The form of an action needs the action's scope, but opening it changes nothing.
             is_form = str(context.path).startswith("/painel/acoes/")
             assert is_form or scope_of(context, "GET") in (Scope.READ, Scope.PII, Scope.METRICS), context.path
 

@@ -1,4 +1,4 @@
-"""Addresses of pages with values that no page writes: each shows a page, and none is an error."""
+"""Addresses of pages with values that no page generates: each shows a page, and none is an error."""
 
 import os
 import re
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 SOURCES = ("src/batuta/web/panel", "app/web/screens")
 ID = "01890000-0000-7000-8000-000000000001"
 ODD = ("x'\"<b>", "9" * 40, f"99999999999999999_{ID}")
-# All of them only outside of the usual suite, each parameter alone.
+# More values, used only outside the usual suite, for each parameter alone.
 MORE = (
     f"9999-12-31_23:59_{'-' * 36}",
     "-1",

@@ -1,4 +1,4 @@
-"""The API over HTTP, without a network in between."""
+"""The API over HTTP, without a network."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -34,7 +34,9 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
 class Julia:
-    """The application with a client. ``ask`` comes from this machine; ``client_from`` from another one."""
+    """The application with a client. Requests of ``ask`` come from this machine, those of ``client_from`` from another
+    one.
+    """
 
     def __init__(self, api: FastAPI, work: Batuta) -> None:
         self.api = api
@@ -98,7 +100,7 @@ def is_problem(answer: httpx2.Response, status: int, slug: str) -> bool:
 
 
 async def test_health_touches_nothing_and_needs_no_token(in_production: Julia) -> None:
-    await in_production.work.close()  # not even the database
+    await in_production.work.close()  # not even with a closed database
     answer = await in_production.ask("GET", "/health")
     assert answer.status_code == 200
     assert answer.json()["status"] == "healthy"
@@ -374,7 +376,9 @@ async def test_deadline_of_the_request_is_enforced(julia: Julia) -> None:
 
 
 async def test_timeout_header_wins_over_a_deadline_of_another_clock(julia: Julia) -> None:
-    """The scheduler's clock is an hour behind: its deadline has passed here, and it still waits for five minutes."""
+    """The scheduler's clock is an hour behind. Its deadline has passed here, although the scheduler still waits for
+    five minutes.
+    """
     behind = {"X-Batuta-Deadline": "2020-01-05T12:00:00Z", "X-Batuta-Timeout": "300.000"}
     assert (await julia.ask("POST", "/jobs/conta", headers=behind)).status_code == 200
     for wrong in ("0", "-1", "nan", "inf", "1e300", "soon"):

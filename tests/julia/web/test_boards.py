@@ -95,7 +95,7 @@ async def test_board_shows_waiting_messages_doubts_chips_and_campaigns(work: Bat
     assert values["na_fila"] == (2, None)
     assert (values["em_duvida"], values["para_decisao"]) == ((1, None), (1, None))
     assert values["na_hora"] == (0, settings.rate_limit_per_hour)
-    assert values["chips"] == (0, 1)  # it has no permission yet
+    assert values["chips"] == (0, 1)  # the chip has no permission yet
     assert [(each.name, each.tone, each.done, each.of, each.cells) for each in shown.courses] == [
         ("campanha 2", Tone.HELD, 12, 40, [3, 1]),
         ("campanha 1", Tone.OK, 40, 40, [3, 1]),

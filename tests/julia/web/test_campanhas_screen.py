@@ -1,4 +1,4 @@
-"""Campaigns in the dashboard: progress, pause and cancellation, and why a doctor received nothing."""
+"""Campaigns in the dashboard: progress, pause and cancellation, and the reason why a doctor received nothing."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,7 +21,7 @@ async def painel(database_url: str, clock: FakeClock, tmp_path: Path) -> AsyncIt
 
 
 async def campaign(painel: Painel) -> int:
-    """Start a campaign with one recipient; the second doctor opted out, and the third is outside the audience."""
+    """Start a campaign with one recipient. The second doctor opted out, and the third is outside the audience."""
     campanhas, now = painel.julia.campaigns.campanhas, painel.clock.now()
     doctors = [await add_doctor(painel.database, phone, now=now) for phone in PHONES]
     await write(painel.database, "UPDATE clientes SET opt_out = TRUE WHERE id = :id", id=doctors[1])

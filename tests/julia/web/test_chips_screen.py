@@ -1,4 +1,4 @@
-"""Chips and Telegram accounts in the dashboard: why one does not send, and the actions pause and activate."""
+"""Chips and Telegram accounts in the dashboard: the reason why one does not send, and the actions pause and activate."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

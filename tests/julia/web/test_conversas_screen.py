@@ -1,4 +1,6 @@
-"""Conversations in the dashboard: what waits for a person comes first, and a person takes over, answers and returns."""
+"""Conversations in the dashboard: those that wait for a person come first, and a person takes over, answers and returns
+one.
+"""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -21,7 +23,7 @@ async def painel(database_url: str, clock: FakeClock, tmp_path: Path) -> AsyncIt
 
 
 async def talk_with(painel: Painel, number: int) -> str:
-    """Open the conversation of a new doctor, who wrote one message."""
+    """Open the conversation with a new doctor, who wrote one message."""
     now = painel.clock.now()
     doctor = await add_doctor(painel.database, f"551190000{number:04d}", now=now)
     async with painel.database.transaction() as transaction:

@@ -1,4 +1,6 @@
-"""Sign-in of a browser in production: a page for the token, a session that foreign pages cannot use, and sign-out."""
+"""Sign-in of a browser in production: a page for the token, a session that pages of other sites cannot use, and
+sign-out.
+"""
 
 import re
 from collections.abc import AsyncIterator
@@ -167,7 +169,7 @@ async def test_every_session_may_sign_out_and_stays_ended_in_every_process(julia
 
 
 async def test_cookie_of_a_narrow_token_says_nothing_about_api_token(julia: Julia, julia_url: str) -> None:
-    """Without SECRET_KEY, which only development permits, the key is random."""
+    """Without SECRET_KEY, which only development permits, the signing key is random."""
     note = Sessions(TOKEN).begin("API_TOKEN", now=julia.work.clock.now(), chance="ab" * 16)
     open_one = await open_julia(julia_url, APP_ENV="development")
     async with open_one.client("192.0.2.7") as client:
@@ -194,7 +196,7 @@ async def test_expired_token_and_foreign_network_are_refused(julia: Julia) -> No
     )
     asked = {"Authorization": f"Bearer {bound}"}
     assert is_problem(await julia.ask("GET", "/jobs", headers=asked), 403, "foreign_network")
-    # A header of the client changes nothing: no proxy is trusted.
+    # A header of the client has no effect, because no proxy is trusted.
     forged = {**asked, "X-Forwarded-For": "192.0.2.9"}
     assert is_problem(await julia.ask("GET", "/jobs", headers=forged), 403, "foreign_network")
     async with julia.client("192.0.2.7") as client:
@@ -250,7 +252,7 @@ async def test_clients_with_many_addresses_share_one_limit(julia_url: str) -> No
     assert clients.wait("2001:db8::ffff", "guess") > 0  # the same network of one owner
     assert clients.wait("2001:db8:0:1::1", "guess") == 0
     await clock.advance(timedelta(minutes=1))
-    for number in range(1_100):  # more addresses than are counted alone: the others are counted together
+    for number in range(1_100):  # more addresses than are counted separately; the others are counted together
         clients.refuse(f"10.0.{number // 250}.{number % 250}", 401, cost=1)
     assert clients.wait("192.0.2.9", "guess") > 0
     clients.accept("known")

@@ -146,8 +146,8 @@ async def test_old_history_is_deleted_and_recent_history_stays(julia: Julia, clo
     answer = (await julia.post("/jobs/limpar-historico")).json()
     left = await julia.rows("SELECT id FROM job_executions")
     assert answer["status"] == "ok"
-    assert answer["items_processed"] == 4  # the successes of a month ago
-    assert before + 1 - len(left) == 4  # the call itself is a run
+    assert answer["items_processed"] == 4  # the successes of a month ago were deleted
+    assert before + 1 - len(left) == 4  # the call itself adds a run
 
 
 async def test_unfinished_job_is_skipped_with_its_reason(julia: Julia) -> None:

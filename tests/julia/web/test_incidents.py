@@ -94,7 +94,7 @@ async def test_alert_reaches_slack_as_text_with_the_next_step(work: Batuta, outs
 
 
 async def test_failed_alert_is_reported_without_its_address(work: Batuta) -> None:
-    """The simulated Slack refuses a body without a text, such as a webhook's."""
+    """The simulated Slack refuses a body without a text, such as the body for a webhook."""
     events = EventRecorder()
     work.events.subscribe(events)
     add_failing_check(work)
@@ -118,7 +118,7 @@ async def test_sink_that_never_answers_is_abandoned_at_its_deadline(tmp_path: Pa
         started = SystemClock().monotonic()
         await hub.tick()
         assert SystemClock().monotonic() - started < SENDING.total_seconds() + 30
-        assert len(await work.observability.alerts.pending(limit=10, now=None)) == 0  # its retry is later
+        assert len(await work.observability.alerts.pending(limit=10, now=None)) == 0  # the retry is due later
     listening.close()
 
 
@@ -147,7 +147,7 @@ async def test_manual_incident_names_its_author(client: httpx2.AsyncClient) -> N
     opened = await client.post("/incidents", json=body)
     assert opened.status_code == 201
     assert opened.json()["details"] == {"motivo": "queda de energia", "by": "local"}
-    assert (await client.post("/incidents", json=body)).status_code == 200  # it is already open
+    assert (await client.post("/incidents", json=body)).status_code == 200  # the incident is already open
     closed = await client.post("/incidents", json={"from_status": "critical", "to_status": "healthy"})
     assert closed.json()["id"] == opened.json()["id"]
     assert closed.json()["resolved_at"] is not None

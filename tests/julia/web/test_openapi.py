@@ -1,4 +1,4 @@
-"""The API conforms to its OpenAPI document: a fuzzer sends every request the document allows, and invalid ones."""
+"""The API conforms to its OpenAPI document. A fuzzer sends every request that the document allows, and invalid ones."""
 
 import asyncio
 import json
@@ -35,8 +35,8 @@ async def _pause(url: str) -> None:
 
 @pytest.fixture
 def served(tmp_path: Path, julia_url: str) -> Iterator[tuple[str, Path]]:
-    """Start Julia in production under `uvicorn`; yield its address and its log. A scheduler runs beside it and fires
-    nothing.
+    """Start Julia in production under `uvicorn`, and yield its address and its log. A scheduler without fires also
+    runs.
     """
     asyncio.run(_pause(julia_url))
     port, log = free_port(), tmp_path / "log"
@@ -99,7 +99,7 @@ def _answers(port: int) -> bool:
 
 @pytest.fixture
 async def julia(database_url: str) -> AsyncIterator[Julia]:
-    """On both databases: each accepts texts that the other refuses."""
+    """Julia on both databases, because each accepts texts that the other refuses."""
     secrets = {"WEBHOOK_SECRET": WEBHOOK["X-Webhook-Secret"], "SECRET_KEY": "k" * 32}
     opened = await open_julia(database_url, APP_ENV="production", **secrets)
     yield opened

@@ -1,4 +1,4 @@
-"""Every route × every scope, on a database with personal data in every table.
+"""Every route with every scope, on a database with personal data in every table.
 
 The routes come from the program. The raw bytes of each answer are searched, whatever its format.
 """
@@ -29,14 +29,14 @@ STREET = "Rua das Acácias Inventadas"
 CPF = "52998224725"
 
 
-# Names in addresses by the beginning of the route.
+# Values of the placeholders in addresses, by the beginning of the route.
 NAMES = {
     "/painel/tarefas": "heartbeat",
     "/painel/filas": "fila_mensagens",
     "/schedules": "resumo",
     "/health/{name}": "telegram",
 }
-# Routes whose address names no record, or one that only a signed link or a sent message has.
+# Routes whose address names no record, or a record that only a signed link or a sent message has.
 NO_RECORD = {
     "/painel/static/{name}", "/painel/{rest:path}", "/handoffs/confirmar", "/health/{name}", "/api/v1/jobs/{job_id}/status",
     "/api/v1/telegram/mensagens/{id}", "/api/v1/diretrizes/{tipo}", "/api/v1/relatorios/{id}",
@@ -53,11 +53,11 @@ class Office:
     @property
     def signs(self) -> tuple[bytes, ...]:
         found = (*self.who.sinais, FREE, CNS, EXAM, STREET, CPF, f"…{self.who.telefone[-4:]}")
-        # Also as an escape of JSON, and without accents that JSON would escape.
+        # The search also covers JSON escapes, and spellings without accents that JSON would escape.
         return tuple({each.encode() for each in found} | {json.dumps(each)[1:-1].encode() for each in found})
 
     def address(self, path: str) -> str:
-        """The address of an existing record, so that the route shows what it can show."""
+        """Return the address of an existing record, so that the route shows all that it can show."""
         for name, id in self.ids.items():
             if path.startswith(name):
                 path = path.replace("{id}", id).replace("{id:agendamento}", id)
@@ -225,7 +225,7 @@ async def test_no_scope_except_pii_shows_personal_data_on_any_route(office: Offi
 
 
 async def test_every_address_of_these_tests_shows_a_record(office: Office) -> None:
-    """A new route without an address here would answer 404 to everybody, and hide what it shows."""
+    """A new route without an address here would always answer 404, and the test would not see what it shows."""
     missing = []
     async with office.julia.client() as client:
         for method, path in routes(office.julia.api):
@@ -273,7 +273,7 @@ async def test_answers_to_writers_are_masked_too(office: Office) -> None:
     one = f"/api/v1/appointments/{office.ids['/api/v1/appointments']}"
     changed = await office.julia.ask("PATCH", one, json={"exames": EXAM}, headers=office.tokens[Scope.OPERATE])
     assert (changed.status_code, office.shows(changed)) == (200, [])
-    # A client may not store the mask that it got.
+    # A client must not be able to store the mask that it received.
     back = await office.julia.ask("PATCH", one, json={"nome_paciente": "***"}, headers=office.tokens[Scope.OPERATE])
     assert is_problem(back, 422, "appointment_refused")
     seen = await office.julia.ask("GET", one, headers=office.tokens[Scope.PII])
@@ -359,7 +359,7 @@ async def test_request_log_names_the_caller(office: Office) -> None:
     await office.julia.ask("GET", "/jobs", headers=BEARER)
     await office.julia.ask("GET", "/jobs")
     answered = office.julia.events.of(RequestAnswered)
-    assert all(mask(each.caller or "") == (each.caller or "") for each in answered)  # the log shows it as it is
+    assert all(mask(each.caller or "") == (each.caller or "") for each in answered)  # the log shows the caller unmasked
     assert [(each.status, each.caller) for each in answered] == [
         (200, "token read"),
         (403, "token read"),

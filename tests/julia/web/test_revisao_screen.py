@@ -1,4 +1,6 @@
-"""The review in the dashboard: source text beside the fields, decisions without JavaScript, masked without pii."""
+"""The review in the dashboard: the source text next to the fields, decisions without JavaScript, and masked data
+without the scope pii.
+"""
 
 import html
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Events of the gateway are processed once, whether repeated, late or malformed. On both databases."""
+"""Events of the gateway are processed once, even if they are repeated, late or malformed. On both databases."""
 
 import asyncio
 import random
@@ -58,7 +58,7 @@ class Harness:
         )
 
     async def hears(self, event: str, data: Any, *, instance: str = CHIP, at: datetime | None = None) -> bool:
-        """Deliver an event; False if it was already stored."""
+        """Deliver an event. Return False if it was already stored."""
         sent_at = (at or self.clock.now()).strftime("%Y-%m-%dT%H:%M:%S.000Z")
         body = {
             "event": event,
@@ -122,7 +122,7 @@ async def test_unfinished_delivery_is_processed_again_from_the_beginning(harness
     await add_doctor(harness.database)
     await harness.hears("messages.upsert", harness.message())
     (lease,) = (await harness.queue.settle_and_claim([], ANN, 1)).leases
-    await harness.work.handle(lease)  # the worker dies before it settles: nothing was written
+    await harness.work.handle(lease)  # the worker dies before it settles, so nothing was written
     assert await rows(harness.database, "SELECT id FROM interacoes") == []
     harness.clock.step(ANN.lease + timedelta(seconds=1))
     await harness.queue.rescue(10)

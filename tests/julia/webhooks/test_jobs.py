@@ -1,4 +1,6 @@
-"""Jobs read stored deliveries too: an installation of api and scheduler alone loses none. On both databases."""
+"""Jobs process stored deliveries too, so that an installation with only api and scheduler loses none. On both
+databases.
+"""
 
 from datetime import timedelta
 

@@ -22,11 +22,13 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="package")
 async def browser(anyio_backend: str) -> AsyncIterator[Browser]:
-    """A browser for all tests of this folder; each test opens its own pages. Starting one takes a second of a core."""
+    """One browser for all tests of this folder, because starting a browser takes a second of a core. Each test opens
+    its own pages.
+    """
     program = os.environ.get("BATUTA_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:
         lack("Chromium", "install it (Debian: apt install chromium), or set BATUTA_CHROMIUM to its program")
-    sandbox = [] if os.geteuid() else ["--no-sandbox"]  # as root, Chromium refuses to run with its own sandbox
+    sandbox = [] if os.geteuid() else ["--no-sandbox"]  # as root, Chromium refuses to run with its sandbox
     async with async_playwright() as driver:
         opened = await driver.chromium.launch(executable_path=program, args=sandbox)
         yield opened

@@ -69,7 +69,7 @@ class Panel:
         return await ask(self.api, path, accept=accept, **headers)
 
     async def keep(self, job: str, ago: timedelta, status: str = "success", **facts: Any) -> str:
-        """Add a row to the log and return its id."""
+        """Add a row to the execution log and return its id."""
         self.rows += 1
         id, at = str(UUID(int=self.rows)), self.clock.now() - ago
         is_over = status != "running"

@@ -1,4 +1,4 @@
-"""The engine's pages and actions, looked at in many ways: see ``views``."""
+"""The engine's pages and actions in many views, which ``views`` defines."""
 
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -21,13 +21,13 @@ FEW = ("/painel", "/painel/tarefas", "/painel/freios", "/painel/filas/default")
 
 
 class Step(NamedTuple):
-    """An action: the page that offers it, what the form needs, the rows that it leaves, and its audit entry."""
+    """An action: the page that offers it, the fields of its form, the rows that it leaves, and its audit entry."""
 
     page: str
     action: str
     fields: dict[str, str] = {}  # noqa: RUF012
-    rows: str = ""  # a table with a condition that one row fulfils afterwards
-    audit: str = ""  # the action's name, if empty
+    rows: str = ""  # a table with a condition that exactly one row fulfils afterwards
+    audit: str = ""  # name of the audit entry; empty means the name of the action
 
 
 TEST, GONE = {"motivo": "teste", "prazo": "2h"}, "(SELECT 1) AS x WHERE NOT EXISTS (SELECT 1 FROM "
@@ -74,7 +74,7 @@ async def prepare(opened: Dashboard) -> dict[str, str]:
     work.circuit("mail")
     await work.circuits.look()
     await work.beats.beat("w:1", "worker", {"outbound": {"alive": True}}, now=clock.now(), host="web1", pid=7)
-    batch = await work.batch("import 7").__aenter__()  # a program that died never closes it
+    batch = await work.batch("import 7").__aenter__()  # like a program that died before it closed the batch
     await batch.add(send, [("Sicrana",)])
     run = await opened.panel.keep("broken", MINUTE, "error", error="x" * 400, result={"key": "y" * 400})
     return {"dead": ids[0], "other": ids[1], "id": run}

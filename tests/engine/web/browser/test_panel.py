@@ -104,7 +104,7 @@ async def test_first_tab_offers_a_skip_link_and_the_focus_is_visible(dashboard: 
     assert await page.evaluate("document.activeElement.closest('main') !== null")
 
 
-# Tables that are wider than their card.
+# Selects tables that are wider than their card.
 STICKS_OUT = """[...document.querySelectorAll("main table")].filter(
     (each) => each.getBoundingClientRect().right > each.closest("section").getBoundingClientRect().right + 1
 ).map((each) => each.className)"""
@@ -170,7 +170,7 @@ async def test_silent_server_is_reported_and_the_page_stays(dashboard: Dashboard
     await expect(page.get_by_text("O servidor não responde")).to_be_visible()
     await expect(page.locator("tr[data-text]:visible")).to_have_count(len(STATES))
     await page.unroute("**/painel/tarefas")
-    await page.clock.run_for(16_000)  # shorter than the timeout of the answer
+    await page.clock.run_for(16_000)  # shorter than the timeout of a request
     await expect(page.get_by_text("O servidor não responde")).to_be_hidden()
     dashboard.complaints.clear()  # the browser logs the failed request
 
@@ -189,7 +189,7 @@ async def test_refreshing_can_be_paused(dashboard: Dashboard) -> None:
         await page.clock.run_for(1_000)
 
 
-# Text whose contrast with its background is below 4.5 to 1.
+# Finds text whose contrast with its background is below 4.5 to 1.
 CONTRAST = """() => {
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const pixel = (colours) => {

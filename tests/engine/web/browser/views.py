@@ -1,7 +1,7 @@
-"""How a page is looked at: language, theme, width, with or without JavaScript; and what is wrong with it then.
+"""Views of a page (language, theme, width, with or without JavaScript), and the faults of a page in a view.
 
-`make test` looks with two of the sixteen views and with a few pages. ``MATRIX=full`` looks with every view at every
-page, and performs every action in every view: `python3 dev.py matrix`.
+`make test` uses two of the sixteen views and a few pages. ``MATRIX=full`` opens every page in every view, and performs
+every action in every view: `python3 dev.py matrix`.
 """
 
 import gzip
@@ -24,9 +24,9 @@ from tests.conftest import lack
 from tests.engine.web.browser.test_panel import CONTRAST, STICKS_OUT
 
 IS_FULL = os.environ.get("MATRIX") == "full"
-LARGEST_PAGE = 30_000  # bytes, gzipped
+LARGEST_PAGE = 30_000  # largest size of a page in bytes, gzipped
 AXE, AXE_HASH = "4.11.0", "e9e5863c33a874f09bc01acd9234b7e3c871479f5eef8802fa582544465e6d01"
-# A key of a text that no table has, as a page would show it.
+# Matches the key of a missing text, which a page would show instead of the text.
 KEY = re.compile(r"\b(?:panel|tela|estado|cli|quadro|grupos)\.[a-z_]+\.[a-z_]+\b")
 
 
@@ -56,7 +56,7 @@ VIEWS = EVERY if IS_FULL else SOME
 
 
 async def faults_of(page: Page, answer: Response | None, view: View) -> list[str]:
-    """Return what is wrong with the page that the browser shows."""
+    """Return the faults of the page that the browser shows."""
     if answer is None or answer.status != 200:
         return [f"status {answer and answer.status}"]
     html = await answer.text()
@@ -84,7 +84,7 @@ async def serious_of(page: Page) -> list[str]:
 
 @cache
 def axe_source() -> str:
-    """Return axe-core. It is loaded once by npm into a cache outside of the repository, which never contains it."""
+    """Return the source of axe-core. npm loads it once into a cache outside the repository."""
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "batuta"
     file = folder / f"axe-core-{AXE}.js"
     if not file.exists():
@@ -111,7 +111,7 @@ def _load_axe() -> bytes:
 
 
 async def perform(page: Page, name: str, fields: Mapping[str, str]) -> str:
-    """Press the first button of an action, fill its form and send it. Return what the next page reports."""
+    """Press the first button of an action, fill in its form and submit it. Return the message of the next page."""
     await page.locator(f'main a[data-action][href*="/acoes/{name}?"]').first.click()
     form = page.locator(f'.sheet form[action$="/acoes/{name}"]')
     for field, value in fields.items():

@@ -1,6 +1,7 @@
 """Labelled sentences, one file per author: ``dev`` for development, ``unseen`` only for figures.
 
-People who change the reader read the sentences of ``dev`` only. Commands and tests print figures of ``unseen``, never a sentence.
+People who change the reader read only the sentences of ``dev``. Commands and tests print figures of ``unseen``, but no
+sentence.
 """
 
 import hashlib
@@ -14,7 +15,7 @@ from app.contexts.leitura_conversas.classificador import CLASSES, FILE, features
 from app.contexts.leitura_conversas.texto import separate
 
 DEV, UNSEEN = "dev", "unseen"
-# The label of an opt-out in a set that does not distinguish certo from provavel; only a set in ``unseen`` has it.
+# The label of an opt-out in a set that does not distinguish certo from provavel. Only sets in ``unseen`` use it.
 SIM = "sim"
 
 
@@ -35,7 +36,7 @@ def sentences(part: str, autor: str) -> Iterator[Rotulada]:
 
 
 def digest() -> int:
-    """Return a checksum of the labels, the features and the sentences with slots: the input of the training."""
+    """Return a checksum of the input of the training: the labels, the features and the sentences with slots."""
     found = 0
     for autor in authors(DEV):
         for each in sentences(DEV, autor):

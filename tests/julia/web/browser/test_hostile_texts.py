@@ -1,4 +1,6 @@
-"""Texts of strangers in every table, shown by every page to a reader with every scope: none of them runs or changes the page."""
+"""Hostile texts are in every table, and every page shows them to a reader with every scope. None of them runs or
+changes the page.
+"""
 
 import re
 from urllib.parse import urlencode
@@ -11,7 +13,7 @@ from tests.julia.web.browser.conftest import Desk
 from tests.julia.web.test_access import routes
 
 HOSTILE = '"\'><img src=x onerror="window.attacked=1"><script>window.attacked=1</script>{{7*7}}\u202e`<b>'
-# Words of the program, which its pages look up.
+# Columns whose values are words of the program, which pages look up.
 KEPT = {
     "status",
     "tipo",
@@ -64,7 +66,7 @@ async def test_no_text_of_a_stranger_runs_in_a_page(desk: Desk) -> None:
             )
             assert "<img" not in await form.text(), name
             seen += "onerror" in await form.text()
-    assert seen > 10  # the forms show the given texts, as texts
+    assert seen > 10  # the forms show the given texts as plain text
     for method, path in routes(desk.painel.api):
         if method != "GET" or not path.startswith("/painel") or "/acoes/" in path or path.endswith((".csv", "/entrar")):
             continue
@@ -75,4 +77,4 @@ async def test_no_text_of_a_stranger_runs_in_a_page(desk: Desk) -> None:
         assert await page.evaluate("window.attacked") is None, path
         assert "<img" not in content, path
         seen += "onerror" in content
-    assert seen > 3  # the texts were shown, as texts
+    assert seen > 3  # the pages show the texts as plain text

@@ -1,4 +1,4 @@
-"""Julia's pages and actions, looked at in many ways: see ``tests.engine.web.browser.views``."""
+"""Julia's pages and actions in many views, which ``tests.engine.web.browser.views`` defines."""
 
 import re
 from datetime import timedelta
@@ -28,13 +28,13 @@ MORE = (
 )
 SHEET = "Nome;Data;Endereco;Documento\r\nPessoa Fictícia;11/03/2026;Rua Um 1;-\r\n;12/03/2026;Rua Dois 2;-\r\n"
 
-# The bar disappears with its form, so the page keeps the one that was shown.
+# The progress bar disappears with its form, so the page keeps a reference to the first bar.
 REMEMBER_BAR = """new MutationObserver(() => { window.bar ??= document.querySelector('.upload:not([hidden])'); })
     .observe(document.body, { subtree: true, attributes: true, childList: true })"""
 
 
 class Step(NamedTuple):
-    """An action: the page that offers it, what the form needs, a query that returns one row afterwards."""
+    """An action: the page that offers it, the fields of its form, and a query that returns one row afterwards."""
 
     page: str
     action: str
@@ -69,7 +69,7 @@ STEPS = (
 
 
 async def prepare(desk: Desk) -> dict[str, str]:
-    """Add something to every page. Return ids for the addresses."""
+    """Add a record for every page. Return ids for the addresses."""
     painel = desk.painel
     await painel.offers(2)
     talk = await talk_with(painel, 77)
