@@ -1,13 +1,14 @@
 """Routes that control the simulated WhatsApp, for tests, demonstrations and people. The original does not have these
 routes.
 
-GET    /controle/evolution                      the current behaviour PATCH  /controle/evolution
-change it: {"lost_answers": 0.1, "reply_share": 0.3} DELETE /controle/evolution                      restore the default
-behaviour GET    /controle/evolution/recibos?depois=N     messages that were really sent, in order, after receipt N GET
-/controle/evolution/recusas              the latest rejected sends POST   /controle/evolution/instancias/{name}
-{"state": "open|connecting|close", "code": 403} or {"flap": 5, "every": 0.5} POST   /controle/evolution/mensagens
-a person writes: {"instance", "number", "text", "hidden"} POST   /controle/evolution/grupos               a group
-message: {"instance", "messages": 3} or {"instance", "text", "group"}
+GET    /controle/evolution                      the current behaviour
+PATCH  /controle/evolution                      change it: {"lost_answers": 0.1, "reply_share": 0.3}
+DELETE /controle/evolution                      restore the default behaviour
+GET    /controle/evolution/recibos?depois=N     messages that were sent, in order, after receipt N
+GET    /controle/evolution/recusas              the latest rejected sends
+POST   /controle/evolution/instancias/{name}    {"state": "open|connecting|close", "code": 403} or {"flap": 5, "every": 0.5}
+POST   /controle/evolution/mensagens            a person writes: {"instance", "number", "text", "hidden"}
+POST   /controle/evolution/grupos               a group message: {"instance", "messages": 3} or {"instance", "text", "group"}
 """
 
 from collections.abc import Callable, Mapping

@@ -1,11 +1,11 @@
 """Simulated Google Drive: the access token of a service account, lists of files, and documents exported as Markdown.
 
-Requests and answers below ``/google/token`` and ``/google/drive/v3`` have the format of the original. The original does
-not have the other routes:
+Requests and answers below ``/google/token`` and ``/google/drive/v3`` have the shape of the original. The other routes do
+not exist there:
 
-PUT  /google/controle/conta         {"email", "n": hexadecimal, "e"}: the service account and its public key PUT
-/google/controle/arquivos      {"files": [{"id", "name", "mimeType", "parents", "version", "modifiedTime", "text"}]} PUT
-/google/controle/falhas        {"status": 503, "times": 2}: refuse the next requests for files
+PUT  /google/controle/conta         {"email", "n": hexadecimal, "e"}: the service account and its public key
+PUT  /google/controle/arquivos      {"files": [{"id", "name", "mimeType", "parents", "version", "modifiedTime", "text"}]}
+PUT  /google/controle/falhas        {"status": 503, "times": 2}: refuse the next requests for files
 """
 
 import base64

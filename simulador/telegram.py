@@ -1,22 +1,23 @@
 """Simulated Telegram over HTTP: the calls of ``app.integrations.telegram.simulado`` and the routes that control it. It
 is a separate application, so that tests can kill its process alone.
 
-POST   /telegram/auth/{code|sign_in|password}   log in: {"telefone", "codigo", "senha"} POST   /telegram/{method}
-a call of an account: header Authorization with its session, JSON body GET    /telegram/updates
-wait for pushed updates: ?conexao=&espera=seconds
+POST   /telegram/auth/{code|sign_in|password}   log in: {"telefone", "codigo", "senha"}
+POST   /telegram/{method}                       a call of an account: header Authorization with its session, JSON body
+GET    /telegram/updates                        wait for pushed updates: ?conexao=&espera=seconds
 
-GET    /controle/telegram                       the current behaviour, the accounts, and counts of calls GET
-/controle/telegram/contas/{id}           the current behaviour of one account, and counts of its calls PATCH
-/controle/telegram                       change the behaviour of all accounts: {"lost_answers": 0.3} PATCH
-/controle/telegram/contas/{id}           change the behaviour of one account: {"hang": true} DELETE /controle/telegram
-restore the default behaviour POST   /controle/telegram/contas                {"nome", "telefone", "senha"} creates an
-account; returns a session. a number that has an account gets another session POST
-/controle/telegram/contas/{id}/revogar   end its sessions: {"banida": false} POST   /controle/telegram/pessoas
-{"nome", "username", "telefone", "bloqueia": true} POST   /controle/telegram/grupos                {"titulo", "membros":
-[ids], "tipo": "grupo|canal", "username"} POST   /controle/telegram/mensagens             a person writes: {"de",
-"conta", "texto"} or {"de", "chat", "texto"} POST   /controle/telegram/leituras              a person reads the messages
-of an account: {"de", "conta"} GET    /controle/telegram/recibos?depois=N      messages that were really sent, in order,
-after receipt N
+GET    /controle/telegram                       the current behaviour, the accounts, and counts of calls
+GET    /controle/telegram/contas/{id}           the current behaviour of one account, and counts of its calls
+PATCH  /controle/telegram                       change the behaviour of all accounts: {"lost_answers": 0.3}
+PATCH  /controle/telegram/contas/{id}           change the behaviour of one account: {"hang": true}
+DELETE /controle/telegram                       restore the default behaviour
+POST   /controle/telegram/contas                {"nome", "telefone", "senha"} creates an account; returns a session. A
+                                                number that has an account gets another session
+POST   /controle/telegram/contas/{id}/revogar   end its sessions: {"banida": false}
+POST   /controle/telegram/pessoas               {"nome", "username", "telefone", "bloqueia": true}
+POST   /controle/telegram/grupos                {"titulo", "membros": [ids], "tipo": "grupo|canal", "username"}
+POST   /controle/telegram/mensagens             a person writes: {"de", "conta", "texto"} or {"de", "chat", "texto"}
+POST   /controle/telegram/leituras              a person reads the messages of an account: {"de", "conta"}
+GET    /controle/telegram/recibos?depois=N      messages that were sent, in order, after receipt N
 """
 
 import asyncio
