@@ -289,9 +289,8 @@ def ensure(lock_file: Path) -> None:
     """Install the packages that `lock_file` pins into `.venv`. The development lock file includes the packages of the
     other one.
     """
-    wanted = fingerprint(lock_file)
-    stamps = {lock: VENV / f".{lock.stem}.sha256" for lock in (RUN_LOCK, DEV_LOCK)}
-    enough = stamps[lock_file].exists() and stamps[lock_file].read_text() == wanted
+    stamps = {lock: VENV / f".{lock.stem}.sha256" for lock in (lock_file, DEV_LOCK)}
+    enough = any(stamp.exists() and stamp.read_text() == fingerprint(lock) for lock, stamp in stamps.items())
     if enough and PYTHON.exists():
         return
     print(f"dev.py: preparing {VENV} from {lock_file.name} (once) ...", file=sys.stderr, flush=True)
@@ -299,7 +298,7 @@ def ensure(lock_file: Path) -> None:
         make_environment(lock_file)
     except OSError as error:
         sys.exit(f"dev.py: the environment could not be created: {error}. {pip_hint()}")
-    stamps[lock_file].write_text(wanted)
+    stamps[lock_file].write_text(fingerprint(lock_file))
 
 
 def ensure_peers() -> None:

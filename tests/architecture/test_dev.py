@@ -81,3 +81,28 @@ def test_processes_of_a_demonstration_compile_the_sources_once(word: str, monkey
     monkeypatch.setattr(os, "environ", {"PYTHONDONTWRITEBYTECODE": "1"})
     {"run": dev.run, "demo": dev.demo}[word]([])
     assert seen == [str(dev.VENV / "compiled")]
+
+
+@pytest.mark.parametrize("lock", [dev.RUN_LOCK, dev.DEV_LOCK], ids=lambda lock: lock.name)
+def test_environment_of_the_developer_also_runs_the_program(
+    lock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Path] = []
+    monkeypatch.setattr(dev, "VENV", tmp_path)
+    monkeypatch.setattr(dev, "PYTHON", Path(sys.executable))
+    monkeypatch.setattr(dev, "make_environment", made.append)
+    dev.ensure(dev.DEV_LOCK)
+    dev.ensure(lock)
+    assert made == [dev.DEV_LOCK]
+
+
+def test_environment_of_the_program_is_not_enough_for_the_developer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Path] = []
+    monkeypatch.setattr(dev, "VENV", tmp_path)
+    monkeypatch.setattr(dev, "PYTHON", Path(sys.executable))
+    monkeypatch.setattr(dev, "make_environment", made.append)
+    dev.ensure(dev.RUN_LOCK)
+    dev.ensure(dev.DEV_LOCK)
+    assert made == [dev.RUN_LOCK, dev.DEV_LOCK]
