@@ -28,11 +28,11 @@ PEERS = ROOT / ".venv-peers"
 
 # The parts of `test`: a name, the options of pytest, and the number of concurrent tests per core. A test mostly waits
 # for a database, a browser or a process, so more tests than cores run at the same time. Tests marked `calm` have a
-# tight limit in real time and use a small part of a core each, so they run last and alone. `check` runs at the same
+# tight limit in real time and mostly wait, so they run last, without other tests. `check` runs at the same
 # time as the first part.
 TEST_PHASES = (
     ("tests", ["-m", "not calm"], 3),
-    ("calm faults", ["tests/faults", "-m", "calm"], 1),
+    ("calm faults", ["tests/faults", "-m", "calm"], 2),
 )
 # Largest number of failed tests of a phase that are repeated alone. If more tests fail, the cause is not a busy
 # machine.
