@@ -24,6 +24,7 @@ from batuta.stores.sql.database import Database
 from batuta.stores.sql.migrations import Migrator, engine_migrations
 from batuta.supervise.supervisor import Supervisor
 from batuta.testing import EventRecorder, FakeClock
+from tests.copies import Copies
 from tests.engine.dispatch.scheduling import House
 from tests.engine.queue.queue_bench import Bench
 from tests.patience import PATIENT
@@ -46,7 +47,7 @@ settings.load_profile("steady")
 # All HTTP clients share one set of certificates, because each would take 20 ms to load them.
 vars(httpcore2)["default_ssl_context"] = functools.cache(httpcore2.default_ssl_context)
 HERE = Path(__file__).parent
-JULIA, FAULTS = HERE / "julia", HERE / "faults"
+JULIA, FAULTS, TYPING = HERE / "julia", HERE / "faults", HERE / "typing"
 # Test modules that also run through a transaction pooler.
 THROUGH_A_POOLER = {
     "test_backup",
@@ -135,6 +136,13 @@ def postgres() -> Iterator[Postgres]:
 
 
 @pytest.fixture(scope="session")
+def copies(postgres: Postgres) -> Iterator[Copies]:
+    kept = Copies(postgres)
+    yield kept
+    kept.close()
+
+
+@pytest.fixture(scope="session")
 def redis_url() -> Iterator[str]:
     with redis_server() as url:
         yield url or lack("Redis", "install redis-server")
@@ -186,10 +194,13 @@ def database_url(
         yield f"sqlite:///{tmp_path}/test.db"
         return
     server: Postgres = request.getfixturevalue("postgres")
-    with server.database(like=template_databases.on(server, contents)) as url:
-        if request.param == "pooler":
-            url = through(request.getfixturevalue("pooler").port, url, "pooler=transaction")
-        yield url
+    template = template_databases.on(server, contents)
+    if request.param == "postgres":
+        with request.getfixturevalue("copies").of(template) as url:
+            yield url
+        return
+    with server.database(like=template) as url:  # the pooler keeps its sessions, so it gets a new name for each test
+        yield through(request.getfixturevalue("pooler").port, url, "pooler=transaction")
 
 
 @pytest.fixture
@@ -239,12 +250,14 @@ async def bench(database: Database, clock: FakeClock, ids: Ids, events: EventRec
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the long tests first, which have their own timeout, and distribute the others over the workers.
 
-    Fault tests mostly wait, so they are placed evenly between the files of tests that compute.
+    Fault tests mostly wait, so they are placed evenly between the files of tests that compute. The tests of types come
+    last: `check`, which runs beside them, has then left mypy's cache for them.
     """
     files = list(dict.fromkeys(item.path for item in items))
     waiting = [file for file in files if FAULTS in file.parents]
     computing = [file for file in files if FAULTS not in file.parents]
     place = {file: (n + 0.5) / len(group) for group in (waiting, computing) for n, file in enumerate(group)}
+    place |= {file: 1.0 for file in files if TYPING in file.parents}
     items.sort(key=lambda item: 0 if item.get_closest_marker("timeout") else place[item.path])
 
 

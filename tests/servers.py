@@ -72,6 +72,9 @@ class Postgres:
         """
         name = self.create(like)
         yield self.url(name)
+        self.drop(name)
+
+    def drop(self, name: str) -> None:
         self._run_statement(f"DROP DATABASE {name} WITH (FORCE)")
 
     def _run_statement(self, statement: str) -> None:
