@@ -181,8 +181,8 @@ class Settings(EngineSettings):
     """days for which an appointment is kept after its visit or last change, whichever is later; `off` keeps it"""
 
     optout_journal: str | None = None
-    """file that records opt-outs outside the database, for `batuta restore`; if unset, a file beside a SQLite database,
-    otherwise none
+    """file that records opt-outs outside the database, for `batuta restore`; if unset, a file next to a SQLite
+    database, otherwise none
     """
 
     evolution_api_url: Url | None = None

@@ -185,7 +185,7 @@ def broken_links(site: Path) -> Iterator[str]:
     """Yield each link of a page to a file or an anchor of the site that does not exist."""
     read = {page: _Links(page.read_text(encoding="utf-8")) for page in site.rglob("*.html")}
     for page, links in sorted(read.items()):
-        if page.name == "404.html":  # its links are relative to the address that was not found
+        if page.name == "404.html":  # the links of this page are relative to the address that was not found
             continue
         for target in sorted(links.targets):
             if urlsplit(target).scheme or target.startswith("//"):

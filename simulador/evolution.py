@@ -76,7 +76,7 @@ class Evolution:
         instances: Sequence[str] = (),
     ) -> None:
         """Create the gateway. ``webhook`` is set on the instances that exist from the start. ``instances`` are the
-        names of further instances beside the default one.
+        names of further instances in addition to the default one.
         """
         self.recebidos = Recebidos(clock)
         self._clock = clock

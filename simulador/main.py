@@ -51,7 +51,7 @@ def create_app(
     """Build the simulator.
 
     ``at_rest`` is the default behaviour of the gateway. ``webhook`` is set on its instances from the start.
-    ``instances`` are the names of further connected instances beside the default one. The caller must run
+    ``instances`` are the names of further connected instances in addition to the default one. The caller must run
     ``app.state.loops`` together with the application, because these loops deliver acknowledgements and replies.
     """
     evolution = Evolution(clock, seed=seed, at_rest=at_rest, webhook=webhook, instances=instances)

@@ -36,7 +36,7 @@ class Effort:
     samples: int
     settling: float  # seconds before the idle measurement starts
     idle: float
-    together: bool = True  # also measure with two workers
+    together: bool = True  # whether to measure with two workers too
     crowds: tuple[int, ...] = ()  # numbers of workers to compare with two workers, for our own contenders only
     traced: int = 2_000  # number of jobs for contenders that count their own statements
 

@@ -12,7 +12,7 @@ OUR_PYTHON = Path(sys.executable)
 
 
 class Kept(Enum):
-    """Where a contender stores its jobs."""
+    """The storage in which a contender keeps its jobs."""
 
     SQLITE = auto()
     POSTGRES = auto()

@@ -342,7 +342,7 @@ def calls_by_function(file: Path) -> list[tuple[str, set[str]]]:
 
 @cache
 def parse(file: Path) -> ast.Module:
-    """Parse a module. A package has no file of its own, so its path gives an empty module."""
+    """Parse a module. A package has no file, so its path gives an empty module."""
     return ast.parse(file.read_text() if file.exists() else "")
 
 

@@ -25,7 +25,7 @@ from tests.faults.simulated import (
 )
 from tests.judges.evidence import Rules
 
-T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
+T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # start of the fake clock
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
 # The instants at which São Paulo's clocks went back, forward and back.
 CHANGES = [

@@ -21,7 +21,7 @@ from tests.faults.simulated import (
 )
 from tests.judges.evidence import Rules, Target
 
-T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
+T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # start of the fake clock
 SCHEDULES = ["* * * * *", "*/5 * * * *", "*/7 8-20 * * *", "0 * * * *", "30 */2 * * *", "0 13 * * *", "0 12 * * 1"]
 AGES = [timedelta(minutes=3), timedelta(minutes=20), timedelta(hours=2)]
 

@@ -15,7 +15,7 @@ from tests.engine.dispatch.scheduling import House
 from tests.faults.figures import LONG, Figures, kind
 from tests.faults.simulated import HOUR, SECOND, RecordingEndpoint, decide, declared, look
 
-T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
+T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # start of the fake clock
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
 # Every field of a job, with values that would have been due a moment ago.
 EDITS: list[dict[str, Any]] = [

@@ -16,7 +16,7 @@ from tests.faults.harness import Spec, plant
 from tests.faults.simulated import HOUR, MINUTE, SECOND
 
 GOING = "SELECT owner FROM job_executions WHERE status = 'running' LIMIT 1"
-T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts
+T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # start of the fake clock
 
 
 @pytest.mark.calm
@@ -59,7 +59,9 @@ async def _long_runs(url: str, folder: Path) -> None:
 
 
 async def test_new_scheduler_abandons_no_run_before_it_knows_the_jobs(house: House, clock: FakeClock) -> None:
-    """Its reaper may run before its dispatcher has read the controls. The run is still delivered again."""
+    """The reaper of the new scheduler may run before its dispatcher has read the controls. The run is still delivered
+    again.
+    """
     endpoint = Endpoint(gate=asyncio.Event())
     dead, begun = (house.scheduler(job(target=endpoint)) for _ in range(2))
     await dead.dispatcher.tick()

@@ -20,7 +20,7 @@ from tests.faults.simulated import DAY, HOUR, MINUTE, SECOND, UTC_ZONE, Recordin
 from tests.judges.evidence import Receipt, Rules, Span, Target
 from tests.servers import free_port
 
-T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # where the fake clock starts: a Monday
+T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # start of the fake clock: a Monday
 PLACES = 4
 COUNT = 2000 if LONG else 150
 
@@ -109,7 +109,7 @@ async def test_end_of_the_window_lets_no_waiting_run_of_the_batch_begin(
 
 
 async def test_run_of_a_dead_process_is_not_delivered_again_during_a_pause(house: House, clock: FakeClock) -> None:
-    """It is unknown whether the run was delivered, so its row claims neither."""
+    """It is unknown whether the run was delivered, so its row claims neither that it ran nor that it did not."""
     endpoint = Endpoint(gate=asyncio.Event())
     dead, alive = (house.scheduler(job(target=endpoint)) for _ in range(2))
     for each in (dead, alive):

@@ -132,7 +132,7 @@ async def _polls(url: str, folder: Path) -> None:
         figures.record_items(tally, f"ended after {took:.1f} s; crashes {await _crashes(running)}")
         assert (tally.lost, tally.doubled, tally.in_vain) == (0, 0, 0)
         assert await _crashes(running) == 0
-        # It waited neither for the rest of the poll nor for the whole drain.
+        # The process waited neither for the rest of the poll nor for the whole drain.
         assert took <= long + EXIT_MARGIN.total_seconds() / 2 * slow
 
 

@@ -52,7 +52,7 @@ async def test_counts_failures_and_orphans_use_an_index(full: Database, clock: F
     queries, now = appointment_queries(full.dialect), clock.now()
     failed = await plan(full, queries.failed, limit=100)
     assert "appointments_by_" in failed
-    assert "appointments_by_change" not in failed  # it contains the appointments of every status
+    assert "appointments_by_change" not in failed  # this index contains the appointments of every status
     assert "Seq Scan" not in failed
     assert "appointments_by_" in await plan(full, queries.unread, endereco=True, documento=True, limit=100)
     orphans = await plan(full, queries.orphans, settled_before=now, lost_before=now, limit=200)

@@ -179,7 +179,7 @@ class Importacao:
         self, folha: ArquivoAberto, content: bytes, name: str, by: str, escolhidas: Mapping[str, str]
     ) -> str:
         """Store the file and return the id of the import. Until the file is read to its end, the height of its sheets
-        stands for the number of rows.
+        is used as the number of rows.
         """
         id, arquivo, sha256 = self._ids.new(), name, hashlib.sha256(content).hexdigest()
         asked = {"arquivo": arquivo, "sha256": sha256, "total_rows": folha.altura, "by": by, "now": self._clock.now()}

@@ -1,6 +1,6 @@
 """Count the reach of a campaign: messages sent, delivered and answered.
 
-Of each doctor, one message, one delivery and one answer count, even if events repeat or arrive out of order.
+A doctor counts at most once as sent, delivered and answered, even if events repeat or arrive out of order.
 
 The caller owns the transaction of every write.
 """

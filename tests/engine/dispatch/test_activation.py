@@ -1,4 +1,4 @@
-"""Which timetable is active, and what makes two timetables different."""
+"""Tests which timetable is active, and which changes make two timetables different."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta

@@ -306,7 +306,7 @@ async def test_suspects_with_one_crash_left_run_one_at_a_time(bench: Bench) -> N
 
 
 async def test_second_suspect_does_not_start_beside_the_first(bench: Bench, database: Database) -> None:
-    """This also holds if the second suspect is claimed later."""
+    """The second suspect does not start even if it is claimed later."""
     going: list[str] = []
     go_on = asyncio.Event()
 

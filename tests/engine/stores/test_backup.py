@@ -507,4 +507,4 @@ async def test_forced_restore_revokes_the_leases_of_a_running_process(site: Site
     (after,) = await rows(work.database, "SELECT status, fence, lease_until FROM tasks")
     assert (after["status"], after["lease_until"]) == ("queued", None)
     assert after["fence"] > before["fence"]
-    assert await work.enqueue("count")  # and the process keeps working
+    assert await work.enqueue("count")  # the process still works

@@ -148,7 +148,7 @@ async def test_row_with_a_problem_shows_the_reason(panel: Panel, job: str, why: 
         ("estado=failing", {"broken"}),
         ("categoria=sync", {"broken", "partly", "going"}),
         ("q=PARCIAL+3", {"partly"}),
-        ("q=execucao+disparo", {"overdue"}),  # also without accents
+        ("q=execucao+disparo", {"overdue"}),  # the search ignores accents
         ("categoria=sync&estado=running&q=go", {"going"}),
         ("q=nobody+at+all", set()),
         ("estado=nonsense&categoria=" + "%3Cb%3E", set(STATES)),

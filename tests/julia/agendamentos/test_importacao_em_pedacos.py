@@ -196,7 +196,7 @@ async def test_import_whose_children_all_die_fails_and_can_be_sent_again(
     content = xlsx([HEADER, *(patient(n) for n in range(1900))])
     importing = with_reader(office, Mortal(deaths=1000))
     report = await importing.importar(content, "agenda.xlsx", by="alguém")
-    assert (report["status"], report["imported"]) == ("em_andamento", 1000)  # it was retried once, immediately
+    assert (report["status"], report["imported"]) == ("em_andamento", 1000)  # the import was retried once, immediately
     for _ in range(2):
         await office.clock.advance(timedelta(minutes=1))
         await ImportLoop(importing).tick()

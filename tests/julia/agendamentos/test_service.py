@@ -430,7 +430,8 @@ async def test_appointments_set_to_waiting_by_an_operator_are_enqueued_immediate
         office.database, "UPDATE appointments SET normalization_status = 'pending', normalization_job_id = NULL"
     )
     assert len(await office.agendamentos.reprocessar(limit=10, by="alguém")) == 2
-    assert await office.agendamentos.reprocessar(limit=10, by="alguém") == []  # their tasks are still waiting
+    # the tasks of these appointments are still waiting
+    assert await office.agendamentos.reprocessar(limit=10, by="alguém") == []
     assert await office.work_on() == 2
     assert (await office.agendamentos.contagem())["completed"] == 2
 

@@ -15,7 +15,7 @@ TEXT = "Sítio são josé KM 12, entrada 5 depois da ponte, Recife - PE, 50.030-
     [
         ("logradouro", "Sitio Sao Jose", "Sítio são josé"),  # in the spelling of the text
         ("logradouro", "Sítio São João", None),
-        ("logradouro", "josé entrada", None),  # its words are in the text, but not together
+        ("logradouro", "josé entrada", None),  # the words of this value are in the text, but not next to each other
         ("cidade", "RECIFE", "Recife"),
         ("cidade", "Rec", None),
         ("bairro", "", None),

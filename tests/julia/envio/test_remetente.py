@@ -361,7 +361,7 @@ async def test_late_finding_takes_the_message_from_the_worker_about_to_resend_it
     assert await office.reconciler.look() == 1  # another reconciler proves that it was not sent
     (lease,) = (
         await office.store.settle_and_claim([], LeaseHolder(owner="next", lease=5 * MINUTE), 1)
-    ).leases  # and a worker claims it again
+    ).leases  # a worker claims the message again
     office.line.receipts = left
     assert await office.reconciler._settle(seen_by_the_slow)
     sent = await office.remetente.handle(lease)

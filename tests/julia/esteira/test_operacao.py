@@ -186,7 +186,7 @@ async def test_old_messages_are_pruned_and_sources_of_a_vaga_stay(mesa: Bancada)
     before = mesa.clock.now() - timedelta(days=30)
     assert (await prune(mesa.work.database, "grupos", before=before))[
         "mensagens_grupo"
-    ] == 0  # its row is still in the queue
+    ] == 0  # the message's row is still in the queue
     await ok(mesa, "limpar-grupos-finalizados")
     assert [(await prune(mesa.work.database, "grupos", before=before))["mensagens_grupo"] for _ in range(2)] == [1, 0]
     left = await mesa.rows("SELECT message_id FROM mensagens_grupo ORDER BY message_id")

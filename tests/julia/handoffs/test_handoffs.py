@@ -221,7 +221,8 @@ async def test_reminders_after_2_24_and_36_hours_and_expiry_after_48(office: Off
             sent.append(((office.clock.now() - began) / HOUR, count))
         if (await handoff(office, id))["status"] == "expired":
             break
-    # It was opened on Wednesday at 11:00. The third reminder is due on Thursday at 23:00 and waits until Friday, 08:00.
+    # The hand-off was opened on Wednesday at 11:00. The third reminder is due on Thursday at 23:00 and waits until
+    # Friday, 08:00.
     assert sent == [(2.0, 1), (24.0, 2), (45.0, 3)]
     row = await handoff(office, id)
     assert (row["status"], row["decidido_em"] - began, row["decidido_via"]) == ("expired", 48 * HOUR, "prazo")

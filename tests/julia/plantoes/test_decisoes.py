@@ -1,4 +1,4 @@
-"""Which change of a vacancy is made, repeated or refused, and which doctors have its speciality."""
+"""Tests which change of a vacancy is made, repeated or refused, and which doctors have its speciality."""
 
 from datetime import date, timedelta
 from typing import Any

@@ -64,7 +64,7 @@ _NO_PART = re.compile(
     r"|\bentre\s+(?:as\s+)?(?:ruas?|avenidas?|avs?|travessas?)\b\.?\s[^,;\n-]{1,40}\se\s[^,;\n-]{1,40}(?=[,;\n-]|$)",
     re.IGNORECASE,
 )
-_SIGN_BEHIND = re.compile(  # R-das Flores, Av: Brasil, Jd/ Modelo
+_SIGN_BEHIND = re.compile(  # matches the type of a street in "R-das Flores", "Av: Brasil", "Jd/ Modelo"
     r"(?<!\w)(r|av|rua|avenida|tv|trav|travessa|al|alameda|p[çc]a|pra[çc]a|estr|estrada|rod|rodovia|lgo|largo|vl|jd|pq|ed|cond|apto|ap|bl|cs)"
     r"\.?\s?[-:;/]+\s?(?=[^\W\d_]{2})",
     re.IGNORECASE,

@@ -178,7 +178,7 @@ def _cabeca(row: Fila) -> Cabeca | None:
     # "clínica" is also a label: "25/11 | 7h-19h | clínica" is a row.
     labelled = axes and labels and cells[0].tipo is not Tipo.DIA
     if len(kinds) == 1 and (len(axes) > 1 or labelled) and _so_titulos(cells, axes, labels):
-        # "dia" is a shift beside "noite", and a label beside "SD" and "SN".
+        # "dia" is a shift next to "noite", and a label next to "SD" and "SN".
         if kinds == {Tipo.TURNO} and not any(each.plano in _DIURNOS for each in axes.values()):
             for place in [at for at in labels if at and cells[at].tipo is Tipo.TURNO]:
                 axes[place] = cells[place]

@@ -51,7 +51,7 @@ def sem_iniciais_da_cidade(areas: Sequence[Area], places: Sequence[Lugar], plano
     """Remove specialities that are really the initials of a town, after its hospital or after "em": the "CG" of "Santa
     Casa CG" (Campo Grande).
     """
-    ends: dict[str, set[int]] = {}  # where places end, by the initials of their town
+    ends: dict[str, set[int]] = {}  # maps the initials of a town to the end positions of its places
     initials = {city: _initials(city) for city in {place.cidade for place in places} if city}
     for place in places:
         if place.cidade and len(initials[place.cidade]) > 1:

@@ -60,9 +60,7 @@ def cidades(texto: Texto, vocabulario: Vocabulario) -> list[Cidade]:
 
 
 def conhecidos(texto: Texto, livre: str, vocabulario: Vocabulario, regiao: str | None) -> list[Lugar]:
-    """Return the hospitals of the vocabulary that the text names. If an alias belongs to several hospitals, the town in
-    the text decides; without a town, the group's region decides.
-    """
+    """Return the known hospitals in the text. The town in the text, or else the region, resolves an ambiguous alias."""
     words = [word for word in texto.palavras if livre[word.inicio : word.fim] == word.texto]
     found: list[Lugar] = []
     towns = cidades(texto, vocabulario)
@@ -78,9 +76,7 @@ def conhecidos(texto: Texto, livre: str, vocabulario: Vocabulario, regiao: str |
 
 
 def _is_name(texto: Texto, words: Sequence[Palavra], start: int, end: int) -> bool:
-    """Return whether an alias means the hospital. It may also be a town ("Araucária"), or a part of the name of a
-    street or district.
-    """
+    """Return whether an alias means the hospital, and not a town ("Araucária"), a street or a district."""
     before = words[start - 1].texto if start else ""
     first, last = words[start].inicio, words[end - 1].fim
     if before in ("rua", "av", "avenida", "bairro", "jardim", "cidade") and end - start <= 2:
@@ -374,9 +370,7 @@ class _Nomes:
         return bool(own) and not is_open and words[-1].texto not in _EPITHETS
 
     def _is_only_a_town(self, words: Sequence[Palavra], town: int) -> bool:
-        """Return whether the words at the end of a name are only a town. They are if they belong to no other name,
-        do not follow a single word such as "Evangélico", and no other town comes after them.
-        """
+        """Return whether the words at the end of a name are only a town, and not a part of the place's own name."""
         name = " ".join(word.texto for word in words[town:])
         own = {word.texto for word in words[1:town]} - self._generic - LINKS - palavras_soltas("descrevem_hospital")
         is_common = len(name) < 7 or name in palavras_soltas("cidades_em_nomes")

@@ -402,8 +402,8 @@ class _Montador:
             yield self._incompleta(where, area, None, shift, self._unico_valor(shift, self._regras))
 
     def _ao_lado(self, vagas: Collection[VagaLida]) -> Iterator[VagaDita]:
-        """Yield incomplete vacancies beside the complete ones: lines about another place, with a shift or a price but
-        without a day.
+        """Yield incomplete vacancies in addition to the complete ones: lines about another place, with a shift or a
+        price but without a day.
         """
         named = {each.hospital.valor for each in vagas}
         dated = (at for at, each in enumerate(self._blocos) if each.dias is not None)
