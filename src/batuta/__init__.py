@@ -1,7 +1,7 @@
 """Background work on one SQLite file or a PostgreSQL cluster.
 
-This module has the names that a first program needs. The modules below have the others; everything else in the
-package is internal.
+This module exports the names that a first program needs. The modules below export further public names; everything else
+in the package is internal.
 
     batuta.jobs        options and calls of a job, windows         batuta.sql        databases, statements, migrations, audit
     batuta.queues      your own table as a queue                   batuta.reasons    codes and facts instead of sentences

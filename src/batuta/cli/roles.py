@@ -37,7 +37,7 @@ from batuta.supervise.shutdown import EXIT_MARGIN
 from batuta.supervise.supervisor import Supervisor
 
 ROLE_OFF = define("role_off", "these settings have no process '{role}'")
-ROLE_ON = define("role_on", "set what enables it; docs/reference.md lists the settings")
+ROLE_ON = define("role_on", "set the setting that enables it; docs/reference.md lists the settings")
 SIDECAR_GRACE = timedelta(seconds=1)
 
 

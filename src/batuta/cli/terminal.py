@@ -1,4 +1,4 @@
-"""The consoles of a command."""
+"""Consoles that commands print to. They neutralise control characters in stored texts."""
 
 import sys
 from typing import Any

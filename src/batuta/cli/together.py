@@ -24,7 +24,7 @@ from batuta.processes.notify import Notifier
 
 # Time for requests that are still open after the loops have drained.
 API_GRACE = timedelta(seconds=5)
-ONE_WORKER = define("one_worker", "--one-process has one worker, and {count} are asked for")
+ONE_WORKER = define("one_worker", "--one-process runs one worker, but {count} are configured")
 ONE_WORKER_STEP = define("one_worker_step", "remove --workers and BATUTA_WORKERS, or run without --one-process")
 
 

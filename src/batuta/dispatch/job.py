@@ -220,7 +220,7 @@ def _span(job: str, what: str, given: timedelta | float) -> timedelta:
     longest = LONGEST_BY_OPTION[what]
     try:
         span = given if isinstance(given, timedelta) else timedelta(seconds=given)
-    except (TypeError, ValueError, OverflowError):  # not a number, or an infinite or undefined number
+    except (TypeError, ValueError, OverflowError):  # the value is not a number, or is infinite or NaN
         span = timedelta(0)
     if not timedelta(0) < span <= longest:
         why = "its {what} must be positive and at most {longest}"

@@ -1,5 +1,5 @@
-"""Takes over the runs of schedulers that stopped renewing their leases: delivers a repeatable run again, and closes the
-others.
+"""Takes over the runs of schedulers that stopped renewing their leases. A repeatable run is delivered again; any other
+run is closed.
 
 An expired lease alone does not prove that its process died. A clock set forward, a locked row, a locked file or an
 unavailable database also lets the leases of healthy processes expire. The reaper therefore watches a lease: it must be
@@ -70,7 +70,9 @@ class Reaper:
         return Again() if len(ripe) == REAP_BATCH else Idle()
 
     async def recover(self, owners: Collection[str]) -> int:
-        """Take over at most REAP_BATCH runs of these owners immediately, because their processes are dead."""
+        """Take over at most REAP_BATCH runs of these owners immediately, because their processes are dead. Return the
+        number of runs.
+        """
         found = [run for run in await self._find_silent(owners) if run.owner in owners]
         return await self._take_over(found, lambda run: reasons.DEAD())
 

@@ -113,7 +113,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         concurrency: int | None = None,
     ) -> None:
         """Create an application. ``settings`` defaults to the environment and ``.env``; ``database_url`` and
-        ``timezone`` default to the settings. Arguments have precedence over the environment.
+        ``timezone`` default to the settings. Arguments override the environment.
 
         If ``migrate`` is true, opening applies missing migrations; if False, opening refuses an old schema. The default
         is True, except in production. ``clock`` is the source of all times; the default is the machine's clock, but
@@ -190,7 +190,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
     def limit(self, limit: Limit) -> Limit:
         """Register a rate limit, so that `batuta limits` shows it. ``work.rates`` enforces the limit."""
         if limit.name in self.limits:
-            raise InvalidName(name=limit.name, kind="limit", why=Reason("limit_taken", "another limit is called that"))
+            raise InvalidName(name=limit.name, kind="limit", why=Reason("limit_taken", "another limit has this name"))
         self.limits[limit.name] = limit
         return limit
 
@@ -398,7 +398,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
             Retention("pipeline_items", self._items.prune),
             Retention("rate_tokens", self._prune_rates),
             Retention("job_calls", lambda limit: self._calls.prune(keep=DAY, limit=limit)),
-            # only schedules with a single instant that has passed
+            # deletes only schedules with a single instant that has passed
             keep_for(7 * DAY, "schedules", self._schedules, self.clock),
             keep_for(30 * DAY, "bulk_operations", self.bulk, self.clock),
             Retention("log_lines", self._prune_lines),
@@ -415,8 +415,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return await self.log_lines.prune(limit, now=self.clock.now(), longest=longest)
 
     async def _prune_rates(self, limit: int) -> int:
-        """Delete rate-limit tokens that are older than the longest window. Limits with the same key share tokens, so
-        one token may count in several windows.
+        """Delete rate-limit tokens that are older than the longest window, and return their number. Limits with the
+        same key share tokens, so one token may count in several windows.
         """
         longest = max((each.per for each in self.limits.values()), default=timedelta(0))
         return await self.rates.prune(spare=longest, limit=limit)

@@ -48,7 +48,8 @@ class HookDeclarations:
         return resource
 
     def around_execution(self, middleware: SomeMiddleware, /) -> SomeMiddleware:
-        """Register middleware around every execution of a task, a job function or a stage. Return it unchanged.
+        """Register middleware around every execution of a task, a job function or a stage. The decorator returns the
+        middleware unchanged.
 
         The middleware receives the attempt and the function ``proceed``. It may return another value or an outcome, and
         need not call ``proceed``. The middleware that is registered first is the outermost.
@@ -57,6 +58,8 @@ class HookDeclarations:
         return middleware
 
     def around_enqueue(self, middleware: SomeEnqueueMiddleware, /) -> SomeEnqueueMiddleware:
-        """Register middleware around every enqueue of tasks: a generator that yields the calls once. Return it unchanged."""
+        """Register middleware around every enqueue of tasks: a generator that yields the calls once. The decorator
+        returns the middleware unchanged.
+        """
         self.tasks.around.add(middleware)
         return middleware

@@ -107,7 +107,7 @@ class QueueDeclarations:
         """
         name = queue or table.name
         if name in self.queues:
-            raise InvalidName(name=name, kind="queue", why=Reason("queue_taken", "another queue is called that"))
+            raise InvalidName(name=name, kind="queue", why=Reason("queue_taken", "another queue has this name"))
         store = SqlQueue(
             self.database, table, self.ids, self.clock, queue=queue, own_time=self._own_time, liveness=self.liveness
         )
@@ -180,7 +180,7 @@ def stages(
     """
     for n, stage in enumerate(pipeline.stages):
         if stage.name in taken:
-            raise InvalidName(name=stage.name, kind="stage", why=Reason("queue_taken", "another queue is called that"))
+            raise InvalidName(name=stage.name, kind="stage", why=Reason("queue_taken", "another queue has this name"))
         handler, own = (
             pipeline.handler(stage),
             replace(policy, limit=stage.budget, look_every=looks or policy.look_every),

@@ -72,7 +72,7 @@ class TaskDeclarations:
         self.closers.append(store.endings.close)
         self.tasks.blocking = BlockingTasks(self._open_aside, _close_aside)
         self.closers.append(self.tasks.blocking.close)
-        # only SQLite needs this: PostgreSQL notifies the waiters of every process
+        # on SQLite, wake the waiters of this process here; PostgreSQL notifies the waiters of every process
         if store.database.dialect == "sqlite":
             self.events.subscribe(
                 lambda event: store.endings.note_change() if isinstance(event, ItemsSettled) else None
@@ -148,8 +148,8 @@ class TaskDeclarations:
         ``concurrency`` limits how many calls run at once across all processes; ``rate`` limits how many start in a
         period ("100/minute"). ``per_key`` applies limits to the calls with the same value of a parameter.
 
-        With ``process`` each call runs in a child process, which may need at most ``memory`` ("512MB") and is killed at the
-        time limit and by a cancellation.
+        With ``process`` each call runs in a child process, which may use at most ``memory`` ("512MB"). The time limit
+        and a cancellation kill the child process.
         """
 
         policy = retry_policy(retry, DEFAULT_RETRY)

@@ -8,8 +8,8 @@
                        └───────────────────────────────────────────────────────────┘ success
 
 The database has one row per circuit, so all processes share one state. While a circuit is half open, one caller in the
-whole cluster may pass (the probe). A probe has a time limit. If it passes without a report, for example because the
-process died, another caller becomes the probe.
+whole cluster may pass (the probe). If the probe sends no report within its time limit, for example because its process
+died, another caller becomes the probe.
 """
 
 from collections.abc import Callable, Sequence

@@ -183,7 +183,7 @@ Probes: TypeAlias = Mapping[str, Probe]
 
 
 async def look(probes: Probes, clock: Clock) -> dict[str, Part]:
-    """Call all probes concurrently, each within PROBE_TIMEOUT."""
+    """Call all probes concurrently, each within PROBE_TIMEOUT, and return the state of each component by name."""
     parts = await asyncio.gather(*(_ask(name, probe, clock) for name, probe in probes.items()))
     return dict(zip(probes, parts, strict=True))
 

@@ -47,7 +47,7 @@ from batuta.runlog.history import ENOUGH_FAILURES, Reports
 
 MOST_NAMES = 5
 NAMES_AND_MORE = define("names_and_more", "{names} and {more} more")
-# causes that the finding "no job works" explains, so that they send no alert of their own
+# causes that the finding "no job works" explains, so that they cause no separate alert
 EXPLAINED = ("jobs.stale", "jobs.not_succeeding")
 MOST_RESTARTS = 200
 

@@ -1,9 +1,9 @@
 """Health of each job, judged by its expected fires.
 
 A job is *stale* when a fire was expected at ``t``, ``t + SLA`` has passed, and no successful run has started since
-``t``. So a job of working hours is never stale at night, a job that always fails is stale, and a job that never ran is
-counted. A job *does not succeed* when its last three runs failed, or when it is stale and its last run failed. Jobs
-that are paused by an operator and jobs that are not implemented yet do not count.
+``t``. So a job that fires only in working hours is never stale at night, a job that always fails is stale, and a job
+that never ran can be stale too. A job *does not succeed* when its last three runs failed, or when it is stale and its
+last run failed. Jobs that are paused by an operator and jobs that are not implemented yet do not count.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

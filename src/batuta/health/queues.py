@@ -117,7 +117,8 @@ def _finding(
         value=value,
         threshold=threshold,
         since=pulse.oldest_due_at if what in ("deserted", "old", "backlog") else None,
-        # If no worker runs, that finding explains these findings.
+        # While no worker runs, the finding "deserted" explains the findings "backlog", "old" and "stuck", so they cause
+        # no alert.
         because=(f"queue.deserted.{queue.name}",) if what in ("backlog", "old", "stuck") else (),
     )
 

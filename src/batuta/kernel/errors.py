@@ -174,7 +174,9 @@ class InvalidTask(ConfigError):
 
 
 class ChildFailed(BatutaError):
-    sentence = "the function raised {raised} in its child process: correct it where its stack ends\n{stack}"
+    sentence = (
+        "the function raised {raised} in its child process: correct the function; the stack shows the line\n{stack}"
+    )
 
 
 class ResourceFailed(BatutaError):
@@ -249,7 +251,9 @@ class StoreNotOpen(StoreUnavailable):
 
 
 class StoreTimeout(StoreUnavailable):
-    sentence = "the database at {where} did not finish in time ({why}): try again, or look for what blocks it"
+    sentence = (
+        "the database at {where} did not finish in time ({why}): try again, or find the transaction that blocks it"
+    )
 
 
 class RowLocked(StoreTimeout):
@@ -267,7 +271,7 @@ class StoreReplaced(StoreUnavailable):
     """
 
     sentence = (
-        "the database file {where} was {what} while this process had it open, so nothing more is accepted: "
+        "the database file {where} was {what} while this process had it open, so no more writes are accepted: "
         "restart the process; if the file is missing, put it back first with `batuta restore`"
     )
 
@@ -411,11 +415,14 @@ class EffectFailed(BatutaError):
 
 
 class DeliveryRefused(BatutaError):
-    sentence = "{sink} answered HTTP {status}: check its address, and that it still takes messages"
+    sentence = "{sink} answered HTTP {status}: check its address, and that it still accepts messages"
 
 
 class LoopGaveUp(BatutaError):
-    sentence = "loop {loop} failed {failures} times in a row, last with {error}: the process ends so that it can be started again"
+    sentence = (
+        "loop {loop} failed {failures} times in a row, the last time with {error}: "
+        "the process ends so that it can be started again"
+    )
 
 
 class StartAgain(BatutaError):

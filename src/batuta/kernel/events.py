@@ -514,6 +514,6 @@ class Fanout:
 
     def _report(self, failed: Subscriber, event: Event, error: Exception) -> None:
         if isinstance(event, SubscriberFailed):
-            return  # not logged, because logging would raise the same error again
+            return  # not logged, because the log would raise the same error again
         name = getattr(failed, "__qualname__", type(failed).__qualname__)
         self.emit(SubscriberFailed(name, type(event).__name__, error))

@@ -1,10 +1,9 @@
 """Reasons as values: why a run, item or alert waits, was held, skipped or missed, or why it failed or ended.
 
-    define ──▶ ReasonCode ── facts ──▶ Reason ── encode ──▶ JSON text in a column ── decode ──▶ Reason ──▶
-``Texts.reason``
+    define ──▶ ReasonCode ── facts ──▶ Reason ── encode ──▶ JSON text in a column ── decode ──▶ Reason
 
 A reason is an English sentence together with its code and its facts. Programs and SQL statements compare the code;
-``batuta.texts`` renders the sentence in the reader's language. A plain text (from an application or an older version)
+``Texts.reason`` renders the sentence in the reader's language. A plain text (from an application or an older version)
 is a reason without a code, and is stored and shown unchanged.
 
 Facts are texts, numbers, durations, instants (shown in the zone they carry) and other reasons.

@@ -1,6 +1,6 @@
 """Trace ids across processes: W3C Trace Context, without a tracing system.
 
-The trace id of a run is the id of its execution, so it needs no column and survives a take-over:
+The trace id of a run is the id of its execution, so the trace id needs no column and survives a take-over:
 
     run ─traceparent─▶ API call ─▶ job's handler ─▶ tasks that it enqueues (stored with their arguments) ─▶ their handlers
 

@@ -122,7 +122,7 @@ class Threads:
 
     @property
     def idents(self) -> list[int]:
-        """The identifiers of the threads that run now."""
+        """The identifiers of the threads that are running a call now."""
         return [thread.ident for thread in self._threads if thread.is_alive() and thread.ident is not None]
 
     async def call(self, function: Callable[..., object], *arguments: object, name: str) -> object:

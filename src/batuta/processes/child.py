@@ -228,7 +228,7 @@ class OrphanReaper:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                start_new_session=True,  # so that a signal to the parent's group does not end the helper
+                start_new_session=True,  # a new session, so that a signal to the parent's group does not end the helper
             )
         except OSError:
             # no shell, or the limit of processes is reached; the kernel still ends the children with their parent

@@ -58,18 +58,20 @@ class Notifier:
         return self._send(READY)
 
     def alive(self) -> bool:
-        """Send a heartbeat. Call it only while the process works, because the parent treats it as a sign of health."""
+        """Send a heartbeat and return whether it was delivered. Call it only while the process works, because the
+        parent treats it as a sign of health.
+        """
         return self._send(ALIVE)
 
     def stopping(self, within: timedelta | None = None) -> bool:
-        """Announce a stop. ``within`` is the longest duration of the stop; systemd then waits that long, even beyond
-        its own limit.
+        """Announce a stop and return whether the message was delivered. ``within`` is the longest duration of the stop;
+        systemd then waits that long, even beyond its own limit.
         """
         extend = "" if within is None else f"\n{EXTEND}{within // timedelta(microseconds=1)}"
         return self._send(STOPPING + extend)
 
     def status(self, text: str) -> bool:
-        """Send a status line, which `systemctl status` shows."""
+        """Send a status line for `systemctl status`, and return whether it was delivered."""
         return self._send(STATUS + " ".join(text.split()))
 
     def _send(self, words: str) -> bool:

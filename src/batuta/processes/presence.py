@@ -7,8 +7,7 @@ cannot be used, the work of a dead process is recovered when its leases expire.
     presence file of a dead process ──▶ recover its leases, now and after 0.5, 1.5, 3.5 and 7.5 s ──▶ delete it at 60 s
 
 ``CrashWatch`` recovers several times, because the database may execute a statement of the process after its end, and
-recovery skips locked rows. The file stays for a minute because each role recovers its own kind of leases. A check
-needs no statement.
+recovery skips locked rows. The file stays for a minute, because each role recovers its own kind of leases.
 """
 
 import asyncio

@@ -245,7 +245,7 @@ class ProcessTree:
         self.events.emit(ChildSilent(child.spec.name, process.pid, silent_for, child.state))
         self.record(Stall(socket.gethostname(), process.pid))
         if child.state == STOPPED:
-            process.kill()  # SIGKILL at once, because a stopped process cannot write a stack
+            process.kill()  # send SIGKILL immediately, because a stopped process cannot write a stack
         else:
             process.ask_for_stack()
 

@@ -99,7 +99,7 @@ class QueueTable:
     lease, and ``<name>_leased`` (lease_until) on the leased rows. A table with more than twelve distinct priorities
     needs a third index: ``<name>_due`` (queue, available_at), with the condition of ``<name>_ready``.
     ``batuta.queues.index_ddl(table)`` returns the statements for the first two. Opening the database raises
-    MissingIndexes, with the statement, if one is missing.
+    MissingIndexes, with the statement, if an index is missing.
     """
 
     name: str
@@ -123,7 +123,7 @@ class QueueTable:
     updated_at: str | None = None
     priority: str | None = None  # must be NOT NULL: a row without a priority is never claimed
     urgent_is_high: bool = False
-    key: str | None = None  # unique among live rows; the table needs a unique index on it
+    key: str | None = None  # unique among unfinished rows; the table needs a unique index on this column
     group: str | None = None  # one row per group runs at a time, and groups take turns; a row with NULL has no group
     queue: str | None = None  # separates several queues in one table
     ready_index: str | None = None  # name of the index on the ready rows of this queue; None means ``<name>_ready``
@@ -156,7 +156,7 @@ class QueueTable:
         for value in (*self.ready, self.running, self.done, self.dead, self.cancelled):
             if value is not None:
                 is_word = value and "'" not in value
-                require("queue state", value, is_word, Reason("table_word", "it must be a plain word"))
+                require("queue state", value, is_word, Reason("table_word", "it must be a text without an apostrophe"))
         require("queue table", self.name, self.ready, Reason("table_ready", "ready has no values"))
 
 

@@ -109,7 +109,9 @@ class Rescuer:
 async def recover_items(
     name: str, store: QueueStore, events: Events, ring: Callable[[], None], owners: Collection[str]
 ) -> int:
-    """Release items whose owner process is proven dead, without waiting for their leases to expire."""
+    """Release items whose owner process is proven dead, without waiting for their leases to expire. Return the number
+    of released items.
+    """
     rescued = await store.rescue_owned(owners, RESCUE_BATCH)
     _announce(name, rescued, events, ring, is_proven=True)
     return len(rescued)

@@ -197,8 +197,8 @@ class Cancellations:
         return [state.again_at for state in self._states.values()]
 
     def repeat(self) -> list[Task]:
-        """Cancel tasks that did not end in time a second time. Return the tasks that ignored every cancellation, each
-        task once.
+        """Cancel the tasks again that did not end in time. Return the tasks that ignored every cancellation, each task
+        once.
         """
         now = self._clock.monotonic()
         late = [(task, state) for task, state in self._states.items() if now >= state.again_at]

@@ -1,9 +1,9 @@
 """Settler: writes the settlements of one queue and claims its next items in the same transaction.
 
-A bad row fails only itself. If the store refuses a batch, the settler splits it immediately. If a batch times out, the
-settler splits it over the next transactions (``Unsettled``). If the reply to a claim is lost, items may name this
-process as their owner although no worker received them. For one lease length after a failed claim, the settler searches
-for these items and releases them without counting an attempt or a crash.
+A bad row does not fail its whole batch. If the store refuses a batch, the settler splits it immediately. If a batch
+times out, the settler splits it over the next transactions (``Unsettled``). If the reply to a claim is lost, items may
+name this process as their owner although no worker received them. For one lease length after a failed claim, the
+settler searches for these items and releases them without counting an attempt or a crash.
 
 An item with an effect is settled together with its effect, in one transaction:
 

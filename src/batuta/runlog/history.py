@@ -1,4 +1,4 @@
-"""Values read from the execution log."""
+"""Result types for queries on the execution log."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

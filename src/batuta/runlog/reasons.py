@@ -6,13 +6,15 @@ HELD = define("held", "held: {why}")
 PAUSED_ALL = define("paused_all", "switch pause.all is on{setting}")
 PAUSED_CATEGORY = define("paused_category", "switch pause.category.{name} is on{setting}")
 PAUSED_JOB = define("paused_job", "switch pause.job.{name} is on{setting}")
-LIFTED_LATER = define("lifted_later", "switch {switch} was released only later, by {by}")
+LIFTED_LATER = define("lifted_later", "switch {switch} held the job at that time; {by} released it later")
 WINDOW_CLOSED = define("window_closed", "window {window} is closed")
 SWITCHES_UNREADABLE = define("switches_unreadable", "the switches cannot be read")
-BY_HAND = define("by_hand", "run by hand despite: {why}")
+BY_HAND = define("by_hand", "run by hand although held: {why}")
 ALREADY_RUNNING = define("already_running", "it is running already")
 WAIT_AND_REPEAT = define("already_running_next", "wait until it ends and try again")
-LIFT_OR_INSIST = define("held_next", "release what holds it back, or use --even-if-held if you are sure")
+LIFT_OR_INSIST = define(
+    "held_next", "release the pause or switch that holds it back, or use --even-if-held if you are sure"
+)
 
 # Reasons to skip a fire because an earlier run of the job is still in progress.
 OVERLAP = define("overlap", "overlap: the previous run has not ended")
@@ -46,7 +48,7 @@ RESTORED = define("restored", "its process ended before the database was restore
 INTERRUPTED = define("interrupted", "interrupted by the person who ran it by hand")
 EACH_ATTEMPT = define("each_attempt", "{why}, at each of {attempts} attempts")
 UNKNOWN_JOB = define("unknown_job", "{why}, and no scheduler knows this job any more")
-HELD_NOW = define("held_now", "{why}, and now it is {held}")
+HELD_NOW = define("held_now", "{why}, and the job is held now: {held}")
 
 # Reasons for a failed call.
 CRASHED = define("job_crashed", "{error} in the job; the log has the traceback")

@@ -6,8 +6,8 @@
     open ── close ──▶ running ── the last task ended ──▶ ended       on_end runs once
       └────── cancel ─────┴──▶ cancelling ── the last task ended ──▶ cancelled
 
-The task ``on_end`` is stored together with the batch and waits for its end, so it exists once however often a process
-dies. It gets the counts if it has a parameter.
+The task ``on_end`` is stored together with the batch and waits for its end. So it runs once, even if processes die. If
+``on_end`` has a parameter, it receives the counts.
 """
 
 import inspect

@@ -1,9 +1,9 @@
 """Reacts when tasks end: ends batches, and releases or cancels the tasks that wait for other tasks or batches.
 
 A task with ``after`` is stored with a due time in the far future (``HELD_UNTIL``) and a row for each task or batch that
-it waits for, so a claim does not see it and costs nothing more. One loop per worker process reads which of the awaited
-tasks and batches have ended. It reads the state of the rows, never a count that a worker keeps: a worker that dies or
-loses its lease changes nothing, and the loop of another process continues.
+it waits for, so a claim does not see the task and has no extra cost. One loop per worker process reads which of the
+awaited tasks and batches have ended. The loop reads the state of the rows instead of counts kept by workers. So if a
+worker dies or loses its lease, no state is lost, and the loop of another process continues.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

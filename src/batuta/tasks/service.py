@@ -133,8 +133,8 @@ class TaskService(Generic[SomeTransaction]):
         keys: Sequence[str | None] | None = None,
         within: SomeTransaction | None = None,
     ) -> list[str]:
-        """Check the calls and enqueue them in one transaction. ``keys`` has one key per call and overrides the key in
-        ``options``.
+        """Check the calls, enqueue them in one transaction, and return their ids. ``keys`` has one key per call and
+        overrides the key in ``options``.
         """
         if not self.around:
             return await self._put(task, calls, options, keys, within)
@@ -155,7 +155,7 @@ class TaskService(Generic[SomeTransaction]):
             return await self._backend.enqueue(task, calls, options, keys=keys, within=within)
 
     def put_sync(self, task: AnyTask, calls: Sequence[Call], options: EnqueueOptions) -> list[str]:
-        """Check the calls and enqueue them from synchronous code, on a separate connection."""
+        """Check the calls, enqueue them from synchronous code on a separate connection, and return their ids."""
         if self.blocking is None:
             raise RuntimeError("this service has no connection for synchronous code: use the tasks of a Batuta object")
         with self.around.entered(NewCalls(task=task.name, calls=calls, options=options)) as new:

@@ -41,7 +41,7 @@ async def read_form(request: Request) -> Form:
                 return Form(parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS))
             case str(kind) if kind == MULTIPART:
                 return _multipart(await request.body(), (message.get_boundary() or "").encode())
-    except ValueError:  # not UTF-8, or too many fields
+    except ValueError:  # the form is not UTF-8, or has too many fields
         raise Problem(400, "unreadable_form") from None
     return Form()
 

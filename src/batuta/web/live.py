@@ -5,7 +5,7 @@
 
 Readers share a view if address, scopes and language are the same. Then the rendered parts are the same, except for the
 CSRF token of a session, which each stream inserts itself. A page that shows personal data is not pushed, because each
-reading of it is recorded.
+reading of personal data must be recorded.
 """
 
 import asyncio

@@ -138,7 +138,9 @@ _NOTHING = frozenset({"None", "null", "True", "true", "False", "false"})
 
 
 def _mark_value(match: re.Match[str]) -> str:
-    """Replace the value of a pair, unless it is a constant such as None or is already masked."""
+    """Return the matched pair with its value masked. A constant such as None, or a value that is already masked, stays
+    unchanged.
+    """
     if match["body"] in _NOTHING or match["body"].startswith(_MARKED):
         return match[0]
     start, end = match.span("body")

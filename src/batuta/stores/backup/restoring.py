@@ -213,7 +213,7 @@ class EngineRestoring:
 
     async def _skip_fires(self, new: Transaction, restored: Restored) -> int:
         """Skip the fires since the backup, because it is unknown which of them ran. Insert one row per job that records
-        the reason.
+        the reason, and return the number of rows.
         """
         reason = encode(MISSED_RESTORED(taken_at=restored.taken_at))
         span = {"from": restored.taken_at.isoformat(), "to": restored.restored_at.isoformat()}

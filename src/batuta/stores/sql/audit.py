@@ -88,5 +88,7 @@ class AccessLog:
         return [from_row(Entry, row, id=str(row["id"])) for row in rows]
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        """Delete old entries about data access. Entries about operators' actions stay."""
+        """Delete at most ``limit`` entries about data access that are older than ``before``, and return their number.
+        Entries about operators' actions stay.
+        """
         return await self._database.run(self._queries.prune_access, before=before, limit=limit)

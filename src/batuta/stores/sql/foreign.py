@@ -7,8 +7,8 @@ is.
 
 ``enqueue_in`` takes a connection of asyncpg, an async connection of psycopg, or an ``AsyncSession`` or
 ``AsyncConnection`` of SQLAlchemy. ``enqueue_in_sync`` takes a connection of psycopg, sqlite3 or Django, or a
-``Session`` or ``Connection`` of SQLAlchemy. Each becomes a ``Transaction`` of the engine, whose statements the caller's
-connection executes. The engine neither commits nor rolls back.
+``Session`` or ``Connection`` of SQLAlchemy. Each of these objects is wrapped in a ``Transaction`` of the engine, whose
+statements the caller's connection executes. The engine neither commits nor rolls back.
 """
 
 import re
@@ -250,6 +250,6 @@ def _sqlalchemy_answer(result: Any) -> Answer:
 
 def _dialect_of(name: str) -> Dialect:
     if name not in ("sqlite", "postgresql"):
-        why = Reason("foreign_dialect", "it speaks {name}; use a connection to SQLite or PostgreSQL", name=name)
+        why = Reason("foreign_dialect", "its database is {name}; use a connection to SQLite or PostgreSQL", name=name)
         raise ForeignConnection(kind="SQLAlchemy", why=why)
     return "sqlite" if name == "sqlite" else "postgres"

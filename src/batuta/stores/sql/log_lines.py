@@ -54,7 +54,7 @@ class SqlLogLines:
         ]
 
     def _read(self, stored: str) -> str:
-        """Decrypt a line. If that is impossible, return the reason instead."""
+        """Return a decrypted line. If it cannot be decrypted, return the reason instead."""
         try:
             return str(self._encryption.decrypt(stored, ABOUT))
         except EncryptionError as error:
@@ -65,6 +65,8 @@ class SqlLogLines:
         return [str(row["item_id"]) for row in await self._database.all(self._queries.item, least=least, most=most)]
 
     async def prune(self, limit: int, *, now: datetime, longest: timedelta) -> int:
-        """Delete lines that are older than ``longest``, and lines older than a day whose item was deleted."""
+        """Delete lines that are older than ``longest``, and lines older than a day whose item was deleted. Return the
+        number of deleted lines.
+        """
         before = now - min(WITHOUT_ITEM, longest)
         return await self._database.run(self._queries.prune, before=before, oldest=now - longest, limit=limit)

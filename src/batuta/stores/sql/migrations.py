@@ -71,7 +71,7 @@ class Migration:
 
 @cache
 def _checksum(text: str) -> str:
-    """Compute the checksum of a script. The result is cached, because every readiness check compares the checksums of
+    """Return the checksum of a script. The result is cached, because every readiness check compares the checksums of
     all scripts.
     """
     return hashlib.sha256(text.encode()).hexdigest()

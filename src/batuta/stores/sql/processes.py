@@ -156,7 +156,7 @@ class SqlRestarts:
 
 
 def _storable(text: str) -> str:
-    """Remove NUL characters and lone surrogates, which PostgreSQL cannot store."""
+    """Return the text without NUL characters and lone surrogates, which PostgreSQL cannot store."""
     return text.replace(NUL, "").encode(errors="replace").decode()
 
 

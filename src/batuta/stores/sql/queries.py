@@ -28,7 +28,7 @@ from batuta.stores.sql.database import DIALECTS, AnyDataclass, Database, Dialect
 from batuta.supervise.retention import Retention
 
 _HEADER = re.compile(r"^-- (read|write) (\w+)(?: on (\w+))?: (.+)$", re.MULTILINE)
-# Also matches text that only looks like a parameter, in order to skip it: 'quoted', "named", -- comments and ::casts.
+# Matches parameters, and text that only looks like one and must be skipped: 'quoted', "named", -- comments and ::casts.
 _TOKEN = re.compile(r"""'(?:[^']|'')*'|"[^"]*"|--[^\n]*|::|:(?P<name>[a-z_]\w*)""", re.IGNORECASE)
 _TYPED_NAME = re.compile(r'"(\w+) \[\w+\]"')
 
@@ -46,7 +46,7 @@ def load_queries(queries: type[SomeQueries], file: Path, dialect: Dialect) -> So
 
 @cache
 def read_sql(file: Path) -> str:
-    """Read a file of the package. The content is cached for the life of the process."""
+    """Return the text of a file of the package. The text is cached for the life of the process."""
     return file.read_text(encoding="utf-8")
 
 

@@ -79,7 +79,7 @@ class SqlRates:
         return counts
 
     async def prune(self, *, spare: timedelta = timedelta(0), limit: int) -> int:
-        """Delete tokens whose retention ended more than ``spare`` ago."""
+        """Delete at most ``limit`` tokens whose retention ended more than ``spare`` ago, and return their number."""
         async with self._database.snapshot() as snapshot:
             now = await self._now(snapshot)
         return await self._database.run(self._queries.prune, before=now - spare, limit=limit)

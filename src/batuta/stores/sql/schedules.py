@@ -63,7 +63,7 @@ class ScheduleQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSchedule:
-    """The parts of a schedule that its author defines."""
+    """The fields of a schedule that its author chooses: the task, its arguments, the timing and the rules."""
 
     schedule: str
     timezone: str
@@ -202,7 +202,7 @@ class SqlSchedules:
         return len(rows)
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        """Delete schedules that had a single instant, which has passed."""
+        """Delete at most ``limit`` schedules whose single fire was decided before ``before``, and return their number."""
         return await self._database.run(self._queries.prune, before=before, limit=limit)
 
     async def next_at(self) -> datetime | None:

@@ -88,7 +88,7 @@ class SqlTokens:
         return await self._database.one(self._queries.ended, session=session) is not None
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        """Delete ended sessions whose cookie expired before ``before``."""
+        """Delete at most ``limit`` ended sessions whose cookie expired before ``before``, and return their number."""
         return await self._database.run(self._queries.prune_sessions, before=before, limit=limit)
 
     async def revoke(self, id: str, *, by: str, now: datetime) -> bool:

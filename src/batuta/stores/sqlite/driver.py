@@ -1,4 +1,4 @@
-"""The Database interface on one SQLite file."""
+"""Implements the Database interface on one SQLite file."""
 
 import asyncio
 import re
@@ -326,7 +326,9 @@ def _execute(statement: str, connection: sqlite3.Connection) -> None:
 
 
 def statements(text: str) -> list[str]:
-    """Split a script into statements at the ends that SQLite recognises, so that triggers stay whole."""
+    """Split a script into statements at the ends that SQLite recognises, so that a trigger with several statements
+    stays whole.
+    """
     found, current = [], ""
     for piece in re.split(r"(?<=;)", text):
         current += piece

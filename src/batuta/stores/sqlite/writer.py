@@ -294,7 +294,7 @@ class Writer:
             if unit.repeatable:
                 self._write_alone(unit)
             else:
-                # Possible only after PRAGMA defer_foreign_keys, which is not visible in the schema.
+                # This happens only after PRAGMA defer_foreign_keys, which is not visible in the schema.
                 why = "a transaction that shared its commit violated a constraint"
                 self._fail([unit], StoreUnavailable(where=self._where, why=why))
 

@@ -137,7 +137,7 @@ def _circuit_of(reason: str) -> str | None:
 
 
 async def _count_waiting(work: Batuta, target: str) -> int:
-    """Count what a pause holds: the jobs of a category, or the due items of a queue."""
+    """Return how much work a pause holds: the number of jobs of a category, or of due items of a queue."""
     kind, _, name = target.partition(":")
     if kind == "queue":
         return (await work.queues[name].depth()).due

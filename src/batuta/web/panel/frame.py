@@ -191,7 +191,7 @@ class Acts:
         )
 
     def choose(self, name: str, /, label: str | None = None) -> Markup:
-        """Return a submit button for the rows that the user selects. It belongs inside a form with method get.
+        """Return a submit button for the rows that the user selects, for use inside a form with method get.
 
         Each row has a checkbox with the name ``escolhido``.
         """

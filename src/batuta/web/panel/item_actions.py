@@ -157,7 +157,7 @@ class Items:
         )
 
     async def _count(self, queue: SqlQueue, asked: ItemFilter) -> int:
-        """Count the items that a filter matches. For an error group, only the newest dead items are counted."""
+        """Return the number of items that a filter matches. For an error group, only the newest dead items are counted."""
         inspection = QueueInspection(queue, self._work.database, self._work.database.dialect)
         if asked.is_narrow:
             return await inspection.count(asked)

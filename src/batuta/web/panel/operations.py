@@ -1,4 +1,4 @@
-"""The engine's own actions: run a job, pause and resume, circuits and switches."""
+"""The engine's own dashboard actions: run a job, pause and resume work, and set circuits and switches."""
 
 import asyncio
 from collections.abc import Iterator, Mapping

@@ -90,7 +90,7 @@ def _plain(value: Json) -> str:
 
 
 def write_csv(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
-    """Write rows as CSV. A cell that a spreadsheet would evaluate as a formula is prefixed with an apostrophe."""
+    """Return rows as CSV. A cell that a spreadsheet would evaluate as a formula is prefixed with an apostrophe."""
     file = io.StringIO()
     writer = csv.writer(file)
     writer.writerow(columns)

@@ -24,7 +24,7 @@ LONGEST_STREAM = 600.0  # maximum seconds of a stream, after which the browser c
 # Maximum seconds of a stream on a server that another program runs, because that server does not announce its shutdown
 # and waits for open streams.
 LONGEST_FOREIGN_STREAM = 10.0
-_PLACEHOLDER = secrets.token_hex(24)  # stands in for a session's CSRF token in shared parts
+_PLACEHOLDER = secrets.token_hex(24)  # replaces a session's CSRF token in parts that all readers share
 Page: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
@@ -60,7 +60,7 @@ async def _follow(request: Request, views: LiveViews, key: ViewKey, reader: Read
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(CHECK_EVERY, left)):
                     await reader.changed.wait()
-            # checked here, so that it also happens if changes never pause
+            # check the session here, so that it is checked even if changes never pause
             if reader.is_doubted or loop.time() - checked >= CHECK_EVERY:
                 if not await _is_still_allowed(request):
                     return

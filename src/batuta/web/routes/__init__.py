@@ -1,1 +1,1 @@
-"""The routes of the HTTP API."""
+"""Modules with the routes of the HTTP API."""

@@ -130,7 +130,9 @@ def _complete(operation: dict[str, Any], method: str, *, is_open: bool) -> None:
 
 
 def _drop_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Drop ``null`` from the schema of a header or query parameter, because an absent parameter is omitted from the request."""
+    """Return the schema of a header or query parameter without ``null``, because an absent parameter is omitted from
+    the request.
+    """
     match [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]:
         case [only]:
             return {**only, **{name: value for name, value in schema.items() if name != "anyOf"}}

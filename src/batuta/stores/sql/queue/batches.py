@@ -6,7 +6,7 @@
 
 Workers settle tasks of a batch like any other task. They neither write counts nor lock rows of a batch, so workers and
 batches cannot deadlock. On PostgreSQL one process at a time ends batches and releases tasks, under an advisory lock of
-the transaction. It skips rows that another transaction has locked, and processes them in a later call.
+the transaction. This process skips rows that another transaction has locked, and handles them in a later call.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -210,8 +210,8 @@ class SqlBatches:
         return await within.run(self._queries.cancel_tasks, id=id, reason=why, now=self._now(), limit=AT_ONCE)
 
     async def _end(self, transaction: Transaction, id: str) -> list[BatchProgress]:
-        """End a locked batch and pass the counts to its task ``on_end``. If a task was added before the batch was
-        locked, do nothing.
+        """End a locked batch, pass the counts to its task ``on_end``, and return the counts. If a task was added before
+        the batch was locked, return an empty list.
         """
         if not await transaction.run(self._queries.end, id=id, now=self._clock.now()):
             return []

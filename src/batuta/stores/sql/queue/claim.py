@@ -177,7 +177,7 @@ class SqliteClaims:
     async def take(
         self, transaction: Transaction, picked: list[int], asked: Asked, take: Query | None = None
     ) -> list[Lease]:
-        """Lease the picked rows with the statement ``take``. None selects the ordinary statement."""
+        """Lease the picked rows with the statement ``take`` and return the leases. None selects the ordinary statement."""
         if not picked:
             return []
         unpack = self._unpack or await self._read_columns(transaction)
@@ -216,8 +216,8 @@ class Round:
     async def claim_both(
         self, groups: Claim, ungrouped: Claim, transaction: Transaction, asked: Asked, limit: int
     ) -> list[Lease]:
-        """Claim items that have a group and items without a group. The two kinds alternate in coming first, so that
-        neither starves.
+        """Claim items that have a group and items without a group, and return their leases. The two kinds alternate in
+        coming first, so that neither starves.
         """
         first, second = (groups, ungrouped) if next(self._claims) % 2 else (ungrouped, groups)
         leases = await first(transaction, asked, limit)
@@ -382,7 +382,7 @@ def lost_of(endings: Endings, settled: set[tuple[str, int]]) -> list[Lease]:
 
 
 def ending(table: QueueTable, lease: Lease, settlement: Settlement) -> dict[str, Json]:
-    """Describe a settlement as JSON for the statement. A missing key means NULL, which keeps most descriptions short."""
+    """Return a settlement as JSON for the statement. A missing key means NULL, which keeps most settlements short."""
     described: dict[str, Json] = {"id": lease.id, "fence": lease.fence}
     if (state := _state(table, settlement)) is not None:
         described["state"] = state
@@ -440,8 +440,8 @@ def merge_writes(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[st
 
 
 def order_statements(shapes: Iterable[tuple[Query, ...]]) -> list[Query]:
-    """Sort statements so that each one follows every statement that any item lists before it. Statements without a
-    defined order, and statements with contradictory orders, are sorted by name.
+    """Return the statements in an order in which each one follows every statement that any item lists before it.
+    Statements without a defined order, and statements with contradictory orders, are sorted by name.
     """
     before: dict[Query, set[Query]] = {}
     for shape in shapes:

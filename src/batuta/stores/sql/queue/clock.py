@@ -11,8 +11,8 @@ the waits that it made longer:
 - an item with an instant chosen by the application keeps it (``fixed_times``), unless the item was created and became due in
   the future of the clock.
 
-A lease is shortened to its normal length from now. A live worker renews it; the lease of a dead worker expires in
-time.
+Every lease is shortened to end one normal lease length from now. A living worker renews its lease; the lease of a dead
+worker expires in time.
 """
 
 from dataclasses import dataclass

@@ -150,7 +150,7 @@ class QueueInspection:
         return shown, Place(last[order_column(self.table, asked.state)] or start.at, str(last[self.table.id]))
 
     async def count(self, asked: ItemFilter) -> int:
-        """Count the items that a filter matches, up to MOST_COUNTED."""
+        """Return the number of items that a filter matches, at most MOST_COUNTED."""
         found, place = 0, None
         for _ in range(MOST_COUNTED // BATCH):
             rows, place = await self.page(asked, place, BATCH)
@@ -256,7 +256,9 @@ class SqlBulk:
         return place is not None
 
     async def _advance_singly(self, queue: SqlQueue, operation: BulkOperation) -> bool:
-        """Perform a batch item by item, and skip the items whose key an unfinished item has."""
+        """Perform a batch item by item, and skip the items whose key an unfinished item has. Return whether more
+        batches remain.
+        """
         if not await self._database.run(self._queries.take, id=operation.id, ticket=operation.ticket):
             return True
         rows, place = await self._read(self._database, queue, operation)

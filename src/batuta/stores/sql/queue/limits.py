@@ -1,4 +1,4 @@
-"""LimitedClaims: claims the items of tasks and stages with limits, so that the limits hold over all processes.
+"""LimitedClaims: claims the items of tasks and stages with limits, so that the limits hold across all processes.
 
     enqueued, retried or rescued ──▶ [ unfiled ] ── due, seen by a claim ──▶ [ in line ] ── its line has room ──▶ leased
 
@@ -130,7 +130,9 @@ class LimitedClaims:
     async def claim(
         self, transaction: Transaction, work: Sequence[TaskLimits], asked: Asked, limit: int
     ) -> list[Lease]:
-        """Claim items of these tasks. Each call begins with a different task, so that none starves."""
+        """Claim items of these tasks and return their leases. Each call begins with a different task, so that none
+        starves.
+        """
         self._is_busy = False
         self._first += 1
         leases: list[Lease] = []

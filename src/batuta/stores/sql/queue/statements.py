@@ -123,8 +123,8 @@ def sqlite_claim_queries(
 def more_queries(
     file: str, table: QueueTable, dialect: Dialect, queries: type[SomeQueries], *, both: bool = True
 ) -> SomeQueries:
-    """Build the statements of another template for one table. If ``both`` is false, the template is written only for
-    ``dialect``.
+    """Build the statements of the template ``file`` for one table. If ``both`` is false, the template is written only
+    for ``dialect``.
     """
     text = _fill_template(file, queue_gaps(table, dialect))
     return load_text(queries, text, f"{file} of {table.name}", dialect, DIALECTS if both else [dialect])

@@ -120,7 +120,7 @@ class SqlTasks:
         if found != wanted:
             why = Reason(
                 "foreign_mismatch",
-                "it speaks {found}, and the application uses {wanted}: pass a connection to the application's database",
+                "its database is {found}, but the application uses {wanted}: pass a connection to the application's database",
                 found=found,
                 wanted=wanted,
             )
@@ -168,8 +168,9 @@ class SqlTasks:
     async def _put_unique(
         self, task: AnyTask, options: EnqueueOptions, item: NewItem, shared: Mapping[str, object], within: Any | None
     ) -> str:
-        """Enqueue a call, unless an unfinished task has its key or the key is reserved for a period. In these cases,
-        change the task that has the key if the options say so and the task has not started.
+        """Enqueue a call and return its id. If an unfinished task has its key, or the key is reserved for a period,
+        return the id of that task instead. In this case, change that task if the options say so and the task has not
+        started.
         """
         if within is None:
             async with self.database.transaction() as transaction:
@@ -204,7 +205,9 @@ class SqlTasks:
         shared: Mapping[str, object],
         within: Transaction,
     ) -> list[str | None]:
-        """Enqueue calls that wait for tasks and batches. Raises TaskUnknown if an awaited task or batch does not exist."""
+        """Enqueue calls that wait for tasks and batches, and return their ids. Raises TaskUnknown if an awaited task or
+        batch does not exist.
+        """
         known = [id for id in options.after if is_uuid(id)]
         found = {str(row["id"]) for row in await within.all(self._queries.targets, ids=AsJson(known))}
         for id in options.after:
@@ -235,8 +238,8 @@ class SqlTasks:
     async def _put_plain(
         self, task: AnyTask, args: Sequence[list[Json]], priority: int, within: Any | None
     ) -> list[str]:
-        """Enqueue calls without keys and delays. Concurrent callers that enqueue one call each share a statement and a
-        commit.
+        """Enqueue calls without keys and delays, and return their ids. Concurrent callers that enqueue one call each
+        share a statement and a commit.
 
         A call with a key is excluded, because its INSERT may wait for another transaction.
         """
@@ -254,15 +257,17 @@ class SqlTasks:
     async def _put_calls(
         self, queue: str, shared: dict[str, Json], args: Sequence[list[Json]], within: Any | None
     ) -> list[str]:
-        """Insert the calls of one caller in one statement. Their common columns are sent to PostgreSQL only once."""
+        """Insert the calls of one caller in one statement, and return their ids. Their common columns are sent to
+        PostgreSQL only once.
+        """
         if self.database.dialect == "sqlite":
             return await self.queue(queue).put_rows([{"args": each} for each in args], shared, within)
         carried = args[0][2:] if args else []
         return await self._insert_calls(queue, shared, [each[:2] for each in args], carried, within)
 
     async def _put_gathered(self, queue: str, rows: Sequence[dict[str, Json]]) -> list[str]:
-        """Insert single calls of several callers. On PostgreSQL, calls of the same task and priority use a faster
-        statement.
+        """Insert single calls of several callers, and return their ids. On PostgreSQL, calls of the same task and
+        priority use a faster statement.
         """
         task = {"name": rows[0]["name"], "priority": rows[0]["priority"]}
         if self.database.dialect == "sqlite" or any(
@@ -294,14 +299,16 @@ class SqlTasks:
         return None if item is None else (await queue.why_limited([dict(item)])).get(id)
 
     async def cancel(self, id: str, reason: str, *, by: str | None = None) -> bool:
-        """Cancel a task. ``by`` is the operator, for the audit log."""
+        """Cancel a task. Return False if it has ended or does not exist. ``by`` is the operator, for the audit log."""
         row = await self._task(id)
         is_cancelled = row is not None and await self.queue(row["queue"]).cancel(id, reason, by=by)
         self.endings.note_change()
         return is_cancelled
 
     async def retry(self, id: str, *, by: str | None = None) -> bool:
-        """Make a failed task ready again. ``by`` is the operator, for the audit log."""
+        """Make a failed task ready again. Return False if it has not failed, or if an unfinished task has the same key.
+        ``by`` is the operator, for the audit log.
+        """
         row = await self._task(id)
         if row is None or not await self.queue(row["queue"]).revive(id, by=by):
             return False

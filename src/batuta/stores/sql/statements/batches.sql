@@ -1,4 +1,4 @@
--- Batches and tasks that wait for other tasks. ``stores/sql/queue/batches.py`` explains them; decision 90 the protocol.
+-- Batches and tasks that wait for other tasks. ``stores/sql/queue/batches.py`` explains them; decision 90 explains the protocol.
 
 -- write add: create a batch
 INSERT INTO batches (id, name, created_at) VALUES (:id, :name, :now);
@@ -23,7 +23,7 @@ UPDATE tasks SET {unwanted} WHERE id IN (
     SELECT id FROM tasks WHERE batch_id = :id AND status IN ('queued', 'in_progress') AND NOT cancel_requested
     LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED);
 
--- read pending: what there is to do for batches and for tasks that wait for others
+-- read pending: which kinds of work batches and waiting tasks need now
 SELECT EXISTS (SELECT 1 FROM batches WHERE ended_at IS NULL) AS "has_batches [BOOLEAN]",
        EXISTS (SELECT 1 FROM task_waits) AS "has_waits [BOOLEAN]",
        EXISTS (SELECT 1 FROM batches AS batch WHERE ended_at IS NULL AND cancelled_at IS NOT NULL AND EXISTS (
@@ -67,10 +67,10 @@ UPDATE batches SET ended_at = :now,
 WHERE id = :id AND ended_at IS NULL AND NOT EXISTS (
     SELECT 1 FROM tasks WHERE batch_id = :id AND batch_id IS NOT NULL AND status IN ('queued', 'in_progress'));
 
--- write give_progress on sqlite: give the task that runs at the end of a batch its argument
+-- write give_progress on sqlite: store the counts of a batch as the argument of its task on_end
 UPDATE tasks SET args = json_set(args, '$[0]', json(:arguments)) WHERE id = :id AND {is_waiting};
 
--- write give_progress on postgres: give the task that runs at the end of a batch its argument
+-- write give_progress on postgres: store the counts of a batch as the argument of its task on_end
 UPDATE tasks SET args = jsonb_set(args, '{{0}}', :arguments) WHERE id = :id AND {is_waiting};
 
 -- write resolved on sqlite: waits for tasks and batches that have ended or do not exist
@@ -103,11 +103,11 @@ DELETE FROM task_waits WHERE task_id = :task AND for_id = :target;
 -- write cancel_waiting: cancel a task that waits for another one
 UPDATE tasks SET {dropped} WHERE id = :id AND {is_waiting};
 
--- write release on sqlite: make a task due that waits for nothing more
+-- write release on sqlite: make a task due whose waits are all over
 UPDATE tasks SET available_at = max(coalesce(:now, now()), :due_at)
 WHERE id = :id AND {is_waiting} AND NOT EXISTS (SELECT 1 FROM task_waits WHERE task_id = :id);
 
--- write release on postgres: make a task due that waits for nothing more
+-- write release on postgres: make a task due whose waits are all over
 UPDATE tasks SET available_at = greatest(coalesce(:now, statement_timestamp()), :due_at)
 WHERE id = :id AND {is_waiting} AND NOT EXISTS (SELECT 1 FROM task_waits WHERE task_id = :id);
 
@@ -148,13 +148,13 @@ WHERE ended_at IS NULL AND closed_at IS NULL AND created_at < :before AND NOT EX
     SELECT 1 FROM tasks WHERE batch_id = batch.id AND batch_id IS NOT NULL AND status IN ('queued', 'in_progress'))
 ORDER BY created_at LIMIT :limit;
 
--- read waits_of on sqlite: what these tasks wait for
+-- read waits_of on sqlite: the tasks and batches that these tasks wait for
 SELECT wait.task_id, count(*) OVER (PARTITION BY wait.task_id) AS count, wait.for_id,
        coalesce(batch.name, target.name) AS name, batch.id IS NOT NULL AS "is_batch [BOOLEAN]"
 FROM task_waits AS wait LEFT JOIN tasks AS target ON target.id = wait.for_id LEFT JOIN batches AS batch ON batch.id = wait.for_id
 WHERE wait.task_id IN (SELECT value FROM json_each(:ids)) ORDER BY wait.task_id, wait.for_id;
 
--- read waits_of on postgres: what these tasks wait for
+-- read waits_of on postgres: the tasks and batches that these tasks wait for
 SELECT wait.task_id, count(*) OVER (PARTITION BY wait.task_id) AS count, wait.for_id,
        coalesce(batch.name, target.name) AS name, batch.id IS NOT NULL AS is_batch
 FROM task_waits AS wait LEFT JOIN tasks AS target ON target.id = wait.for_id LEFT JOIN batches AS batch ON batch.id = wait.for_id

@@ -30,11 +30,11 @@ SELECT job_name, active, accounted_until FROM job_schedules WHERE job_name IN (S
 SELECT job_name, active, accounted_until FROM job_schedules
 WHERE job_name IN (SELECT jsonb_array_elements_text(:jobs)) ORDER BY job_name FOR UPDATE;
 
--- read running on sqlite: those of these jobs that are running
+-- read running on sqlite: the given jobs that are running
 SELECT DISTINCT job_name FROM job_executions INDEXED BY job_executions_running
 WHERE status = 'running' AND lease_until IS NOT NULL AND job_name IN (SELECT value FROM json_each(:jobs));
 
--- read running on postgres: those of these jobs that are running
+-- read running on postgres: the given jobs that are running
 SELECT DISTINCT job_name FROM job_executions
 WHERE status = 'running' AND lease_until IS NOT NULL AND job_name IN (SELECT jsonb_array_elements_text(:jobs));
 

@@ -33,7 +33,7 @@ DELETE FROM pipeline_lines WHERE name IN (SELECT value FROM json_each(:stages));
 -- write close_unused_lines on postgres: delete the lines of stages without limits
 DELETE FROM pipeline_lines WHERE name IN (SELECT jsonb_array_elements_text(:stages));
 
--- read alive: the live item of a pipeline with this key
+-- read alive: the unfinished item of a pipeline with this key
 SELECT id FROM pipeline_items WHERE pipeline = :pipeline AND unique_key = :key AND finished_at IS NULL;
 
 -- write prune on sqlite: delete a bounded number of items whose retention has ended

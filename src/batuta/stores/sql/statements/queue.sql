@@ -1,8 +1,8 @@
--- write put on sqlite: insert new items; skip an item whose key belongs to a live row
+-- write put on sqlite: insert new items; skip an item whose key an unfinished item has
 INSERT INTO {table} ({columns}) SELECT {filled} FROM json_each(:rows) AS row
 WHERE :notified IS NOT NULL AND :every IS NOT NULL ON CONFLICT DO NOTHING;
 
--- write put on postgres: insert new items; skip an item whose key belongs to a live row
+-- write put on postgres: insert new items; skip an item whose key an unfinished item has
 WITH accepted AS (
     INSERT INTO {table} ({columns}) SELECT {filled}
     FROM jsonb_populate_recordset(NULL::{table}, :rows) AS row CROSS JOIN jsonb_populate_record(NULL::{table}, :every) AS every
@@ -10,7 +10,7 @@ WITH accepted AS (
 )
 SELECT accepted.id FROM accepted;
 
--- read present on sqlite: those of these ids that exist, because put inserted them
+-- read present on sqlite: the given ids that exist, because put inserted them
 SELECT json_group_array({id}) AS ids FROM {table} WHERE {id} IN (SELECT value FROM json_each(:ids));
 
 -- read present on postgres: unused, because put returns the inserted ids
@@ -91,13 +91,13 @@ WHERE {id} IN (SELECT {id} FROM {table}
                ORDER BY {lease_until} LIMIT :limit FOR UPDATE SKIP LOCKED)
 RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_queue}) IS NULL AS sent;
 
--- write release_stray on sqlite: undo claims that a live owner does not know; count neither an attempt nor a crash
+-- write release_stray on sqlite: undo claims whose living owner did not receive the reply; count neither an attempt nor a crash
 UPDATE {table} SET {released}
 WHERE {id} IN (SELECT {id} FROM {table} INDEXED BY {lease_index} WHERE {lease_until} IS NOT NULL AND {owner} = :owner{in_queue}
                AND {id} NOT IN (SELECT value FROM json_each(:known)))
 RETURNING {id} AS id;
 
--- write release_stray on postgres: undo claims that a live owner does not know; count neither an attempt nor a crash
+-- write release_stray on postgres: undo claims whose living owner did not receive the reply; count neither an attempt nor a crash
 UPDATE {table} SET {released}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {lease_until} IS NOT NULL AND {owner} = :owner{in_queue}
                AND {id}::text NOT IN (SELECT jsonb_array_elements_text(:known)) FOR NO KEY UPDATE SKIP LOCKED)
@@ -168,7 +168,7 @@ WHERE {id} IN (SELECT {id} FROM {table} WHERE {queue} = :source AND {waits} LIMI
 UPDATE {table} SET {dropped}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {queue} = :source AND {waits} LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED);
 
--- write cancel: cancel a waiting item; request the cancellation of a running item, or of one with an unknown effect
+-- write cancel: cancel a waiting item; request the cancellation of a running item, or of an item whose effect is unknown
 UPDATE {table} SET {unwanted} WHERE {id} = :id AND ({is_waiting}{or_is_asked});
 
 -- write revive: make a dead item ready, with its attempts and crashes reset

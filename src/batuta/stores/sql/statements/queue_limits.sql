@@ -1,4 +1,4 @@
--- Limited items: those of tasks and stages with limits; "task" means both. ``queue/limits.py`` explains lines; decision 74 the protocol.
+-- Limited items: those of tasks and stages with limits; "task" means both. ``queue/limits.py`` explains lines; decision 74 explains the protocol.
 
 -- read work on sqlite: running items and starts of each task, whether a due item is not in line yet, and whether a line is due
 SELECT task.value ->> 'name' AS name, :now AS "now [TIMESTAMPTZ]",

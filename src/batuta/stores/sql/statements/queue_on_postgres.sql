@@ -81,9 +81,9 @@ UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, statement_timestamp()
 WHERE {id} = ANY(ARRAY(SELECT {id} FROM picked))
 RETURNING {given};
 
--- write settle: write settlements, each guarded by its fence; skip rows that another transaction has locked
+-- write settle: write settlements, each only if its fence matches; skip rows that another transaction has locked
 {settle_unlocked} RETURNING item.{id} AS id, item.{fence} AS fence{handed_over};
 
--- read still_leased: those of these leases whose fence is unchanged
+-- read still_leased: the given leases whose fence is unchanged
 SELECT item.{id} AS id, item.{fence} AS fence FROM jsonb_to_recordset(:held) AS mine (id {id_type}, fence bigint)
 JOIN {table} AS item ON item.{id} = mine.id AND item.{fence} = mine.fence AND item.{lease_until} IS NOT NULL;

@@ -16,7 +16,7 @@ UPDATE {table} SET {taken}, {lease_until} = coalesce(:now, now()) + :lease WHERE
 SELECT CAST(json_group_array(json_array({packed})) AS BLOB) AS items
 FROM json_each(:picked) AS place CROSS JOIN {table} AS item ON item.rowid = place.value;
 
--- read ours: those of the settlements whose fence and lease are unchanged
+-- read ours: the settlements whose fence and lease are unchanged
 SELECT json_group_array(ending.key) AS places
 FROM json_each(:endings) AS ending CROSS JOIN {table}
 WHERE {table}.{id} = ending.value ->> 'id' AND {table}.{fence} = ending.value ->> 'fence' AND {table}.{lease_until} IS NOT NULL;
@@ -43,8 +43,8 @@ SELECT json_group_array(item) AS picked FROM (
     WHERE {is_ready}{in_queue} AND {group} IS NULL AND {available_at} <= (SELECT coalesce(:now, now())) AND {not_held}
     ORDER BY {in_group_order} LIMIT :limit);
 
--- write settle: write settlements, each guarded by its fence
+-- write settle: write settlements, each only if its fence matches
 {settle};
 
--- write settle_successes: settle items as done, each guarded by its fence; the number of affected rows tells whether one was lost
+-- write settle_successes: settle items as done, each only if its fence matches; the number of affected rows tells whether one was lost
 {settle_successes};

@@ -10,7 +10,7 @@ WITH accepted AS (
 )
 SELECT pg_notify('batuta', :queue);
 
--- read alive: the live task with this name and key
+-- read alive: the unfinished task with this name and key
 SELECT id FROM tasks WHERE name = :name AND unique_key = :key AND status IN ('queued', 'in_progress');
 
 -- read task on sqlite: one task, and whether its retention has ended
@@ -73,10 +73,10 @@ UPDATE tasks SET progress = :progress WHERE id = :id AND fence = :fence AND leas
 -- write report_of_call: store the progress of a call that ARQ runs, regardless of which relay holds the lease
 UPDATE tasks SET progress = :progress WHERE id = :id AND finished_at IS NULL;
 
--- read wanted on sqlite: those of these tasks that have neither ended nor been cancelled
+-- read wanted on sqlite: the given tasks that have neither ended nor been cancelled
 SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(:ids)) AND status IN ('queued', 'in_progress') AND NOT cancel_requested;
 
--- read wanted on postgres: those of these tasks that have neither ended nor been cancelled
+-- read wanted on postgres: the given tasks that have neither ended nor been cancelled
 SELECT id FROM tasks WHERE id IN (SELECT jsonb_array_elements_text(:ids)::uuid)
   AND status IN ('queued', 'in_progress') AND NOT cancel_requested;
 
@@ -98,11 +98,11 @@ SELECT 1;
 -- write await_end on postgres: request a notification of the end of a task
 UPDATE tasks SET awaited = TRUE WHERE id = :id AND status IN ('queued', 'in_progress') AND NOT awaited;
 
--- read unfinished on sqlite: those of these tasks and batches that have not ended
+-- read unfinished on sqlite: the given tasks and batches that have not ended
 SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(:ids)) AND status IN ('queued', 'in_progress')
 UNION ALL SELECT id FROM batches WHERE id IN (SELECT value FROM json_each(:ids)) AND ended_at IS NULL;
 
--- read unfinished on postgres: those of these tasks and batches that have not ended
+-- read unfinished on postgres: the given tasks and batches that have not ended
 SELECT id FROM tasks WHERE id IN (SELECT jsonb_array_elements_text(:ids)::uuid) AND status IN ('queued', 'in_progress')
 UNION ALL SELECT id FROM batches WHERE id IN (SELECT jsonb_array_elements_text(:ids)::uuid) AND ended_at IS NULL;
 
@@ -202,11 +202,11 @@ SELECT name FROM batches WHERE id = :id AND ended_at IS NULL AND cancelled_at IS
 -- write share_batch on postgres: the name of a batch that accepts tasks; the batch does not end before the transaction ends
 SELECT name FROM batches WHERE id = :id AND ended_at IS NULL AND cancelled_at IS NULL FOR SHARE;
 
--- write targets on sqlite: those of these ids that are tasks or batches
+-- write targets on sqlite: the given ids that are tasks or batches
 SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT id FROM batches WHERE id IN (SELECT value FROM json_each(:ids));
 
--- write targets on postgres: those of these ids that are tasks or batches; none is deleted before the transaction ends
+-- write targets on postgres: the given ids that are tasks or batches; none is deleted before the transaction ends
 WITH known_tasks AS (
     SELECT id FROM tasks WHERE id IN (SELECT jsonb_array_elements_text(:ids)::uuid) FOR KEY SHARE
 ), known_batches AS (
