@@ -44,7 +44,7 @@ class QueueLimits:
     age_critical: timedelta = timedelta(minutes=60)
     stuck_warning: int = 1
     stuck_critical: int = 10
-    dead_warning: int = 6  # dead items per hour
+    dead_warning: int = 6  # number of dead items per hour that causes a warning
     dead_error: int = 21
     deserted_after: timedelta = timedelta(minutes=1)  # maximum time in which items may be due while no worker runs
 

@@ -58,7 +58,7 @@ class NewRestart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart(NewRestart):
-    """A recorded restart."""
+    """A restart that is stored in the database, with its id and time."""
 
     id: str
     at: datetime

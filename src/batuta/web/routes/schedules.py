@@ -116,8 +116,8 @@ def _caller(request: Request) -> str:
 async def _answer(acting: Awaitable[T]) -> T:
     """Await the change. If it is refused, raise a problem with the reason.
 
-    The status is 409. A 422 means that a request violates the OpenAPI document, and that document cannot describe cron
-    expressions and names of tasks.
+    The status is 409 instead of 422, because 422 means that a request violates the OpenAPI document, which cannot
+    describe cron expressions and names of tasks.
     """
     try:
         return await acting
