@@ -46,6 +46,13 @@ def _text(value: object) -> object:
     return value
 
 
+def _boolean(value: object) -> object:
+    """Raise ValueError for a number that equals a boolean."""
+    if not isinstance(value, bool):
+        raise ValueError("write true or false")  # noqa: TRY004 - pydantic asks for it
+    return value
+
+
 def _reachable(instant: datetime) -> datetime:
     try:
         return instant.astimezone(UTC)
@@ -68,7 +75,7 @@ class Publico(BaseModel):
     quantidade_alvo: int = Field(default=50, ge=1, le=MOST_RECIPIENTS, strict=True)
     pressure_score_max: int = Field(default=50, ge=0, le=100, strict=True)
     modo_selecao: Literal["deterministico", "aleatorio"] = "deterministico"
-    excluir_opt_out: Literal[True] = True
+    excluir_opt_out: Annotated[Literal[True], BeforeValidator(_boolean)] = True
 
 
 class Nova(BaseModel):
