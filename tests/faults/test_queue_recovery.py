@@ -40,7 +40,7 @@ async def test_tasks_of_a_killed_worker_are_taken_over_at_once_by_another(places
 
 async def _beside_another(url: str, folder: Path) -> None:
     figures = Figures("T01", kind(url), f"a worker with {TASKS} running tasks killed -9 beside a second worker")
-    takes = 3 * slowness()  # long enough that all of them still run when their worker is killed
+    takes = 3 * slowness()  # long enough that all tasks still run when their worker is killed
     async with queue_workers(folder, url, lease=LEASE, limit=TASKS) as running:
         (victim,) = await running.begin_until_up()
         ids = await running.work.enqueue_many("conta", [(takes,) for _ in range(TASKS)])

@@ -30,7 +30,7 @@ from batuta.sql import Dialect, Query, Reading, Row, Transaction, load_queries
 FOUND_AGAIN = define("achada", "the message was found later")
 
 WEEK = timedelta(days=7)
-# On Telegram, a message waits for an earlier message in the same chat if that one is due within this time.
+# On Telegram, a message waits for an earlier message in the same chat if the earlier one is due within this time.
 IN_ORDER = timedelta(minutes=15)
 
 

@@ -149,7 +149,7 @@ async def test_outcome_counts_once_and_survives_the_relay_that_read_it(
             clock.step(timedelta(seconds=5))
             await relay.tick()
             await settle()
-        await redis.zrem(default_queue_name, *sent)  # as if ARQ had run it
+        await redis.zrem(default_queue_name, *sent)  # as if ARQ had run the task
         second = asyncio.create_task(relay.run(task, a_lease()._replace(fence=fence, attempt=attempt)))
         if runs_again:
             assert await queued(redis, set()) == {f"{a_lease().id}:{fence}".encode()}

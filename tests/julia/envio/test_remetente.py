@@ -221,7 +221,7 @@ async def test_gateway_that_lost_earlier_messages_proves_nothing(office: Office,
     assert await office.reconciler.look() == 0
     await office.works()
     assert (office.line.receipts, (await office.message(id))["envio_estado"]) == ([], "unknown")
-    office.line.receipts = left[:1]  # the earlier message is listed, and this one is not
+    office.line.receipts = left[:1]  # the gateway lists the earlier message, but not the message in doubt
     await office.later(MINUTE)
     assert await office.reconciler.look() == 1
     await office.works()

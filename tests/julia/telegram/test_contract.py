@@ -381,7 +381,7 @@ async def test_updates_whose_answer_came_too_late_come_with_the_next(ambiente: A
     ambiente.mundo.says(ambiente.person(), conta.usuario, "atrasada")
     receiving = asyncio.create_task(line.receive(limit=LONG))
     await answered.wait()
-    receiving.cancel()  # as if its limit had passed
+    receiving.cancel()  # as if the limit of the call had passed
     await asyncio.wait([receiving])
     line._client.event_hooks = {}
     found, _ = await messages(line, 1)
