@@ -2,9 +2,10 @@
 machine and on loopback.
 
 The server and the attacker run in separate processes. A normal client requests ``GET /jobs`` with a new connection each
-time: alone, while an attacker holds half-open connections, and while an attacker sends wrong tokens. Before each attack
-the client is measured alone again, because other programs use the machine too. The run ends by itself within ``LIMIT``
-seconds.
+time. Each attack is repeated ``ROUNDS`` times: the client is measured alone and then during the whole attack, because
+other programs use the machine too. The attacker sends ``RATE`` wrong tokens a second, or holds half-open connections
+until the server has closed them all. The client notices an attack if its median is more than ``NOTICED`` times the
+median alone. The run ends by itself within ``LIMIT`` seconds.
 """
 
 import asyncio
@@ -18,15 +19,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import quantiles
+from statistics import median, quantiles
+from typing import Any
 
 from bench.report import markdown
 
 ROOT = Path(__file__).parents[1]
 TOKEN = "t" * 32
-ASKED = 200
-HALF_OPEN, WRONG, AT_ONCE = 100, 10_000, 8
-LIMIT = 240.0
+ROUNDS, ALONE = 3, 10.0  # seconds alone before each attack
+PAUSE = 0.02  # seconds between two requests of the normal client
+HALF_OPEN, WRONG, RATE, AT_ONCE = 100, 10_000, 250, 8
+NOTICED = 1.5
+LIMIT = 400.0
 READY_WITHIN = 60.0
 ACCEPTED = f"Bearer {TOKEN}"
 
@@ -103,35 +107,54 @@ async def say(
     return int(head.split()[1])
 
 
-async def normal(port: int) -> list[float]:
-    """Return the duration in seconds of each answer to a normal client."""
+async def normal(port: int, ends: asyncio.Future[Any]) -> list[float]:
+    """Return the seconds of each answer to a normal client until ``ends``."""
     took = []
-    for _ in range(ASKED):
+    while not ends.done():
         began = time.monotonic()
         status = await ask(port, "/jobs", ACCEPTED)
         took.append(time.monotonic() - began)
         if status != 200:
             raise RuntimeError(f"a normal client got {status}")
+        await asyncio.wait([ends], timeout=PAUSE)
     return took
 
 
 async def measure(pid: int, port: int) -> None:
     await ask(port, "/jobs", ACCEPTED)
-    rows = []
+    rows, verdicts = [], []
     for title, kind in ((f"{HALF_OPEN} half-open connections", "half"), (f"{WRONG:,} wrong tokens", "wrong")):
-        rows.append(["alone", *shown(await normal(port)), ""])
-        attacker = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "bench.attacks", kind, str(port), cwd=ROOT, stdout=asyncio.subprocess.PIPE
-        )
-        assert attacker.stdout is not None
-        await attacker.stdout.readline()  # wait until the attack has begun
-        used = processor_seconds(pid)
-        figures = shown(await normal(port))
-        said = (await attacker.stdout.read()).decode().strip()
-        rows.append([f"during {title}", *figures, f"{said}; server {processor_seconds(pid) - used:.1f} s of processor"])
-        await attacker.wait()
+        alone: list[float] = []
+        during: list[float] = []
+        used, reports = 0.0, []
+        for _ in range(ROUNDS):
+            alone += await normal(port, asyncio.ensure_future(asyncio.sleep(ALONE)))
+            before = processor_seconds(pid)
+            took, report = await attacked(port, kind)
+            used += processor_seconds(pid) - before
+            during += took
+            reports.append(report)
+        rows.append(["alone", *shown(alone), f"{len(alone):,} requests"])
+        more = f"{len(during):,} requests; server {used:.1f} s of processor; attacks: {', '.join(reports)}"
+        rows.append([f"during {title}", *shown(during), more])
+        ratio = median(during) / median(alone)
+        verdicts.append(f"{title}: p50 {ratio:.2f} times alone, {'NOTICED' if ratio > NOTICED else 'not noticed'}")
     print(markdown([["a normal client", "p50", "p99", "slowest", ""], *rows]))
+    print(*verdicts, sep="\n")
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+
+
+async def attacked(port: int, kind: str) -> tuple[list[float], str]:
+    """Return the seconds of each answer to a normal client during one attack, and the report of the attacker."""
+    attacker = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bench.attacks", kind, str(port), cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
+    assert attacker.stdout is not None
+    await attacker.stdout.readline()  # it has begun
+    report = asyncio.ensure_future(attacker.stdout.read())
+    took = await normal(port, report)
+    await attacker.wait()
+    return took, report.result().decode().strip()
 
 
 def shown(took: Sequence[float]) -> list[str]:
@@ -172,14 +195,16 @@ async def half_open(port: int) -> int:
 
 
 async def wrong_tokens(port: int) -> int:
+    """Send a part of the wrong tokens, ``RATE`` a second or as fast as the server answers. Each uses a new connection,
+    because an open one waits a second after each refusal above the limit.
+    """
     print("begun", flush=True)
-    began, numbers, answers = time.monotonic(), iter(range(WRONG)), Counter[int]()
+    began, numbers, answers = time.monotonic(), iter(range(WRONG // ROUNDS)), Counter[int]()
 
     async def guess() -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for number in numbers:
-            answers[await say(reader, writer, "/jobs", f"Bearer bat_{'0' * 12}_{number:048x}")] += 1
-        writer.close()
+            await asyncio.sleep(max(0.0, began + number / RATE - time.monotonic()))
+            answers[await ask(port, "/jobs", f"Bearer bat_{'0' * 12}_{number:048x}")] += 1
 
     await asyncio.wait_for(asyncio.gather(*(guess() for _ in range(AT_ONCE))), LIMIT / 2)
     by_status: Mapping[int, int] = dict(sorted(answers.items()))

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import pairwise
 
 import httpx2
 import pytest
@@ -142,7 +143,38 @@ async def test_connections_that_wait_for_their_client_make_room_for_others(targe
     assert max(answers) < SLOWEST * slowness()
 
 
-async def test_wrong_tokens_are_limited_and_a_normal_client_notices_nothing(target: Target) -> None:
+async def test_answer_on_an_open_connection_does_not_wait_for_an_acknowledgement(target: Target) -> None:
+    """With Nagle's algorithm each answer would wait 40 ms, because its head and its body are two packets."""
+    async with httpx2.AsyncClient(headers=BEARER) as client:
+        quick = []
+        for _ in range(20):
+            began = time.monotonic()
+            await client.get(f"{target.url}/health")
+            quick.append(time.monotonic() - began)
+    assert min(quick[1:]) < 0.02
+
+
+async def test_client_above_its_limit_waits_on_its_connection(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "LIMITED_FOR", 0.5)
+    reader, writer = await asyncio.open_connection("127.0.0.1", target.port)
+    wrong = b"GET /jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\n\r\n"
+    writer.write(wrong * 130)  # the limit is 60 in a minute, and a minute may end in between
+    arrived: list[float] = []
+    statuses: list[int] = []
+    while statuses.count(429) < 4:
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)
+        statuses.append(int(head.split()[1]))
+        arrived += [time.monotonic()] if statuses[-1] == 429 else []
+        await reader.readexactly(int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0]))
+    writer.close()
+    assert statuses.count(401) >= 60
+    assert all(later - earlier >= 0.4 for earlier, later in pairwise(arrived))
+
+
+async def test_wrong_tokens_are_limited_and_a_normal_client_notices_nothing(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "LIMITED_FOR", 0.0)
     quiet = await slowest(target, 5)
     asked, answers = iter(range(WRONG)), {401: 0, 429: 0}
 

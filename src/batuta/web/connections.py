@@ -14,10 +14,11 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from batuta.config import MOST_CONNECTIONS
-from batuta.web.middleware import SECURITY_HEADERS
+from batuta.web.middleware import LIMITED, SECURITY_HEADERS
 
 HEADERS_WITHIN = 10.0  # seconds to receive the headers, and also the rest of a body after the answer
 READS_WITHIN = 30.0  # seconds in which the client must read at least one byte of its answer
+LIMITED_FOR = 1.0  # seconds until the next request on a connection whose client is above its limit
 # Seconds that a new connection has to send its headers before it may be closed to make room; older connections are
 # closed first.
 NEW_FOR = 1.0
@@ -47,6 +48,7 @@ class _LimitedProtocol(H11Protocol):
     refused: ClassVar[Callable[[str, int], None]]
     _deadline: asyncio.TimerHandle | None = None
     _reading: asyncio.TimerHandle | None = None
+    _next: asyncio.TimerHandle | None = None
     _since = 0.0
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -76,6 +78,13 @@ class _LimitedProtocol(H11Protocol):
         self.transport.close()
 
     def on_response_complete(self) -> None:
+        if self.scope["state"].get(LIMITED) and not self.transport.is_closing():
+            self._next = self.loop.call_later(LIMITED_FOR, self._accept_next)
+        else:
+            self._accept_next()
+
+    def _accept_next(self) -> None:
+        self._next = None
         super().on_response_complete()
         self._expect_client()
 
@@ -88,6 +97,8 @@ class _LimitedProtocol(H11Protocol):
         self._stop_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._next is not None:
+            self._next.cancel()
         self._stop_deadline()
         super().connection_lost(exc)
         self._stop_reading()
@@ -104,7 +115,8 @@ class _LimitedProtocol(H11Protocol):
     @property
     def needs_client(self) -> bool:
         """Whether the server can continue only when the client sends or reads something."""
-        return self.is_waiting or self.conn.their_state is h11.SEND_BODY or self._reading is not None
+        late = self._reading is not None or self._next is not None
+        return late or self.is_waiting or self.conn.their_state is h11.SEND_BODY
 
     def _expect_client(self) -> None:
         if not self.is_waiting:
