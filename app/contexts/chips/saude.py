@@ -23,7 +23,7 @@ GATEWAY_DOWN: Final = ("connectivity.evolution",)
 
 NOT_CONFIGURED = define("chips_sem_gateway", "no chip and no gateway is configured: nothing is sent by WhatsApp")
 NO_SENDER = define("chips_sem_emissor", "no chip can send")
-NONE_AVAILABLE = define("chips_indisponiveis", "none of {total} chips is available")
+NONE_AVAILABLE = define("chips_indisponiveis", "no chip is available (total: {total})")
 FEW_HEALTHY = define("chips_poucos_saudaveis", "fewer than 30 % of the chips are healthy")
 MANY_CIRCUITS_OPEN = define("chips_disjuntores_abertos", "more than half of the circuits are open")
 AVAILABLE = define("chips_disponiveis", "{able} of {total} chips are available")

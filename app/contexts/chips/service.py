@@ -143,7 +143,7 @@ class Chips:
         if chip is None:
             raise UnknownChip(instance=instance)
         if (since := what.em_uso_desde) is not None and since > now:
-            raise InicioNoFuturo(day=f"{since:%Y-%m-%d}")
+            raise InicioNoFuturo(day=since.date())
         after = {
             "status": str(what.status or chip["status"]),
             "tipo": str(what.tipo or chip["tipo"]),

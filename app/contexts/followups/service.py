@@ -150,7 +150,7 @@ class Followups:
         """Pause the follow-ups of a conversation until ``ate``. A queued follow-up is cancelled before its send."""
         now = self._clock.now()
         if ate <= now:
-            raise PausaNoPassado(ate=ate.isoformat())
+            raise PausaNoPassado(ate=ate)
         async with self._database.transaction() as transaction:
             before = await self._estagios.travar(transaction, self._parts.mensagens, id)
             await self._estagios.pausar(transaction, id, ate, por=por, motivo=motivo, now=now)

@@ -7,12 +7,12 @@ from app.contexts.handoffs.model import Status, Via
 
 PERGUNTA: Final = (
     "Oi{nome}! Aqui é a Julia, assistente virtual de escalas. Um médico quer esta vaga que você publicou:\n{fatos}\n"
-    "Ela fica com ele? Responda CONFIRMO ou NÃO CONFIRMO até {ate}.{link}\n"
+    "A vaga pode ficar com ele? Responda CONFIRMO ou NÃO CONFIRMO até {ate}.{link}\n"
     "Se preferir não receber mais mensagens, responda PARAR."
 )
 LEMBRETES: Final = (
     "Oi{nome}! Ainda preciso da sua resposta sobre esta vaga:\n{fatos}\n"
-    "O médico fica com ela? Responda CONFIRMO ou NÃO CONFIRMO.{link}",
+    "A vaga pode ficar com o médico? Responda CONFIRMO ou NÃO CONFIRMO.{link}",
     "Oi{nome}! O médico continua esperando sua resposta sobre esta vaga:\n{fatos}\n"
     "Responda CONFIRMO ou NÃO CONFIRMO até {ate}.{link}",
     "Oi{nome}! Este é o último aviso sobre esta vaga:\n{fatos}\n"
@@ -33,13 +33,15 @@ CONFIRMADO: Final = (
     "Pronto{nome}! Quem publicou o plantão confirmou que ele é seu:\n{fatos}\nContato de quem publicou: {contato}"
 )
 NAO_CONFIRMADO: Final = (
-    "Quem publicou este plantão não confirmou que ele é seu{nome}:\n{fatos}\nPor isso ele não está reservado para você."
+    "Infelizmente{nome}, quem publicou este plantão não confirmou você:\n{fatos}\n"
+    "Por isso ele não está reservado para você."
 )
 VENCIDO: Final = (
-    "Quem publicou este plantão não respondeu a tempo{nome}:\n{fatos}\nPor isso ele não está reservado para você."
+    "Infelizmente{nome}, quem publicou este plantão não respondeu a tempo:\n{fatos}\n"
+    "Por isso ele não está reservado para você."
 )
 INDISPONIVEL: Final = (
-    "Este plantão deixou de estar disponível{nome}:\n{fatos}\nPor isso ele não está reservado para você."
+    "Infelizmente{nome}, este plantão não está mais disponível:\n{fatos}\nPor isso ele não está reservado para você."
 )
 
 

@@ -14,8 +14,10 @@ from rapidfuzz import fuzz, process
 from app.contexts.leitura_grupos.api import Periodo, chave
 from app.contexts.nomes.nomes import Nomes, pode_ser_nome
 from batuta import BatutaError
+from batuta.reasons import define
 
 AHEAD: Final = timedelta(days=366)
+ULTIMO_DIA: Final = define("ultimo_dia_aceito", "a day until {dia}")
 NEAR: Final = 60.0
 ESTADOS: Final = frozenset(
     [
@@ -101,7 +103,7 @@ class Correcao:
         if self.uf is not None and self.uf not in ESTADOS:
             raise CorrecaoRecusada(campo="uf", espera="SP, RJ, …")
         if self.data is not None and self.data - hoje > AHEAD:
-            raise CorrecaoRecusada(campo="data", espera=f"<= {(hoje + AHEAD).isoformat()}")
+            raise CorrecaoRecusada(campo="data", espera=ULTIMO_DIA(dia=hoje + AHEAD))
         if self.contato_whatsapp is not None and not re.match(WHATSAPP, self.contato_whatsapp):
             raise CorrecaoRecusada(campo="contato_whatsapp", espera="5511900000001")
 

@@ -9,9 +9,11 @@ from typing import Final, TypeAlias, assert_never
 from app.contexts.leitura_grupos.api import UFS, Periodo
 from app.contexts.vagas.api import PROCURA, StatusDaVaga
 from batuta import BatutaError
+from batuta.reasons import define
 
 HORA: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 AHEAD: Final = timedelta(days=366)
+DIAS_ACEITOS: Final = define("dias_aceitos", "{de} to {ate}")
 MENOR_VALOR, MAIOR_VALOR = 100, 50_000
 # Largest number of doctors in one announcement.
 MOST_OFFERS: Final = 50
@@ -102,8 +104,7 @@ class NovaVaga:
     def recusar(self, hoje: date) -> None:
         """Raise CampoDaVagaRecusado for the first implausible field. ``hoje`` is today's date in São Paulo."""
         if not hoje <= self.data <= hoje + AHEAD:
-            espera = f"{hoje.isoformat()} … {(hoje + AHEAD).isoformat()}"
-            raise CampoDaVagaRecusado(campo="data", espera=espera)
+            raise CampoDaVagaRecusado(campo="data", espera=DIAS_ACEITOS(de=hoje, ate=hoje + AHEAD))
         for campo, hour in (("hora_inicio", self.hora_inicio), ("hora_fim", self.hora_fim)):
             is_wrong = re.fullmatch(HORA, hour) is None if hour is not None else self.hora_inicio != self.hora_fim
             if is_wrong:

@@ -58,4 +58,4 @@ def _periodo(vaga: Row | Mapping[str, Any]) -> str:
 def _valor(valor: int | None, tipo: str | None) -> str:
     if valor is None or tipo not in (None, "fixo"):
         return "a combinar"
-    return f"R$ {valor:,}".replace(",", ".")
+    return f"R$ {valor:,}".replace(",", ".") + ",00"

@@ -25,7 +25,8 @@ RECUSA_A_CONFIRMAR: Final = (
 )
 JA_RESERVADO: Final = "Este plantão já está reservado para você{nome}:\n{fatos}"
 OCUPADO: Final = (
-    "Obrigada pelo interesse{nome}. Este plantão já não está disponível, então não consegui reservá-lo para você."
+    "Obrigada pelo interesse{nome}. Este plantão não está mais disponível, e por isso não consegui reservá-lo "
+    "para você."
 )
 ACEITE_SEM_OFERTA: Final = (
     "Recebi seu aceite{nome}, mas não sei dizer com certeza de qual plantão se trata, então ainda não reservei nada. "
@@ -42,21 +43,21 @@ RECUSA_COM_RESERVA: Final = (
 )
 FATOS: Final = "Estes são os dados do plantão{nome}:\n{fatos}"
 PERGUNTA_SEM_RESPOSTA: Final = (
-    "Não tenho essa informação{nome}. Passei sua pergunta a uma pessoa da equipe, que responde por aqui."
+    "Não tenho essa informação{nome}. Passei sua pergunta a uma pessoa da equipe, que vai responder por aqui."
 )
 IDENTIDADE: Final = (
     "Sou a Julia, assistente virtual de escalas: um programa, não uma pessoa. "
     "Se preferir falar com alguém da equipe, é só pedir."
 )
 HUMANO: Final = "Claro{nome}. Eu sou uma assistente virtual; já avisei a equipe, e uma pessoa vai responder por aqui."
-OBJECAO: Final = "Entendi{nome}, obrigada por dizer. Passei sua mensagem a uma pessoa da equipe."
+OBJECAO: Final = "Entendi{nome}, obrigada por avisar. Passei sua mensagem a uma pessoa da equipe."
 OBJECAO_GRAVE: Final = (
-    "Lamento{nome}. Não vou enviar ofertas nos próximos dias, e passei sua mensagem a uma pessoa da equipe."
+    "Sinto muito{nome}. Não vou enviar ofertas nos próximos dias, e passei sua mensagem a uma pessoa da equipe."
 )
 CONFIRMACAO: Final = "Recebido{nome}, obrigada! Este plantão está reservado para você:\n{fatos}"
 CONFIRMACAO_DA_OFERTA: Final = "Para reservar este plantão para você{nome}, responda ACEITO:\n{fatos}"
 RECEBIDO: Final = "Recebido{nome}, obrigada!"
-PARA_PESSOA: Final = "Passei sua mensagem a uma pessoa da equipe, que responde por aqui."
+PARA_PESSOA: Final = "Passei sua mensagem a uma pessoa da equipe, que vai responder por aqui."
 RECEBIMENTO: Final = {
     "generico": "Oi{nome}! Aqui é a Julia, assistente virtual de escalas. Recebi sua mensagem e respondo {quando}.",
     "vaga": (

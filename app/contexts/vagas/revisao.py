@@ -272,7 +272,7 @@ class Revisao:
         if missing:
             raise VagaIncompleta(id=vaga["id"], falta=", ".join(missing))
         if vaga["data"] < now.astimezone(self._zone).date():
-            raise VagaPassada(id=vaga["id"], data=vaga["data"].isoformat())
+            raise VagaPassada(id=vaga["id"], data=vaga["data"])
         blocked = await transaction.one(self._queries.is_blocked, hospital=vaga["hospital_id"])
         if blocked is not None:
             raise HospitalBloqueado(id=vaga["id"], hospital=blocked["nome"])

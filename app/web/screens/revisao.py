@@ -370,7 +370,7 @@ def _day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise CorrecaoRecusada(campo="data", espera="2026-03-11") from None
+        raise CorrecaoRecusada(campo="data", espera=date(2026, 3, 11)) from None
 
 
 def _period(text: str) -> Periodo:

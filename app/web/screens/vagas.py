@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import date
+from contextlib import suppress
+from datetime import date, datetime
 from typing import Any, Final
 
 from app.composition.julia import Julia
@@ -203,12 +204,15 @@ async def _list(julia: Julia, visit: Visit) -> Mapping[str, object]:
             Choice(visit.texts("tela.todas"), others, status is None),
             *(
                 Choice(
-                    visit.texts(f"estado.vaga.{each}"), {**others, "situacao": each.value}, each is status, counts.get(each, 0)
+                    visit.texts(f"tela.vagas.filtro.{each}"),
+                    {**others, "situacao": each.value},
+                    each is status,
+                    counts.get(each, 0),
                 )
                 for each in TONES
             ),
             Choice(
-                visit.texts("estado.vaga.cancelada"), {**others, "situacao": "cancelada"}, status == "cancelada"
+                visit.texts("tela.vagas.filtro.cancelada"), {**others, "situacao": "cancelada"}, status == "cancelada"
             ),
         ],
         "lines": [_line(row, visit.texts) for row in shown],
@@ -255,7 +259,7 @@ def _line(row: Row, texts: Texts) -> dict[str, object]:
         "day": texts.day(row["data"]),
         "hours": hours or row["periodo"] or "–",
         "hospital": row["hospital"],
-        "place": " / ".join(each for each in (row["cidade"], row["uf"]) if each),
+        "place": "/".join(each for each in (row["cidade"], row["uf"]) if each),
         "area": row["especialidade"],
         "value": texts("tela.vagas.a_combinar") if row["valor"] is None else texts.money(float(row["valor"])),
         "origin": texts(f"tela.vagas.origem_{'grupo' if row['origem'] == 'grupo_whatsapp' else 'manual'}"),
@@ -265,7 +269,8 @@ def _line(row: Row, texts: Texts) -> dict[str, object]:
 
 def _change_line(row: Row, texts: Texts, *, is_open: bool) -> dict[str, Any]:
     reason = row["motivo"] or ""
-    said = texts.group(REASONS).get(reason) or (reason if is_open else "***")
+    code = "aceite" if reason.startswith("aceite:") else reason
+    said = texts.group(REASONS).get(code) or (reason if is_open else "***")
     return {"at": row["em"], "to": word(texts, "estado.vaga", row["para"]), "by": row["por"], "why": said}
 
 
@@ -282,10 +287,10 @@ def _position(row: Row) -> str:
 
 
 def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
+    for form in ("%Y-%m-%d", "%d/%m/%Y"):
+        with suppress(ValueError):
+            return datetime.strptime(text, form).date()  # noqa: DTZ007 -- a day has no zone
+    return None
 
 
 def _id(call: ActionCall) -> str:
@@ -305,7 +310,7 @@ def _doctor(call: ActionCall) -> str:
 def _new(values: Mapping[str, str]) -> NovaVaga:
     day = _day(values["data"])
     if day is None:
-        raise CampoDaVagaRecusado(campo="data", espera="2026-03-11")
+        raise CampoDaVagaRecusado(campo="data", espera=date(2026, 3, 11))
     for name in ("hora_inicio", "hora_fim"):
         if values[name] and not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", values[name]):
             raise CampoDaVagaRecusado(campo=name, espera="19:00")

@@ -249,5 +249,5 @@ def status_word(texts: Texts, status: str) -> str:
 def _pair(word: str) -> tuple[str, str]:
     name, equals, value = word.partition("=")
     if not equals or not name:
-        raise typer.BadParameter("name=value", param_hint="--param")
+        raise typer.BadParameter("cli.form_pair", param_hint="--param")
     return name, value

@@ -297,11 +297,11 @@ def _options_of(context: Any) -> list[str]:
 
 
 def _describe_bad_value(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
-    """Describe why the value of a parameter is refused. The engine's commands state the expected form in the error's
-    message; the parser attaches a validation error instead.
+    """Describe why the value of a parameter is refused. The engine's commands state the expected form, or the key of its
+    text, in the error's message; the parser attaches a validation error instead.
     """
     if mistake.param is None:
-        return texts("cli.mistake.form", name=mistake.param_hint, form=mistake.message)
+        return texts("cli.mistake.form", name=mistake.param_hint, form=texts.get(mistake.message, mistake.message))
     from pydantic import ValidationError
 
     from batuta.config import reason_of
@@ -488,4 +488,4 @@ def _options(
     ``make_cli_context`` read them before the tree was built.
     """
     if lang not in (None, "pt-BR", "en"):
-        raise typer.BadParameter("pt-BR | en", param_hint="--lang")
+        raise typer.BadParameter("cli.form_language", param_hint="--lang")

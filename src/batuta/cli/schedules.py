@@ -150,7 +150,7 @@ def _argument(given: str) -> tuple[str, Any]:
     """Split ``name=value`` into name and value. A value that is valid JSON is parsed as JSON; any other value is text."""
     name, separator, value = given.partition("=")
     if not separator:
-        raise typer.BadParameter("name=value", param_hint="--arg")
+        raise typer.BadParameter("cli.form_pair", param_hint="--arg")
     try:
         return name, json.loads(value)
     except ValueError:

@@ -18,7 +18,7 @@ from batuta import __version__
 from batuta.engine.batuta import Batuta
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import BackupForeign, RestoreRefused, SchemaOutOfDate, StatementRefused, StoreError
-from batuta.kernel.reasons import Reason
+from batuta.kernel.reasons import Reason, reason_of_os_error
 from batuta.stores.backup import archive
 from batuta.stores.backup.archive import Applied, ArchiveReader, Manifest, Table
 from batuta.stores.backup.restoring import (
@@ -175,7 +175,7 @@ async def _restore_sqlite(
                 await new.close()
             was = await asyncio.to_thread(copying.replace, unpacked, file, kept)
     except OSError as error:
-        raise RestoreRefused(why=error.strerror or type(error).__name__, next_step=FREE_SPACE) from None
+        raise RestoreRefused(why=reason_of_os_error(error), next_step=FREE_SPACE) from None
     finally:
         for each in copying.leftovers(unpacked):
             each.unlink(missing_ok=True)

@@ -19,7 +19,8 @@
     │   ├── InvalidSections         the weights of the health score do not add up to 100
     │   ├── InvalidWindow           a window with invalid hours or days
     │   ├── UnknownWord             an unknown job, category, profile, window or switch
-    │   │   └── StrangeWord         an unknown word without a similar known word
+    │   │   ├── StrangeWord         an unknown word without a similar known word
+    │   │   └── MissingWord         an unknown word where no word is known
     │   ├── AmbiguousId             an abbreviated id that matches several ids
     │   ├── BackupDamaged           a backup file that is damaged or incomplete
     │   ├── BackupForeign           a backup of another kind or version of database
@@ -206,6 +207,10 @@ class UnknownWord(ConfigError):
 
 class StrangeWord(UnknownWord):
     sentence = "there is no {kind} '{word}', only {known}"
+
+
+class MissingWord(UnknownWord):
+    sentence = "there is no {kind} '{word}': check the name or id"
 
 
 class AmbiguousId(ConfigError):

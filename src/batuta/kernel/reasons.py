@@ -11,6 +11,7 @@ Facts are texts, numbers, durations, instants (shown in the zone they carry) and
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from errno import EACCES, EEXIST, EISDIR, ENOENT, ENOSPC, ENOTDIR, EPERM, EROFS
 from types import MappingProxyType
 from typing import Any, Final, Self
 
@@ -92,6 +93,25 @@ def define(code: str, english: str) -> ReasonCode:
     made = ReasonCode(code)
     made.english = english
     return CODES.setdefault(code, made)
+
+
+# Errors of the operating system, with its English words.
+_OS_ERRORS: Final = {
+    ENOENT: define("os_missing", "No such file or directory"),
+    EACCES: define("os_denied", "Permission denied"),
+    EPERM: define("os_denied_by_system", "Operation not permitted"),
+    EEXIST: define("os_exists", "File exists"),
+    EISDIR: define("os_is_folder", "Is a directory"),
+    ENOTDIR: define("os_not_folder", "Not a directory"),
+    ENOSPC: define("os_disk_full", "No space left on device"),
+    EROFS: define("os_read_only", "Read-only file system"),
+}
+
+
+def reason_of_os_error(error: OSError) -> str:
+    """Return why the operating system refused a call, as a reason if its code is known."""
+    known = _OS_ERRORS.get(error.errno or 0)
+    return error.strerror or type(error).__name__ if known is None else known()
 
 
 _TWO = define("two_reasons", "{first}; {second}")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar, get_args, is_typeddict
 
-from batuta.kernel.errors import StrangeWord, UnknownWord
+from batuta.kernel.errors import MissingWord, StrangeWord, UnknownWord
 
 LIKE_ENOUGH: Final = 0.65
 SHORTEST_BEGINNING: Final = 3
@@ -31,8 +31,10 @@ def unknown(kind: str, word: str, known: Iterable[str]) -> UnknownWord:
     near = nearest(word, words)
     if near is not None:
         return UnknownWord(kind=kind, word=word, nearest=near)
+    if not words:
+        return MissingWord(kind=kind, word=word)
     rest = [] if len(words) <= MOST_LISTED else ["…"]
-    return StrangeWord(kind=kind, word=word, known=", ".join([*words[:MOST_LISTED], *rest]) or "-")
+    return StrangeWord(kind=kind, word=word, known=", ".join([*words[:MOST_LISTED], *rest]))
 
 
 P = ParamSpec("P")

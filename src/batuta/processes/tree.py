@@ -28,7 +28,7 @@ from typing import Protocol, TypeAlias
 from batuta.kernel.clock import Clock, brief
 from batuta.kernel.errors import StoreReplaced, StoreUnavailable
 from batuta.kernel.events import ChildEnded, ChildLooping, ChildReady, ChildRecovered, ChildSilent, ChildStarted, Events
-from batuta.kernel.reasons import define
+from batuta.kernel.reasons import define, reason_of_os_error
 from batuta.processes.child import STOPPED, ChildProcess, OrphanReaper, exit_reason
 from batuta.processes.notify import ALIVE, NOTIFY_VARIABLES, READY, SOCKET, WATCHDOG_LIMIT, NotifySocket
 from batuta.processes.restarts import (
@@ -229,7 +229,7 @@ class ProcessTree:
                 child.spec.argv, env, lambda line: self.on_line(name, line), self.wakeup.set
             )
         except OSError as error:  # most likely the limit of processes is reached; the other children continue
-            self._decide(child, End(0, NOT_STARTED, NOT_STARTED_WHY(error=error.strerror)))
+            self._decide(child, End(0, NOT_STARTED, NOT_STARTED_WHY(error=reason_of_os_error(error))))
             return
         self._update_reaper()
         self.events.emit(ChildStarted(name, child.process.pid))

@@ -43,7 +43,7 @@ class Texts:
             self._table |= read_table(folder, language)
 
     def __call__(self, key: str, **facts: object) -> str:
-        """Return the text of ``key``. Reasons, errors, instants and durations among the facts are rendered in this language."""
+        """Return the text of ``key``. Reasons, errors, instants, days and durations among the facts are rendered."""
         return self._sentence(key, facts).format(**self._rendered(facts))
 
     def get(self, key: str, otherwise: str) -> str:
@@ -150,6 +150,8 @@ class Texts:
                 return self.error(value)
             case datetime():
                 return self.minute(value)
+            case date():
+                return self.day(value)
             case timedelta():
                 return self.span(value)
             case _:

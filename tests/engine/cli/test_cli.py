@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 def test_migrate_applies_missing_migrations_once(batuta: Command, folder: Path) -> None:
     code, out, _ = batuta("migrate")
-    assert (code, out) == (0, "".join(f"aplicada {migration.title}\n" for migration in engine_migrations()))
+    assert (code, out) == (0, "".join(f"migração {migration.title} aplicada\n" for migration in engine_migrations()))
     assert (folder / "work.db").exists()
     assert batuta("migrate")[1] == f"o esquema de {folder / 'work.db'} já está em dia\n"
     assert (folder / "work.db").stat().st_mode & 0o777 == 0o600
@@ -153,7 +153,7 @@ def test_command_of_an_application_that_is_not_found_says_where_to_go(
         ),
         (
             ("token", "create", "--name"),
-            "a opção --name pede um valor. Veja `batuta token create --help`",
+            "a opção --name precisa de um valor. Veja `batuta token create --help`",
             "the option --name needs a value. See `batuta token create --help`",
         ),
         (
@@ -184,7 +184,7 @@ def test_usage_error_is_in_the_chosen_language_with_the_help_of_its_command(
         (
             "LOG_FORMAT",
             "xml",
-            "LOG_FORMAT não pode ter esse valor: escreva um destes: 'auto', 'pretty', 'json'. Corrija",
+            "LOG_FORMAT não pode ter esse valor: escreva um destes valores: 'auto', 'pretty', 'json'. Corrija",
         ),
         ("TIMEZONE", "Marte", "'Marte' não é um fuso horário válido; escreva como em America/Sao_Paulo"),
         (
@@ -335,7 +335,7 @@ def test_misspelt_name_and_broken_line_in_the_env_file_are_reported(batuta: Comm
     sys.modules.pop("program", None)  # the next command is another process and reads the file again
     code, out, _ = batuta("doctor")
     assert code == 1
-    assert "a linha 2 não tem a forma NOME=valor" in out
+    assert "a linha 2 não está no formato NOME=valor" in out
 
 
 def test_command_without_arguments_shows_the_help(batuta: Command) -> None:

@@ -263,7 +263,7 @@ def test_resume_reports_what_still_holds_the_job(batuta: Command) -> None:
     assert code == 0
     assert "suspensão removida" not in out
     assert re.search(
-        r"continua suspensa por: chave pause\.category\.live ligada por \S+ desde .*, sem fim marcado: obra na rede",
+        r"continua suspensa por: chave pause\.category\.live ligada por \S+ desde .*, sem prazo: obra na rede",
         out,
     )
     batuta("pause", "tudo")
@@ -294,7 +294,9 @@ def test_pause_with_an_end_shows_it_in_local_time(batuta: Command) -> None:
 def test_second_pause_reports_the_earlier_one(batuta: Command) -> None:
     batuta("pause", "live", "--reason", "até segunda ordem")
     out = batuta("pause", "live", "--for", "2h", "--reason", "almoço")[1]
-    assert re.search(r"antes disto: chave pause\.category\.live ligada por .*, sem fim marcado: até segunda ordem", out)
+    assert re.search(
+        r"antes desta mudança: chave pause\.category\.live ligada por .*, sem prazo: até segunda ordem", out
+    )
     document = as_json(batuta("pause", "live", "--json"))
     assert document["before"]["reason"] == "almoço"
     assert document["before"]["until"] is not None

@@ -69,11 +69,11 @@ def test_arguments_have_portuguese_names(command: str, capsys: pytest.CaptureFix
         ("queue shw", "não existe o comando 'shw': tente `batuta queue show`"),
         ("jobs x y", "há argumentos a mais: x y"),
         ("jobs --json=3", "a opção --json não recebe valor"),
-        ("jobs --profile", "a opção --profile pede um valor"),
+        ("jobs --profile", "a opção --profile precisa de um valor"),
         ("run", "falta o argumento NOME"),
         ("executions --limit 0", "--limit não aceita '0': o mínimo é 1"),
         ("agendamentos importar /nowhere", "ARQUIVO: /nowhere não existe"),
-        ("agendamentos importar /tmp", "ARQUIVO: /tmp é uma pasta, mas é preciso um arquivo"),
+        ("agendamentos importar /tmp", "ARQUIVO: /tmp é uma pasta; informe um arquivo"),
     ],
 )
 def test_usage_error_has_no_text_of_the_parser(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,4 +28,4 @@ def test_error_without_a_similar_word_lists_some_known_words() -> None:
     assert str(unknown("queue", "nada", ["outbound"])) == "there is no queue 'nada', only outbound"
     many = [f"fila_{letter}" for letter in "abcdefghijk"]
     assert str(unknown("queue", "xyz", many)).endswith("fila_g, fila_h, …")
-    assert str(unknown("queue", "nada", [])) == "there is no queue 'nada', only -"
+    assert str(unknown("queue", "nada", [])) == "there is no queue 'nada': check the name or id"

@@ -96,7 +96,7 @@ COMPOSED: dict[str, Iterable[str]] = {
     "panel.will.schedule_": _OF_SCHEDULES,
 }
 # First parts of keys that commands and the application's screens compose. Their own tests read these texts.
-_COMPOSED_ELSEWHERE = ("cli.", "estado.", "grupos.", "problem.", "section.", "tela.")
+_COMPOSED_ELSEWHERE = ("cli.", "estado.", "grupos.", "problem.", "quadro.", "section.", "tela.")
 
 
 def test_every_key_used_by_the_code_is_in_the_table() -> None:

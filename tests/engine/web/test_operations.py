@@ -50,7 +50,7 @@ async def last_entry(panel: Panel) -> tuple[Any, ...]:
 
 async def test_a_job_runs_now_with_its_parameters(panel: Panel) -> None:
     page = await act(panel, "job.run", tarefa="pulse", parametros="day=5", voltar="/painel/tarefas")
-    assert "pulse rodou." in page.text
+    assert "pulse foi executada." in page.text
     rows = await panel.work.reports.recent(job="pulse", before=panel.clock.now() + timedelta(days=1), limit=1)
     assert (rows[0].trigger, rows[0].status) == ("manual", "success")
     assert page.url.path == f"/painel/execucoes/{rows[0].id}"
@@ -61,7 +61,7 @@ async def test_a_held_job_is_refused_with_the_reason_and_can_be_insisted_on(pane
     refused = await act(panel, "job.run", tarefa="paused")
     assert refused.status_code == 422
     assert 'class="refused"' in refused.text
-    assert "paused rodou." in (await act(panel, "job.run", tarefa="paused", suspensa="sim")).text
+    assert "paused foi executada." in (await act(panel, "job.run", tarefa="paused", suspensa="sim")).text
 
 
 async def test_a_parameter_without_a_value_is_refused(panel: Panel) -> None:
@@ -71,7 +71,7 @@ async def test_a_parameter_without_a_value_is_refused(panel: Panel) -> None:
 
 async def test_pause_until_and_resume_set_the_switch_with_the_reason(panel: Panel) -> None:
     page = await act(panel, "pause", alvo="job:pulse", prazo="2h", motivo="teste", voltar="/painel/tarefas/pulse")
-    assert "Pausado até" in page.text
+    assert "Pausa ativa até" in page.text
     switch = await panel.work.switches.read("pause.job.pulse")
     assert switch is not None
     assert (switch.on, switch.reason, switch.set_by) == (True, "teste", "local")
@@ -97,7 +97,7 @@ async def test_the_page_of_a_job_explains_a_fire_that_did_not_run(panel: Panel) 
 
     failed = (await panel.ask("/painel/tarefas/broken?hora=08:45")).text
     assert "HTTP 500" in answer(failed) or "sem registro" in answer(failed)
-    assert "a agenda não tem disparo" in answer((await panel.ask("/painel/tarefas/broken?hora=08:47")).text)
+    assert "não há disparo previsto" in answer((await panel.ask("/painel/tarefas/broken?hora=08:47")).text)
     assert "sem registro" in answer((await panel.ask("/painel/tarefas/broken?hora=03:00")).text)
 
 
@@ -256,7 +256,7 @@ async def test_a_process_is_asked_for_its_stack_and_to_restart(panel: Panel) -> 
         "w:1", "worker", {"outbound": {"alive": True}}, now=panel.clock.now(), host="web1", pid=7
     )
     page = await act(panel, "process.stack", processo="web1:7", voltar="/painel/processos")
-    assert "A pilha de worker (web1:7) foi pedida" in page.text
+    assert "A captura da pilha de worker (web1:7) foi pedida" in page.text
     assert "batuta workers stack web1:7" in page.text
     assert "o processo ainda não atendeu" in page.text
     assert [dict(row) for row in await panel.work.database.all(REQUESTS)] == [

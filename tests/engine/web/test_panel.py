@@ -247,7 +247,7 @@ async def test_execution_page_shows_all_its_fields(panel: Panel) -> None:
         "it did not answer",
     ):
         assert word in html, word
-    assert "executada manualmente, apesar de suspensa: janela manha fechada" in html
+    assert "executada manualmente, embora suspensa: janela manha fechada" in html
     assert "12345678901234567890" in html
     assert escape('"é": [') in html
 

@@ -125,7 +125,7 @@ async def test_pages_follow_each_other_without_a_gap(plant: Plant, monkeypatch: 
 async def test_a_selection_is_retried_and_each_item_leaves_an_entry(plant: Plant) -> None:
     client = await plant.browser(Scope.OPERATE)
     page = await act(client, "item.retry", fila="default", escolhido=plant.ids[:2])
-    assert "2 de 2 itens voltaram à fila." in page.text
+    assert "Itens de volta à fila: 2 de 2." in page.text
     assert await plant.states() == {"queued": 4, "failed": 2}
     assert sorted(await plant.entries()) == sorted(("token ana", "queue.retry", f"tasks:{id}") for id in plant.ids[:2])
 

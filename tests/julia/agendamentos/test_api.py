@@ -329,8 +329,8 @@ async def test_field_errors_are_in_the_callers_language(julia: Julia) -> None:
     }
     said = {
         "pt-BR": {
-            "telefone": "o valor não tem a forma que este campo aceita: veja a forma em /docs",
-            "cep": "o valor não tem a forma que este campo aceita: veja a forma em /docs",
+            "telefone": "o valor não está no formato que este campo aceita: veja o formato em /docs",
+            "cep": "o valor não está no formato que este campo aceita: veja o formato em /docs",
             "data_agendamento": "informe a data no formato 2026-03-11",
             "senha": "este campo não existe: veja em /docs os campos aceitos",
         },

@@ -91,19 +91,21 @@ async def test_chip_with_an_open_circuit_is_unavailable(julia: Julia) -> None:
 
 async def test_no_active_or_no_connected_chip_is_critical_with_a_next_step(julia: Julia) -> None:
     await add_chip(julia.work.database, status="warming")
-    found = "no chip is active (1 inactive, 0 banned): nothing can be sent"
+    found = "no chip is active (inactive: 1; banned: 0): nothing can be sent"
     assert await julia.alerts() == {"chips.none_active": found}
     await write(
         julia.work.database, "UPDATE chips SET status = 'active', evolution_connected = FALSE, trust_score = 90"
     )
-    assert await julia.alerts() == {"chips.none_connected": "none of 1 active chips is connected: nothing can be sent"}
+    assert await julia.alerts() == {
+        "chips.none_connected": "no active chip is connected (active chips: 1): nothing can be sent"
+    }
     score = await julia.get("/health/score")
     assert (score["breakdown"]["chips"]["score"], score["level"]) == (0, "critical")
 
 
 async def test_health_reports_that_the_last_chip_is_banned(julia: Julia) -> None:
     await add_chip(julia.work.database, status="banned")
-    found = "no chip is active (0 inactive, 1 banned): nothing can be sent"
+    found = "no chip is active (inactive: 0; banned: 1): nothing can be sent"
     assert await julia.alerts() == {"chips.none_active": found}
 
 
@@ -156,7 +158,7 @@ async def test_message_of_the_page_is_in_the_language_of_the_caller(julia: Julia
         (await julia.client.get("/health/chips", headers={"Accept-Language": language})).json()["message"]
         for language in ("en", "pt-BR")
     ]
-    assert said == ["none of 1 chips is available", "nenhum dos 1 chips está disponível"]
+    assert said == ["no chip is available (total: 1)", "nenhum chip está disponível (total: 1)"]
 
 
 async def test_chip_is_put_into_service_over_http(julia: Julia) -> None:

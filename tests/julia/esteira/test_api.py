@@ -188,7 +188,7 @@ def test_terminal_shows_the_queue_and_the_review(
         json.loads(batuta(*JULIA, "grupos", "reprocessar", "--estagio", "extracao", "--json")[1])["reprocessados"] == 0
     )
     code, out, _ = batuta(*JULIA, "grupos", "backfill", "--dry-run")
-    assert (code, out.strip()) == (0, "0 messages would be enqueued; repeat without --dry-run to enqueue them")
+    assert (code, out.strip()) == (0, "messages that would be enqueued: 0; repeat without --dry-run to enqueue them")
     code, out, _ = batuta(*JULIA, "grupos", "revisao")
     assert (code, out.strip()) == (0, "no vacancy awaits review")
     code, out, _ = batuta(*JULIA, "grupos", "revisao", "--status", "descartada", "--json")

@@ -197,7 +197,7 @@ async def test_vacancy_returns_only_from_its_own_state(office: Office, doctor: s
     assert done.status == "not_confirmed"
     assert (await handoff(office, id))["decidido_via"] == "vaga"
     assert (await vaga(office, vaga_id))["status"] == status
-    assert "deixou de estar disponível" in (await messages(office, "confirmacao"))[-1]["conteudo"]
+    assert "não está mais disponível" in (await messages(office, "confirmacao"))[-1]["conteudo"]
 
 
 async def test_job_ends_the_hand_off_of_a_vacancy_that_no_longer_waits(office: Office, doctor: str, chip: str) -> None:

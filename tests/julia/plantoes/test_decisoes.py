@@ -151,7 +151,7 @@ def test_an_offer_states_the_facts_and_that_julia_is_not_a_person() -> None:
         "• Especialidade: Pediatria",
         "• Data: sexta-feira, 20/03/2026",
         "• Período: Noturno, das 19:00 às 07:00",
-        "• Valor: R$ 1.500",
+        "• Valor: R$ 1.500,00",
         "responda PARAR",
     ):
         assert line in text

@@ -37,7 +37,7 @@ PAGE: Final = (
     "<title>Confirmação de vaga</title><style>{style}</style></head><body><h1>Confirmação de vaga</h1>{body}</body></html>"
 )
 PERGUNTA: Final = (
-    '<p>Um médico quer esta vaga que você publicou:</p><p class="fatos">{fatos}</p><p>Ela fica com ele?</p>'
+    '<p>Um médico quer esta vaga que você publicou:</p><p class="fatos">{fatos}</p><p>A vaga pode ficar com ele?</p>'
     '<form method="post" action="{path}"><input type="hidden" name="token" value="{token}">'
     '<button name="decisao" value="confirmar">Confirmo</button>'
     '<button name="decisao" value="recusar">Não confirmo</button></form>'

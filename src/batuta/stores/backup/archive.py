@@ -24,6 +24,7 @@ from typing import IO, Any, BinaryIO
 
 from batuta.kernel.errors import BackupDamaged, BackupUnwritable
 from batuta.kernel.identity import has_process
+from batuta.kernel.reasons import reason_of_os_error
 from batuta.stores.sql.database import Dialect
 
 MAGIC = b"BATUTA BACKUP 1\n"
@@ -114,7 +115,7 @@ def create(file: Path) -> Iterator[ArchiveWriter]:
         _publish(partial, file)
         sync(file.parent)
     except OSError as error:
-        raise BackupUnwritable(file=str(file), why=error.strerror or type(error).__name__) from None
+        raise BackupUnwritable(file=str(file), why=reason_of_os_error(error)) from None
     finally:
         partial.unlink(missing_ok=True)
 
@@ -154,7 +155,7 @@ def read(file: Path) -> Iterator[ArchiveReader]:
     try:
         handle = file.open("rb")
     except OSError as error:
-        raise BackupDamaged(file=str(file), why=error.strerror or type(error).__name__) from None
+        raise BackupDamaged(file=str(file), why=reason_of_os_error(error)) from None
     with handle:
         header = handle.read(HEADER)
         if not header.startswith(MAGIC) or len(header) != HEADER or header[-1:] != b"\n":

@@ -22,6 +22,7 @@ from batuta.kernel.errors import (
     StoreUnavailable,
 )
 from batuta.kernel.json import dumps, loads
+from batuta.kernel.reasons import reason_of_os_error
 from batuta.stores.sql.database import AsJson, Limits, Query, Values, check_values
 from batuta.stores.sqlite.identity import OpenFile
 from batuta.stores.sqlite.operator_sql import local_day
@@ -48,7 +49,7 @@ def prepare(file: Path, *, makes_folder: bool) -> None:
     except OSError as error:
         if not file.parent.exists():
             raise FolderMissing(folder=str(file.parent.absolute())) from None
-        raise FileReadOnly(where=str(file.absolute()), why=error.strerror or type(error).__name__) from None
+        raise FileReadOnly(where=str(file.absolute()), why=reason_of_os_error(error)) from None
 
 
 def open_connection(file: Path, clock: Clock, limits: Limits, *, writes: bool) -> sqlite3.Connection:

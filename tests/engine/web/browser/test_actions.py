@@ -17,10 +17,10 @@ async def test_an_action_opens_as_a_dialog_from_the_keyboard_and_reports_its_res
     page = await dashboard.visit("/painel/tarefas/pulse")
     await page.keyboard.press("p")
     dialog = page.locator("dialog.sheet[open]")
-    await expect(dialog).to_contain_text("A pausa vale para: tarefa agendada pulse. Nada novo começa.")
+    await expect(dialog).to_contain_text("A pausa vale para: tarefa agendada pulse. Nenhum trabalho novo começa;")
     await dialog.get_by_label("Motivo").fill("teste")
     await dialog.get_by_role("button", name="Pausar").click()
-    await expect(page.get_by_role("status").filter(has_text="Pausado: tarefa agendada pulse.")).to_be_visible()
+    await expect(page.get_by_role("status").filter(has_text="Pausa ativa: tarefa agendada pulse.")).to_be_visible()
     await expect(page.get_by_role("link", name="Retomar")).to_be_visible()
     assert await paused(dashboard) == (True, "teste")
 
@@ -30,7 +30,7 @@ async def test_an_action_is_a_page_without_a_script(dashboard: Dashboard) -> Non
     await page.get_by_role("link", name="Pausar").click()
     await page.get_by_label("Motivo").fill("sem script")
     await page.get_by_role("button", name="Pausar").click()
-    await expect(page.get_by_text("Pausado: tarefa agendada pulse.")).to_be_visible()
+    await expect(page.get_by_text("Pausa ativa: tarefa agendada pulse.")).to_be_visible()
     assert await paused(dashboard) == (True, "sem script")
 
 
