@@ -262,7 +262,24 @@ def test_both_languages_of_a_manual_name_the_same_commands_and_settings(english:
 
     def in_english(command: str) -> str:
         placeholders = {"NOME": "NAME", "ARQUIVO": "FILE", "INSTANCIA": "INSTANCE", "ANTIGA": "OLD", "NOVA": "NEW"}
-        values = {"--status erro": "--status error", "--status ativo": "--status active", "--scope ler": "--scope read"}
+        values = {
+            "--status erro": "--status error",
+            "--status ativo": "--status active",
+            "--state aguardando": "--state ready",
+            "--scope ler": "--scope read",
+            "--com uma-pessoa": "--com human",
+            "--permissao em-descanso": "--permissao cooling_off",
+            "--ciclo perdido": "--ciclo churned",
+            "--ciclo qualificado": "--ciclo qualified",
+            "--leitura falhou": "--leitura failed",
+            "--tipo escuta": "--tipo listener",
+            "05/01/2026": "2026-01-05",
+            "11/03/2026": "2026-03-11",
+            "01/01/2026": "2026-01-01",
+            "31/01/2026": "2026-01-31",
+            "11/03/2030": "2030-03-11",
+            "11/03/2099": "2099-03-11",
+        }
         known = placeholders | values
         return re.sub(rf"(?<!\w)({'|'.join(known)})\b", lambda found: known[found[0]], command)
 

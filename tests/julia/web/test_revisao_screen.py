@@ -92,7 +92,7 @@ async def test_approval_applies_only_the_changed_fields(painel: Painel) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value", "expected"),
-    [("data", "amanhã", "2026-03-11"), ("hora_inicio", "25:00", "19:00"), ("valor", "5", "100"), ("uf", "XX", "SP")],
+    [("data", "amanhã", "11/03/2026"), ("hora_inicio", "25:00", "19:00"), ("valor", "5", "100"), ("uf", "XX", "SP")],
 )
 async def test_wrong_value_is_refused_on_the_form_with_the_expected_value(
     painel: Painel, field: str, value: str, expected: str
