@@ -131,9 +131,14 @@ def states_of(source: str) -> set[str]:
     return set(get_args(defined))
 
 
+@cache
+def texts(file: Path) -> dict[str, Any]:
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
 def text_at(key: str) -> str | None:
     for file in TEXTS:
-        value: Any = tomllib.loads(file.read_text(encoding="utf-8"))
+        value: Any = texts(file)
         for part in key.split("."):
             value = value.get(part) if isinstance(value, dict) else None
         if isinstance(value, str):
@@ -161,9 +166,9 @@ def test_listed_states_are_those_of_the_code(machine: Machine) -> None:
 def test_portuguese_word_of_a_state_is_the_one_that_operators_read(machine: Machine) -> None:
     """A state that no list shows has no text, so the glossary chooses its word."""
     assert machine.words is not None
-    texts = {state: text_at(machine.words.replace("*", state)) for state in machine.states}
-    assert any(texts.values())
-    assert {state: text or machine.states[state] for state, text in texts.items()} == dict(machine.states)
+    read = {state: text_at(machine.words.replace("*", state)) for state in machine.states}
+    assert any(read.values())
+    assert {state: text or machine.states[state] for state, text in read.items()} == dict(machine.states)
 
 
 def test_every_column_with_a_list_of_values_is_in_the_glossary_or_not_a_state() -> None:
@@ -204,5 +209,5 @@ def test_operators_glossary_uses_the_terms_and_states_of_the_glossary() -> None:
     assert [(english, portuguese) for portuguese, english in terms if (english, portuguese) not in pairs] == []
     states = re.findall(r"^\| [^|]+ \| ([^|]+) \|", theirs.split("\n## Situações\n")[1], re.MULTILINE)[2:]
     known = {words for machine in machines() for words in machine.states.values()}
-    known |= set(tomllib.loads(TEXTS[0].read_text(encoding="utf-8"))["item_state"].values())
+    known |= set(texts(TEXTS[0])["item_state"].values())
     assert [word for row in states for word in row.split(", ") if word not in known] == []

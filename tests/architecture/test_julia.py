@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
+from tests.architecture.test_rules import parse
+
 ROOT = Path(__file__).parents[2]
 APP = ROOT / "app"
 # Modules of a context that other contexts may import. All modules of ``comum`` may be imported.
@@ -42,7 +44,7 @@ PER_CALL = {"ArquivoAberto"}
 
 
 def imports(file: Path) -> Iterator[ast.ImportFrom]:
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(parse(file)):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             yield node
 
@@ -65,7 +67,7 @@ def test_contexts_import_each_other_only_through_their_interface() -> None:
 
 def test_interface_declares_every_name_it_exports() -> None:
     for file in sorted((APP / "contexts").glob("*/api.py")):
-        tree = ast.parse(file.read_text())
+        tree = parse(file)
         defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
         if defined:
             continue  # these are the context's own values
@@ -89,12 +91,12 @@ def test_no_import_is_inside_a_function_to_avoid_a_cycle() -> None:
 
 
 def test_services_are_built_only_by_the_composition() -> None:
-    services = {name for file in context_files() for name in services_in(ast.parse(file.read_text()))}
+    services = {name for file in context_files() for name in services_in(parse(file))}
     found = [
         f"{file.relative_to(ROOT)}:{call.lineno} builds {name}"
         for file in sorted(APP.rglob("*.py"))
         if not file.is_relative_to(APP / "composition")
-        for call in calls_outside_constructors(ast.parse(file.read_text()))
+        for call in calls_outside_constructors(parse(file))
         if (name := ast.unparse(call.func)) in services
     ]
     assert found == []
@@ -104,7 +106,7 @@ def test_statements_semaphores_and_locks_are_created_once() -> None:
     found = [
         f"{file.relative_to(ROOT)}:{call.lineno} {name}"
         for file in sorted(APP.rglob("*.py"))
-        for call in calls_outside_constructors(ast.parse(file.read_text()))
+        for call in calls_outside_constructors(parse(file))
         if (name := ast.unparse(call.func)) in ("load", "asyncio.Semaphore", "asyncio.Lock")
         and not ast.unparse(call).startswith("load(Settings")
     ]
@@ -126,7 +128,7 @@ def test_language_model_is_called_llm() -> None:
     keywords.
     """
     files = sorted(APP.rglob("*.py"))
-    names = [f"{file.relative_to(ROOT)}: {name}" for file in files for name in identifiers(ast.parse(file.read_text()))]
+    names = [f"{file.relative_to(ROOT)}: {name}" for file in files for name in identifiers(parse(file))]
     assert [each for each in (*map(str, files), *names) if "modelo" in each.lower()] == []
 
 
