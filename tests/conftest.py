@@ -266,9 +266,8 @@ def pytest_collection_finish() -> None:
     objects.
 
     Each test creates and drops thousands of objects, so collections are made rare. Before this point garbage collection
-    is off.
+    is off, and the little garbage that the imports left is kept: to find it takes a second in each worker.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
