@@ -31,7 +31,7 @@ PEERS = ROOT / ".venv-peers"
 # tight limit in real time and mostly wait, so they run last, without other tests. `check` runs at the same
 # time as the first part.
 TEST_PHASES = (
-    ("tests", ["-m", "not calm"], 3),
+    ("tests", ["-m", "not calm"], 2.5),
     ("calm faults", ["tests/faults", "-m", "calm"], 2),
 )
 # Largest number of failed tests of a phase that are repeated alone. If more tests fail, the cause is not a busy
