@@ -11,6 +11,7 @@ from app.composition.envio import rules_now
 from app.composition.mensagens import Messages
 from app.contexts.campanhas.inicio import Inicio
 from app.contexts.campanhas.jobs import LOOK_EVERY, CampaignJobs, CampaignLoop
+from app.contexts.campanhas.lotes import MensagensDeCampanha
 from app.contexts.campanhas.service import Campanhas
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.regras import BOUND, WINDOW_OF
@@ -37,10 +38,15 @@ class Campaigns:
 def build_campaigns(work: Batuta, settings: Settings, messages: Messages) -> Campaigns:
     """Build the services of the campaigns. The queue FILA_MENSAGENS must already be registered with ``work``."""
     queue, wake = work.queues[FILA_MENSAGENS.name], partial(work.wakeups.wake, FILA_MENSAGENS.name)
-    inicio = Inicio(work.database, queue, rules_now(work, settings), messages.eventos, work.clock)
+    of_batches = MensagensDeCampanha(work.database.dialect, messages.mensagens, messages.eventos, work.clock)
+    work.batches.add_members(of_batches)
+    rules = rules_now(work, settings)
+    inicio = Inicio(work.database, queue, rules, messages.eventos, work.batches, of_batches, work.ids, work.clock)
     held = partial(_find_held_types, work)
     return Campaigns(
-        campanhas=Campanhas(work.database, messages.mensagens, inicio, held, work.ids, work.clock, wake),
+        campanhas=Campanhas(
+            work.database, messages.mensagens, inicio, work.batches, of_batches, held, work.ids, work.clock, wake
+        ),
         inicio=inicio,
         loop=CampaignLoop(inicio, held),
         jobs=CampaignJobs(inicio),

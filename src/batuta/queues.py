@@ -6,15 +6,18 @@ from batuta.queue.outcome import LONGEST_ERROR, FullJitter, ItemEffect, RetryPol
 from batuta.queue.store import Depth
 from batuta.stores.arq import ARQ_RUNNER
 from batuta.stores.sql.queue.indexes import index_ddl
+from batuta.tasks.batch import BatchMembers, MemberCounts
 
 __all__ = [
     "ARQ_RUNNER",
     "LONGEST_ERROR",
+    "BatchMembers",
     "Depth",
     "FullJitter",
     "ItemEffect",
     "ItemHandler",
     "Lease",
+    "MemberCounts",
     "NewItem",
     "QueueTable",
     "RetryPolicy",

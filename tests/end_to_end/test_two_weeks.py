@@ -94,7 +94,6 @@ FIGURES = (
     ("recovery_vagas_incompletas", "dms_enfileirados", "fila_mensagens WHERE tipo = 'recuperacao'"),
     ("processar_campanhas%", "iniciadas", "campanhas WHERE iniciada_em IS NOT NULL"),
     ("processar_campanhas%", "enfileiradas", "fila_mensagens WHERE tipo = 'campanha'"),
-    ("processar_campanhas%", "concluidas", "business_events WHERE event_type = 'campanha_concluida'"),
     ("processar_handoffs", "lembretes_enfileirados", "fila_mensagens WHERE tipo = 'lembrete_handoff'"),
     ("processar_handoffs", "expirados", "external_handoffs WHERE status = 'expired'"),
     ("processar_handoffs", "encerrados", "external_handoffs WHERE decidido_via = 'vaga'"),
@@ -146,6 +145,7 @@ async def test_every_fire_happens_once_and_figures_match_the_rows(
                 await people.act()
         verdict = await _judge_fires(office, targets)
         await _compare_figures(office)
+        await _judge_campaigns(office)
         sent = await _judge_messages(office, people)
         await _judge_reservations(office)
         figures.record(verdict, f"{len(FIGURES)} figures of jobs match the rows; {sent}")
@@ -219,6 +219,17 @@ async def _compare_figures(office: Office) -> None:
         if said != counted:
             different[job, figure] = (said, counted)
     assert different == {}
+
+
+async def _judge_campaigns(office: Office) -> None:
+    """Each concluded campaign ended once: with its event and with its batch."""
+    database = office.julia.work.database
+    concluded = await rows(database, "SELECT id, lote_id FROM campanhas WHERE status = 'concluida'")
+    events = await rows(database, "SELECT event_props FROM business_events WHERE event_type = 'campanha_concluida'")
+    ended = await rows(database, "SELECT id FROM batches WHERE members = 'campanhas' AND ended_at IS NOT NULL")
+    assert concluded != []
+    assert sorted(row["event_props"]["campanha_id"] for row in events) == sorted(row["id"] for row in concluded)
+    assert sorted(row["id"] for row in ended) == sorted(row["lote_id"] for row in concluded)
 
 
 def _figure(row: dict[str, Any], name: str) -> int:

@@ -110,8 +110,8 @@ async def test_the_look_for_ended_batches_reads_no_other_tasks(full: Database, c
     queries = more_queries("batches.sql", TASKS, full.dialect, BatchQueries)
     plans = [
         ("tasks_of_batch", await plan(full, queries.pending)),
-        ("tasks_of_batch", await plan(full, queries.ended, limit=100)),
-        ("tasks_of_batch", await plan(full, queries.end, id=ID, now=clock.now())),
+        ("tasks_of_batch", await plan(full, queries.ended, without_unfinished=AsJson([ID]), limit=100)),
+        ("tasks_of_batch", await plan(full, queries.end, id=ID, now=clock.now(), succeeded=0, failed=0, cancelled=0)),
         ("tasks_of_batch", await plan(full, queries.batch, id=ID)),
         ("tasks_of_batch", await plan(full, queries.cancel_tasks, id=ID, reason="-", now=clock.now(), limit=100)),
         ("tasks_of_batch", await plan(full, queries.prune_tasks, now=clock.now(), limit=100)),

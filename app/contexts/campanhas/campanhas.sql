@@ -13,10 +13,6 @@ UPDATE campanhas
 SET status = :after, agendar_para = coalesce(:agendar_para, agendar_para), erro = NULL, updated_at = :now
 WHERE id = :id AND status = :before;
 
--- write leave_out: exclude recipients whose message is not queued yet
-UPDATE campanha_destinatarios SET situacao = 'excluido', motivo = :motivo, updated_at = :now
-WHERE campanha_id = :id AND situacao = 'selecionado';
-
 -- read recipients: counts of recipients by situation and reason
 SELECT situacao, motivo, count(*) AS quantos FROM campanha_destinatarios WHERE campanha_id = :id GROUP BY situacao, motivo;
 

@@ -1,7 +1,7 @@
 """Start a campaign in steps, each a small transaction. After a crash the next run continues at the same step.
 
     due, and may it start? ─▶ ativa ─▶ choose recipients, 500 at a time ─▶ queue messages, 500 at a time ─▶ concluida
-                                       (excluded ones with a reason)                              when all have ended
+                                       (excluded ones with a reason)                              when its batch ends
 
 Several processes may start the same campaign at once: each step locks the campaign's row, and the second process finds
 the step already done.
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
+from app.contexts.campanhas.lotes import Lotes, MensagensDeCampanha
 from app.contexts.campanhas.model import (
     CampanhaRecusada,
     Filtros,
@@ -28,7 +29,7 @@ from app.contexts.campanhas.repository import Fila, candidato, lists, start_quer
 from app.contexts.campanhas.texto import campos, preenchido
 from app.contexts.mensagens.api import TIPOS, RegrasDeEnvio, Tipo
 from app.contexts.operacao.service import Eventos
-from batuta.kernel import Clock, mask_text
+from batuta.kernel import Clock, Ids, mask_text
 from batuta.queues import NewItem
 from batuta.reasons import encode, reason_of_error
 from batuta.sql import AsJson, Database, Row, Transaction
@@ -49,7 +50,6 @@ class Resultado:
 
     iniciadas: int = 0
     enfileiradas: int = 0
-    concluidas: int = 0
     recusadas: Mapping[int, str]
     esperam: Mapping[int, str]
 
@@ -69,17 +69,31 @@ class Devida:
 
 
 class Inicio:
-    def __init__(self, database: Database, fila: Fila, rules: Rules, eventos: Eventos, clock: Clock) -> None:
+    def __init__(
+        self,
+        database: Database,
+        fila: Fila,
+        rules: Rules,
+        eventos: Eventos,
+        lotes: Lotes,
+        mensagens: MensagensDeCampanha,
+        ids: Ids,
+        clock: Clock,
+    ) -> None:
+        """Build the starter. ``lotes`` are the engine's batches, ``mensagens`` the records of those of campaigns."""
         self._database = database
         self._fila = fila
         self._rules = rules
         self._eventos = eventos
+        self._lotes = lotes
+        self._mensagens = mensagens
+        self._ids = ids
         self._clock = clock
         self._queries = start_queries(database.dialect)
 
     async def passar(self, held: Held | None = None) -> Resultado:
-        """Start the due campaigns that the rules permit, and conclude the finished ones. ``held`` returns the campaign
-        types that must wait, each with the reason.
+        """Start the due campaigns that the rules permit. ``held`` returns the campaign types that must wait, each with the
+        reason.
         """
         done = Resultado(recusadas={}, esperam={})
         now = self._clock.now()
@@ -92,8 +106,7 @@ class Inicio:
                 done = replace(done, esperam={**done.esperam, row["id"]: why})
                 continue
             done = await self._start_due(row, done)
-        going = await self._database.one(self._queries.going)
-        return done if going is None else replace(done, concluidas=await self._conclude())
+        return done
 
     async def por_que_espera(self, tipo: str, held_types: Mapping[str, str]) -> str | None:
         """Return why a campaign of this type must wait now, or None if it may start or continue."""
@@ -136,8 +149,16 @@ class Inicio:
         async with self._database.transaction() as transaction:
             if not await transaction.run(self._queries.begin, id=campanha.id, now=now):
                 return False
+            await self._join_batch(transaction, campanha.id)
             await self._record_event(transaction, "campanha_iniciada", campanha.id, now, {"tipo": campanha.tipo})
         return True
+
+    async def _join_batch(self, transaction: Transaction, id: int) -> None:
+        """Create the campaign's batch. It is closed at once, because the campaign's row says whether messages follow."""
+        lote = self._ids.new()
+        if await transaction.run(self._queries.join, id=id, lote=lote):
+            batch = await self._lotes.create(f"campanha {id}", members=self._mensagens, id=lote, within=transaction)
+            await batch.close(within=transaction)
 
     async def _refuse(self, id: int, why: str) -> None:
         now = self._clock.now()
@@ -258,16 +279,6 @@ class Inicio:
         taken = await self._fila.put(items, within=transaction, shared=shared)
         await transaction.run(self._queries.queued, id=campanha.id, until=people[-1]["posicao"], now=now)
         return sum(id is not None for id in taken)
-
-    async def _conclude(self) -> int:
-        now = self._clock.now()
-        async with self._database.transaction() as transaction:
-            ended = await transaction.all(self._queries.conclude, now=now)
-            for row in ended:
-                await self._record_event(
-                    transaction, "campanha_concluida", row["id"], now, {"enviados": row["enviados"]}
-                )
-        return len(ended)
 
     async def _record_event(
         self, transaction: Transaction, event: str, id: int, now: datetime, props: Mapping[str, Any]

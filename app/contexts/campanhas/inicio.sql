@@ -1,6 +1,6 @@
 -- read due: campaigns to start, and started campaigns with messages still to queue
-SELECT id, tipo_campanha, status, corpo, audience_filters, pode_ofertar, objetivo, publico_em, agendar_para FROM campanhas
-WHERE (status = 'agendada' AND agendar_para <= :now) OR (status = 'ativa' AND enfileirada_em IS NULL)
+SELECT id, tipo_campanha, status, corpo, audience_filters, pode_ofertar, objetivo, publico_em, agendar_para, lote_id FROM campanhas
+WHERE (status = 'agendada' AND agendar_para <= :now) OR (status = 'ativa' AND (enfileirada_em IS NULL OR lote_id IS NULL))
 ORDER BY agendar_para, id LIMIT :limit;
 
 -- write refuse: pause a campaign that cannot be sent; an operator corrects it
@@ -9,6 +9,9 @@ UPDATE campanhas SET status = 'pausada', erro = :why, updated_at = :now WHERE id
 -- write begin: activate a campaign, unless an operator stopped it meanwhile
 UPDATE campanhas SET status = 'ativa', iniciada_em = coalesce(iniciada_em, :now), erro = NULL, updated_at = :now
 WHERE id = :id AND (status = 'ativa' OR (status = 'agendada' AND agendar_para <= :now));
+
+-- write join: give a campaign its batch, unless it has one
+UPDATE campanhas SET lote_id = :lote WHERE id = :id AND lote_id IS NULL;
 
 -- read words: specialities and places of the doctors
 SELECT DISTINCT especialidade, cidade, estado FROM clientes WHERE deleted_at IS NULL AND tipo = 'medico';
@@ -84,23 +87,3 @@ WHERE campanha_id = :id AND situacao = 'selecionado' AND posicao <= :until;
 
 -- write enqueued: record that all messages are queued
 UPDATE campanhas SET enfileirada_em = :now, updated_at = :now WHERE id = :id AND enfileirada_em IS NULL;
-
--- read going: whether any campaign may be ready to conclude
-SELECT id FROM campanhas WHERE status = 'ativa' AND enfileirada_em IS NOT NULL LIMIT 1;
-
--- write conclude on sqlite: complete campaigns whose messages have all ended
-UPDATE campanhas SET status = 'concluida', concluida_em = :now, updated_at = :now
-WHERE status = 'ativa' AND enfileirada_em IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM fila_mensagens AS message WHERE message.campanha_id = campanhas.id
-                  AND message.status IN ('pendente', 'processando'))
-  AND NOT EXISTS (SELECT 1 FROM fila_mensagens AS message INDEXED BY fila_mensagens_in_doubt
-                  WHERE message.envio_estado IS NOT NULL AND message.campanha_id = campanhas.id)
-RETURNING id, enviados;
-
--- write conclude on postgres: complete campaigns whose messages have all ended
-UPDATE campanhas SET status = 'concluida', concluida_em = :now, updated_at = :now
-WHERE status = 'ativa' AND enfileirada_em IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM fila_mensagens AS message WHERE message.campanha_id = campanhas.id
-                  AND message.status IN ('pendente', 'processando'))
-  AND NOT EXISTS (SELECT 1 FROM fila_mensagens AS message WHERE message.envio_estado IS NOT NULL AND message.campanha_id = campanhas.id)
-RETURNING id, enviados;

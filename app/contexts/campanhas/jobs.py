@@ -1,8 +1,7 @@
 """The job that starts and concludes campaigns, and the loop that does the same between two fires of the job.
 
 With the timetable ``janelas`` the job fires only when a window opens. The loop starts campaigns that become due while
-their window is open, and concludes campaigns whose messages have all ended. While the job is paused, the loop starts no
-campaigns of that job.
+their window is open. While the job is paused, the loop starts no campaigns of that job.
 """
 
 from datetime import timedelta
@@ -46,7 +45,6 @@ def _answer(done: Resultado) -> Outcome:
     details: dict[str, Json] = {
         "iniciadas": done.iniciadas,
         "enfileiradas": done.enfileiradas,
-        "concluidas": done.concluidas,
         "esperam": {str(id): why for id, why in done.esperam.items()},
         "recusadas": {str(id): why for id, why in done.recusadas.items()},
         "message": f"{done.iniciadas} campanha(s) iniciada(s)",

@@ -38,6 +38,7 @@ def progresso_em_palavras(progresso: Progresso, zone: ZoneInfo) -> dict[str, Any
         "corpo": row["corpo"],
         "audience_filters": row["audience_filters"],
         "espera": progresso.espera,
+        "lote": None if row["lote_id"] is None else str(row["lote_id"]),
         "progresso": {
             "destinatarios": row["total_destinatarios"],
             "enfileiradas": progresso.enfileiradas,

@@ -17,7 +17,6 @@ class CampaignQueries:
     campaigns: Query
     create: Query
     change: Query
-    leave_out: Query
     recipients: Query
     messages: Query
     doubts: Query
@@ -34,6 +33,7 @@ class StartQueries:
     candidates: Query
     known: Query
     hold: Query
+    join: Query
     considered: Query
     consider: Query
     decided: Query
@@ -41,8 +41,6 @@ class StartQueries:
     exclude: Query
     queued: Query
     enqueued: Query
-    going: Query
-    conclude: Query
 
 
 class Fila(Protocol):
@@ -59,17 +57,17 @@ def campaign_queries(dialect: Dialect) -> CampaignQueries:
 
 def start_queries(dialect: Dialect) -> StartQueries:
     wanted = (
-        f"(doctor.id IN ({_list_expression('clientes', dialect, 'uuid')}) OR (NOT :named AND doctor.deleted_at IS NULL"
-        f" AND (:any_especialidade OR doctor.especialidade IN ({_list_expression('especialidades', dialect)}))"
-        f" AND (:anywhere OR doctor.cidade IN ({_list_expression('cidades', dialect)})"
-        f" OR doctor.estado IN ({_list_expression('estados', dialect)}))))"
+        f"(doctor.id IN ({list_expression('clientes', dialect, 'uuid')}) OR (NOT :named AND doctor.deleted_at IS NULL"
+        f" AND (:any_especialidade OR doctor.especialidade IN ({list_expression('especialidades', dialect)}))"
+        f" AND (:anywhere OR doctor.cidade IN ({list_expression('cidades', dialect)})"
+        f" OR doctor.estado IN ({list_expression('estados', dialect)}))))"
     )
     text = (HERE / "inicio.sql").read_text(encoding="utf-8")
-    text = text.replace("{wanted}", wanted).replace("{clientes}", _list_expression("clientes", dialect, "uuid"))
+    text = text.replace("{wanted}", wanted).replace("{clientes}", list_expression("clientes", dialect, "uuid"))
     return load_text(StartQueries, text, "inicio.sql", dialect)
 
 
-def _list_expression(name: str, dialect: Dialect, kind: str = "text") -> str:
+def list_expression(name: str, dialect: Dialect, kind: str = "text") -> str:
     """Return the SQL expression for the values of a JSON array."""
     if dialect == "sqlite":
         return f"SELECT value FROM json_each(:{name})"

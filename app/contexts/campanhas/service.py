@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from app.contexts.campanhas.inicio import Held, Inicio
+from app.contexts.campanhas.lotes import Lotes, MensagensDeCampanha
 from app.contexts.campanhas.model import (
     FROM,
     LONGEST_NAME,
@@ -23,11 +24,11 @@ from app.contexts.campanhas.model import (
     depois,
     filtros_de,
 )
-from app.contexts.campanhas.publico import MotivoDaExclusao
 from app.contexts.campanhas.repository import campaign_queries
 from app.contexts.campanhas.texto import campos
 from app.contexts.comum.telefone import chave, telefone_de
-from app.contexts.mensagens.service import Mensagens
+from app.contexts.mensagens.api import StatusDaMensagem
+from app.contexts.mensagens.service import CAMPAIGN_CANCELLED, Mensagens
 from batuta.kernel import Clock, Ids, Json, is_writable
 from batuta.sql import AsJson, AuditLog, Database, Reading, Row, Transaction
 
@@ -77,6 +78,8 @@ class Campanhas:
         database: Database,
         mensagens: Mensagens,
         inicio: Inicio,
+        lotes: Lotes,
+        de_campanha: MensagensDeCampanha,
         held: Held,
         ids: Ids,
         clock: Clock,
@@ -88,6 +91,8 @@ class Campanhas:
         self._database = database
         self._mensagens = mensagens
         self._inicio = inicio
+        self._lotes = lotes
+        self._de_campanha = de_campanha
         self._held = held
         self._audit = AuditLog(database.dialect, ids)
         self._clock = clock
@@ -226,35 +231,40 @@ class Campanhas:
             row = await self._row(transaction, id)
             before = StatusDaCampanha(row["status"])
             after = depois(acao, before, began=row["iniciada_em"] is not None)
-            changed = after is not None and await transaction.run(
-                self._queries.change, id=id, before=before.value, after=after.value, agendar_para=para, now=now
-            )
-            if after is None or not changed:
+            cancelled = await self._count_cancelled(transaction, id)
+            if after is None or not await self._change(transaction, acao, row, after, para, now):
                 allowed = ", ".join(sorted(FROM[acao]))
                 raise CampanhaNaoPode(id=id, status=before.value, acao=acao.value, de=allowed)
-            touched = await self._messages(transaction, acao, id, now)
+            released = await self._mensagens.soltar_campanha(transaction, id, now=now) if acao is Acao.RETOMAR else 0
             changes = {
                 "status": after.value,
-                "mensagens": touched,
+                "mensagens": released + await self._count_cancelled(transaction, id) - cancelled,
                 "agendar_para": None if para is None else para.isoformat(),
             }
             await self._note(transaction, by, acao.value, id, {"status": before.value}, changes, now)
         return after
 
-    async def _messages(self, transaction: Transaction, acao: Acao, id: int, now: datetime) -> int:
-        """Cancel or release the campaign's queued messages, and return their number. Messages that are being sent are
-        not counted.
-        """
-        match acao:
-            case Acao.CANCELAR:
-                await transaction.run(
-                    self._queries.leave_out, id=id, motivo=MotivoDaExclusao.CAMPANHA_CANCELADA.value, now=now
-                )
-                return await self._mensagens.cancelar_campanha(transaction, id, now=now)
-            case Acao.RETOMAR:
-                return await self._mensagens.soltar_campanha(transaction, id, now=now)
-            case _:
-                return 0
+    async def _change(
+        self,
+        transaction: Transaction,
+        acao: Acao,
+        row: Row,
+        after: StatusDaCampanha,
+        para: datetime | None,
+        now: datetime,
+    ) -> bool:
+        """Change the status, if it is still the one of ``row``. A campaign that has a batch is cancelled with it."""
+        if acao is Acao.CANCELAR and row["lote_id"] is not None:
+            return await self._lotes.handle(str(row["lote_id"])).cancel(CAMPAIGN_CANCELLED(), within=transaction)
+        values = {"before": row["status"], "after": after.value, "agendar_para": para}
+        is_changed = bool(await transaction.run(self._queries.change, id=row["id"], now=now, **values))
+        if is_changed and acao is Acao.CANCELAR:
+            await self._de_campanha.cancel_messages(transaction, row["id"])
+        return is_changed
+
+    async def _count_cancelled(self, reading: Reading, id: int) -> int:
+        messages = await reading.all(self._queries.messages, id=id)
+        return sum(each["quantas"] for each in messages if each["status"] == StatusDaMensagem.CANCELADA)
 
     async def _row(self, reading: Reading, id: int) -> Row:
         row = await reading.one(self._queries.campaign, id=id)

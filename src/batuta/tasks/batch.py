@@ -11,7 +11,7 @@ The task ``on_end`` is stored together with the batch and waits for its end. So 
 """
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
@@ -97,14 +97,54 @@ class TakesProgress(Protocol):
 OnEnd: TypeAlias = TakesNothing | TakesProgress
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberCounts:
+    """How many records of a batch are in which state."""
+
+    waiting: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    cancelled: int = 0
+
+
+class BatchMembers(Protocol):
+    """Records of the program that belong to batches in addition to tasks, for example items of its own queue table.
+
+    ``work.batches.add_members`` registers them. ``reading`` and ``transaction`` are those of the engine's database.
+    """
+
+    name: str
+
+    async def find_unfinished(self, reading: Any, ids: Sequence[str]) -> Collection[str]:
+        """Return which of these batches have, or may still get, a record that has not ended."""
+
+    async def count(self, reading: Any, ids: Sequence[str]) -> Mapping[str, MemberCounts]:
+        """Return the counts of these batches, by id. A batch that is left out has no records."""
+
+    async def cancel(self, transaction: Any, id: str, reason: str) -> None:
+        """Cancel the records of a batch that have not ended, in the transaction that cancels the batch."""
+
+    async def end(self, transaction: Any, progress: BatchProgress) -> None:
+        """Store what follows from the end of a batch, in the transaction that ends it: it happens exactly once."""
+
+
 class BatchStore(Protocol):
     async def create(
-        self, name: str, on_end: BoundTask[..., Any] | None, *, id: str | None = None, within: Any | None = None
+        self,
+        name: str,
+        on_end: BoundTask[..., Any] | None,
+        *,
+        members: str | None = None,
+        id: str | None = None,
+        within: Any | None = None,
     ) -> str: ...
+
+    def add_members(self, members: BatchMembers) -> None: ...
 
     async def close(self, id: str, *, by: str | None = None, within: Any | None = None) -> bool: ...
 
-    async def cancel(self, id: str, reason: str, *, by: str | None = None) -> bool: ...
+    async def cancel(self, id: str, reason: str, *, by: str | None = None, within: Any | None = None) -> bool: ...
 
     async def progress(self, id: str) -> BatchProgress | None: ...
 
@@ -162,9 +202,11 @@ class Batch:
         await self._store.wait(self.id, None if timeout is None else timedelta(seconds=timeout))
         return await self.progress()
 
-    async def cancel(self, reason: str = "cancelled", *, by: str | None = None) -> bool:
-        """Cancel every unfinished task of the batch. Return False if the batch has ended or is already cancelled."""
-        return await self._store.cancel(self.id, reason, by=by)
+    async def cancel(self, reason: str = "cancelled", *, by: str | None = None, within: Any | None = None) -> bool:
+        """Cancel every unfinished task of the batch. Return False if the batch has ended or is already cancelled.
+        ``within`` is a transaction of the engine.
+        """
+        return await self._store.cancel(self.id, reason, by=by, within=within)
 
     def __repr__(self) -> str:
         return f"Batch({self.id})"
@@ -210,20 +252,37 @@ class Batches:
     def __init__(self, store: BatchStore, service: "TaskService[Any]") -> None:
         self._store = store
         self._service = service
+        self._members: dict[str, BatchMembers] = {}
+
+    def add_members(self, members: BatchMembers) -> None:
+        """Register records of the program that may belong to batches. Do this in every process, before it starts."""
+        if self._members.setdefault(members.name, members) is not members:
+            raise ValueError(f"other members are called '{members.name}': choose another name")
+        self._store.add_members(members)
 
     async def create(
-        self, name: str, *, on_end: OnEnd | None = None, id: str | None = None, within: Any | None = None
+        self,
+        name: str,
+        *,
+        on_end: OnEnd | None = None,
+        members: BatchMembers | None = None,
+        id: str | None = None,
+        within: Any | None = None,
     ) -> Batch:
         """Create an open batch. After ``close``, the batch ends when all its tasks have ended; then the task ``on_end``
         runs.
 
-        ``id`` is a UUID that the program chooses, for example the id of the record that the tasks work on. ``within``
-        is a transaction of the engine.
+        ``members`` are records of the program that the batch counts and awaits together with its tasks. ``id`` is a
+        UUID that the program chooses, for example the id of the record that the tasks work on. ``within`` is a
+        transaction of the engine.
         """
+        if members is not None and self._members.get(members.name) is not members:
+            raise ValueError(f"the members '{members.name}' are not registered: call work.batches.add_members first")
         if not name.strip() or len(name) > LONGEST_NAME:
             raise ValueError(f"the name of a batch has 1 to {LONGEST_NAME} characters: shorten it")
         bound = None if on_end is None else _bind(on_end)
-        return self.handle(await self._store.create(name, bound, id=id, within=within))
+        of = None if members is None else members.name
+        return self.handle(await self._store.create(name, bound, members=of, id=id, within=within))
 
     async def get(self, id: str) -> Batch:
         """Return the batch with this id. Raises UnknownWord if the batch does not exist."""

@@ -1,21 +1,25 @@
 """Batches are counted, awaited and cancelled as one, and the task at the end runs once. Tasks can wait for other tasks."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from copy import copy
 from datetime import timedelta
 from random import Random
 from typing import Any
 
 import pytest
 
-from batuta import BatchProgress, Batuta, Failed, TaskContext
+from batuta import Batch, BatchProgress, Batuta, Failed, TaskContext
 from batuta.health.batches import batches_check
 from batuta.kernel.errors import BatchEnded, TaskUnknown, UnknownWord
 from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.reasons import code_of
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.outcome import Settlement
-from batuta.stores.sql.queries import query_of
+from batuta.queues import MemberCounts
+from batuta.sql import Database, Reading, Transaction
+from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.batches import KEEP_BATCHES
 from batuta.testing import FakeClock
 from batuta.testing.kit import Kit
@@ -28,6 +32,12 @@ STORED = query_of(
     "SELECT (SELECT count(*) FROM tasks) AS tasks, (SELECT count(*) FROM task_waits) AS waits,"
     " (SELECT count(*) FROM batches) AS batches",
     writes=False,
+)
+
+
+LETTERS = query_of("letters", "SELECT batch, state FROM letters", writes=False)
+CANCEL_LETTERS = query_of(
+    "cancel_letters", "UPDATE letters SET state = 'cancelled' WHERE batch = :id AND state = 'waiting'", writes=True
 )
 
 
@@ -174,6 +184,141 @@ async def test_a_lost_lease_does_not_end_a_batch(program: Program, clock: FakeCl
     assert (await batch.progress()).state == "running"
     await program.kit.drain()
     assert len(program.reports) == 1
+
+
+async def write(database: Database, sql: str, **values: str) -> None:
+    await database.run(in_dialect(query_of("write", sql, writes=True), database.dialect), **values)
+
+
+class Letters:
+    """Records of a program, in a table of its own, that belong to batches."""
+
+    name = "letters"
+
+    def __init__(self, program: Program) -> None:
+        self.database = program.work.database
+        self.ends: list[BatchProgress] = []
+        program.work.batches.add_members(self)
+
+    async def write(self, batch: Batch, *states: str) -> None:
+        for state in states:
+            await write(self.database, "INSERT INTO letters VALUES (:batch, :state)", batch=batch.id, state=state)
+
+    async def send(self, batch: Batch, state: str) -> None:
+        await write(
+            self.database,
+            "UPDATE letters SET state = :state WHERE batch = :id AND state = 'waiting'",
+            state=state,
+            id=batch.id,
+        )
+
+    async def find_unfinished(self, reading: Reading, ids: Sequence[str]) -> Collection[str]:
+        return {row["batch"] for row in await reading.all(LETTERS) if row["state"] in ("waiting", "running")}
+
+    async def count(self, reading: Reading, ids: Sequence[str]) -> Mapping[str, MemberCounts]:
+        rows = [(row["batch"], row["state"]) for row in await reading.all(LETTERS)]
+        return {id: MemberCounts(**Counter(state for batch, state in rows if batch == id)) for id in ids}
+
+    async def cancel(self, transaction: Transaction, id: str, reason: str) -> None:
+        await transaction.run(in_dialect(CANCEL_LETTERS, self.database.dialect), id=id)
+
+    async def end(self, transaction: Transaction, progress: BatchProgress) -> None:
+        self.ends.append(progress)
+
+
+@pytest.fixture
+async def letters(program: Program) -> Letters:
+    await write(program.work.database, "CREATE TABLE letters (batch TEXT, state TEXT)")
+    return Letters(program)
+
+
+async def test_a_batch_counts_and_awaits_records_of_the_program(program: Program, letters: Letters) -> None:
+    batch = await program.work.batches.create("campaign", on_end=program.report, members=letters)
+    await batch.add(program.send, ["a"])
+    await letters.write(batch, "succeeded", "failed", "waiting", "waiting")
+    await batch.close()
+    await program.kit.drain()
+    progress = await batch.progress()
+    assert (progress.state, progress.total, progress.waiting, progress.succeeded, progress.failed) == (
+        "running",
+        5,
+        2,
+        2,
+        1,
+    )
+    assert await program.work.batches.newest() == [progress]
+    assert program.reports == []
+    await letters.send(batch, "succeeded")
+    await program.kit.drain()
+    ended = await batch.progress()
+    assert (ended.state, ended.total, ended.succeeded, ended.failed) == ("ended", 5, 4, 1)
+    assert program.reports == letters.ends == [ended]
+    await write(program.work.database, "DELETE FROM letters")
+    assert await batch.progress() == ended  # the counts are stored
+
+
+async def test_a_cancelled_batch_cancels_the_records_of_the_program(program: Program, letters: Letters) -> None:
+    batch = await program.work.batches.create("campaign", on_end=program.report, members=letters)
+    await letters.write(batch, "succeeded", "waiting", "running")
+    assert await batch.cancel("wrong list")
+    progress = await batch.progress()
+    assert (progress.state, progress.running, progress.cancelled) == ("cancelling", 1, 1)
+    await program.kit.drain()
+    assert program.reports == []
+    await write(program.work.database, "UPDATE letters SET state = 'succeeded' WHERE state = 'running'")
+    await program.kit.drain()
+    assert [(each.state, each.succeeded, each.cancelled) for each in program.reports] == [("cancelled", 2, 1)]
+
+
+async def test_a_cancellation_after_the_end_changes_no_record(program: Program, letters: Letters) -> None:
+    batch = await program.work.batches.create("campaign", members=letters)
+    await letters.write(batch, "succeeded")
+    await batch.close()
+    await program.kit.drain()
+    await letters.write(batch, "waiting")  # an operator retries it
+    assert not await batch.cancel()
+    async with program.work.database.transaction() as transaction:
+        assert not await batch.cancel(within=transaction)
+    assert sorted(row["state"] for row in await program.work.database.all(LETTERS)) == ["succeeded", "waiting"]
+
+
+async def test_a_cancellation_within_a_transaction_is_undone_with_it(program: Program, letters: Letters) -> None:
+    batch = await program.work.batches.create("campaign", members=letters)
+    await letters.write(batch, "waiting")
+    with pytest.raises(ZeroDivisionError):
+        async with program.work.database.transaction() as transaction:
+            assert await batch.cancel(within=transaction)
+            raise ZeroDivisionError
+    progress = await batch.progress()
+    assert (progress.state, progress.waiting) == ("open", 1)
+
+
+async def test_a_program_without_the_records_does_not_end_their_batch(
+    program: Program, letters: Letters, database_url: str, clock: FakeClock
+) -> None:
+    batch = await program.work.batches.create("campaign", on_end=program.report, members=letters)
+    await letters.write(batch, "waiting")
+    await batch.close()
+    other = Program(database_url, clock)
+    async with other.work:
+        await other.kit.drain()
+        assert (await other.work.batches.handle(batch.id).progress()).state == "running"
+
+
+async def test_members_are_registered_under_one_name(program: Program, letters: Letters) -> None:
+    with pytest.raises(ValueError, match="another name"):
+        Letters(program)
+    unregistered = copy(letters)
+    with pytest.raises(ValueError, match="add_members"):
+        await program.work.batches.create("campaign", members=unregistered)
+
+
+async def test_an_open_batch_with_records_of_the_program_is_not_abandoned(
+    program: Program, letters: Letters, clock: FakeClock
+) -> None:
+    await program.work.batches.create("campaign", members=letters)
+    clock.step(2 * HOUR)
+    assert await program.work.batch_store.find_abandoned(HOUR) == []
 
 
 async def test_an_abandoned_batch_is_found_and_can_be_closed(program: Program, clock: FakeClock) -> None:
@@ -338,8 +483,6 @@ REPORT = query_of(
 
 
 async def _reports_of(program: Program, batch: str) -> str:
-    from batuta.stores.sql.queries import in_dialect
-
     row = await program.work.database.one(in_dialect(REPORT, program.work.database.dialect), id=batch)
     assert row is not None
     return "held" if row["claims"] == 0 else "claimed"

@@ -26,6 +26,7 @@ from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.webhooks.api import Recebida, Recibo
 from app.main import build
 from app.settings import Settings
+from batuta import Batch
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.leases import LeaseHolder
@@ -120,6 +121,11 @@ class Office:
     async def starts(self) -> Resultado:
         return await self.inicio.passar()
 
+    async def ends(self, id: int) -> bool:
+        """Let the engine look for batches that have ended. Return whether the campaign is concluded."""
+        await self.work.task_ends.tick()
+        return await self.status(id) == "concluida"
+
     async def works(self) -> None:
         await self.worker.once(1000)
         await settle()
@@ -168,7 +174,7 @@ async def test_campaign_reaches_each_doctor_once_and_counts_sent_messages(office
     await office.works()
     assert sorted(each.texto for each in office.line.receipts) == [row["conteudo"] for row in waiting]
     assert await office.status(id) == "ativa"
-    assert (await office.starts()).concluidas == 1
+    assert await office.ends(id)
     campaign = await one(office.database, "SELECT status, enviados, concluida_em FROM campanhas WHERE id = :id", id=id)
     assert campaign == {"status": "concluida", "enviados": 3, "concluida_em": office.clock.now()}
     await office.starts()
@@ -290,8 +296,8 @@ async def test_campaign_without_eligible_doctors_ends_and_says_so(office: Office
     doctor = await office.doctor(1)
     id = await office.campaign()
     await write(office.database, "UPDATE clientes SET opt_out = TRUE WHERE id = :id", id=doctor)
-    done = await office.starts()
-    assert (done.iniciadas, done.concluidas) == (1, 1)
+    assert (await office.starts()).iniciadas == 1
+    assert await office.ends(id)
     progress = await office.campanhas.progresso(id)
     assert (progress.campanha["status"], progress.enfileiradas, progress.excluidos) == ("concluida", 0, {"optout": 1})
     assert progresso_em_palavras(progress, office.work.zone)["ninguem_recebeu"] is True
@@ -409,7 +415,8 @@ async def test_pause_holds_queued_messages_at_once_and_resume_releases_them(offi
     await office.works()
     assert office.line.receipts == []
     assert (await office.campanhas.progresso(id)).na_fila == 3
-    assert (await office.starts()).concluidas == 0
+    await office.starts()
+    assert not await office.ends(id)
     assert await office.campanhas.retomar(id, by="bia") is StatusDaCampanha.ATIVA
     await office.works()  # no time has passed
     assert len(office.line.receipts) == 3
@@ -500,13 +507,86 @@ async def test_campaign_is_not_concluded_while_a_message_is_in_doubt(office: Off
     await office.starts()
     office.line.answers = [(Unknown("timeout"), True), (NotOnWhatsApp(), False)]
     await office.works()
-    assert (await office.starts()).concluidas == 0
+    await office.starts()
+    assert not await office.ends(id)
     progress = await office.campanhas.progresso(id)
     assert (progress.em_duvida, progress.na_fila, progress.erros) == (1, 1, {"FAILED_VALIDATION": 1})
     await office.clock.advance(3 * MINUTE)
     await office.reconciler.look()
-    assert (await office.starts()).concluidas == 1
+    assert await office.ends(id)
     assert (await office.campanhas.progresso(id)).campanha["enviados"] == 1
+
+
+async def _batch(office: Office, id: int) -> Batch:
+    row = await one(office.database, "SELECT lote_id FROM campanhas WHERE id = :id", id=id)
+    return await office.work.batches.get(str(row["lote_id"]))
+
+
+async def test_a_campaign_is_a_batch_that_counts_its_messages(office: Office) -> None:
+    for n in range(4):
+        await office.doctor(n)
+    id = await office.campaign()
+    await office.starts()
+    batch = await _batch(office, id)
+    progress = await batch.progress()
+    assert (progress.name, progress.state, progress.total, progress.waiting) == (f"campanha {id}", "running", 4, 4)
+    assert progresso_em_palavras(await office.campanhas.progresso(id), office.work.zone)["lote"] == batch.id
+    await write(office.database, "UPDATE clientes SET opted_out = TRUE WHERE telefone = '5511900000003'")
+    office.line.answers = [(NotOnWhatsApp(), False)]
+    await office.works()
+    assert (await batch.progress()).state == "running"
+    assert await office.ends(id)
+    progress = await batch.progress()
+    assert (progress.state, progress.succeeded, progress.failed, progress.cancelled) == ("ended", 2, 1, 1)
+    events = await rows(office.database, "SELECT id FROM business_events WHERE event_type = 'campanha_concluida'")
+    await office.ends(id)
+    await office.starts()
+    assert len(events) == 1
+    assert (
+        await rows(office.database, "SELECT id FROM business_events WHERE event_type = 'campanha_concluida'") == events
+    )
+
+
+async def test_a_cancelled_batch_cancels_its_campaign(office: Office) -> None:
+    for n in range(3):
+        await office.doctor(n)
+    id = await office.campaign()
+    await office.starts()
+    batch = await _batch(office, id)
+    assert await batch.cancel("lista errada", by="ana")
+    assert await office.status(id) == "cancelada"
+    assert {row["status"] for row in await office.queued(id)} == {"cancelada"}
+    assert not await office.ends(id)
+    progress = await batch.progress()
+    assert (progress.state, progress.cancelled) == ("cancelled", 3)
+    with pytest.raises(CampanhaNaoPode):
+        await office.campanhas.cancelar(id, by="ana")
+
+
+async def test_a_cancelled_campaign_cancels_its_batch(office: Office) -> None:
+    for n in range(3):
+        await office.doctor(n)
+    id = await office.campaign()
+    await office.starts()
+    assert await office.campanhas.cancelar(id, by="ana") is StatusDaCampanha.CANCELADA
+    (noted,) = await rows(office.database, "SELECT after FROM audit_log WHERE action = 'campanha.cancelar'")
+    assert noted["after"]["mensagens"] == 3
+    assert not await office.ends(id)
+    assert (await (await _batch(office, id)).progress()).state == "cancelled"
+
+
+async def test_a_campaign_without_a_batch_gets_one_and_is_concluded(office: Office) -> None:
+    """Campaigns that an older version started have no batch."""
+    going, stopped = [await office.campaign(clientes_especificos=[await office.doctor(n)]) for n in range(2)]
+    await office.starts()
+    await office.campanhas.pausar(stopped, by="ana")
+    await write(office.database, "DELETE FROM batches")
+    await write(office.database, "UPDATE campanhas SET lote_id = NULL")
+    await office.works()
+    await office.starts()
+    assert await office.ends(going)
+    assert await office.campanhas.cancelar(stopped, by="ana") is StatusDaCampanha.CANCELADA
+    assert [row["status"] for row in await office.queued(stopped)] == ["cancelada"]
 
 
 async def test_message_held_by_a_long_pause_does_not_expire(office: Office) -> None:
@@ -545,9 +625,10 @@ async def test_campaign_is_not_concluded_while_a_failed_message_may_have_been_se
         "UPDATE fila_mensagens SET status = 'erro', envio_estado = 'unknown', envio_desde = :at",
         at=OPEN,
     )
-    assert (await office.starts()).concluidas == 0
+    await office.starts()
+    assert not await office.ends(id)
     await write(office.database, "UPDATE fila_mensagens SET envio_estado = NULL, envio_desde = NULL")
-    assert (await office.starts()).concluidas == 1
+    assert await office.ends(id)
 
 
 async def test_messages_blocked_at_the_last_moment_are_counted_by_reason(office: Office) -> None:
@@ -556,7 +637,7 @@ async def test_messages_blocked_at_the_last_moment_are_counted_by_reason(office:
     await office.starts()
     await write(office.database, "UPDATE clientes SET opted_out = TRUE WHERE id = :id", id=doctor)
     await office.works()
-    await office.starts()
+    assert await office.ends(id)
     progress = await office.campanhas.progresso(id)
     assert (progress.bloqueadas, progress.campanha["enviados"]) == ({"BLOCKED_OPTED_OUT": 1}, 0)
     assert progress.campanha["status"] == "concluida"

@@ -10,7 +10,7 @@ the transaction. This process skips rows that another transaction has locked, an
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,12 +22,20 @@ from batuta.kernel.storable import mask_text
 from batuta.kernel.suggestions import unknown
 from batuta.queue.outcome import LONGEST_ERROR
 from batuta.stores.sql.audit import AuditLog
-from batuta.stores.sql.database import AsJson, Query, Row, Transaction, from_row
+from batuta.stores.sql.database import AsJson, Query, Reading, Row, Transaction, from_row
 from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.queue.endings import ENDED
 from batuta.stores.sql.queue.statements import more_queries
 from batuta.stores.sql.queue.tasks import SqlTasks
-from batuta.tasks.batch import BATCH_CANCELLED, BatchProgress, call_at_end, state_of_batch, takes_progress
+from batuta.tasks.batch import (
+    BATCH_CANCELLED,
+    BatchMembers,
+    BatchProgress,
+    MemberCounts,
+    call_at_end,
+    state_of_batch,
+    takes_progress,
+)
 from batuta.tasks.ends import TASK_ENDS, Advance, ResolvedWait, follow, why_waiting
 from batuta.tasks.registry import TASKS
 from batuta.tasks.service import TaskService
@@ -37,6 +45,7 @@ from batuta.tasks.task import BoundTask, Call, arguments_to_store
 AT_ONCE = 500
 # How long batches are kept after they ended.
 KEEP_BATCHES = timedelta(days=30)
+NO_MEMBERS = MemberCounts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,8 @@ class BatchQueries:
     set_on_end: Query
     close: Query
     cancel: Query
+    members_of: Query
+    closed: Query
     cancel_tasks: Query
     pending: Query
     lock: Query
@@ -89,28 +100,35 @@ class SqlBatches:
         self._now = now
         self._audit = AuditLog(self._database.dialect, ids)
         self._queries = more_queries("batches.sql", TASKS, self._database.dialect, BatchQueries)
+        self._members: dict[str, BatchMembers] = {}
         self.is_needed = True  # True until the first check shows whether batches exist
+
+    def add_members(self, members: BatchMembers) -> None:
+        self._members[members.name] = members
 
     async def create(
         self,
         name: str,
         on_end: BoundTask[..., Any] | None,
         *,
+        members: str | None = None,
         id: str | None = None,
         within: Transaction | None = None,
     ) -> str:
         id = id or self._ids.new()
         if within is None:
             async with self._database.transaction() as transaction:
-                await self._create(transaction, id, name, on_end)
+                await self._create(transaction, id, name, on_end, members)
             self._wake()
         else:
-            await self._create(within, id, name, on_end)
+            await self._create(within, id, name, on_end, members)
         return id
 
-    async def _create(self, transaction: Transaction, id: str, name: str, on_end: BoundTask[..., Any] | None) -> None:
+    async def _create(
+        self, transaction: Transaction, id: str, name: str, on_end: BoundTask[..., Any] | None, members: str | None
+    ) -> None:
         now = self._clock.now()
-        await transaction.run(self._queries.add, id=id, name=name, now=now)
+        await transaction.run(self._queries.add, id=id, name=name, members=members, now=now)
         if on_end is not None:
             empty = _progress({"id": id, "name": name, "created_at": now, **_NOTHING})
             options = replace(on_end.options, after=(id,), after_failure="run")
@@ -128,16 +146,24 @@ class SqlBatches:
             return is_closed
         return await self._change(within, self._queries.close, "batch.close", id, by)
 
-    async def cancel(self, id: str, reason: str, *, by: str | None = None) -> bool:
-        stored = encode(mask_text(reason, LONGEST_ERROR), LONGEST_ERROR)
+    async def cancel(self, id: str, reason: str, *, by: str | None = None, within: Transaction | None = None) -> bool:
+        if within is not None:
+            return await self._cancel(within, id, reason, by)
         async with self._database.transaction() as transaction:
-            changed = await self._change(transaction, self._queries.cancel, "batch.cancel", id, by, reason=stored)
+            is_cancelled = await self._cancel(transaction, id, reason, by)
         self._wake()
-        if not changed:
-            return False
-        # cancels the first tasks now; a loop of the workers cancels the rest
-        await self._cancel_tasks(self._database, id, stored)
         self._tasks.endings.note_change()
+        return is_cancelled
+
+    async def _cancel(self, transaction: Transaction, id: str, reason: str, by: str | None) -> bool:
+        """Cancel a batch, its tasks and its records. The loop of the workers cancels tasks that do not fit here."""
+        stored = encode(mask_text(reason, LONGEST_ERROR), LONGEST_ERROR)
+        if not await self._change(transaction, self._queries.cancel, "batch.cancel", id, by, reason=stored):
+            return False
+        await self._cancel_tasks(transaction, id, stored)
+        row = await transaction.one(self._queries.members_of, id=id)
+        if row is not None and (members := self._members.get(row["members"])) is not None:
+            await members.cancel(transaction, id, reason)
         return True
 
     async def _change(
@@ -154,10 +180,30 @@ class SqlBatches:
 
     async def progress(self, id: str) -> BatchProgress | None:
         row = await self._database.one(self._queries.batch, id=id) if is_uuid(id) else None
-        return None if row is None else _progress(row)
+        return None if row is None else (await self._with_members(self._database, [row]))[0]
 
     async def newest(self, limit: int) -> list[BatchProgress]:
-        return [_progress(row) for row in await self._database.all(self._queries.batches, limit=limit)]
+        return await self._with_members(self._database, await self._database.all(self._queries.batches, limit=limit))
+
+    async def _with_members(self, reading: Reading, rows: Sequence[Row]) -> list[BatchProgress]:
+        """Return the counts of batches. The counts of a batch that has ended are stored."""
+        open_ = [row for row in rows if row["ended_at"] is None]
+        counts = await self._count_members(reading, open_)
+        return [_progress(row, counts.get(str(row["id"]), NO_MEMBERS)) for row in rows]
+
+    async def _count_members(self, reading: Reading, rows: Sequence[Row]) -> dict[str, MemberCounts]:
+        found: dict[str, MemberCounts] = {}
+        for members, ids in self._by_members(rows):
+            found.update(await members.count(reading, ids))
+        return found
+
+    def _by_members(self, rows: Sequence[Row]) -> list[tuple[BatchMembers, list[str]]]:
+        """Group batches by their members. Batches whose members this program does not know are left out."""
+        return [
+            (members, ids)
+            for name, members in self._members.items()
+            if (ids := [str(row["id"]) for row in rows if row["members"] == name])
+        ]
 
     async def wait(self, id: str, timeout: timedelta | None) -> None:
         await self._tasks.wait(id, timeout, "batch")
@@ -188,7 +234,8 @@ class SqlBatches:
         pending = await self._database.one(self._queries.pending)
         assert pending is not None
         self.is_needed = pending["has_batches"] or pending["has_waits"]
-        if not (pending["has_cancelled"] or pending["has_ended"] or pending["has_resolved"]):
+        ready = await self._ready_members(self._database) if pending["has_members"] else []
+        if not (pending["has_cancelled"] or pending["has_ended"] or pending["has_resolved"] or ready):
             return Advance.NOTHING
         ended, changed = list[BatchProgress](), 0
         async with self._database.transaction() as transaction:
@@ -197,8 +244,8 @@ class SqlBatches:
                 return Advance.BUSY
             for row in await transaction.all(self._queries.cancelled, limit=AT_ONCE):
                 changed += await self._cancel_tasks(transaction, str(row["id"]), row["reason"])
-            for row in await transaction.all(self._queries.ended, limit=AT_ONCE):
-                ended += await self._end(transaction, str(row["id"]))
+            for row in await transaction.all(self._queries.ended, without_unfinished=AsJson(ready), limit=AT_ONCE):
+                ended += await self._end(transaction, row)
             changed += await self._follow(transaction)
         for batch in ended:
             self._events.emit(BatchFinished(batch.id, batch.succeeded, batch.failed, batch.cancelled))
@@ -209,11 +256,22 @@ class SqlBatches:
         why = encode(BATCH_CANCELLED(why=decode(reason) or "-"), LONGEST_ERROR)
         return await within.run(self._queries.cancel_tasks, id=id, reason=why, now=self._now(), limit=AT_ONCE)
 
-    async def _end(self, transaction: Transaction, id: str) -> list[BatchProgress]:
+    async def _ready_members(self, reading: Reading) -> list[str]:
+        """Return the closed batches with records of the program that have all ended."""
+        ready: list[str] = []
+        for members, ids in self._by_members(await reading.all(self._queries.closed)):
+            unfinished = set(await members.find_unfinished(reading, ids))
+            ready += [id for id in ids if id not in unfinished]
+        return ready
+
+    async def _end(self, transaction: Transaction, locked: Row) -> list[BatchProgress]:
         """End a locked batch, pass the counts to its task ``on_end``, and return the counts. If a task was added before
         the batch was locked, return an empty list.
         """
-        if not await transaction.run(self._queries.end, id=id, now=self._clock.now()):
+        id = str(locked["id"])
+        counts = (await self._count_members(transaction, [locked])).get(id, NO_MEMBERS)
+        ends = {name: getattr(counts, name) for name in ("succeeded", "failed", "cancelled")}
+        if not await transaction.run(self._queries.end, id=id, now=self._clock.now(), **ends):
             return []
         row = await transaction.one(self._queries.batch, id=id)
         assert row is not None
@@ -221,6 +279,8 @@ class SqlBatches:
         if row["takes_progress"]:
             arguments, *_ = arguments_to_store(Call([progress.as_json()], {}), None, self._tasks.encryption)
             await transaction.run(self._queries.give_progress, id=row["on_end"], arguments=AsJson(arguments))
+        if (members := self._members.get(row["members"])) is not None:
+            await members.end(transaction, progress)
         await self._announce(transaction, ENDED + id)
         return [progress]
 
@@ -264,8 +324,9 @@ _NOTHING: dict[str, Any] = dict.fromkeys(("waiting", "running", "succeeded", "fa
 )
 
 
-def _progress(row: Row | Mapping[str, Any]) -> BatchProgress:
-    counts = {name: int(row[name]) for name in ("waiting", "running", "succeeded", "failed", "cancelled")}
+def _progress(row: Row | Mapping[str, Any], members: MemberCounts = NO_MEMBERS) -> BatchProgress:
+    """Return the counts of the tasks in ``row`` and of the records of the program together."""
+    counts = {each.name: int(row[each.name]) + getattr(members, each.name) for each in fields(MemberCounts)}
     return BatchProgress(
         id=str(row["id"]),
         name=row["name"],

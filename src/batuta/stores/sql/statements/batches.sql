@@ -1,7 +1,7 @@
 -- Batches and tasks that wait for other tasks. ``stores/sql/queue/batches.py`` explains them; decision 90 explains the protocol.
 
 -- write add: create a batch
-INSERT INTO batches (id, name, created_at) VALUES (:id, :name, :now);
+INSERT INTO batches (id, name, members, created_at) VALUES (:id, :name, :members, :now);
 
 -- write set_on_end: record the task that runs when the batch has ended
 UPDATE batches SET on_end = :task, takes_progress = :takes_progress WHERE id = :id;
@@ -12,6 +12,12 @@ UPDATE batches SET closed_at = :now WHERE id = :id AND closed_at IS NULL;
 -- write cancel: cancel a batch; the next statement cancels its tasks
 UPDATE batches SET cancelled_at = :now, reason = :reason, closed_at = coalesce(closed_at, :now)
 WHERE id = :id AND ended_at IS NULL AND cancelled_at IS NULL;
+
+-- read members_of: the kind of records that a batch has in addition to its tasks
+SELECT members FROM batches WHERE id = :id;
+
+-- read closed: closed batches with records of the program
+SELECT id, members FROM batches WHERE ended_at IS NULL AND closed_at IS NOT NULL AND members IS NOT NULL ORDER BY created_at;
 
 -- write cancel_tasks on sqlite: cancel a bounded number of tasks of a batch, or request it for running tasks
 UPDATE tasks SET {unwanted} WHERE id IN (
@@ -25,13 +31,14 @@ UPDATE tasks SET {unwanted} WHERE id IN (
 
 -- read pending: which kinds of work batches and waiting tasks need now
 SELECT EXISTS (SELECT 1 FROM batches WHERE ended_at IS NULL) AS "has_batches [BOOLEAN]",
+       EXISTS (SELECT 1 FROM batches WHERE ended_at IS NULL AND closed_at IS NOT NULL AND members IS NOT NULL) AS "has_members [BOOLEAN]",
        EXISTS (SELECT 1 FROM task_waits) AS "has_waits [BOOLEAN]",
        EXISTS (SELECT 1 FROM batches AS batch WHERE ended_at IS NULL AND cancelled_at IS NOT NULL AND EXISTS (
            SELECT 1 FROM tasks WHERE batch_id = batch.id AND batch_id IS NOT NULL AND status IN ('queued', 'in_progress')
            AND NOT cancel_requested)) AS "has_cancelled [BOOLEAN]",
        EXISTS (SELECT 1 FROM batches AS batch WHERE ended_at IS NULL AND closed_at IS NOT NULL AND NOT EXISTS (
            SELECT 1 FROM tasks WHERE batch_id = batch.id AND batch_id IS NOT NULL
-           AND status IN ('queued', 'in_progress'))) AS "has_ended [BOOLEAN]",
+           AND status IN ('queued', 'in_progress')) AND members IS NULL) AS "has_ended [BOOLEAN]",
        EXISTS (SELECT 1 FROM task_waits AS wait
                LEFT JOIN tasks AS target ON target.id = wait.for_id LEFT JOIN batches AS batch ON batch.id = wait.for_id
                WHERE batch.ended_at IS NOT NULL
@@ -50,20 +57,22 @@ SELECT id, reason FROM batches AS batch WHERE ended_at IS NULL AND cancelled_at 
 ORDER BY created_at LIMIT :limit;
 
 -- write ended on sqlite: closed batches whose tasks have ended
-SELECT id FROM batches AS batch WHERE ended_at IS NULL AND closed_at IS NOT NULL AND NOT EXISTS (
+SELECT id, members FROM batches AS batch WHERE ended_at IS NULL AND closed_at IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM tasks WHERE batch_id = batch.id AND batch_id IS NOT NULL AND status IN ('queued', 'in_progress'))
+  AND (members IS NULL OR id IN (SELECT value FROM json_each(:without_unfinished)))
 ORDER BY created_at LIMIT :limit;
 
 -- write ended on postgres: closed batches whose tasks have ended; skip those to which a transaction adds tasks
-SELECT id FROM batches AS batch WHERE ended_at IS NULL AND closed_at IS NOT NULL AND NOT EXISTS (
+SELECT id, members FROM batches AS batch WHERE ended_at IS NULL AND closed_at IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM tasks WHERE batch_id = batch.id AND status IN ('queued', 'in_progress'))
+  AND (members IS NULL OR id IN (SELECT jsonb_array_elements_text(:without_unfinished)::uuid))
 ORDER BY created_at LIMIT :limit FOR UPDATE SKIP LOCKED;
 
 -- write end: store the end of a locked batch and its counts, unless a task was added before it was locked
 UPDATE batches SET ended_at = :now,
-    succeeded = (SELECT count(*) FROM tasks WHERE batch_id = :id AND batch_id IS NOT NULL AND status = 'complete'),
-    failed = (SELECT count(*) FROM tasks WHERE batch_id = :id AND batch_id IS NOT NULL AND status = 'failed'),
-    cancelled = (SELECT count(*) FROM tasks WHERE batch_id = :id AND batch_id IS NOT NULL AND status = 'cancelled')
+    succeeded = :succeeded + (SELECT count(*) FROM tasks WHERE batch_id = :id AND batch_id IS NOT NULL AND status = 'complete'),
+    failed = :failed + (SELECT count(*) FROM tasks WHERE batch_id = :id AND batch_id IS NOT NULL AND status = 'failed'),
+    cancelled = :cancelled + (SELECT count(*) FROM tasks WHERE batch_id = :id AND batch_id IS NOT NULL AND status = 'cancelled')
 WHERE id = :id AND ended_at IS NULL AND NOT EXISTS (
     SELECT 1 FROM tasks WHERE batch_id = :id AND batch_id IS NOT NULL AND status IN ('queued', 'in_progress'));
 
@@ -119,7 +128,7 @@ SELECT pg_notify('batuta', :name);
 
 -- read batch: a batch with its counts
 SELECT batch.id, batch.name, batch.on_end, batch.takes_progress, batch.created_at, batch.closed_at, batch.cancelled_at,
-       batch.reason, batch.ended_at,
+       batch.reason, batch.ended_at, batch.members,
        count(task.id) FILTER (WHERE task.status = 'queued') AS waiting,
        count(task.id) FILTER (WHERE task.status = 'in_progress') AS running,
        coalesce(batch.succeeded, count(task.id) FILTER (WHERE task.status = 'complete')) AS succeeded,
@@ -131,7 +140,7 @@ WHERE batch.id = :id GROUP BY batch.id;
 
 -- read batches: the newest batches with their counts
 SELECT batch.id, batch.name, batch.on_end, batch.takes_progress, batch.created_at, batch.closed_at, batch.cancelled_at,
-       batch.reason, batch.ended_at,
+       batch.reason, batch.ended_at, batch.members,
        count(task.id) FILTER (WHERE task.status = 'queued') AS waiting,
        count(task.id) FILTER (WHERE task.status = 'in_progress') AS running,
        coalesce(batch.succeeded, count(task.id) FILTER (WHERE task.status = 'complete')) AS succeeded,
@@ -142,9 +151,9 @@ LEFT JOIN tasks AS task ON task.batch_id = batch.id AND task.batch_id IS NOT NUL
 WHERE batch.id IN (SELECT id FROM batches ORDER BY created_at DESC, id DESC LIMIT :limit)
 GROUP BY batch.id ORDER BY batch.created_at DESC, batch.id DESC;
 
--- read abandoned: batches that are open since before :before although all their tasks have ended
+-- read abandoned: batches of tasks that are open since before :before although all their tasks have ended
 SELECT id, name, created_at FROM batches AS batch
-WHERE ended_at IS NULL AND closed_at IS NULL AND created_at < :before AND NOT EXISTS (
+WHERE ended_at IS NULL AND closed_at IS NULL AND members IS NULL AND created_at < :before AND NOT EXISTS (
     SELECT 1 FROM tasks WHERE batch_id = batch.id AND batch_id IS NOT NULL AND status IN ('queued', 'in_progress'))
 ORDER BY created_at LIMIT :limit;
 
