@@ -74,7 +74,7 @@ def _methods() -> Iterator[str]:
         ),
         (Batuta, ("pipeline", "batch")),
         (TaskService, ("enqueue", "enqueue_many", "status", "handle")),
-        (Batuta, ("running", "open", "close", "migrate", "work_once", "rescue")),
+        (Batuta, ("running", "pause", "resume", "open", "close", "migrate", "work_once", "rescue")),
     ):
         for name in names:
             method = getattr(owner, name)

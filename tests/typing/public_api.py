@@ -79,6 +79,8 @@ async def enqueue() -> None:
     id = await work.enqueue(send, "b@example.com")
     assert_type(id, str)
     assert await work.handle(id).result(timeout=60) == "b@example.com: "
+    text: str = await send.handle(id).result(timeout=60)
+    assert text == "b@example.com: "
 
 
 async def use_batches() -> None:

@@ -15,14 +15,10 @@ from batuta.engine.batuta import Batuta
 from batuta.guard.base import Hold
 from batuta.guard.breaker import Circuit
 from batuta.guard.switches import Switch, SwitchRule, judge_switch
-from batuta.kernel.errors import InvalidName
-from batuta.kernel.reasons import Reason
 from batuta.kernel.spans import LONGEST_SPAN, read_span
 from batuta.kernel.suggestions import unknown
 from batuta.queue.item import pause_of_queue
-from batuta.texts import Texts
 
-EVERYTHING = frozenset({"all", "tudo"})
 Because = Annotated[str, typer.Option("--reason", help="the reason, kept in the record")]
 Span = Annotated[str | None, typer.Option("--for", help="30m, 2h, 1d: then the switch is back in its default position")]
 
@@ -46,13 +42,13 @@ def pause(
     context: typer.Context, word: str, reason: Because = "-", span: Span = None, as_json: JsonFlag = False
 ) -> None:
     ctx = cli_context(context)
-    rule = find_rule(ctx.work(), word, ctx.texts())
+    rule = ctx.work().find_pause(word, ctx.texts().category)
     _change_switch(ctx, rule.key, rule.hold_when, reason, span, as_json, "cli.pause.done", word)
 
 
 def resume(context: typer.Context, word: str, reason: Because = "-", as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    rule = find_rule(ctx.work(), word, ctx.texts())
+    rule = ctx.work().find_pause(word, ctx.texts().category)
     change = wait_for(_set_switch(ctx, rule.key, not rule.hold_when, reason, None))
     left = find_remaining_holds(list(ctx.work().registry), rule.key, change.switches, ctx.work().clock.now())
     document = {**_describe_change(ctx, change), "still_held_by": [each.key for each in left.rules]}
@@ -76,33 +72,6 @@ def on(context: typer.Context, key: str, reason: Because = "-", span: Span = Non
 def off(context: typer.Context, key: str, reason: Because = "-", span: Span = None, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
     _change_switch(ctx, switch_key(ctx.work(), key), False, reason, span, as_json, "cli.switch.set_off", key)
-
-
-def find_rule(work: Batuta, word: str, texts: Texts) -> SwitchRule:
-    """Return the rule of the switch that pauses ``word``: everything, a category, a job, a queue, or a switch of the
-    application.
-    """
-    if word in EVERYTHING:
-        return SwitchRule(key=PAUSE_ALL)
-    kind, colon, name = word.rpartition(":")
-    jobs, categories = {job.name for job in work.registry}, work.registry.categories
-    category = next((each for each in categories if name in (each, texts.category(each))), None)
-    found = {
-        "switch": work.extension.switches.get(name),
-        "category": None if category is None else SwitchRule(key=pause_of_category(category)),
-        "job": SwitchRule(key=pause_of_job(name)) if name in jobs else None,
-        "queue": SwitchRule(key=pause_of_queue(name)) if name in work.queues else None,
-    }
-    rules = {of: rule for of, rule in found.items() if rule is not None and (not colon or of == kind)}
-    if len(rules) > 1:
-        words = " | ".join(f"{of}:{name}" for of in rules)
-        why = Reason("ambiguous", "it is ambiguous: write {words}", words=words)
-        raise InvalidName(name=name, kind="pause", why=why)
-    if not rules:
-        # Do not suggest "all", because accepting it after a typing error would pause everything.
-        known = [*categories, *sorted(jobs), *work.queues, *work.extension.switches] or ["all"]
-        raise unknown("job, queue or category", word, known)
-    return next(iter(rules.values()))
 
 
 def switch_key(work: Batuta, word: str) -> str:

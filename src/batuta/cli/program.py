@@ -288,6 +288,11 @@ def _no_option(texts: Texts, mistake: Any) -> str:
         return texts("cli.mistake.option_first", name=mistake.option_name)
     options = [] if mistake.ctx is None else _options_of(mistake.ctx)
     near = nearest(mistake.option_name, options)
+    from batuta.config import EngineSettings, names
+
+    setting = mistake.option_name.removeprefix("--").replace("-", "_").upper()
+    if setting in names(EngineSettings):
+        return texts("cli.mistake.no_option_setting", name=mistake.option_name, setting=setting)
     key = "cli.mistake.no_option" if near is None else "cli.mistake.no_option_near"
     return texts(key, name=mistake.option_name, nearest=near)
 

@@ -1,6 +1,6 @@
 """The part of an application that declares jobs: functions, HTTP calls and other targets with a schedule."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, Unpack, get_args
 from urllib.parse import urlsplit
@@ -8,14 +8,20 @@ from zoneinfo import ZoneInfo
 
 from batuta.config import find_zone
 from batuta.dispatch.job import JobOptions, JobRules, Target, make_job, schedule_text
+from batuta.dispatch.plan import PAUSE_ALL, pause_of_category, pause_of_job
 from batuta.dispatch.registry import JobRegistry
+from batuta.engine.extension import Extension
 from batuta.guard.circuits import Circuits
+from batuta.guard.switches import SwitchRule
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import InvalidJob
+from batuta.kernel.errors import InvalidJob, InvalidName
 from batuta.kernel.middleware import Around
 from batuta.kernel.reasons import Reason
-from batuta.kernel.suggestions import check_options
+from batuta.kernel.suggestions import check_options, unknown
+from batuta.queue.item import pause_of_queue
 from batuta.receive.endpoints import DEFAULT_TIMEOUT
+from batuta.stores.sql.controls import SqlSwitches
+from batuta.stores.sql.queue.store import SqlQueue
 from batuta.targets import http_caller
 from batuta.targets.call import BreakerTarget, CallTarget, JobFunction
 
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
 # empty body.
 Expect: TypeAlias = Literal["2xx", "json"]
 SomeJob = TypeVar("SomeJob", bound=JobFunction)
+EVERYTHING = frozenset({"all", "tudo"})
 DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
 
 
@@ -37,11 +44,59 @@ class JobDeclarations:
     circuits: Circuits
     registry: JobRegistry
     around: Around
+    switches: SqlSwitches
+    extension: Extension
+
+    @property
+    def queues(self) -> Mapping[str, SqlQueue]:
+        """All queues by name, including the stages of pipelines."""
+        raise NotImplementedError
 
     def __init__(self) -> None:
         super().__init__()
         self.closers: list[Callable[[], Awaitable[None]]] = []  # functions that close resources other than the database
         self._http: HttpCaller | None = None
+
+    @check_options
+    async def pause(self, name: str, *, reason: str = "-", seconds: float | None = None, by: str = "program") -> None:
+        """Hold back a job, a category, a queue or ``all`` in every process, as ``batuta pause`` does. ``seconds`` limits
+        the pause. Fires in the meantime are recorded as skipped.
+        """
+        now, rule = self.clock.now(), self.find_pause(name)
+        until = None if seconds is None else now + timedelta(seconds=seconds)
+        await self.switches.set(rule.key, rule.hold_when, by=by, reason=reason, now=now, until=until)
+
+    @check_options
+    async def resume(self, name: str, *, reason: str = "-", by: str = "program") -> None:
+        """End a pause. Another pause, for example of the category, may still hold the job back."""
+        rule = self.find_pause(name)
+        await self.switches.set(rule.key, not rule.hold_when, by=by, reason=reason, now=self.clock.now(), until=None)
+
+    def find_pause(self, word: str, spoken: Callable[[str], str] = str) -> SwitchRule:
+        """Return the rule of the switch that pauses ``word``: everything, a category, a job, a queue, or a switch of the
+        application. ``spoken`` translates the name of a category.
+        """
+        if word in EVERYTHING:
+            return SwitchRule(key=PAUSE_ALL)
+        kind, colon, name = word.rpartition(":")
+        jobs, categories = {job.name for job in self.registry}, self.registry.categories
+        category = next((each for each in categories if name in (each, spoken(each))), None)
+        found = {
+            "switch": self.extension.switches.get(name),
+            "category": None if category is None else SwitchRule(key=pause_of_category(category)),
+            "job": SwitchRule(key=pause_of_job(name)) if name in jobs else None,
+            "queue": SwitchRule(key=pause_of_queue(name)) if name in self.queues else None,
+        }
+        rules = {of: rule for of, rule in found.items() if rule is not None and (not colon or of == kind)}
+        if len(rules) > 1:
+            words = " | ".join(f"{of}:{name}" for of in rules)
+            why = Reason("ambiguous", "it is ambiguous: write {words}", words=words)
+            raise InvalidName(name=name, kind="pause", why=why)
+        if not rules:
+            # Do not suggest "all": after a typing error it would pause everything.
+            known = [*categories, *sorted(jobs), *self.queues, *self.extension.switches] or ["all"]
+            raise unknown("job, queue or category", word, known)
+        return next(iter(rules.values()))
 
     @check_options
     def job(

@@ -250,6 +250,12 @@ class Task(Generic[P, R]):
         """Enqueue several calls in one transaction. Each call is a list of arguments, or a mapping of named arguments."""
         return await BoundTask(self, NO_OPTIONS).enqueue_many(calls)
 
+    def handle(self, id: str) -> "Handle[R]":
+        """Return a handle for the id of a call of this task, with the type of its result. The call may have been
+        enqueued by another process.
+        """
+        return self.require_service().handle(id)
+
     async def failed(self, limit: int = 100) -> "list[Handle[R]]":
         """Return handles of the calls that failed after their last attempt, most recent failure first.
         ``handle.retry()`` runs a call again.

@@ -7,9 +7,9 @@ seconds.
     async with work, Simulation(work, clock) as simulation:
         await simulation.run_until(datetime(2026, 3, 3, 6, tzinfo=zone))
 
-Each step moves the clock to the next minute, fires the jobs that are due, and runs queue items until none is due. The
-work of a killed process of this machine is recovered as in production. During a step time passes at its usual speed, so
-handlers may sleep and reach their time limits.
+Each step moves the clock to the next minute, fires the jobs that are due, runs queue items until none is due, and ends
+batches. The work of a killed process of this machine is recovered as in production. During a step time passes at its
+usual speed, so handlers may sleep and reach their time limits.
 """
 
 import asyncio
@@ -78,6 +78,8 @@ class Simulation:
                 pass
             await self._runner.finish()
             worked = sum([await self._run_items(queue) for queue in await insist(self._due_queues, self._clock)])
+            while isinstance(await insist(self._work.task_ends.tick, self._clock), Again):
+                worked += 1  # batches ended, or tasks that waited for others are due
 
     async def _run_items(self, queue: str) -> int:
         return await insist(lambda: self._work.work_once(queue, BATCH), self._clock)

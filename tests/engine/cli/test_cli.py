@@ -147,6 +147,11 @@ def test_command_of_an_application_that_is_not_found_says_where_to_go(
             "there is no option --jsn (did you mean --json?). See `batuta migrate --help`",
         ),
         (
+            ("up", "--port", "8001"),
+            "não existe a opção --port: defina PORT=… no ambiente. Veja `batuta up --help`",
+            "there is no option --port: set PORT=… in the environment. See `batuta up --help`",
+        ),
+        (
             ("migrate", "now"),
             "há argumentos a mais: now. Veja `batuta migrate --help`",
             "there are too many arguments: now. See `batuta migrate --help`",

@@ -169,6 +169,24 @@ async def test_task_that_this_release_lacks_is_an_error_row(work_url: str, clock
         assert await statuses(work) == ["error", "success"]
 
 
+async def test_a_program_pauses_and_resumes_its_jobs(work_url: str, clock: FakeClock) -> None:
+    async with build(work_url, clock) as work:
+        await work.pause("nightly", reason="stock-taking", seconds=60, by="ana")
+        (key, switch), *others = (await work.switches.all()).items()
+        assert (key, switch.on, switch.reason, switch.set_by, others) == (
+            "pause.job.nightly",
+            True,
+            "stock-taking",
+            "ana",
+            [],
+        )
+        assert switch.until == clock.now() + MINUTE
+        await work.resume("nightly")
+        assert (await work.switches.all())[key].on is False
+        with pytest.raises(UnknownWord, match="nightly"):
+            await work.pause("nigthly")
+
+
 async def test_pause_of_everything_holds_schedules(work_url: str, clock: FakeClock) -> None:
     async with build(work_url, clock) as work:
         await work.schedules.create("one", task="send", args={"to": "x"}, cron="* * * * *")

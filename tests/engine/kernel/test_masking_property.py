@@ -169,7 +169,7 @@ PIECES = [
         "exception=",
         "(",
         ")",
-        "<message withheld>",
+        "<message withheld: BATUTA_SHOW_ERRORS=1 shows it>",
         "\n",
         "9",
         "2026-01-05",

@@ -98,7 +98,7 @@ def test_fields_of_records_are_scrubbed_and_unknown_objects_show_their_type() ->
     assert scrub(Opaque()) == "<Opaque>"
     assert scrub(Opaque) == "Opaque"
     assert scrub(b"Fulano") == "<6 bytes>"
-    assert scrub(KeyError("Fulano")) == "KeyError: <message withheld>"
+    assert scrub(KeyError("Fulano")) == "KeyError: <message withheld: BATUTA_SHOW_ERRORS=1 shows it>"
 
 
 def test_values_become_json_values() -> None:

@@ -185,7 +185,7 @@ def test_python_warning_is_a_line_and_other_messages_are_withheld() -> None:
     assert old["logger"] == "py.warnings"
     assert old["level"] == "warning"
     assert old["event"].endswith("DeprecationWarning: f is old: use g")
-    assert quoting["event"].endswith("UserWarning: <message withheld>")
+    assert quoting["event"].endswith("UserWarning: <message withheld: BATUTA_SHOW_ERRORS=1 shows it>")
 
 
 class FailingFinalizer:
@@ -205,9 +205,9 @@ def test_uncaught_exception_is_a_line() -> None:
         thread.join()
     main, ignored, other = json_lines(stream)
     assert main["level"] == other["level"] == "critical"
-    assert ignored["exception"].endswith("ValueError: <message withheld>")
-    assert main["exception"].endswith("ValueError: <message withheld>")
-    assert other["exception"].endswith("KeyError: <message withheld>")
+    assert ignored["exception"].endswith("ValueError: <message withheld: BATUTA_SHOW_ERRORS=1 shows it>")
+    assert main["exception"].endswith("ValueError: <message withheld: BATUTA_SHOW_ERRORS=1 shows it>")
+    assert other["exception"].endswith("KeyError: <message withheld: BATUTA_SHOW_ERRORS=1 shows it>")
 
 
 def test_asyncio_failure_shows_no_argument_and_no_message() -> None:
@@ -225,7 +225,7 @@ def test_asyncio_failure_shows_no_argument_and_no_message() -> None:
     assert callback["logger"] == future["logger"] == "asyncio"
     assert callback["event"].startswith("Exception in callback")
     assert future["event"].startswith("Future exception was never retrieved")
-    assert callback["exception"].endswith("ValueError: <message withheld>")
+    assert callback["exception"].endswith("ValueError: <message withheld: BATUTA_SHOW_ERRORS=1 shows it>")
     assert "canary" not in stream.getvalue()
 
 

@@ -146,9 +146,9 @@ def crashed() -> ValueError:
 def test_crash_is_logged_with_its_traceback_and_without_its_message(stream: io.StringIO, event: Event) -> None:
     line = log_line(stream, event)
     assert line["level"] == "error"
-    assert line["error"] == "ValueError: <message withheld>"
+    assert line["error"] == "ValueError: <message withheld: BATUTA_SHOW_ERRORS=1 shows it>"
     assert "in crashed\n" in line["exception"]
-    assert line["exception"].endswith("ValueError: <message withheld>")
+    assert line["exception"].endswith("ValueError: <message withheld: BATUTA_SHOW_ERRORS=1 shows it>")
 
 
 @pytest.mark.parametrize(

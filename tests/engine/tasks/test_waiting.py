@@ -103,7 +103,7 @@ async def test_unknown_task_and_time_limit_are_clear_errors(work_url: str, clock
         waiting = asyncio.create_task(handle.result(timeout=5))
         await clock.settle()
         await clock.advance(6)
-        with pytest.raises(TimeoutError, match="has not ended after 5 s"):
+        with pytest.raises(TimeoutError, match="has not ended after 5 s: `batuta workers` shows"):
             await waiting
 
 

@@ -30,6 +30,24 @@ async def test_a_day_of_jobs_and_tasks_happens_in_order(database_url: str) -> No
     assert happened == [(what, hour) for hour in hours for what in ("reported", "reminded")][:-1]
 
 
+async def test_a_batch_ends_and_releases_the_task_that_waits_for_it(database_url: str) -> None:
+    clock = JumpClock(START)
+    work = Batuta(database_url, clock=clock, timezone="UTC")
+    happened: list[str] = []
+
+    @work.task()
+    async def send(to: str) -> None:
+        happened.append(to)
+
+    async with work, Simulation(work, clock) as simulation:
+        async with work.batch("letters") as batch:
+            await batch.add(send, ["ana", "rui"])
+        await send.options(after=[batch]).enqueue("team")
+        await simulation.settle()
+        assert (await batch.progress()).state == "ended"
+    assert happened[2:] == ["team"]
+
+
 async def test_sleeper_wakes_by_time_or_by_a_jump() -> None:
     clock = JumpClock(START)
     await clock.sleep(0.001)

@@ -13,7 +13,7 @@ from batuta.kernel.masking.fields import HIDDEN, Kind, kind_of, mask_value
 
 TOKEN = "[token]"  # noqa: S105 - what is shown instead of one
 SECRET = "[segredo]"  # noqa: S105
-WITHHELD = "<message withheld>"
+WITHHELD = "<message withheld: BATUTA_SHOW_ERRORS=1 shows it>"
 
 
 def without_credentials(text: str) -> str:
@@ -77,7 +77,7 @@ def _mark_token(match: re.Match[str]) -> str:
 
 # <Task finished exception=ValueError('personal text')>: masks the rest of the line, because the end of the repr is
 # unknown.
-_EXCEPTION_REPR = re.compile(r"(\bexception=[A-Za-z_][\w.]{0,100}\()(?!<message withheld>\)).*")
+_EXCEPTION_REPR = re.compile(rf"(\bexception=[A-Za-z_][\w.]{{0,100}}\()(?!{WITHHELD}\)).*")
 
 # The head of 'key': 'value', key='value', key: "value", ('key', b'value'), {\"key\": \"value\"} or ?key=value.
 _HEAD = re.compile(

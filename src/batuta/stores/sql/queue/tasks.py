@@ -32,6 +32,12 @@ from batuta.tasks.ends import HELD_UNTIL, TASK_ENDS
 from batuta.tasks.registry import RELAYED_TASKS, TASKS, TaskRegistry, TaskStatus
 from batuta.tasks.task import BATCH, PROGRESS, RESULT, AnyTask, Call, EnqueueOptions, arguments_to_store
 
+# The next step after a wait without result.
+LOOK = {
+    "task": "`batuta workers` shows whether a worker runs, `batuta queue list` whether the task waits",
+    "batch": "`batuta batches list` shows its progress",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class TaskQueries:
@@ -328,7 +334,8 @@ class SqlTasks:
         try:
             await with_timeout(timeout, self.endings.wait(id), self.clock, f"{what} {id}")
         except DeadlineExceeded:
-            raise TimeoutError(f"{what} {id} has not ended after {timeout.total_seconds():g} s: wait longer") from None
+            seconds = f"{timeout.total_seconds():g}"
+            raise TimeoutError(f"{what} {id} has not ended after {seconds} s: {LOOK[what]}") from None
 
     async def find(self, queue: str, limit: int, *, tag: str | None = None, key: str | None = None) -> Sequence[Row]:
         """Return the newest tasks of a queue that have this tag and this key; None means any. At least one of the two
