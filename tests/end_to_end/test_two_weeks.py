@@ -222,12 +222,18 @@ async def _compare_figures(office: Office) -> None:
 
 
 async def _judge_campaigns(office: Office) -> None:
-    """Each concluded campaign ended once: with its event and with its batch."""
+    """Each campaign ended with its last message, once: with its event and with its batch."""
     database = office.julia.work.database
     concluded = await rows(database, "SELECT id, lote_id FROM campanhas WHERE status = 'concluida'")
     events = await rows(database, "SELECT event_props FROM business_events WHERE event_type = 'campanha_concluida'")
     ended = await rows(database, "SELECT id FROM batches WHERE members = 'campanhas' AND ended_at IS NOT NULL")
-    assert concluded != []
+    left = await rows(
+        database,
+        "SELECT id FROM campanhas WHERE status = 'ativa' AND enfileirada_em IS NOT NULL AND NOT EXISTS ("
+        "SELECT 1 FROM fila_mensagens WHERE campanha_id = campanhas.id"
+        " AND (status IN ('pendente', 'processando') OR envio_estado IS NOT NULL))",
+    )
+    assert left == []  # all their messages have ended
     assert sorted(row["event_props"]["campanha_id"] for row in events) == sorted(row["id"] for row in concluded)
     assert sorted(row["id"] for row in ended) == sorted(row["lote_id"] for row in concluded)
 
