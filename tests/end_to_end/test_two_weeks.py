@@ -6,7 +6,7 @@ message that a rule forbids.
 ``FAULTS=long`` simulates two weeks, each profile in each zone on each database. Its jobs that fire every minute or
 every five minutes fire every ten minutes; all other jobs keep their schedule. The short form simulates the three days
 around the clock change. Its jobs that fire every minute, every few minutes or some minutes after each hour fire every
-six hours. It leaves out the profile continuo in São Paulo and half of the doctors, and runs each case on one database.
+six hours. It leaves out the profile continuo in São Paulo and two thirds of the doctors, and runs each case on one database.
 The clock jumps over minutes without a fire. `make demo` plays a day of the profile janelas with every minute. Second
 follow-ups need the long form. No form reaches the end of the pause after the third follow-up, which comes after 82
 days.
@@ -32,7 +32,7 @@ from tests.oracles import cron_fires
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
 STATUS: dict[str, Status] = {"ok": "success", "partial": "success", "skipped": "skipped", "error": "error"}
-PEOPLE = 40 if LONG else 20
+PEOPLE = 40 if LONG else 12
 ANSWERS = ("resposta", "recebimento", "retomada")
 
 
