@@ -11,14 +11,15 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import h11
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from batuta.config import MOST_CONNECTIONS
-from batuta.web.middleware import LIMITED, SECURITY_HEADERS
+from batuta.web.middleware import SECURITY_HEADERS
 
 HEADERS_WITHIN = 10.0  # seconds to receive the headers, and also the rest of a body after the answer
 READS_WITHIN = 30.0  # seconds in which the client must read at least one byte of its answer
-LIMITED_FOR = 1.0  # seconds until the next request on a connection whose client is above its limit
+LIMITED_FOR = 1.0  # seconds until the answer to a client above its limit of refusals
 # Seconds that a new connection has to send its headers before it may be closed to make room; older connections are
 # closed first.
 NEW_FOR = 1.0
@@ -48,13 +49,15 @@ class _LimitedProtocol(H11Protocol):
     refused: ClassVar[Callable[[str, int], None]]
     _deadline: asyncio.TimerHandle | None = None
     _reading: asyncio.TimerHandle | None = None
-    _next: asyncio.TimerHandle | None = None
+    _is_limited = False
     _since = 0.0
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         # Anybody can send a malformed request or an upgrade, which uvicorn logs as warnings; ``refused`` counts them.
         self.logger = _ERRORS_ONLY
+        self._application: ASGIApp = self.app
+        self.app = self._answer
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -77,14 +80,19 @@ class _LimitedProtocol(H11Protocol):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
-    def on_response_complete(self) -> None:
-        if self.scope["state"].get(LIMITED) and not self.transport.is_closing():
-            self._next = self.loop.call_later(LIMITED_FOR, self._accept_next)
-        else:
-            self._accept_next()
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application. The answer to a client above its limit is late, so that few connections send few guesses."""
 
-    def _accept_next(self) -> None:
-        self._next = None
+        async def sending(message: Message) -> None:
+            if message.get("status") == 429:
+                self._is_limited = True
+                await asyncio.sleep(LIMITED_FOR)
+                self._is_limited = False
+            await send(message)
+
+        await self._application(scope, receive, sending)
+
+    def on_response_complete(self) -> None:
         super().on_response_complete()
         self._expect_client()
 
@@ -97,8 +105,6 @@ class _LimitedProtocol(H11Protocol):
         self._stop_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._next is not None:
-            self._next.cancel()
         self._stop_deadline()
         super().connection_lost(exc)
         self._stop_reading()
@@ -115,7 +121,7 @@ class _LimitedProtocol(H11Protocol):
     @property
     def needs_client(self) -> bool:
         """Whether the server can continue only when the client sends or reads something."""
-        late = self._reading is not None or self._next is not None
+        late = self._reading is not None or self._is_limited
         return late or self.is_waiting or self.conn.their_state is h11.SEND_BODY
 
     def _expect_client(self) -> None:
@@ -152,7 +158,11 @@ class _LimitedProtocol(H11Protocol):
         """
         new = self.loop.time() - NEW_FOR
         found = [each for each in self.connections if isinstance(each, _LimitedProtocol) and each.needs_client]
-        min(found, key=lambda each: (each._since > new, not each.is_waiting, each._since), default=self)._give_up()
+        min(
+            found,
+            key=lambda each: (not each._is_limited, each._since > new, not each.is_waiting, each._since),
+            default=self,
+        )._give_up()
 
     def _give_up(self) -> None:
         self._count(408)

@@ -22,8 +22,6 @@ from batuta.web.problems import Problem, answer
 
 BODY_WITHIN = timedelta(seconds=30)
 _USABLE_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
-# The key of a request's state that tells the protocol that the client is above its limit.
-LIMITED = "is_limited"
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
     "X-Content-Type-Options": "nosniff",
@@ -71,7 +69,6 @@ class RequestAccounting:
             nonlocal status, ended
             if message["type"] == "http.response.start":
                 status = message["status"]
-                scope["state"][LIMITED] = status == 429
                 headers = MutableHeaders(scope=message)
                 if headers.get("content-type", "").startswith("text/event-stream"):
                     # the answer ends here; the stream itself may stay open for a long time
