@@ -19,7 +19,7 @@ from batuta.web.middleware import SECURITY_HEADERS
 
 HEADERS_WITHIN = 10.0  # seconds to receive the headers, and also the rest of a body after the answer
 READS_WITHIN = 30.0  # seconds in which the client must read at least one byte of its answer
-LIMITED_FOR = 1.0  # seconds until the answer to a client above its limit of refusals
+LIMITED_FOR = 1.0  # seconds, at most doubled, until the answer to a client above its limit of refusals
 # Seconds that a new connection has to send its headers before it may be closed to make room; older connections are
 # closed first.
 NEW_FOR = 1.0
@@ -86,7 +86,9 @@ class _LimitedProtocol(H11Protocol):
         async def sending(message: Message) -> None:
             if message.get("status") == 429:
                 self._is_limited = True
-                await asyncio.sleep(LIMITED_FOR)
+                # The port spreads the answers to guesses that were sent together.
+                port = self.client[1] if self.client else 0
+                await asyncio.sleep(LIMITED_FOR * (1 + port % 100 / 100))
                 self._is_limited = False
             await send(message)
 
