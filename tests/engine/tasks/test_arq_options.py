@@ -1,6 +1,7 @@
 """Every option of tasks with ARQ either works or is refused when the program starts."""
 
 import asyncio
+import inspect
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -22,6 +23,14 @@ REFUSED: dict[str, dict[str, Any]] = {
     "per_key": {"per_key": Limits(by="to", concurrency=1)},
     "retry rules": {"retry": {OSError: never}},
 }
+
+
+WORKING = {"retry", "timeout", "keep_result", "queue", "name", "retry_timeout", "process", "memory"}
+
+
+def test_every_option_of_a_task_is_tried() -> None:
+    declared = set(inspect.signature(Batuta.task).parameters) - {"self", "bare"}
+    assert declared == WORKING | (set(REFUSED) - {"retry rules"})
 
 
 @pytest.fixture
@@ -67,7 +76,7 @@ async def test_every_other_option_works(work: Batuta) -> None:
     def prices() -> Iterator[dict[str, int]]:
         yield {"tea": 3}
 
-    @work.task(retry=[0], timeout=30, keep_result=600, queue="default", retry_timeout=True)
+    @work.task(retry=[0], timeout=30, keep_result=600, queue="default", name="price", retry_timeout=True)
     async def price(context: TaskContext, of: str) -> int:
         if context.attempt == 1:
             raise OSError
