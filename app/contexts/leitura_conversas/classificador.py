@@ -225,7 +225,7 @@ class Classificador:
     """
 
     outputs: Mapping[str, Pesos]
-    calibration: Mapping[str, float]
+    calibration: Mapping[str, Mapping[str, float]]
     limits: Mapping[str, float]
 
 

@@ -1,8 +1,8 @@
 """Read one inbound text: its class, and whether the person opts out.
 
 The model (``classificador``) scores the whole text and each sentence, by letters and by words. The scores are combined
-into one calibrated probability. The weights and limits of this combination were fitted on sentences of authors that
-were not in the model's training data.
+into one calibrated probability, in one way for a text of one sentence and in another for longer texts. The weights and
+limits of this combination were fitted on sentences of authors that were not in the model's training data.
 """
 
 from typing import Final
@@ -43,18 +43,17 @@ def ler(texto: str) -> Leitura:
 
 def score(classificador: Classificador, found: Atributos) -> float:
     """Return the calibrated log odds of an opt-out."""
-    weights = classificador.calibration
     letters, words = classificador.outputs["letras"], classificador.outputs["opt_out"]
-    of_letters, of_words = letters.score(found.texto.letras), words.score(found.texto.palavras)
-    is_single = found.frases[0] is found.texto
-    best_letters = of_letters if is_single else letters.best(each.letras for each in found.frases)
-    best_words = of_words if is_single else words.best(each.palavras for each in found.frases)
+    is_single = len(found.frases) == 1
+    weights = classificador.calibration["single" if is_single else "several"]
+    odds = weights["bias"] + weights["letters"] * letters.score(found.texto.letras)
+    odds += weights["words"] * words.score(found.texto.palavras)
+    if is_single:
+        return odds
     return (
-        weights["bias"]
-        + weights["letters"] * of_letters
-        + weights["letters_of_sentence"] * best_letters
-        + weights["words"] * of_words
-        + weights["words_of_sentence"] * best_words
+        odds
+        + weights["letters_of_sentence"] * letters.best(each.letras for each in found.frases)
+        + weights["words_of_sentence"] * words.best(each.palavras for each in found.frases)
     )
 
 

@@ -15,7 +15,7 @@ from app.contexts.leitura_conversas.classificador import CLASSES, FILE, features
 from app.contexts.leitura_conversas.texto import separate
 
 DEV, UNSEEN = "dev", "unseen"
-# The label of an opt-out in a set that does not distinguish certo from provavel. Only sets in ``unseen`` use it.
+# The label of an opt-out in a set that does not distinguish certo from provavel.
 SIM = "sim"
 
 
