@@ -62,7 +62,7 @@ LARGEST = 0.9995
 RARE = 2
 # The score of a text without words.
 LOWEST = -30.0
-# What the calibration combines, and the places that a text of one sentence has.
+# The inputs of the calibration, and the places of those that a text of one sentence has.
 PARTS, SINGLE = ("letters", "words", "letters_of_sentence", "words_of_sentence", "bias"), [0, 1, 4]
 PROCESSES = 4
 LIMITS = {"opt_out": 0.55, "certo": 0.95, "request": -0.5}
@@ -233,7 +233,7 @@ def _figures(autor: str, rated: Mapping[str, Notas], examples: Mapping[str, Exem
         "certo": certain,
         "certo_right": certain & (labels[:, 2] > 0),
         "certo_wrong": certain & ~is_wish,
-        "same_class": same & ~is_wish & ~heard,
+        "same_class": same & examples[autor].complete & ~is_wish & ~heard,
     }
     return {name: int(found.sum()) for name, found in counts.items()}
 
