@@ -269,7 +269,7 @@ def _line(row: Row, texts: Texts) -> dict[str, object]:
 
 def _change_line(row: Row, texts: Texts, *, is_open: bool) -> dict[str, Any]:
     reason = row["motivo"] or ""
-    code = "aceite" if reason.startswith("aceite:") else reason
+    code, _, _ = reason.partition(":")  # an acceptance is followed by the id of its message
     said = texts.group(REASONS).get(code) or (reason if is_open else "***")
     return {"at": row["em"], "to": word(texts, "estado.vaga", row["para"]), "by": row["por"], "why": said}
 

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from batuta.config import MOST_CONNECTIONS
+from batuta.kernel.clock import SystemClock
 from batuta.web.middleware import SECURITY_HEADERS
 
 HEADERS_WITHIN = 10.0  # seconds to receive the headers, and also the rest of a body after the answer
@@ -88,7 +89,7 @@ class _LimitedProtocol(H11Protocol):
                 self._is_limited = True
                 # The port spreads the answers to guesses that were sent together.
                 port = self.client[1] if self.client else 0
-                await asyncio.sleep(LIMITED_FOR * (1 + port % 100 / 100))
+                await SystemClock().sleep(LIMITED_FOR * (1 + port % 100 / 100))
                 self._is_limited = False
             await send(message)
 

@@ -8,7 +8,6 @@ import pytest
 from app.catalogue import SECTIONS
 from app.main import build
 from app.settings import Settings
-from batuta.cli.controls import find_rule
 from batuta.config import load_settings
 from batuta.dispatch.runner import Lanes
 from batuta.health.finding import WHOLE
@@ -39,7 +38,7 @@ def test_every_category_has_a_text_and_pause_accepts_it(language: Language) -> N
     for category in work.registry.categories:
         shown = texts.get(f"category.{category}", "")
         assert shown != "", category
-        assert find_rule(work, f"category:{shown}", texts).key == f"pause.category.{category}"
+        assert work.find_pause(f"category:{shown}", texts.category).key == f"pause.category.{category}"
     assert Texts("pt-BR", work.extension.texts).category("critico") == "crítico"
 
 
