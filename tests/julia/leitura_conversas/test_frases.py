@@ -31,6 +31,8 @@ FLOORS = {
     "ah": (0.953, 0.0),
     "ai": (0.99, 0.015),
     "aj": (0.99, 0.016),
+    "ak": (0.94, 0.02),
+    "al": (0.946, 0.034),
 }
 # Of the texts that are read as certo, the largest share that may not be an opt-out.
 WRONGLY_CERTAIN = 0.005
