@@ -135,3 +135,33 @@ def test_rows_with_bullets_have_no_header() -> None:
 
 def test_an_offer_with_these_forms_stays_an_offer() -> None:
     assert lida("HTN precisa de clínico nos dias onze e doze de agosto, SN").categoria is Categoria.OFERTA
+
+
+def test_hours_with_a_slash_after_a_day_are_not_a_date() -> None:
+    said = "HTN clínico\nter 11 8/20\nqua 12 - 20/8\n14/08 sex 20/8\n16 dom 8/20 e 20/8\n1.500"
+    assert curtas(said) == [
+        "08-11 diurno 1500",
+        "08-12 noturno 1500",
+        "08-14 noturno 1500",
+        "08-16 diurno 1500",
+        "08-16 noturno 1500",
+    ]
+
+
+def test_days_of_a_list_stay_days_beside_hours_with_a_slash() -> None:
+    assert curtas("HTN clínico\n18/9 e 19/9 7/19\nsáb 20/9 7/19\n1.500") == [
+        "09-18 diurno 1500",
+        "09-19 diurno 1500",
+        "09-20 diurno 1500",
+    ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "HTN clínico qua 12/08 SN 1.500. Postei dia 11 mas é 12, gente",
+        "Passo HTN clínico 12/08 SN 1.500. E se alguém tiver um SD dia 20 eu aceito",
+    ],
+)
+def test_offer_with_a_retraction_or_a_search_waits_for_a_person(said: str) -> None:
+    assert all(each.confianca <= 0.9 for each in lida(said).vagas)

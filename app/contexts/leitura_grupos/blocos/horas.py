@@ -1,5 +1,5 @@
-"""Rewrite unusual forms of hours: military hours ("das 0700h às 1900h"), or start and end in two cells ("07:00;
-19:00").
+"""Rewrite unusual forms of hours: military hours ("das 0700h às 1900h"), start and end in two cells ("07:00; 19:00"),
+or hours with a slash that look like a day and a month ("sex 09 19/7").
 """
 
 import re
@@ -20,8 +20,41 @@ _INICIO = re.compile(rf"\W{{0,8}}(?:inicio|entrada|comeco|chegada)\W{{1,8}}(?P<h
 _FIM = re.compile(rf"\W{{0,8}}(?:termino|fim|final|saida)\W{{1,8}}(?P<h>{_HORA})\W{{0,4}}")
 
 
+_BARRA = re.compile(r"(?<![\d/])(?P<das>\d{1,2}) ?/ ?(?P<ate>\d{1,2})(?![\d/])")
+_SEMANA = r"\b(?:seg|ter|qua|qui|sex|sab|dom)[a-z.-]{0,10}"
+_DIA_ANTES = re.compile(rf"{_SEMANA}[ ,(]{{1,2}}\d{{1,2}}\b(?! ?/)|\b\d{{1,2}} ?/ ?(?P<mes>0?[1-9]|1[0-2])\b")
+_DIA_E_SEMANA = re.compile(rf"\b\d{{1,2}} {{1,2}}{_SEMANA}\W{{0,3}}$")
+_SO_SEMANA = re.compile(rf"{_SEMANA}\W{{0,3}}$")
+
+
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
-    return [_com_faixa(_com_dois_pontos(each)) for each in _sem_rotulos(found)]
+    return [_com_faixa(_com_dois_pontos(each)) for each in _sem_rotulos(_sem_barras(found))]
+
+
+def _sem_barras(found: list[Linha]) -> list[Linha]:
+    """Replace "19/7" after a day by "19h-7h" if the message also has "7/19", which is not a day and month."""
+    pairs = [(each, [*_BARRA.finditer(each.plano)] if "/" in each.texto else []) for each in found]
+    hours = {(pair["ate"], pair["das"]) for _, on_line in pairs for pair in on_line if 12 < int(pair["ate"]) <= 24}
+    if not hours:
+        return found
+    result = []
+    for line, on_line in pairs:
+        for pair in reversed(on_line):
+            if (pair["das"], pair["ate"]) in hours and _segue_um_dia(line.plano, pair):
+                line = line.trocada(*pair.span(), f"{pair['das']}h-{pair['ate']}h")
+        result.append(line)
+    return result
+
+
+def _segue_um_dia(plano: str, pair: re.Match[str]) -> bool:
+    """Return whether a day precedes the pair. A day of the same month may begin a list of days: "18/7 e 19/7"."""
+    before = plano[max(0, pair.start() - 40) : pair.start()]
+    if _DIA_E_SEMANA.search(before):
+        return True
+    if _SO_SEMANA.search(before):
+        return False
+    months = [each["mes"] for each in _DIA_ANTES.finditer(before)]
+    return any(month is None or int(month) != int(pair["ate"]) for month in months)
 
 
 def _sem_rotulos(found: list[Linha]) -> list[Linha]:

@@ -23,7 +23,7 @@ BLOCOS: tuple[Bloco, ...] = (
 # Matches signs of a layout. A text without a match has only ordinary lines.
 _LAYOUT = re.compile(
     r"[|;\t]|[^\s] {2,}\S|^[^\w\n]{0,12}\d{1,2}\W|[:>→➜➡=(-]\W{0,4}\d{1,2}\b|\d ?[(\[]?[DNMTS]|\d{4} ?[hH]\b|[-–—] ?D[Rr]"
-    r"|\d[A-Za-z]{3}|\d (?:do corrente|d[eo]ss?t?e m[eê]s)|\.{4}|[Dd]ias? [a-z]|[\]■-◿☐-☒🟠-🟫]",
+    r"|\d ?/ ?(?:1[3-9]|2[0-4])\b|\d[A-Za-z]{3}|\d (?:do corrente|d[eo]ss?t?e m[eê]s)|\.{4}|[Dd]ias? [a-z]|[\]■-◿☐-☒🟠-🟫]",
     re.MULTILINE,
 )
 

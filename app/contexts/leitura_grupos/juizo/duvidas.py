@@ -27,12 +27,22 @@ _LISTED = re.compile(
 _EXCEPT = re.compile(
     r"\b(?:exceto|menos|salvo|tirando|fora) (?:[ao]s? )?(?=[\x02a-z])(?:\x02|dia|noite|fds|feriado|fim de)"
 )
+# Matches a day that the author takes back: "postei dia 12 mas é 13".
+_TAKEN_BACK = re.compile(r"\bmas (?:na verdade )?(?:e|eh|sera|seria) (?:o )?(?:dia |n[oa] )?[\x02\d]")
+# Matches a search inside an offer: "se alguém tiver um SD dia 30 eu quero".
+_ALSO_WANTED = re.compile(
+    r"\b(?:alguem|vcs?|voces) (?:tiver|tem|tenha)\b[^\n.!?]{0,60}\b(?:eu )?(?:quero|aceito|pego|topo)\b"
+)
 
 
 def mensagem_incerta(folha: Folha) -> bool:
-    """Return whether a message quotes another message, or has an exception next to its prices."""
-    written = folha.texto.fonte
+    """Return whether a message quotes another message, takes a day back, also searches for a shift, or has an exception
+    next to its prices.
+    """
+    written, plano = folha.texto.fonte, folha.texto.plano
     if ">" in written and _QUOTED.match(written):
+        return True
+    if ("mas " in plano and _TAKEN_BACK.search(plano)) or _ALSO_WANTED.search(plano):
         return True
     is_listed = "(" in written and _LISTED.search(written) is not None
     return bool(folha.precos) and (is_listed or _EXCEPT.search(folha.livre) is not None)
