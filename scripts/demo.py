@@ -341,7 +341,7 @@ class Day:
         self.say("group", text=text)
 
     async def conversation(self) -> str:
-        """The id of the conversation with the doctor who asked for a person."""
+        """The id of the conversation with the doctor who asked to talk to a human."""
         doctor = list(self.doctors)[ASKS_FOR_A_PERSON]
         rows = (await self.world.read("/api/v1/conversas?limite=100"))["conversas"]
         return str(next(each["id"] for each in rows if each["medico"] == doctor))

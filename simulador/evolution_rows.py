@@ -37,8 +37,8 @@ def positive(value: Json, otherwise: int) -> int:
 
 
 def matches(message: Mapping[str, Json], query: Mapping[str, Json]) -> bool:
-    """Return whether a message matches the parts of its key in the query. A part that is false or empty matches every
-    message, as in the original.
+    """Return whether the key of a message matches the key fields of the query. A field that is false or empty in the
+    query matches every message, as in the original.
     """
     where = query.get("where")
     wanted = where.get("key") if isinstance(where, Mapping) else None

@@ -209,7 +209,7 @@ class OrphanReaper:
         self._send(" ".join(f"-{group}" for group in groups))
 
     def dismiss(self) -> None:
-        """End the helper. Call it when every child has ended normally, so that no group remains to kill."""
+        """End the helper. Call this method only after every child has ended normally and no process group is left to kill."""
         if self._process is None:
             return
         self._send("")

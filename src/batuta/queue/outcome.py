@@ -247,7 +247,7 @@ class Settlement(NamedTuple):
 
     @property
     def is_plain_success(self) -> bool:
-        """Whether the item is done and its row needs no change except its retention."""
+        """Whether the item succeeded and only the retention time of its row must be written."""
         return self == Settlement(ItemState.DONE, keep=self.keep)
 
     @property

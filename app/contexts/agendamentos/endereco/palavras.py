@@ -208,8 +208,8 @@ def _segments(before: Sequence[str], count: int) -> list[tuple[int, int]]:
 
 
 def _labels(lidas: Sequence[Palavra], before: Sequence[str]) -> list[str]:
-    """Return, for each word, the field that the label before it names: ``b`` after "Bairro:". The label itself gets its
-    field with ``=`` before it.
+    """Return one field code per word, taken from the label that precedes the word: words after "Bairro:" get ``b``. The
+    label itself gets the code with a prefix: ``=b``.
     """
     if ":" not in before:
         return [""] * len(lidas)

@@ -220,8 +220,8 @@ def _turnos_por_dia(line: Linha, months: Mapping[int, int]) -> Linha:
 
 
 def _sem_tracos(found: list[Linha]) -> list[Linha]:
-    """Replace dashes in lists of days by commas: "10 - 12 - 17 - 24". Two days with a dash count as a list only if
-    another line has three.
+    """Replace dashes in lists of days by commas: "10 - 12 - 17 - 24". Two days with a dash may be a range, so they
+    count as a list only if another line has three days with dashes.
     """
     if not any(_LISTA_COM_TRACOS.fullmatch(each.plano) and each.plano.count(" - ") > 1 for each in found):
         return found
