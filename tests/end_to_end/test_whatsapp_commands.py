@@ -82,7 +82,7 @@ def test_doctor_reports_missing_webhooks_and_the_command_configures_them(gateway
     assert f"instance {SENDER} is connected" in found
     step = found[f"webhook of {LISTENER} not configured"]
     assert step is not None
-    assert step.startswith(f"batuta configurar-webhook {LISTENER}")
+    assert step.startswith(f"run `batuta configurar-webhook {LISTENER}`")
 
 
 def test_doctor_beside_a_running_system_checks_the_gateway_that_it_uses(

@@ -130,6 +130,10 @@ class Inicio:
         return de_ninguem(filtros, _places(await self._database.all(self._queries.words)))
 
     async def _start_due(self, row: Row, done: Resultado) -> Resultado:
+        if row["enfileirada_em"] is not None:  # an earlier release queued its messages and knew no batches
+            async with self._database.transaction() as transaction:
+                await self._join_batch(transaction, row["id"])
+            return done
         try:
             campanha = _due(row)
         except CampanhaRecusada as error:

@@ -1,5 +1,6 @@
 -- read due: campaigns to start, and started campaigns with messages still to queue
-SELECT id, tipo_campanha, status, corpo, audience_filters, pode_ofertar, objetivo, publico_em, agendar_para, lote_id FROM campanhas
+SELECT id, tipo_campanha, status, corpo, audience_filters, pode_ofertar, objetivo, publico_em, agendar_para, lote_id, enfileirada_em
+FROM campanhas
 WHERE (status = 'agendada' AND agendar_para <= :now) OR (status = 'ativa' AND (enfileirada_em IS NULL OR lote_id IS NULL))
 ORDER BY agendar_para, id LIMIT :limit;
 

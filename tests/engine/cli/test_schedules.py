@@ -34,8 +34,8 @@ def test_operator_creates_edits_pauses_and_deletes_a_schedule(batuta: Command) -
     )
     shown = json.loads(out)
     assert (shown["schedule"], shown["args"], shown["state"]) == ("0 9 * * *", ["times", "to"], "active")
-    assert batuta("schedules", "pause", "resumo-42")[1] == "programação resumo-42 suspensa\n"
-    assert "suspensa" in batuta("schedules", "list")[1]
+    assert batuta("schedules", "pause", "resumo-42")[1] == "programação resumo-42 pausada\n"
+    assert "pausada" in batuta("schedules", "list")[1]
     assert batuta("schedules", "resume", "resumo-42")[0] == 0
     code, out, _ = batuta(
         "schedules", "backfill", "resumo-42", "--since", "2020-01-01 00:00", "--until", "2020-01-03 00:00"

@@ -212,7 +212,7 @@ def test_command_creates_schedules_pauses_resumes_cancels_and_shows(
         assert json.loads(batuta(*JULIA, "campanhas", word, "1", "--json")[1]) == {"id": 1, "status": status}
     out = batuta(*JULIA, "campanhas", "ver", "1")[1]
     assert "campaign 1 Março (offer): cancelled" in out
-    assert "recipients 0, queued 0 (waiting 0), sent 0" in out
+    assert "recipients: 0; messages queued: 0 (still waiting: 0), sent: 0" in out
     assert "Março" in batuta(*JULIA, "campanhas", "listar")[1]
 
 
