@@ -28,7 +28,7 @@ COST = {
     "inside p99": "p99 ms (one process)",
     "idle cpu": "idle CPU %",
     "idle statements": "idle statements/s",
-    "idle looks": "idle looks/s",
+    "idle looks": "idle polls of the file/s",
     "idle MB": "idle RSS MB",
 }
 # Figures that are also shown for each repeat, in the order of the repeats.
@@ -75,7 +75,10 @@ def render(contest: Contest) -> str:
     parts, found = [], verdicts(contest.figures)
     for question, names in QUESTIONS.items():
         if answers := [_verdict(each) for each in found if each.bar.figure in names]:
-            parts += [f"## {question}", markdown([["goal", "wanted", "found", "", "by processor time"], *answers])]
+            parts += [
+                f"## {question}",
+                markdown([["goal", "required", "measured", "result", "by processor time"], *answers]),
+            ]
     parts += ["## All figures", _table(contest.figures, THROUGHPUT), _table(contest.figures, COST)]
     ours = {key: each for key, each in contest.figures.items() if set(CONDITIONS) & set(each.values)}
     parts += [_table(ours, CONDITIONS), _table(contest.figures, EVERY, every=True)]

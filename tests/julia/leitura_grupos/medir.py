@@ -22,8 +22,10 @@ _HEAD = ("author", "messages", "eh_oferta F1", "categoria", "vagas", "vaga F1", 
 def main(arguments: Sequence[str]) -> None:
     limit = Limiares().leitura
     scores = tabela([_HEAD, *(_linha(name, [name]) for name in autores()), _linha("all", autores())])
-    imported = f"Imported with a confidence of at least {limit}, each author left out in turn:\n\n{importadas(limit)}"
-    sure = f"Reliability, each author left out in turn:\n\n{confiabilidade()}"
+    imported = (
+        f"Imported vacancies, with a confidence of at least {limit}, each author left out:\n\n{importadas(limit)}"
+    )
+    sure = f"Share of correct vacancies by confidence, each author left out in turn:\n\n{confiabilidade()}"
     print(f"{scores}\n\n{imported}\n\n{sure}\n\n{_piores(limit)}")
     if "--documento" in arguments:
         DIAGRAMA.write_text(diagrama(), encoding="utf-8")
