@@ -96,7 +96,7 @@ def _meanings(kind: type) -> dict[str, str]:
         for field, text in pairwise(declared.body):
             match field, text:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(meaning))):
-                    found[name] = inspect.cleandoc(meaning)
+                    found[name] = " ".join(meaning.split())
     return found
 
 

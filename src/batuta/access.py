@@ -39,7 +39,7 @@ EVERY_SCOPE = frozenset(Scope)
 
 
 def includes(scopes: frozenset[Scope], scope: Scope) -> bool:
-    """Return whether a token with ``scopes`` may do what ``scope`` permits. Every scope except ``metrics`` includes
+    """Return whether a token with ``scopes`` has the permission ``scope``. Every scope except ``metrics`` includes
     ``read``; ``metrics`` is for monitoring programs and permits nothing else.
     """
     return scope in scopes or (scope is Scope.READ and bool(scopes - {Scope.METRICS}))
@@ -55,7 +55,7 @@ class Token:
     created_at: datetime
     revoked_at: datetime | None = None
     expires_at: datetime | None = None
-    networks: tuple[str, ...] = ()  # addresses and networks that may use the token; if empty, any may
+    networks: tuple[str, ...] = ()  # addresses and networks that may use the token; an empty tuple means every address
     last_used_at: datetime | None = None
 
     def is_valid(self, now: datetime) -> bool:
@@ -135,7 +135,9 @@ def parse_networks(texts: Iterable[str]) -> tuple[Network, ...]:
 
 
 def belongs(address: str, networks: Iterable[Network]) -> bool:
-    """Return whether the address is in one of the networks. An IPv4 address may be written as an IPv6 address."""
+    """Return whether the address is in one of the networks. The address may be an IPv4 address in IPv6 notation
+    (``::ffff:10.0.0.1``).
+    """
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
@@ -177,8 +179,8 @@ class Sessions:
         return session if now < session.expires_at <= now + SESSION_LENGTH else None
 
     def proof(self, session: Session) -> str:
-        """Return the CSRF token of a form. Only the dashboard's own pages can contain it, because other sites cannot
-        compute it.
+        """Return the CSRF token of a form. Other sites cannot compute this token, so only the dashboard's own pages
+        contain it.
         """
         return self._seal(f"form {session.text}")
 

@@ -185,7 +185,7 @@ class EngineSettings(BaseModel):
     batuta_lang: Language = Field(default_factory=lambda: system_language(environment()))
     """the language of commands and problems; unset: the system's language, or English"""
     batuta_release: Annotated[str, Field(max_length=100)] | None = None
-    """the name of this deployment; a new name makes its schedules active, even after a rollback to older code"""
+    """the name of this deployment; a deployment with a new name takes over the schedules, even if its code is older"""
     batuta_pool_size: Annotated[int, Field(ge=2, le=500)] = 5
     """PostgreSQL: maximum connections of a process for handlers and enqueueing"""
     batuta_liveness_pool_size: Annotated[int, Field(ge=1, le=50)] = 2
@@ -193,8 +193,8 @@ class EngineSettings(BaseModel):
     batuta_page_seconds: Annotated[float, Field(ge=0.1, le=60)] = 2.0
     """longest time of one database statement for a dashboard page; pages use separate connections"""
     batuta_old_transaction_seconds: Annotated[float, Field(gt=0, le=86400)] = 60.0
-    """PostgreSQL: health reports a transaction that stays open longer than this and so prevents the removal of dead
-    rows
+    """PostgreSQL: health reports a transaction that is open for longer than this, because it prevents the removal of
+    dead rows
     """
     batuta_drain_seconds: Annotated[float, Field(gt=0, le=3600)] = 30.0
     """longest time that a shutdown waits for work in progress"""
@@ -225,8 +225,8 @@ class EngineSettings(BaseModel):
     batuta_trusted_proxies: Annotated[Listed, AfterValidator(_networks)] = ()
     """addresses or networks of proxies whose X-Forwarded-For names the client, separated by commas"""
     batuta_refusals_per_minute: Annotated[int, Field(ge=1)] = 60
-    """refused requests that one client may make in a minute; beyond them, only credentials that were accepted before
-    are checked
+    """maximum refused requests of one client in a minute; after that, the api answers 429 unless the request has
+    credentials that were accepted before
     """
     batuta_max_connections: Annotated[int, Field(ge=10, le=100_000)] = MOST_CONNECTIONS
     """maximum open connections of the api; beyond them, the connection that has waited longest for a request is closed
@@ -305,7 +305,7 @@ class EngineSettings(BaseModel):
         return self
 
     def require_access(self) -> None:
-        """Raise an error unless the secrets that protect the API are set and long enough. Development needs none."""
+        """Raise an error unless the secrets that protect the API are set and long enough. Development needs no secrets."""
         if self.in_development:
             return
         require_secret("API_TOKEN", self.api_token, SHORTEST_TOKEN)

@@ -1,10 +1,9 @@
-"""A backend for the tasks of Django: ``django.tasks`` of Django 6, or the package ``django-tasks`` for earlier
-versions.
+"""A backend for Django tasks: ``django.tasks`` in Django 6, or the package ``django-tasks`` in earlier versions.
 
     TASKS = {"default": {"BACKEND": "batuta.django.BatutaBackend", "OPTIONS": {"app": "shop.background:work"}}}
 
-The backend stores each call as a task of the application that ``app`` names. ``serve_django(work)`` lets the workers of this
-application run the functions of Django.
+The backend stores each call as a task of the application that ``app`` names. ``serve_django(work)`` lets the workers of
+this application run the Django tasks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +39,7 @@ from batuta.tasks.task import arguments_of
 __all__ = ["BatutaBackend", "serve_django"]
 
 CALL = query_of("django_call", "SELECT queue, priority, args FROM tasks WHERE id = :id", writes=False)
-NOT_A_TASK = define("django_task", "{path} is not a task of Django: decorate the function with @task()")
+NOT_A_TASK = define("django_task", "{path} is not a Django task: decorate the function with @task()")
 STATES = {
     "queued": TaskResultStatus.READY,
     "in_progress": TaskResultStatus.RUNNING,
@@ -59,9 +58,9 @@ def serve_django(
     timeout: float = 300,
     keep_result: float = 86_400,
 ) -> None:
-    """Let the workers of ``work`` run tasks of Django from these queues. Times are in seconds.
+    """Let the workers of ``work`` run the Django tasks of these queues. Times are in seconds.
 
-    ``retry`` lists the waits before further attempts. The default is an empty list, because Django's tasks promise no
+    ``retry`` lists the waits before further attempts. The default is an empty list, because Django tasks promise no
     retries.
     """
     for queue in queues:
@@ -69,7 +68,7 @@ def serve_django(
 
 
 class BatutaBackend(BaseTaskBackend):  # type: ignore[misc] # Django has no types
-    """Stores tasks of Django in a Batuta application. ``OPTIONS["app"]`` names the application: ``"module:name"``.
+    """Stores Django tasks in a Batuta application. ``OPTIONS["app"]`` names the application: ``"module:name"``.
 
     ``OPTIONS["database"]`` names an alias of DATABASES. A task is then stored on Django's own connection, so it is
     committed or rolled back with the caller's transaction. The alias must refer to the application's database.
@@ -107,7 +106,7 @@ class BatutaBackend(BaseTaskBackend):  # type: ignore[misc] # Django has no type
             return status, None if status is None else await store.database.one(query, id=result_id)
 
         blocking = self.work.tasks.blocking
-        assert blocking is not None, "a Batuta object has it"
+        assert blocking is not None, "every Batuta object can run blocking calls"
         status, row = blocking.call(read)
         if status is None or row is None or status.name != _name(row["queue"]):
             raise TaskResultDoesNotExist(result_id)
@@ -156,7 +155,7 @@ def _name(queue: str) -> str:
 
 
 def _run(context: TaskContext, path: str, arguments: list[Any], named: dict[str, Any]) -> Json | Failed:
-    """Call a function of Django in a separate thread."""
+    """Call the function of a Django task in a separate thread."""
     task = import_string(path)
     if not isinstance(task, Task):
         return Failed(NOT_A_TASK(path=path), permanent=True)
@@ -196,6 +195,6 @@ def _result(
 
 
 def _set(result: Any, **values: object) -> None:
-    """Set fields of a result object. Django declares its class frozen, and sets fields in the same way itself."""
+    """Set fields of a result object. Its class is a frozen dataclass, and Django itself sets fields in this way."""
     for name, value in values.items():
         object.__setattr__(result, name, value)

@@ -2,8 +2,8 @@
 
     instrument(work)
 
-A worker continues the trace of the caller that enqueued the task, because the trace context is stored with the task. The
-extra ``otel`` installs the interface of OpenTelemetry; the program chooses SDK and exporter.
+A worker continues the trace of the caller that enqueued the task, because the trace context is stored with the task.
+The extra ``otel`` installs the API of OpenTelemetry; the program chooses an SDK and an exporter.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,7 +34,8 @@ KINDS: Mapping[SpanKind, OtelKind] = {
 def instrument(
     work: Batuta, *, tracer_provider: TracerProvider | None = None, meter_provider: MeterProvider | None = None
 ) -> None:
-    """Record the spans of this process and the metrics of ``work``. The default providers are the global ones.
+    """Record the spans of this process and the metrics of ``work``. By default, OpenTelemetry's global providers are
+    used.
 
     Spans contain names, ids and outcomes. They contain no arguments, results or error messages, which may be personal data.
     """

@@ -39,7 +39,7 @@ INTERRUPTED = 130
 
 T = TypeVar("T")
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="For machines: one JSON document.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")]
 
 
 @dataclass(slots=True)
@@ -94,8 +94,8 @@ class CliContext:
         return self._catalogue
 
     def command_line(self) -> CommandLine:
-        """Return the commands, roles and texts that the application adds. If the application cannot be loaded, return
-        none; ``unloaded`` holds the error until a command needs the application.
+        """Return the commands, roles and texts that the application adds. If the application cannot be loaded, the
+        result is empty, and ``unloaded`` holds the error until a command needs the application.
         """
         if self._command_line is None:
             try:
@@ -127,7 +127,9 @@ class CliContext:
         return self._loaded().settings
 
     def _loaded(self) -> "Batuta":
-        """Return the application to read its settings. If only the catalogue is loaded, return the catalogue."""
+        """Return an application object whose settings can be read: the complete application, or the catalogue if only
+        the catalogue is loaded.
+        """
         return self._work or self._catalogue or self.work()
 
     def texts(self) -> Texts:
@@ -173,7 +175,7 @@ class CliContext:
             return await act(work)
 
     def table(self, headings: str, columns: Iterable[str]) -> "Table":
-        """Return a table without lines. The text key of each heading is ``headings`` plus the column's name."""
+        """Return a table without borders. The text key of each heading is ``headings`` plus the column's name."""
         from rich.table import Table
 
         texts = self.texts()

@@ -20,7 +20,12 @@ from batuta.kernel.suggestions import unknown
 from batuta.queue.item import pause_of_queue
 
 Because = Annotated[str, typer.Option("--reason", help="the reason, kept in the record")]
-Span = Annotated[str | None, typer.Option("--for", help="30m, 2h, 1d: then the switch is back in its default position")]
+Span = Annotated[
+    str | None,
+    typer.Option(
+        "--for", help="duration such as 30m, 2h or 1d, after which the switch returns to its default position"
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +37,10 @@ class SwitchChange:
 
 @dataclass(frozen=True, slots=True)
 class RemainingHolds:
-    """The switches that still hold some jobs after an operator switched off one switch."""
+    """The switches that still hold jobs after an operator has switched off another switch."""
 
     rules: Collection[SwitchRule]
-    every_job: bool  # whether every one of these jobs is still held
+    every_job: bool  # whether every job of the other switch is still held
 
 
 def pause(

@@ -65,8 +65,8 @@ async def examine(ctx: CliContext) -> list[Diagnosis]:
 
 
 def as_it_runs(ctx: CliContext, settings: EngineSettings, work: Batuta) -> Batuta:
-    """Return the application with the settings that a running `batuta up` passed to its children, because the settings
-    of this terminal may differ.
+    """Return the application with the settings that `batuta up` passed to its running children. The settings of this
+    terminal may differ.
     """
     child_env = unset(work.extension.child_env, ctx.env, ENV_FILE)
     places = [role.listens for role in work.extension.roles if role.in_up and role.listens is not None]

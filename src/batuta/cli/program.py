@@ -221,8 +221,8 @@ def _default_word(param: Any) -> object:
 def usage_sentence(
     texts: Texts, command: Any, argv: Sequence[str], mistake: typer.TyperException, unloaded: BatutaError | None = None
 ) -> str:
-    """Describe a usage error and what to type instead. ``unloaded`` is the error because of which the application's own
-    commands are missing.
+    """Describe a usage error and what to type instead. ``unloaded`` is the error that prevented the application from
+    loading, and so hides the application's own commands.
     """
     context = getattr(mistake, "ctx", None)
     path, called, rest = _split(command, argv)
@@ -353,7 +353,7 @@ def _join_values(value: object) -> object:
 
 
 def _split(command: Any, argv: Sequence[str]) -> tuple[str, Any, list[str]]:
-    """Return the path of the command that the words name, the command itself, and the words after it."""
+    """Find the command that the words name. Return its path, the command itself, and the words after it."""
     names, rest = ["batuta"], list(argv)
     for place, word in enumerate(argv):
         if (below := getattr(command, "commands", {}).get(word)) is not None:
@@ -396,8 +396,9 @@ def tree(ctx: CliContext) -> typer.Typer:
 
 
 def tree_for(ctx: CliContext, argv: Sequence[str]) -> typer.Typer:
-    """Return a tree with the one command that the words name. If they name none, return a tree with only the names of
-    all commands, for the help, and import no command, because imports would take longer than most commands run.
+    """Return a tree that contains only the command that the words name. If the words name no command, return a tree for
+    the help: it has the names of all commands, but imports none of them, because the imports would take longer than
+    most commands run.
     """
     named, names = _named_command(argv), _names(ctx)
     if named is None or named not in names:
@@ -432,7 +433,7 @@ def _names(ctx: CliContext) -> Collection[str]:
 
 
 def _load(ctx: CliContext, name: str) -> Any:
-    """Import a command. For a role that has further commands, the role itself runs if no other word follows its name."""
+    """Import a command. A role may be a group with further commands: without a further word, the group runs the role."""
     own = ctx.command_line()
     command = import_command({**COMMANDS, **own.commands}.get(name, {}))
     if (name not in ROLES and name not in own.roles) or not isinstance(command, Mapping):

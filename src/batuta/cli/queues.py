@@ -208,8 +208,8 @@ async def _cancel(ctx: CliContext, queue: str, id: str, reason: str) -> bool:
 
 
 async def _open_unserved(ctx: CliContext, source: str) -> SqlQueue:
-    """Return the queue object with which operators list and change the items of ``source``, a queue that this release
-    does not serve.
+    """Return the queue object with which operators list and change the items of ``source``. This release does not serve
+    that queue.
     """
     unserved = {items.queue: through for items, through in await ctx.work().unserved.all()}
     if source not in unserved:

@@ -69,8 +69,8 @@ async def serve_metrics(
 
 
 def port_of_child(settings: EngineSettings, role: str, number: int = 1) -> dict[str, str]:
-    """Return the environment variable that sets the metrics port of a child of `batuta up`. The parent uses the
-    configured port itself, the scheduler the next one, and the workers the ports after it.
+    """Return the environment variable with the metrics port of a child of `batuta up`. The parent uses the configured
+    port, the scheduler uses the next port, and the workers use the ports after it.
     """
     port = settings.batuta_metrics_port
     after = {"scheduler": 1, "worker": 1 + number}.get(role)
@@ -80,7 +80,9 @@ def port_of_child(settings: EngineSettings, role: str, number: int = 1) -> dict[
 CLOSES_WITHIN = timedelta(seconds=2)
 
 ChildOf = Annotated[int | None, typer.Option("--child-of", hidden=True, help="the parent's process id")]
-Named = Annotated[str | None, typer.Option("--named", hidden=True, help="what the parent calls this process")]
+Named = Annotated[
+    str | None, typer.Option("--named", hidden=True, help="the name that the parent gave to this process")
+]
 
 
 def roles_of(work: Batuta, settings: EngineSettings, notifier: Notifier | None = None) -> dict[str, Role]:
@@ -210,7 +212,7 @@ def role_command(name: str) -> Callable[..., None]:
 
     def command(context: typer.Context, child_of: ChildOf = None, named: Named = None) -> None:
         if context.invoked_subcommand is not None:
-            return  # a further command of the application follows the role's name
+            return  # the application's own command runs, not the role
         _start(cli_context(context), name, child_of, named)
 
     return command
@@ -224,7 +226,7 @@ def worker(
     named: Named = None,
 ) -> None:
     if context.invoked_subcommand is not None:
-        return  # a further command of the application follows the role's name
+        return  # the application's own command runs, not the role
     ctx = cli_context(context)
     work = ctx.work()
     if queues is not None:
@@ -247,7 +249,7 @@ async def _run(ctx: CliContext, work: Batuta, settings: EngineSettings, name: st
     if (role := roles_of(work, settings, notifier).get(name)) is None:
         raise ConfigError(problem=ROLE_OFF(role=name), next_step=ROLE_ON())
     assert role.run is not None  # roles_of sets ``run`` for every role
-    own = role in work.extension.roles  # a role of the application with its own ``run`` is not guarded by the engine
+    own = role in work.extension.roles  # the engine does not guard a role whose ``run`` the application defines
     running = _run_app_role(role.run, work, stop, notifier) if own else role.run(stop)
     await run_role(ctx, work, settings, name, stop, running, notifier, sys.stdout, longest_stop(settings), service)
 
@@ -255,8 +257,8 @@ async def _run(ctx: CliContext, work: Batuta, settings: EngineSettings, name: st
 async def _run_app_role(
     run: Callable[[asyncio.Event], Awaitable[None]], work: Batuta, stop: asyncio.Event, notifier: Notifier
 ) -> None:
-    """Run a role that the application defines. The process reports ready immediately, and alive while its event loop
-    runs.
+    """Run a role that the application defines. The process reports that it is ready immediately, and reports that it is
+    alive while its event loop runs.
     """
     over, signs = asyncio.Event(), Supervisor(work.clock, work.events)
     if (every := notifier.watchdog_every) is not None:

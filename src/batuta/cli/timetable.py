@@ -55,7 +55,11 @@ def compare_profiles(
     before: str,
     after: str,
     at_least: Annotated[
-        float, typer.Option("--at-least", help="minimum saving in per cent; exit 1 if the changed jobs save less")
+        float,
+        typer.Option(
+            "--at-least",
+            help="minimum reduction of fires in per cent; exit code 1 if the changed jobs reduce them by less",
+        ),
     ] = 50,
     as_json: JsonFlag = False,
 ) -> None:
@@ -87,7 +91,7 @@ def set_window(
     name: str,
     opens: str,
     minutes: Annotated[int, typer.Option("--minutes")] = 120,
-    days: Annotated[str, typer.Option("--days", help="as in a cron: 1-5, or 0,6")] = "1-5",
+    days: Annotated[str, typer.Option("--days", help="days of the week as in cron, for example 1-5 or 0,6")] = "1-5",
     on_holidays: Annotated[bool, typer.Option("--on-holidays/--not-on-holidays")] = True,
     as_json: JsonFlag = False,
 ) -> None:

@@ -44,7 +44,9 @@ def rotate(
     span: Annotated[str, typer.Option("--for")] = "1d",
     as_json: JsonFlag = False,
 ) -> None:
-    """Create the successor of a token. Both tokens are valid for a while, so that programs can switch to the new one."""
+    """Create the successor of a token. The old token stays valid for a while, so that programs can switch to the new
+    token.
+    """
     ctx = cli_context(context)
     overlap = parse_span(span)
     made = ctx.ask(lambda work: _rotate(work, id, overlap))

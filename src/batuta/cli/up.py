@@ -52,8 +52,8 @@ def up(context: typer.Context, workers: Workers = None, one_process: OneProcess 
     if one_process:
         _up_in_one_process(ctx, workers)
         return
-    # The catalogue is enough: the parent runs no work and needs the application's services only to report their health
-    # (metrics port).
+    # The parent runs no work, so it loads the application without services. It needs the services only if it has a
+    # metrics port, to report their health.
     settings = ctx.catalogue().settings
     work = ctx.catalogue() if settings.batuta_metrics_port is None else ctx.work()
     _require_start(work, settings)
@@ -70,7 +70,7 @@ def _up_in_one_process(ctx: CliContext, workers: int | None) -> None:
 
 
 def _require_start(work: Batuta, settings: EngineSettings) -> None:
-    """Raise an error unless the secrets of the API are set and every port is free."""
+    """Raise an error unless the secrets of the API are set and every port that the roles use is free."""
     settings.require_access()
     for place in ((settings.host, settings.port), *(role.listens for role in work.extension.roles if role.in_up)):
         if place is not None:
@@ -107,7 +107,8 @@ class _Up:
         banner = ReadyBanner(
             address, lambda: tree.is_complete, lambda: self._announce(address, output), self.work.clock
         )
-        # All children drain at the same time. Each child has its drain time and the exit margin before it is killed.
+        # All children drain at the same time. The parent kills a child after the child's drain time plus the exit
+        # margin.
         grace = longest_stop(self.settings) + KILLING
         supervisor = self._supervisor(tree, restart_log, banner)
         running = supervise(self.work, self.settings, PARENT, supervisor, stop, grace)

@@ -22,7 +22,9 @@ MOST_RESTARTS = 50
 MEGABYTE = 1024 * 1024
 STACK_WAIT, STACK_LOOKS = 0.5, 20  # seconds between two checks for a stack, and number of checks
 
-AllFlag = Annotated[bool, typer.Option("--all", help="Also processes that ended normally, or died and were replaced.")]
+AllFlag = Annotated[
+    bool, typer.Option("--all", help="Include processes that ended normally, and dead processes that were replaced.")
+]
 StacksFlag = Annotated[bool, typer.Option("--stacks", help="Show the stack of each restarted loop or process.")]
 
 
@@ -33,7 +35,7 @@ def workers(
         return
     ctx = cli_context(context)
     signs, restarts, timetables = wait_for(_read_workers(ctx))
-    # Processes whose parent recorded their exit before their heartbeat expired.
+    # Processes whose exit was recorded. They are not shown as alive, even if their last heartbeat is recent.
     ended = {each.worker_id for each in restarts if each.loop is None}
     shown = [beat for beat in signs.beats if everyone or _lives(beat, signs, ended) or _is_missing(beat, signs)]
     processes = [

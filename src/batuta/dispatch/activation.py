@@ -24,26 +24,30 @@ from batuta.kernel.leases import LeaseHolder, SilenceDetector
 from batuta.runlog.log import ExecutionLog, OwnTimetable, Timetable
 
 # A scheduler renews its timetable after every third of a lease. After two leases without a renewal the timetable counts
-# as dead. Another release may use another lease length, so both times also have a fixed bound.
+# as dead. Another release may use another lease length, so fixed bounds limit both times.
 RENEWED_EVERY = timedelta(seconds=4)
 SILENCE_LIMIT = timedelta(seconds=12)
 
 
 @dataclass(frozen=True, slots=True)
 class Active:
-    """The result of ``standing`` when the timetable of this process is already active."""
+    """Result of ``standing``: the timetable of this process is already active."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakesOver:
-    """No newer timetable is alive. ``active`` is the timetable to replace, if one was active."""
+    """Result of ``standing``: no newer timetable is alive, so this one becomes active. ``active`` is the timetable that
+    it replaces, if any.
+    """
 
     active: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class StandsBy:
-    """A newer timetable is alive. ``behind`` is the fingerprint of the newest timetable that is alive."""
+    """Result of ``standing``: a newer timetable is alive, so this process waits. ``behind`` is the fingerprint of the
+    newest timetable that is alive.
+    """
 
     behind: str
 

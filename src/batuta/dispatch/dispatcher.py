@@ -40,7 +40,8 @@ JOBS_PER_TRANSACTION = 1_000
 NEVER = datetime.max.replace(tzinfo=UTC)
 # Delay before the dispatcher checks a job again that has more fires to decide, or that another scheduler is deciding.
 LOOK_AGAIN = timedelta(seconds=1)
-# If the wall clock jumps back by more than this, it was set back; a smaller difference is a clock correction.
+# A backward jump of the wall clock by more than this means that the clock was set back. A smaller jump is an ordinary
+# clock correction.
 CLOCK_STEP = timedelta(seconds=2)
 RETRY_SCHEDULE_AFTER = timedelta(minutes=1)
 
@@ -205,8 +206,8 @@ class Dispatcher:
         return self._compute_safely(name, lambda job: next_start(job, now)) or now + RETRY_SCHEDULE_AFTER
 
     def _compute_safely(self, name: str, compute: Callable[[Job], T]) -> T | None:
-        """Return the result of ``compute``. If it raises an error, emit ScheduleFailed and return None, so that one
-        schedule never stops the others.
+        """Return the result of ``compute``. If it raises an error, emit ScheduleFailed and return None, so that an
+        error in one schedule does not stop the other schedules.
         """
         try:
             return compute(self._timetable[name])

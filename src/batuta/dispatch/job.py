@@ -91,7 +91,8 @@ class Job:
     autonomous: bool = False  # whether the job acts without a request by a person; shown to operators
     catch_up: CatchUp = CatchUp.LATEST
     overlap: Overlap = Overlap.SKIP
-    # each start is delayed by a random part of this time; the instant of the fire remains the unique key
+    # each start is delayed by a random part of this time; the delay does not change the fire's instant in the unique
+    # key
     jitter: timedelta = NO_TIME
     holds: tuple[SwitchRule, ...] = ()
     window: str | None = None  # the job fires when this window opens, and never outside the window

@@ -64,8 +64,8 @@ def _pause_reason(job: Job, rule: SwitchRule, why: str) -> str:
 
 
 def find_past_hold(job: Job, switches: Mapping[str, Switch], fire: datetime) -> str | None:
-    """Return the reason if a switch held the job at the past instant ``fire``, or None. A fire that was held is not run
-    later.
+    """Return the reason if a switch held the job at the past instant ``fire``, or None. A fire that was held does not
+    run later.
     """
     for rule in rules_of(job):
         switch = switches.get(rule.key)
@@ -210,7 +210,9 @@ class Fire:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Fires per day of one job before and after a change. ``reduction`` is a fraction: 0.5 means half as many fires."""
+    """The number of fires per day of one job, before and after a change. ``reduction`` is a fraction: 0.5 means half as
+    many fires.
+    """
 
     job: str
     before: float

@@ -118,8 +118,8 @@ def _why_abandoned(reason: str, execution: Execution, job: Job | None, held: str
 
 
 def _is_enough(execution: Execution, job: Job, now: datetime) -> bool:
-    """Return whether a run has used all its attempts and all the time of its last attempt. Only then is the run closed:
-    closing a run that is still in progress elsewhere could cause an overlap, while another delivery with the same key
-    is harmless.
+    """Return whether a run has used all its attempts and the whole time of its last attempt. Only then may the reaper
+    close the run. If the run were still in progress elsewhere, closing it could cause an overlap, while another
+    delivery with the same key is harmless.
     """
     return execution.attempt > MOST_ATTEMPTS and now > execution.started_at + job.grace + job.timeout

@@ -87,8 +87,8 @@ class JobRegistry:
         return tuple(dict.fromkeys(job.category for job in self))
 
     def own(self, release: str | None = None) -> OwnTimetable:
-        """Return the identity of this timetable. Its fingerprint depends on everything that determines which jobs fire
-        and when, and on the name of the release.
+        """Return the identity of this timetable. The fingerprint changes when the jobs, schedules, windows or profiles
+        change, or the name of the release.
         """
         content = {
             "release": release,

@@ -224,7 +224,7 @@ class Runner:
             deadline=now + job.timeout,
             timeout=job.timeout,
             grace=grace,
-            # The run waits for its endpoint anyway, so it can also wait until the switches can be read.
+            # The run is already waiting to retry its endpoint, so it also waits until the switches can be read.
             why_not=lambda: insist(lambda: self._gate(job), self._clock),
         )
         return storable(await job.target.deliver(run))

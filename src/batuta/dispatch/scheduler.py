@@ -52,7 +52,7 @@ class Scheduler:
         why_not = gate(registry, log)
         lanes = lanes or Lanes()
         self.runner = Runner(log, lanes, clock, events, self.lease_holder, why_not)
-        # The lease of a run is short, so a renewal may take as long as the whole lease.
+        # The lease of a run is short, so the time limit of a renewal is the whole lease.
         self.leases = LeaseKeeper(lease, clock, "run-leases", timeout=lease)
         self.leases.add(self.runner)
         self.dispatcher = Dispatcher(registry, log, self.runner, clock, events, self.lease_holder, release, lanes)

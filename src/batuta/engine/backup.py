@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
 # A process counts as alive if its last heartbeat is more recent than this: three heartbeat intervals.
 ALIVE = timedelta(seconds=45)
-# Maximum difference between the clocks of the machines that write. Facts from this time span may be carried over twice,
-# which is harmless.
+# Maximum difference between the clocks of the machines that write to the database. A fact from this time span may be
+# carried over although the backup already contains it, which is harmless.
 CLOCKS = timedelta(minutes=5)
 STOP_OR_FORCE = Reason(
     "restore_wait",
     "stop every process, wait 45 s and repeat; if they are dead already (a lost machine), repeat with --force",
 )
 FREE_SPACE = Reason(
-    "restore_disk", "free space on the disk of the database, check the rights of its folder, then repeat"
+    "restore_disk", "free space on the disk of the database, check the permissions of its folder, then repeat"
 )
 # Arguments of a progress callback: a table and its rows, or PAGES and a percentage.
 PAGES = "pages"
@@ -216,9 +216,7 @@ async def _restore_postgres(
 async def _refuse_alive(reading: Reading, work: Batuta, queries: EngineRestoreQueries) -> None:
     row = await reading.one(queries.alive, since=work.clock.now() - ALIVE)
     if row is not None and row["processes"]:
-        why = Reason(
-            "restore_alive", "{count} processes showed a sign of life in the last 45 s", count=row["processes"]
-        )
+        why = Reason("restore_alive", "{count} processes sent a heartbeat in the last 45 s", count=row["processes"])
         raise RestoreRefused(why=why, next_step=STOP_OR_FORCE)
 
 
@@ -238,8 +236,8 @@ async def _migrate(transaction: Transaction, missing: Sequence[Migration], work:
 async def _collect(
     old: Reading | None, parts: Sequence[Restoring], manifest: Manifest, work: Batuta, *, force: bool
 ) -> Sequence[object] | None:
-    """Return the facts of the old database that must survive the restore. Return None if there is no old database, or
-    if the backup was taken from another database.
+    """Return the facts that the old database recorded after the backup and that must survive the restore. Return None
+    if there is no old database, or if the backup was taken from another database.
     """
     if old is None:
         return None

@@ -115,11 +115,11 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         """Create an application. ``settings`` defaults to the environment and ``.env``; ``database_url`` and
         ``timezone`` default to the settings. Arguments override the environment.
 
-        If ``migrate`` is true, opening applies missing migrations; if False, opening refuses an old schema. The default
-        is True, except in production. ``clock`` is the source of all times; the default is the machine's clock, but
-        leases on PostgreSQL use the server's clock. A scheduler that does not renew its runs for the time ``lease``
-        loses them. ``concurrency`` is the number of concurrent tasks of each queue in a worker; the default is
-        BATUTA_CONCURRENCY.
+        If ``migrate`` is true, opening the application applies missing migrations; if it is False, an old schema raises
+        an error. The default is True, except in production. ``clock`` is the source of all times; the default is the
+        machine's clock, but leases on PostgreSQL use the server's clock. A scheduler loses a run that it does not renew
+        within the time ``lease``. ``concurrency`` is the number of concurrent tasks of each queue in a worker; the
+        default is BATUTA_CONCURRENCY.
         """
         super().__init__()
         self.settings = settings = settings or load_settings(EngineSettings, environment(), ENV_FILE)
@@ -349,7 +349,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return PresenceFolder.for_database(self.database.where)
 
     def now(self) -> datetime | None:
-        """Return the time of the application's clock, or None if the database's clock applies."""
+        """Return the time of the application's own clock. None means that statements use the database's clock."""
         return self.clock.now() if self._own_time else None
 
     def add_loop(self, loop: Loop, policy: LoopPolicy, *, role: str = "worker") -> None:
@@ -357,8 +357,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         self._loops.append((role, loop, policy))
 
     def replace_loop(self, loop: Loop, policy: LoopPolicy, *, role: str) -> None:
-        """Add a loop object and remove an earlier loop with the same name. A server that loads its application twice
-        builds its API twice, and so adds its loops twice.
+        """Add a loop object and remove an earlier loop with the same name. Replacing is needed because a server may
+        load its application twice and then adds each loop twice.
         """
         self._loops = [each for each in self._loops if (each[0], each[1].name) != (role, loop.name)]
         self.add_loop(loop, policy, role=role)
@@ -391,7 +391,9 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return run_roles(self, roles or DEFAULT_ROLES, on_failure, __version__)
 
     def retentions(self) -> list[Retention]:
-        """Return the retentions of the engine's tables. The application itself prunes executions and circuit transitions."""
+        """Return the retentions of the engine's tables, except executions and circuit transitions, which the
+        application prunes.
+        """
         return [
             Retention("tasks", self._task_store.prune),  # each row contains its own expiry instant
             Retention("batches", self.batch_store.prune),
@@ -454,8 +456,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return [*of_tasks, *(each for limits in self._stage_limits for each in limits.values())]
 
     def _served_here(self, role: str) -> Collection[str]:
-        """Return the queues to which this process is restricted. An empty result means all queues and the application's
-        loops.
+        """Return the only queues that this process serves. An empty result means that it serves all queues and the
+        application's loops.
         """
         only = self.only or (self.settings.batuta_queues if role == "worker" else ())
         known = [each.store.name for each in self._worker_queues() if each.role == role]
@@ -494,8 +496,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
     async def rescue(self, queue: str, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
         """Release the items of a queue whose workers stopped renewing their leases.
 
-        If a lease may have expired, the method checks twice and calls ``waits`` with the length of the pause between
-        the checks.
+        An item whose lease seems expired is checked a second time after a pause. ``waits`` is called with the length of
+        that pause.
         """
         rescuer = Rescuer(queue, self.queues[queue], self.queue_lease, self.clock, self.events)
         return await rescuer.look_twice(waits)

@@ -43,7 +43,7 @@ LEAST_MEGABYTES: Final = 64
 _MEMORY = re.compile(r"(\d{1,6})\s*(MB|GB)", re.IGNORECASE)
 CHILD_KILLED = define(
     "child_killed",
-    "its process was killed by {signal}: the machine may have no memory left; set memory=, or start fewer at once",
+    "its process was killed by {signal}: the machine may be out of memory; set memory=, or run fewer calls at once",
 )
 CHILD_ENDED = define(
     "child_ended", "its process ended with exit code {code} before the function returned: remove the exit"
@@ -164,12 +164,12 @@ async def _report(context: TaskContext, progress: Any) -> None:
 
 
 async def _send_nothing(progress: Any) -> None:
-    """Replaces the report function of a context while the context is sent to the child, which sets its own function."""
+    """Do nothing. A context that is sent to a child has this report function until the child sets its own."""
 
 
 def _forking(module: str) -> ForkServerContext:
-    """Return a context whose server process imports the module once, if possible, so that the children need not import
-    it.
+    """Return a multiprocessing context whose server process imports the module once, so that the children need not
+    import it.
     """
     forking = get_context("forkserver")
     forking.set_forkserver_preload(["batuta.engine.children", module])
@@ -177,7 +177,9 @@ def _forking(module: str) -> ForkServerContext:
 
 
 def _kill(process: ForkServerProcess) -> None:
-    """Kill a child and its own child processes. The child leads a process group, unless it has only just started."""
+    """Kill a child and its own child processes. Right after its start, the child does not lead a process group yet, so
+    only the child itself is killed.
+    """
     if process.pid is None or process.exitcode is not None:
         return
     try:
@@ -187,7 +189,7 @@ def _kill(process: ForkServerProcess) -> None:
 
 
 def _error(pickled: bytes, name: str, stack: str) -> Exception:
-    """Return the error of the function, with the stack of the child as its cause."""
+    """Return the error that the function raised. Its cause is an error that contains the child's stack."""
     cause = ChildFailed(raised=name, stack=stack)
     if not pickled:
         return cause

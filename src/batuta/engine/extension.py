@@ -31,8 +31,8 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """A row of a dashboard card that shows progress: ``done`` out of ``of``. ``cells`` holds further figures, in the
-    order of the board's ``columns``.
+    """A row of a dashboard card with a progress bar: ``done`` of a total of ``of``. ``cells`` holds further figures, in
+    the order of the board's ``columns``.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Extension:
     api: Callable[[], Any] | None = None  # builds the ASGI application; None means the engine's API
     # Defaults of environment variables that `batuta up` sets for its children.
     child_env: Mapping[str, str] = field(default_factory=dict)
-    # Builds the application again with these environment variables, as `batuta up` sets them for its children.
+    # Builds the application with the environment variables that `batuta up` sets for its children.
     rebuilt: Callable[[Mapping[str, str]], Any] | None = None
     boards: Sequence[Callable[[], Awaitable[Board]]] = ()  # cards of the dashboard's first page, in order
     screens: Sequence[Screen] = ()  # pages of the dashboard, in the order of the navigation

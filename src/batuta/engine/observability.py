@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Observability:
-    """Builds the observing components of one process. ``now`` returns None if the database's clock applies."""
+    """Builds the observing components of one process. ``now`` returns the time of the application's clock, or None to
+    use the database's clock.
+    """
 
     connections: Connections
     clock: Clock
@@ -61,8 +63,8 @@ class Observability:
     sections: Sequence[Section]
     texts: Sequence[Path]  # files with the application's texts
     caller: Callable[[], "HttpCaller"]  # creates the HTTP client on the first alert sent to another host
-    # Maps a family of circuits to the circuit that the family depends on. While that circuit is open, health checks
-    # report no findings about the family.
+    # Maps a family of circuits (the part of their names before the colon) to the circuit that they depend on. While
+    # that circuit is open, health checks report no findings about the family.
     behind: dict[str, str] = field(default_factory=dict)
     beats: SqlBeats = field(init=False)
     restarts: SqlRestarts = field(init=False)

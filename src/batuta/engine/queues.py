@@ -199,11 +199,11 @@ def queue_loops(
     presence: PresenceFolder | None = None,
     isolation: Isolation | None = None,
 ) -> Iterator[tuple[Loop, LoopPolicy]]:
-    """Return the loops that serve the queues. ``looks`` is the interval at which they poll if no wake-up arrives.
+    """Return the loops that serve the queues. ``looks`` is the polling interval for the case that no wake-up arrives.
     ``only`` lists the queues to serve; if it is empty, all queues are served.
 
-    ``presence`` detects dead workers of this host; with None, only expired leases reveal them. ``isolation`` is
-    shared with other code of this process that runs items.
+    ``presence`` detects dead workers of this host; with None, a dead worker is detected when its leases expire.
+    ``isolation`` is shared with other code of this process that runs items.
     """
     lease = lease_holder.lease
     # A short back-off, so that the worker settles and claims again soon after an outage of the database.
@@ -226,8 +226,8 @@ def queue_loops(
 
 
 def _recoveries(queues: Iterable[Served], wakeups: Wakeups, events: Events) -> Iterator[Recover]:
-    """Return one recovery function per table. The function has the name of the queue if this process serves only one
-    queue of the table, otherwise the name of the table.
+    """Return one recovery function per table. If this process serves one queue of the table, the function is named
+    after the queue, otherwise after the table.
     """
     tables: dict[str, list[SqlQueue]] = {}
     for served in queues:

@@ -88,7 +88,9 @@ class Schedules:
         catch_up: CatchUp | Literal["skip", "latest", "all"] | None = None,
         by: str = PROGRAM,
     ) -> TaskSchedule:
-        """Change the given parts of a schedule. An edit causes no fire: only later fires of the new schedule are due."""
+        """Change the given parts of a schedule. The edit itself causes no fire: only fires of the new schedule after
+        the edit are due.
+        """
         given: dict[str, Any] = {
             "schedule": _text(name, cron, every, at) if any(each is not None for each in (cron, every, at)) else None,
             "timezone": None if timezone is None else find_zone(timezone).key,

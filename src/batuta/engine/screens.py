@@ -106,8 +106,8 @@ class Field:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionCall:
     """The call of an action. ``values`` holds the fields by name. ``chosen`` holds the ids of the rows that the user
-    selected. ``files`` holds the contents of uploaded files by field, and ``file_names`` holds the names that the
-    browser sent.
+    selected. ``files`` maps a field to the content of its uploaded file, and ``file_names`` maps it to the name that
+    the browser sent.
     """
 
     caller: str
@@ -122,9 +122,8 @@ class ActionCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """The announced effect of an action: a text key with its facts, and the number of items that the action affects.
-
-    ``values`` fills form fields that the user has left empty.
+    """The effect that an action would have, shown before the action runs: a text key with its facts, and the number of
+    affected items. ``values`` fills form fields that the user has left empty.
     """
 
     says: str

@@ -48,7 +48,7 @@ class TaskDeclarations:
     _migrates: bool
 
     def now(self) -> datetime | None:
-        """Return the time of the application's clock, or None if the database's clock applies."""
+        """Return the time of the application's own clock. None means that statements use the database's clock."""
         raise NotImplementedError
 
     def migrator(self, database: Database | None = None) -> Migrator:
@@ -79,7 +79,9 @@ class TaskDeclarations:
             )
 
     async def _open_aside(self) -> SqlTasks:
-        """Open a connection on the event loop that serves synchronous callers, and check the schema like ``open``."""
+        """Open a database connection on the event loop that serves synchronous callers. Check the schema like
+        ``Batuta.open``.
+        """
         database = self.connections.aside()
         await database.open()
         try:
@@ -96,8 +98,8 @@ class TaskDeclarations:
     async def find_tasks(
         self, queue: str, limit: int = 20, *, tag: str | None = None, key: str | None = None
     ) -> Sequence[Row]:
-        """Return the newest rows of a task queue that have this tag and this key. None means any; at least one must be
-        given.
+        """Return the newest rows of a task queue that have this tag and this key. None means any tag or any key; pass
+        at least one of them.
         """
         if tag is None and key is None:
             raise ValueError("find_tasks() needs a tag or a key: write tag=…")

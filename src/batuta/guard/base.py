@@ -110,15 +110,15 @@ class Guard(Protocol):
 
 
 def effect_of_status(status: int) -> Effect:
-    """Return the effect that an HTTP status indicates."""
+    """Return the result of a call (an ``Effect``) that ended with this HTTP status."""
     if status in PASSING or status >= 500:
         return Effect.BROKE
     return Effect.MISTAKE if status >= 400 else Effect.WORKED
 
 
 def effect_of_error(error: BaseException) -> Effect:
-    """Return the effect that a standard exception indicates. A client with its own exception classes must map them
-    itself.
+    """Return the result of a call (an ``Effect``) that raised this standard exception. A client library with its own
+    exceptions needs its own mapping.
     """
     if isinstance(error, ConnectionRefusedError):
         return Effect.UNREACHED
@@ -144,8 +144,8 @@ class HoursGuard:
         return Hold(opens, OUTSIDE_HOURS(hours=self.name, opens=opens.astimezone(self.zone)))
 
 
-# If asking the guards took longer than this, guards without a ticket are asked again: the hours may have ended, or a
-# switch may have changed.
+# If asking all guards took longer than this, guards that issue no ticket are asked again, because the hours may have
+# ended or a switch may have changed.
 RECHECK_GUARDS_AFTER = timedelta(milliseconds=500)
 
 

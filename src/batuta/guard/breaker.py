@@ -166,7 +166,9 @@ def fresh(rule: CircuitRule, name: str) -> Circuit:
 
 
 def answer(circuit: Circuit, now: datetime, chance: float) -> Answer:
-    """Decide whether a call may pass. ``chance`` in [0, 1) spreads the retries of held callers over time."""
+    """Decide whether a call may pass. ``chance``, a random number in [0, 1), spreads the retries of held callers over
+    time.
+    """
     spread = min(circuit.reset, LONGEST_SPREAD) * chance
     if circuit.wait_until is not None and _is_ahead(circuit.wait_until, now):
         return Hold(circuit.wait_until + spread, ASKED_TO_WAIT(circuit=circuit.name))
@@ -269,8 +271,8 @@ def _close_recovered(circuit: Circuit, rule: CircuitRule, reason: str) -> Change
 
 
 def _is_ahead(until: datetime, now: datetime) -> bool:
-    """Return whether ``until`` is in the future. An instant beyond the longest wait is ignored, because it was written
-    before the clock was set back.
+    """Return whether ``until`` is in the future. An instant that is further away than the longest wait was written
+    before the clock was set back, and is ignored.
     """
     return now < until <= now + 2 * LONGEST_RESET
 

@@ -26,7 +26,7 @@ from batuta.kernel.errors import StoreUnavailable, require
 from batuta.kernel.reasons import Reason
 from batuta.kernel.suggestions import unknown
 
-# After this time, this process sees a change that another process made.
+# How long the state of a circuit is cached. A change by another process is visible after this time.
 LOOK_EVERY = timedelta(milliseconds=500)
 # How often a healthy circuit stores the instant of its last success.
 NOTE_EVERY = timedelta(minutes=1)

@@ -1,8 +1,9 @@
 """Rate limits: at most N effects in any window, across all processes.
 
-A token is reserved before the effect and confirmed after it. From the confirmation on, the token counts for the length
-of the window. An unconfirmed token counts as if the effect came at the last permitted instant (``use_within``). So the
-limit is never exceeded in any window. If a process dies after a reservation, its effect counts as done.
+A token is reserved before the effect and confirmed after it. A confirmed token counts from the confirmation for the
+length of the window. An unconfirmed token counts as if its effect happened at the last permitted instant
+(``use_within`` after the reservation). So the limit holds in every window, even if a process dies between the
+reservation and the confirmation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -65,7 +66,7 @@ Reservation: TypeAlias = Reserved | Hold
 
 
 class Rates(Protocol):
-    """Interface of the store of rate limits. ``within`` is a transaction of the caller: the reservation takes effect
+    """Interface of the store of rate limits. If ``within`` is a transaction of the caller, the reservation takes effect
     when that transaction commits.
     """
 
@@ -88,7 +89,7 @@ class Rates(Protocol):
 
 def full_until(limit: Limit, blocking: datetime | None, now: datetime) -> datetime | None:
     """Return when a limit has room again, or None if it has room now. ``blocking`` is the instant of the token that
-    expires first.
+    must expire first, or None if the limit is not exhausted.
     """
     if blocking is None or blocking + limit.per <= now:
         return None
@@ -97,7 +98,7 @@ def full_until(limit: Limit, blocking: datetime | None, now: datetime) -> dateti
 
 
 def verdict(full: Mapping[Limit, datetime]) -> Hold | None:
-    """Return a Hold until all limits have room, or None if no limit is exhausted. An earlier retry could not succeed."""
+    """Return a Hold until all exhausted limits have room again, or None if no limit is exhausted."""
     if not full:
         return None
     limit, until = max(full.items(), key=lambda each: each[1])

@@ -74,7 +74,7 @@ class SwitchGuard(SwitchRule):
 
 
 def judge_switch(rule: SwitchRule, switch: Switch | None, now: datetime) -> Verdict:
-    """Decide whether a rule admits or holds work, given the stored switch."""
+    """Decide from the stored position of the switch whether the rule admits or holds work."""
     if switch is None or (switch.until is not None and now >= switch.until):
         if rule.default is not rule.hold_when:
             return Admit()

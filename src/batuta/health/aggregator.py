@@ -137,7 +137,7 @@ class HealthAggregator:
 
 
 def _broken_report(check: Check, why: str | timedelta, *, is_late: bool = False, is_database: bool = False) -> Report:
-    """Return the report of a check that failed or was late. Its section loses all points until the check works again."""
+    """Return the report of a check that failed or was late. The section of the check loses all its points."""
     finding = Finding(
         severity=Severity.ERROR,
         source=check.section,

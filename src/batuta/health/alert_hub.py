@@ -82,8 +82,8 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """The stored state on which a decision is based. ``now`` is the time of the database's or of the application's
-    clock.
+    """The stored state from which the next alerts are decided. ``now`` is the time of the database's or of the
+    application's clock.
     """
 
     now: datetime
@@ -227,7 +227,7 @@ class AlertHub:
         return False
 
     async def _alert_without_store(self, assessment: Assessment) -> None:
-        """Send one alert about the database only, because the failure of the database explains every other finding."""
+        """Send a single alert about the database. Its failure explains every other finding, so those cause no alerts."""
         now = self.clock.now()
         root = tuple(finding for finding in assessment.findings if finding.cause == DATABASE_DOWN)
         known = {said.alerted.cause: said.alerted for said in self._unstored}

@@ -1,9 +1,9 @@
 """Decides which alerts to send. A cause gets one alert when it begins and one when it ends. The alert is repeated after
 a cool-down, or immediately if the cause becomes worse.
 
-A finding that another finding explains causes no alert. Alerts below critical wait for working hours. If a cause ends
-and returns within its cool-down, its start and its end are announced only once. Incidents record periods of critical
-health. Changes of health open and close incidents, and operators may add incidents.
+A finding that another finding explains causes no alert. Alerts below critical wait for working hours. A cause that ends
+and returns within its cool-down is announced only once. Incidents record periods of critical health. Changes of health
+open and close incidents, and operators may add incidents.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

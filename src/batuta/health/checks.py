@@ -61,8 +61,8 @@ def connectivity(probes: Probes, clock: Clock) -> Check:
 
 
 def _part(name: str, part: Part, needed: bool) -> Report:
-    """Return the findings about one component, without ``part.why``, which may contain addresses: findings are sent to
-    other hosts.
+    """Return the findings about one component. They omit ``part.why``, because it may contain addresses and findings
+    are sent to other hosts.
     """
     if part.state not in (State.ERROR, State.DEGRADED):
         return Report()
@@ -193,8 +193,8 @@ def queues(watched: Callable[[], Iterable[WatchedQueue]], beats: Beats, now: Now
 
 
 def circuits(watched: Circuits, behind: Mapping[str, str]) -> Check:
-    """Return the check of the circuit breakers. ``behind`` maps a family of circuits to the circuit that the family
-    depends on, for example ``printer`` to ``network``.
+    """Return the check of the circuit breakers. ``behind`` maps a family of circuits (the part of their names before
+    the colon) to the circuit that they depend on, for example ``printer`` to ``network``.
     """
 
     async def ask() -> Report:
@@ -226,9 +226,10 @@ def _circuit(circuit: Circuit, behind: Mapping[str, str]) -> Report:
     return Report(findings=(finding,), lost=3 if colon or not is_open else 8)
 
 
-# With fewer transactions since the oldest one began, too few dead rows accumulate to matter.
+# If fewer transactions than this began after the oldest one, few dead rows accumulate, so the finding is only a
+# warning.
 BUSY = 10_000
-# Under load, a transaction this many times older than the limit already slows the queue.
+# A transaction that is this many times older than the limit slows a busy queue, so the finding is critical.
 MUCH_TOO_OLD = 10
 CAUSE = "database.old_transaction"
 

@@ -117,8 +117,8 @@ def find_silenced(findings: Iterable[Finding]) -> dict[str, str]:
 
 
 def _root(found: Mapping[str, Finding], cause: str, passed: tuple[str, ...]) -> str:
-    """Return the last cause in the chain of explanations. In a cycle of causes, the alphabetically first cause is the
-    root, so that one cause still sends an alert.
+    """Return the last cause in the chain of explanations. If the explanations form a cycle, the alphabetically first
+    cause is the root, so that one alert is still sent.
     """
     for other in found[cause].because:
         if other in passed:

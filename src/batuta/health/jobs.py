@@ -168,8 +168,8 @@ def nothing_works(healths: Collection[JobHealth]) -> bool:
 def expectations(
     jobs: Mapping[str, Job], facts: Mapping[str, Facts], otherwise: datetime, now: datetime
 ) -> dict[str, datetime]:
-    """Return, for each job, the latest fire whose SLA has passed. For a job that no scheduler has registered, only
-    fires after ``otherwise`` count.
+    """Return, for each job, the latest fire whose SLA has passed. Only fires since the registration of the job count;
+    for a job that no scheduler has registered, only fires since ``otherwise``.
     """
     found = {}
     for name, job in jobs.items():
@@ -195,7 +195,9 @@ class JobHealthQuery:
     registry: JobRegistry
     log: ExecutionLog
     reports: Reports
-    opened_at: Callable[[], datetime]  # returns the instant from which fires of unregistered jobs are expected
+    opened_at: Callable[
+        [], datetime
+    ]  # returns the instant from which jobs that no scheduler has registered are expected to fire
 
     async def look(self, profile: str | None = None) -> JobsSeen:
         """Assess every job of the profile ``profile``. None means the active profile."""

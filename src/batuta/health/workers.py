@@ -136,8 +136,8 @@ class Beat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """The heartbeats of all processes. ``now`` is the instant at which they were read, by the same clock that wrote
-    them.
+    """The heartbeats of all processes. ``now`` is the time at which they were read, from the same clock as the times in
+    the heartbeats.
     """
 
     now: datetime
@@ -145,7 +145,7 @@ class Signs:
 
     @property
     def living_loops(self) -> frozenset[str]:
-        """The loops of working processes, except loops that keep failing."""
+        """The names of the loops of all working processes. Loops that fail repeatedly are excluded."""
         return frozenset(
             name
             for beat in self.beats
@@ -274,9 +274,9 @@ def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
     """Report a missing scheduler, or a database on which no process has ever run. ``known_since`` is the instant from
     which runs are expected on this database; None means that no runs are expected yet.
 
-    The age of the oldest running process limits how long a scheduler can have been missing. So a start in the morning
-    raises no alert about the last tick of the evening before. A scheduler that replaced another one gets one more
-    heartbeat interval, because it writes its first heartbeat before its first tick.
+    While no process runs, a scheduler does not count as missing. So a start in the morning raises no alert about the
+    night. A scheduler that replaced another one gets one more heartbeat interval, because it writes its first heartbeat
+    before its first tick.
     """
     beats, now = signs.beats, signs.now
     ticked = max((tick for beat in beats if (tick := _tick(beat)) is not None), default=None)

@@ -56,7 +56,7 @@ class Batcher(Generic[Asked, Answer]):
 
 
 class Gatherer(Generic[Asked, Answer]):
-    """Combines the calls that arrive while an earlier call runs, so that many callers share one statement and one disk
+    """Combines the calls that arrive while an earlier call runs. Many callers then share one statement and one disk
     sync.
     """
 

@@ -38,8 +38,8 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
     async def wait(self, event: "asyncio.Event", seconds: float) -> bool:
-        # Every loop of a process waits here, so this code uses a timer. Two tasks and their cancellation cost three
-        # times as much.
+        # Every loop of a process waits here, so the cost matters: a timer costs a third of two tasks and their
+        # cancellation.
         import asyncio
 
         try:

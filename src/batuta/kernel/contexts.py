@@ -12,8 +12,8 @@ class InOwnContext:
     """An awaitable that runs ``coroutine`` in a copy of the current context, within the current task. ``on_wait`` is
     called once, before the coroutine waits for the first time; a coroutine that never waits does not call it.
 
-    ``await`` iterates over this object, which forwards each call to the coroutine. The object has the attributes of a
-    coroutine that stack dumps read.
+    ``await`` calls the methods of this object, which calls the same methods of the coroutine. The object also has the
+    attributes of a coroutine that stack dumps read.
     """
 
     __slots__ = ("_coroutine", "_on_wait", "_run")

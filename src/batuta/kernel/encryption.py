@@ -93,7 +93,9 @@ class Encryption:
         return () if self._ring is None else self._ring.names
 
     def encrypt(self, value: Json, about: str) -> Json:
-        """Return the form of a value that its column stores. ``None`` stays ``None``."""
+        """Return the encrypted form of a column value, or the value itself if no keys are configured. ``None`` stays
+        ``None``.
+        """
         if value is None:
             return None
         if self._ring is None:
@@ -112,14 +114,14 @@ class Encryption:
         return loads(self._ring.decrypt(sealed, about))
 
     def read(self, stored: Json, about: str) -> Json:
-        """Return the plain content of a column. In a list, each encrypted element is decrypted."""
+        """Return the decrypted content of a column. If the content is a list, each encrypted element is decrypted."""
         if isinstance(stored, list):
             return [self.decrypt(each, about) for each in stored]
         return self.decrypt(stored, about)
 
     def change(self, stored: Json, about: str, change: Callable[[Json], Json]) -> Json:
-        """Decrypt a stored value, apply ``change``, and encrypt the result. In a list, ``change`` is applied to each
-        element.
+        """Decrypt a stored value, apply ``change``, and encrypt the result. If the value is a list, ``change`` is
+        applied to each element.
         """
         if isinstance(stored, list):
             return [self.change(each, about, change) if is_sealed(each) else change(each) for each in stored]

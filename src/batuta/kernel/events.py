@@ -57,7 +57,9 @@ class ChildReady(Event):
 
 
 class ChildSilent(Event):
-    """A child process sent no heartbeat for too long, so the parent kills it. ``state`` is the cause, if known."""
+    """A child process sent no heartbeat for too long, so the parent kills it. ``state`` is the kernel's state of the
+    child, if known.
+    """
 
     role: str
     pid: int
@@ -406,7 +408,7 @@ class ItemLost(Event):
 
 
 class TaskThreadsStuck(Event):
-    """The number of threads that run this task past its time limit changed to ``stuck``."""
+    """``stuck`` threads now run this task after its time limit. The event is emitted when this number changes."""
 
     task: str
     stuck: int

@@ -34,14 +34,16 @@ def recheck_after(lease: timedelta) -> timedelta:
 
 
 async def renew_until_cancelled(renew: Callable[[], Awaitable[object]], lease: timedelta, clock: Clock) -> NoReturn:
-    """Renew a lease after every third of its length until this task is cancelled, for work outside the supervisor."""
+    """Renew a lease after every third of its length until this task is cancelled. This function serves work that no
+    supervised loop renews.
+    """
     while True:
         await clock.sleep(lease.total_seconds() / 3)
         await insist(renew, clock)
 
 
 class SilenceDetector(Generic[Key]):
-    """Measures how long a lease stays unchanged, by the monotonic clock, so that a wrong wall clock has no effect.
+    """Measures with the monotonic clock how long a lease stays unchanged, so that a wrong wall clock has no effect.
 
     A key contains every value that a renewal changes. The time between two calls of ``look`` counts as at most
     ``longest_look``, because a suspended machine may have suspended the lease holder too.

@@ -17,7 +17,7 @@ from batuta.kernel.reasons import Reason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One execution of a function, as middleware receives it. The arguments may contain personal data."""
+    """One execution of a function, as passed to middleware. The arguments may contain personal data."""
 
     kind: Literal["task", "job", "stage"]
     name: str

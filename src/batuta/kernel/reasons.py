@@ -118,7 +118,7 @@ _TWO = define("two_reasons", "{first}; {second}")
 
 
 def join(reasons: Sequence[str]) -> str:
-    """Combine several reasons into one reason."""
+    """Return one reason that contains several reasons."""
     first, *others = reasons
     return _TWO(first=first, second=join(others)) if others else first
 

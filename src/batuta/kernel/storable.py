@@ -54,7 +54,7 @@ def make_writable(text: str) -> str:
 
 
 def mask_text(value: object, longest: int) -> str:
-    """Return a masked text of at most ``longest`` characters for any value, for operators. For an exception, return the
+    """Convert any value to a masked text of at most ``longest`` characters, for operators. For an exception, return the
     class name, because the message may contain personal data.
 
     A Reason stays a Reason: its sentence and its facts are masked and shortened.
@@ -234,8 +234,8 @@ def refuse_unstorable_priority(priority: int) -> None:
 
 
 def _refuse_obviously_large(value: object, kind: str, limit: int) -> None:
-    """Raise PayloadTooLarge before encoding: each character and each element takes at least one byte, so a lower bound
-    suffices.
+    """Raise PayloadTooLarge without encoding the value if its characters and elements alone exceed the limit: each
+    takes at least one byte of JSON.
     """
     inner = value if isinstance(value, list | tuple) else ()
     for each in chain((value,), inner, *(level for level in inner if isinstance(level, list | tuple))):

@@ -1,4 +1,4 @@
-"""Rejects misspelt words that people write by hand, such as settings and options, and suggests the intended word.
+"""Errors for misspelt words, such as settings and options, that suggest the intended word.
 
 Only a very similar word is suggested, because a wrong suggestion misleads people.
 """

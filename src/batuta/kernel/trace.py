@@ -5,7 +5,7 @@ The trace id of a run is the id of its execution, so the trace id needs no colum
     run ─traceparent─▶ API call ─▶ job's handler ─▶ tasks that it enqueues (stored with their arguments) ─▶ their handlers
 
 Every step has its own span. Headers of external requests are parsed strictly: if a header is invalid, a new trace
-begins. A tracing system can record the steps (``record_with``); without one, each step costs a comparison.
+begins. A tracing system can record the steps (``record_with``); without a tracing system, a step costs one comparison.
 """
 
 import random
@@ -84,8 +84,8 @@ def bind(trace: Trace, work: Work | None = None) -> None:
 
 
 def bind_after(read: Callable[[Any], object], work: Work) -> None:
-    """Set the trace like ``bind(follow(read(work)), work)``, but compute the trace on first use, because most queue
-    items write no log line.
+    """Set the trace of an attempt, like ``bind``, but compute it on first use, because most queue items write no log
+    line.
     """
     _current.set(Step(read=read, work=work))
 
@@ -149,7 +149,9 @@ def recorder() -> Recorder | None:
 
 @dataclass(slots=True)
 class Step:
-    """The current step of a trace. Every task started from the step shares this object, so that all of them have the same span."""
+    """The current step of a trace. All asyncio tasks that the step starts share this object, so they have the same
+    span.
+    """
 
     read: Callable[[Any], object] = lambda work: None
     trace: Trace | None = None

@@ -1,5 +1,5 @@
-"""Calls application code and returns every outcome as a value. So an error in that code neither ends the process nor
-looks like an error of the engine.
+"""Calls application code and returns a value or an error as an outcome. So an error in that code does not end the
+process, and is not taken for an error of the engine.
 """
 
 import asyncio
@@ -74,8 +74,8 @@ async def call_with_deadline(
 
 
 class Question:
-    """A check that is called repeatedly with a time limit. If a call ignores its cancellation, every further ``ask``
-    returns Late immediately and starts no second call until that call ends.
+    """A check that is called repeatedly with a time limit. While a call ignores its cancellation, ``ask`` returns Late
+    and starts no other call.
     """
 
     def __init__(self, call: Callable[[], Awaitable[object]], timeout: timedelta, clock: Clock, what: str) -> None:
@@ -150,8 +150,8 @@ def _set_outcome(result: "asyncio.Future[Returned | Raised]", outcome: Returned 
 
 
 async def ordinary(call: Callable[[], Awaitable[object]]) -> object:
-    """Await the call. Only an Exception or a cancellation is raised; any other exit, such as SystemExit, becomes
-    ExitRefused.
+    """Await the call. Any error that would end the process, such as SystemExit, becomes ExitRefused; other errors and
+    cancellations are raised unchanged.
     """
     try:
         return await call()

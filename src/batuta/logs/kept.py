@@ -31,7 +31,7 @@ KEEPER_POLICY: Final = LoopPolicy(
 
 
 class LineCollector:
-    """Collects the log lines of this process while at least one keeper runs."""
+    """Collects the log lines of this process while at least one ``LineKeeper`` runs."""
 
     def __init__(self, clock: Clock, ids: Ids) -> None:
         self._clock = clock

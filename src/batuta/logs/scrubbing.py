@@ -31,7 +31,7 @@ _SAFE = (
     *(OSError, AttributeError, NameError, ImportError, TypeError, IndexError, ArithmeticError),
     *(MemoryError, RecursionError, NotImplementedError, KeyboardInterrupt),
 )
-# Only exceptions from these modules are trusted, because a subclass in a third-party module may have any message.
+# Only classes that these modules define are trusted, because a subclass in another module may have any message.
 _STANDARD = frozenset({"builtins", "socket", "ssl", "asyncio.exceptions", "zoneinfo._common"})
 
 _MOST_EXCEPTIONS = 30
@@ -118,8 +118,8 @@ _LARGEST_NUMBER = 10**18
 
 
 def scrub_field(name: str, value: object, depth: int = _DEEPEST) -> object:
-    """Mask the value of a named field. Booleans and None stay unchanged. A number in a text field stays unchanged too,
-    because it is a count.
+    """Mask the value of a named field. Booleans and None stay unchanged. A number in a field for texts stays unchanged
+    too, because it is a count.
     """
     kind = kind_of(name)
     is_count = kind is Kind.TEXT and isinstance(value, int | float)

@@ -1,7 +1,7 @@
 """Writes one log line per event. A table defines the level and the message; the event's fields follow the message.
 
-The hooks also log warnings and uncaught exceptions. The interpreter would otherwise print them with the values that
-they contain.
+The hooks also log warnings and uncaught exceptions. The interpreter would otherwise print them with values that may be
+personal data.
 """
 
 import logging
@@ -196,7 +196,8 @@ def _request_line(event: events.RequestAnswered) -> Line:
     if event.status >= 500:
         return Line("request answered", logging.ERROR)
     if event.caller is None and (event.status >= 400 or event.method == "GET"):
-        # Anybody may send it. RequestsRefused counts the refusals in one line per minute.
+        # Any client can send such requests, so they are not logged one by one. RequestsRefused writes their number once
+        # per minute.
         return Line("request answered", logging.DEBUG)
     # Debug level for frequent health requests and for job calls, which are also logged as runs.
     is_routine = event.route.startswith(("/health", "/jobs/"))

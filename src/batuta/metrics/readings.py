@@ -100,7 +100,9 @@ class Readings(Collector):
 def job_metrics(seen: JobsSeen) -> Sequence[Metric]:
     running = _gauge("job_running", "Runs in progress", "job")
     stale = _gauge(
-        "job_stale", "1: a fire was expected, its SLA has passed, and no successful run has started since", "job"
+        "job_stale",
+        "1: no successful run has started since the last expected fire, and the SLA of that fire has passed",
+        "job",
     )
     held = _gauge("job_held", "1: a switch, a pause or a closed window holds the job", "job")
     last_day = _gauge("job_last_day_runs", "Fires of the last 24 hours by status", "job", "status")

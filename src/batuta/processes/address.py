@@ -15,7 +15,7 @@ def listen(host: str, port: int, setting: str = "PORT") -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
     except OSError as error:
         raise AddressTaken(host=host, port=port, setting="HOST", why=_why(error)) from None
-    # asyncio sets TCP_NODELAY only on sockets that name their protocol.
+    # asyncio sets TCP_NODELAY only on sockets that were created with an explicit protocol.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

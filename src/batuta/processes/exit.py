@@ -3,8 +3,9 @@
     work ended ────▶ tasks are cancelled, threads are awaited ──▶ exit
 
 SIGTERM and Ctrl-C request an orderly end; the second signal ends the process immediately. SIGHUP never forces the exit,
-because a closed terminal may send it twice. If a task or thread still runs after 3 s, the process exits and reports it.
-A process also drains and restarts when it is too large or too old, or when its database file was replaced.
+because a closed terminal may send it twice. If a task or thread still runs 3 s after the work ended, the process
+reports it and exits. A process also drains and restarts when it is too large or too old, or when its database file was
+replaced.
 """
 
 import asyncio

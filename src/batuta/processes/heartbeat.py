@@ -77,7 +77,7 @@ class BeatStore(Protocol):
 
 
 async def _is_open() -> None:
-    """Do nothing, because the store is already open."""
+    """Do nothing. Default of ``open`` for a store that is already open."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,9 +85,9 @@ class Heartbeat:
     """Loop that writes the heartbeat of a process, with the state of all its loops. The heartbeat may run on another
     event loop.
 
-    ``running`` is called at each heartbeat. ``now`` returns None if the database's time applies. ``state`` returns the
-    state of the whole process, or None to derive it from all loops. ``open`` is called before each heartbeat. ``shows``
-    lists the names of the loops that the heartbeat reports; None means all.
+    ``running`` is called at each heartbeat. ``now`` returns the time to write, or None for the database's time.
+    ``state`` returns the state of the whole process, or None to derive it from all loops. ``open`` is called before
+    each heartbeat. ``shows`` lists the names of the loops that the heartbeat reports; None means all.
     """
 
     worker_id: str

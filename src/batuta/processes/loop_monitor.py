@@ -106,8 +106,8 @@ class LoopMonitor:
             faulthandler.cancel_dump_traceback_later()
 
     def _discount_pause(self, now: float) -> None:
-        """Restart the measurement if the whole process was suspended, which a long sleep with little CPU time
-        indicates.
+        """Restart the measurement if the whole process was suspended. A sleep that took much longer than requested,
+        with little CPU time, indicates this.
         """
         used = cpu_seconds()
         if self._last_look is not None and self._asked_at is not None:
@@ -175,8 +175,8 @@ class LoopMonitor:
         self.exit(EXIT_AGAIN)
 
     def _write_stack_file(self, stack: str) -> None:
-        """Write the stack into a file that the next process reports, for the case that the database did not accept the
-        stack.
+        """Write the stack into a file, because the database may not have accepted it. The next process reports the
+        file.
         """
         if self.dump is not None:
             with contextlib.suppress(OSError):

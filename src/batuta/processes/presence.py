@@ -244,7 +244,7 @@ class CrashWatch:
 
 
 async def _take_up(owners: Collection[str], recover: Recover) -> None:
-    """Repeat the recovery until it finds no more work of these owners, at most MOST_BATCHES times."""
+    """Call the recovery function until it finds no more work of these owners, at most MOST_BATCHES times."""
     for _ in range(MOST_BATCHES):
         if not await recover(owners):
             return

@@ -45,7 +45,7 @@ class RequestStore(Protocol):
 
 
 async def _is_open() -> None:
-    """Do nothing, because the store is already open."""
+    """Do nothing. Default of ``open`` for a store that is already open."""
 
 
 @dataclass(slots=True, kw_only=True)

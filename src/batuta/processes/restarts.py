@@ -112,7 +112,8 @@ def decide_restart(
     is_looping = len(counted) >= budget.most
     if exit_code == EXIT_AGAIN and lived >= budget.too_young:
         return RestartDecision(NO_WAIT, counted, is_looping)
-    # If a child was ready before, the configuration was changed later, and an operator will fix it.
+    # A configuration error ends the tree only if no child of this role was ever ready. Otherwise the configuration was
+    # changed later, and the parent retries until an operator corrects it.
     if exit_code == EXIT_CONFIG and not was_ready:
         return RestartDecision(None, counted, is_looping=False)
     longest = is_looping or exit_code == EXIT_CONFIG

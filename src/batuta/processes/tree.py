@@ -166,8 +166,8 @@ class ProcessTree:
         return self._rest()
 
     async def drain(self, grace: timedelta) -> None:
-        """Send SIGTERM to all children at the same time. Each child has the whole grace, minus the time reserved for
-        killing.
+        """Send SIGTERM to all children at the same time. Each child may use the whole grace, minus the time reserved
+        for killing.
         """
         timeouts = max(grace - KILLING, grace / 2)
         await asyncio.gather(*(self._end(child, child.process, timeouts) for child in self._children if child.process))

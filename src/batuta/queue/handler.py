@@ -19,7 +19,7 @@ class ItemHandler:
     handle: Callable[[Lease], Awaitable[object]]  # returns an outcome that ``settle`` accepts
     timeout: timedelta = timedelta(seconds=300)
     retry: RetryPolicy = DEFAULT_RETRY
-    retry_timeout: bool = False  # False, because a call that took too long is likely to take too long again
+    retry_timeout: bool = False  # whether a timed-out item is retried; False, because it would probably time out again
     # called with the attempt number, the outcome and the retry policy
     settle: Callable[[int, Any, RetryPolicy], Settlement] = settle
     keep: timedelta | None = None

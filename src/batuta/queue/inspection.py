@@ -48,7 +48,9 @@ class ItemFilter:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the filter names a key, a tag or an instant, so that the stored counts of a queue cannot answer it."""
+        """Whether the filter contains a key, a tag or an instant. The stored counts of a queue do not cover such
+        filters.
+        """
         return any(each is not None for each in (self.key, self.tag, self.before))
 
     def matches(self, name: object, error: str | None) -> bool:
@@ -79,7 +81,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorGroup:
-    """Dead items that failed in the same way. ``error`` is the newest error in its stored form."""
+    """Dead items with the same error signature. ``error`` is the newest error in its stored form."""
 
     signature: str
     name: str

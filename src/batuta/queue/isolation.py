@@ -4,7 +4,7 @@
                               └── the wait times out ──▶ the item is postponed, free; its next wait is twice as long
 
 If the isolated item kills the process, no crash is counted for other items. If another item kills the process while the
-isolated item waits, no crash is counted for the isolated item, because its row records that it has not started.
+isolated item waits, no crash is counted for the isolated item: its row records that it has not started.
 
 The wait for other handlers is bounded, so a long handler stops the claims only briefly. The wait doubles with each
 try until it exceeds the time limits of the handlers, so the item starts eventually.
@@ -27,7 +27,7 @@ class Member(Protocol):
     def wakeup(self) -> Wakeup: ...
 
     def is_busy(self) -> bool:
-        """Return whether a handler runs or waits to start, or a claim is in flight."""
+        """Return whether a handler of this worker runs or waits to start, or a claim of this worker is in progress."""
 
 
 class Isolation:

@@ -49,8 +49,8 @@ class Lease(NamedTuple):
     attempt: int  # number of this attempt, counted from 1; the claim increments it
     row: Mapping[str, Any]  # values of the ``given`` columns at the time of the claim
     is_last_chance: bool = False  # whether one more crash makes the item dead
-    # When the item became due and when it was created, in microseconds since 1970. They stay numbers, because few items
-    # need them as a datetime.
+    # When the item became due and when it was created, in microseconds since 1970. They are stored as numbers, because
+    # few handlers need a datetime.
     due: float | None = None
     created: float = 0
     unreadable: tuple[str, ...] = ()  # columns whose values cannot be decoded; such an item cannot run
@@ -124,7 +124,9 @@ class QueueTable:
     priority: str | None = None  # must be NOT NULL: a row without a priority is never claimed
     urgent_is_high: bool = False
     key: str | None = None  # unique among unfinished rows; the table needs a unique index on this column
-    group: str | None = None  # one row per group runs at a time, and groups take turns; a row with NULL has no group
+    group: str | None = (
+        None  # one row per group runs at a time, and groups take turns; a row with NULL belongs to no group
+    )
     queue: str | None = None  # separates several queues in one table
     ready_index: str | None = None  # name of the index on the ready rows of this queue; None means ``<name>_ready``
     result: str | None = None
@@ -166,5 +168,5 @@ def require_identifier(name: str, kind: str, why: str) -> None:
 
 
 def pause_of_queue(name: str) -> str:
-    """Return the name of the switch that pauses a queue."""
+    """Return the key of the switch that pauses a queue."""
     return f"pause.queue.{name}"

@@ -1,7 +1,8 @@
 """Limits of tasks and stages: how many items of a task, or of one key of a task, run at once and start in a period.
 
 The *line* of a key holds the due items of that key. A claim asks how many items the task and each of its lines may
-start, and then takes one item of each line in turn. The store counts; the functions of this module decide.
+start, and then takes one item of each line in turn. The store counts the items, and the functions of this module decide
+how many may start.
 """
 
 import inspect
@@ -108,8 +109,8 @@ class TaskLimits:
         return self.key_of((), item if isinstance(item, Mapping) else {})
 
     def key_of(self, arguments: Sequence[Json], named: Mapping[str, Json]) -> str:
-        """Return the limit key of a call. The key is a digest, so that no personal data is copied. A call with the
-        value None has no key, so only the task's limits apply.
+        """Return the limit key of a call. The key is a digest of the value, so that the column contains no personal
+        data. A call with the value None has no key, so only the task's limits apply.
         """
         if self.each is None or self.each.by is None:
             return NO_KEY
@@ -162,8 +163,8 @@ def _require_key_limits(name: str, per_key: Limits) -> None:
 
 
 class Use(NamedTuple):
-    """The items that count against a limit: how many run, how many started in the window, and the first start in the
-    window.
+    """The current use of a limit: how many items run, how many started in the window, and when the first of those
+    started.
     """
 
     running: int = 0
@@ -204,7 +205,7 @@ class Line(NamedTuple):
 
 def share(places: int, lines: Mapping[str, int]) -> dict[str, int]:
     """Return how many items each line gets when the lines take turns, one item per turn. ``lines`` maps each key to the
-    most items that it can take; the line that has waited longest comes first.
+    maximum number of items that its line can take. The line that has waited longest comes first.
     """
     given = dict.fromkeys(lines, 0)
     left = min(places, sum(lines.values()))

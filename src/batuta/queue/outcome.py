@@ -81,8 +81,8 @@ CANCELLED = define("cancelled", "cancelled")
 class Writes:
     """An effect that consists of SQL statements with their values. The statements of many items run in one batch.
 
-    Each distinct statement runs once, with the values of all items. It runs after every statement that any item lists
-    before it. So a statement must not rely on a later statement of another item.
+    Each distinct statement runs once, with the values of all items. The order follows the lists of the items: if any
+    item lists A before B, A runs first. So a statement must not rely on a later statement of another item.
     """
 
     statements: tuple[tuple[Any, Mapping[str, object]], ...] = ()
@@ -143,7 +143,7 @@ class Snooze:
 
     def __post_init__(self) -> None:
         if isinstance(self.until, datetime) and self.until.tzinfo is None:
-            raise ValueError("Snooze(until) needs an instant with a zone, as work.clock.now() gives")
+            raise ValueError("Snooze(until) needs an instant with a time zone, such as work.clock.now()")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +203,8 @@ StageOutcome: TypeAlias = Outcome | Next | Jump | FanOut
 
 LONGEST_ERROR = 500
 WORKER_STOPPED = define("worker_stopped", "its worker stopped")
-# Error of a claimed item that waits to run alone (see ``isolation``). If its process dies during the wait, no crash is
-# counted for the item.
+# Error text of a claimed item that waits to run alone (see ``isolation``). If the process dies during this wait, no
+# crash is counted for the item.
 WAITS_ALONE = define("waits_alone", "its worker died twice while it ran: it waits to run alone")
 # A thousand years. Later instants exceed the range of dates.
 LONGEST_WAIT = timedelta(days=365_000)
@@ -220,8 +220,8 @@ class Settlement(NamedTuple):
     ``gives_back`` means that the attempt is not counted. ``untried`` means that the handler never started, so the
     crash count is kept; any other settlement resets the crash count.
 
-    A tuple for speed: a worker creates tens of thousands per second, and a frozen dataclass takes three times as
-    long.
+    The class is a tuple for speed: a worker creates tens of thousands of settlements per second, and a frozen dataclass
+    would take three times as long.
     """
 
     state: ItemState
@@ -238,7 +238,7 @@ class Settlement(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The label under which metrics and events count the settlement."""
+        """The name of the outcome in metrics and events."""
         if self.state is not ItemState.READY:
             return self.state.value
         if self.stage is not None:

@@ -35,7 +35,7 @@ class Rescuer:
     lease: timedelta
     clock: Clock
     events: Events
-    # set after a release, so that the worker of this process claims the released items
+    # wakes the worker of this process after a release, so that it claims the released items
     worker_wakeup: Wakeup | None = None
     wakeup: Wakeup = field(default_factory=Wakeup, init=False)
 
@@ -101,7 +101,7 @@ class Rescuer:
         """
         began = self.clock.monotonic()
         if await self.store.follow_clock(self.lease):
-            self._wake()  # a clock correction made items due
+            self._wake()  # the correction after a clock step made items due
         await self.store.renew((), self._probe_holder)
         return self.clock.monotonic() - began > self.lease.total_seconds() / 3
 

@@ -3,9 +3,9 @@
     start ──▶ [ runner: item ─▶ item ─▶ … ] ── no item is left ──▶ the runner ends
                           └── an item waits ──▶ new runners continue with the items behind it
 
-An item that never waits needs no task of its own, which saves more time than a short handler takes. While an item runs,
-the task of its runner is the task of the item. A runner ends after an item that was stopped, because its task was
-cancelled.
+An item that never waits needs no asyncio task of its own. Creating a task takes longer than a short handler. While an
+item runs, the task of its runner is the task of the item. A runner ends after an item that was stopped, because its
+task was cancelled.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class Runners:
         self, work: Callable[[Running], Coroutine[Any, Any, None]], on_pause: Callable[[], None], clock: Clock
     ) -> None:
         """Create the runners. ``work`` runs one item and raises no errors. ``on_pause`` is called when a runner waits
-        or ends, because items may have ended before that.
+        or ends, so that the worker can process the items that have ended.
         """
         self._work = work
         self._on_pause = on_pause

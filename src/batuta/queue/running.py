@@ -49,8 +49,8 @@ class Stop(Enum):
                 assert_never(self)
 
     def result(self) -> Called:
-        """Return the result of a call that this stop ended. Raises CancelledError if this process must not settle the
-        item.
+        """Return the result of a handler that this stop ended. Raises CancelledError if this process must not settle
+        the item.
         """
         match self:
             case Stop.OVERDUE:
@@ -87,7 +87,8 @@ class Running:
     async def handle(self) -> Called:
         """Call the handler and return its result, or the result of a stop that was requested before the task started.
 
-        Equivalent to ``guard(call(handler))``, but faster because it creates fewer coroutines: it runs for every item.
+        Equivalent to ``guard(call(handler))``. It creates fewer coroutines, which matters because it is called for
+        every item.
         """
         if self.stop is not None:
             return self.stop.result()
@@ -130,8 +131,8 @@ class Running:
             self.step = Step.SETTLING
 
     async def _absorb_own_cancellation(self) -> Called:
-        """Return the result of a cancelled handler or effect. Raises CancelledError if this process must not settle the
-        item.
+        """Undo the cancellation of a handler or effect, and return its result. Raises CancelledError if this process
+        must not settle the item.
         """
         if self.stop in (Stop.SHUTDOWN, Stop.LOST):
             raise asyncio.CancelledError

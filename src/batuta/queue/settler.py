@@ -62,7 +62,9 @@ class Unsettled:
     """
 
     def __init__(self, clock: Clock, recheck: timedelta, longest: timedelta) -> None:
-        """A deferred settlement is retried after ``recheck``. This wait doubles after each timeout, up to ``longest``."""
+        """Create an empty collection. A deferred settlement is retried after ``recheck``; this wait doubles after each
+        timeout, up to ``longest``.
+        """
         self._clock = clock
         self._recheck = recheck.total_seconds()
         self._longest = longest.total_seconds()
@@ -89,7 +91,7 @@ class Unsettled:
 
     @property
     def returns_soon(self) -> bool:
-        """Whether a waiting settlement makes its item ready again."""
+        """Whether any waiting settlement will make its item ready again."""
         return any(settlement.state is ItemState.READY for _, settlement in self._waiting)
 
     def __bool__(self) -> bool:
@@ -145,8 +147,8 @@ class Unsettled:
                 self._defer(ending, before.timeouts)
 
     def time_out(self) -> int:
-        """Split the batch in flight after a timeout. Return how often its only settlement has timed out alone, or 0 for
-        a larger batch.
+        """Split the batch in flight after a timeout. If the batch had a single settlement, return how often this
+        settlement has timed out alone; otherwise return 0.
         """
         back, self._in_flight = self._in_flight, []
         if len(back) == 1:
@@ -286,7 +288,9 @@ class Settler:
         try:
             result = await self.store.settle_and_claim([(lease, failed)], self.lease_holder, 0)
         except _REFUSALS:
-            result = ClaimResult((), [lease])  # the table accepts no settlement of this item, so its lease will expire
+            result = ClaimResult(
+                (), [lease]
+            )  # the database refused this settlement too, so the lease of the item will expire
         self._record_result([(lease, failed)], result)
 
     def _failure_of(self, lease: Lease, settlement: Settlement, error: Exception) -> Settlement:
@@ -334,8 +338,8 @@ async def conclude(
 
 @dataclass(eq=False)
 class TimedEffect:
-    """An effect with the remaining time of its item as limit. Time in which the store ``where`` is unavailable does not
-    count.
+    """An effect whose time limit is the remaining time of its item. Time in which the store ``where`` is unavailable
+    does not count.
     """
 
     effect: Callable[[Any], Awaitable[None]]

@@ -77,7 +77,7 @@ class Step:
 
 
 class ItemRows(Protocol):
-    """Writes the JSON items of one pipeline into rows. Raises UnstorableValue for a value that JSON would change."""
+    """Converts the JSON items of one pipeline to rows. Raises UnstorableValue for a value that JSON would change."""
 
     def values(self, stage: str | None, item: object) -> Mapping[str, object]:
         """Return the columns of a new row that starts at ``stage``. If ``stage`` is None, the row is created as done."""
@@ -88,7 +88,9 @@ class ItemRows(Protocol):
         """
 
     def label(self, id: str, stage: str | None, item: object) -> Writes | None:
-        """Return the effect that sets the limit key of a row that moves to ``stage``, or None if no stage has limits."""
+        """Return the effect that sets the limit key of a row that moves to ``stage``, or None if no stage of the
+        pipeline has limits.
+        """
 
 
 RowsOf: TypeAlias = Callable[[str, Mapping[str, TaskLimits]], ItemRows]

@@ -16,7 +16,7 @@ Endings: TypeAlias = Sequence[tuple[Lease, Settlement]]
 class ClaimResult:
     """The result of ``settle_and_claim``: the claimed leases, and the leases whose settlements were not written.
 
-    ``lost`` lists leases that are proven lost: the fence changed, or the lease expired. ``unchecked`` lists leases
+    ``lost`` lists leases that were lost: the fence has changed, or the lease has expired. ``unchecked`` lists leases
     whose row another transaction has locked; the worker keeps these leases and settles again.
     """
 
@@ -111,8 +111,8 @@ class QueueStore(Protocol):
         """
 
     async def follow_clock(self, lease: timedelta) -> timedelta:
-        """Record the current time. If the queue uses the machine's clock and the clock was set back, correct waits and
-        leases.
+        """Record the current time. If the queue uses the machine's clock and this clock was set back, correct the
+        stored due times and leases.
 
         Return how far the clock was set back. Zero means that the clock was not set back, or that the database's clock
         is used.

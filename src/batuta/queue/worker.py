@@ -40,12 +40,11 @@ from batuta.supervise.stacks import task_stack
 
 # One claim in this many takes the least urgent items first, so that low priorities do not starve.
 REVERSED_EVERY = 8
-# Times for a worker that runs once: how long its handlers may take to finish after a stop request, and the limit of the
-# whole drain.
+# Time limits of a worker that runs once, after a stop request: for its handlers to finish, and for the whole drain.
 ONE_SHOT_DRAIN_GRACE = timedelta(seconds=1)
 ONE_SHOT_LIMIT = timedelta(seconds=5)
-# How long an item that must run alone is postponed while another item holds the reservation. Each further item is
-# postponed by this much more.
+# How long an item that must run alone is postponed while another item holds the reservation. Each further item that
+# must run alone is postponed by this much more.
 PUT_OFF = timedelta(milliseconds=250)
 
 
@@ -104,7 +103,9 @@ class Worker:
         self._waiting: list[Lease] = []
         self._claims = claims or count(1)
         self._unknown = unknown_item_handler(store.last_error)
-        self._turn: asyncio.Task[int] | None = None  # the current round of the drain, while it is unfinished
+        self._turn: asyncio.Task[int] | None = (
+            None  # the settlement transaction of the drain that is in progress, if any
+        )
         self._isolated: Lease | None = None  # a claimed item that must run alone and waits to start
         self._is_noted = False  # whether the isolated item's row records that the item has not started
         self._put_off_count = 0
@@ -409,7 +410,7 @@ class Worker:
         return self._running.get(running.lease.id) is running
 
     def _forget(self, running: Running) -> None:
-        """Remove an item whose work ended, so that its lease is not renewed any more."""
+        """Remove an item whose work has ended, so that the worker no longer renews its lease."""
         if self._owns(running):
             del self._running[running.lease.id]
         if running.lease.is_last_chance:
@@ -463,8 +464,8 @@ class Worker:
         self._events.emit(ItemLost(self._queue, running.lease.id))
 
     async def _still_has_nothing(self) -> bool:
-        """Return whether a queue without waiting items still has none. This poll is a single read, while a claim also
-        locks and commits.
+        """Return whether a queue that had no waiting items still has none. This check is a single read and costs less
+        than a claim, which also locks and commits.
         """
         polls_at, self._polls_at = self._polls_at, None
         if polls_at is None or self._clock.monotonic() < polls_at or self._unsettled.is_ready:
@@ -479,8 +480,8 @@ class Worker:
 
     async def _wake_at(self, looked_at: datetime, *, came_back: bool) -> datetime:
         due = await self._next_at()
-        # The last claim did not return a due item, so the item is paused or leased. Retrying immediately would be a
-        # busy loop.
+        # The last claim did not return the due item, so the queue is paused or the item is leased. An immediate retry
+        # would be a busy loop.
         if due is None or (due <= looked_at and not came_back):
             return self._next_deadline()
         return min(self._next_deadline(), due)

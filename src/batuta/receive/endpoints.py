@@ -50,8 +50,8 @@ def reply_body(outcome: Outcome) -> dict[str, Json]:
 
 
 def _why(name: str, reason: object) -> dict[str, Json]:
-    """Return the English sentence of a reason with its code and facts, from which the caller can render another
-    language.
+    """Return the English sentence of a reason, its code and its facts. The caller can render the sentence in another
+    language from the code and the facts.
     """
     said = mask_text(reason, LONGEST_ERROR)
     return {name: str(said), **(describe_reason(said, name) if isinstance(said, Reason) else {})}
@@ -91,7 +91,8 @@ JobHandler: TypeAlias = Callable[[JobCall], Awaitable[Outcome]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A registered endpoint. Two calls may run at the same time if they differ in a parameter that ``apart_by`` lists.
+    """A registered endpoint. Calls that differ in a parameter of ``apart_by`` may run at the same time; other calls run
+    one at a time.
 
     ``finished`` is false if the handler only reports that it is not implemented.
     """

@@ -49,7 +49,7 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class KeyReused:
-    """The same key was used with other parameters, which is an error of the caller."""
+    """The caller used the same key before with other parameters, which is an error."""
 
 
 CallOpening: TypeAlias = CallOpened | Answered | Busy | KeyReused

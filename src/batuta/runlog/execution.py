@@ -78,7 +78,9 @@ def storable(ending: Ending) -> Ending:
 
 
 def without_details(ending: Ending) -> Ending:
-    """Return ``ending`` with only its status, its code and ASCII texts, for a database that refuses the full ending."""
+    """Return a copy of ``ending`` with only the status, the code and ASCII texts, because the database refused the full
+    ending.
+    """
     is_quiet = ending.error is None and ending.reason is None
     return Ending(
         status=ending.status,

@@ -55,7 +55,7 @@ class Counts:
         return sum(self.by_status.values())
 
 
-# A job with this many failed runs in a row counts as always failing, so counting stops here.
+# Failed runs in a row are counted up to this number, which is enough to report that a job always fails.
 ENOUGH_FAILURES = 3
 
 
@@ -81,7 +81,7 @@ class Slice:
     runs: int
 
 
-# Smaller than every id. Passed as ``before_id``, it makes the instant ``before`` the only criterion.
+# Smaller than every id. Passed as ``before_id``, it excludes every row with the instant ``before``.
 BEFORE_ANY = "00000000-0000-0000-0000-000000000000"
 
 
@@ -93,7 +93,9 @@ class Reports(Protocol):
         """Return facts about every job that was ever scheduled. Counts include rows since ``since``."""
 
     async def find_answered(self, expected: Mapping[str, datetime], now: datetime) -> Collection[str]:
-        """Return the jobs that succeeded, or were skipped for an accepted reason, at or after their instant in ``expected``."""
+        """Return the jobs that have succeeded since their instant in ``expected``. A fire that was skipped for an
+        accepted reason counts as a success.
+        """
 
     async def activity(self, *, since: datetime, length: timedelta, now: datetime) -> Sequence[Slice]:
         """Count all rows from ``since`` on, in time slices of ``length``. A missed fire counts at the instant at which

@@ -48,7 +48,7 @@ class Controls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """The state of the database at ``now``, as far as it concerns the requested jobs."""
+    """The state of the requested jobs in the database at the instant ``now``."""
 
     now: datetime
     controls: Controls
@@ -133,8 +133,8 @@ class ExecutionLog(Protocol):
         schedule. Return None, without writing, if the state was not as expected.
 
         The schedules of the returned jobs begin now; after a change of profile, they begin at the instant of that
-        change. Older due fires of these jobs become missed rows. The newest timetable also stops the scheduling of jobs
-        that it lacks. An older timetable that is active instead leaves these jobs unchanged.
+        change. Older due fires of these jobs become missed rows. If this timetable is the newest, jobs that it does not
+        contain are no longer scheduled. An older timetable leaves these jobs unchanged.
         """
 
     async def controls(self) -> Controls: ...

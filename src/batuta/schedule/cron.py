@@ -29,7 +29,7 @@ from batuta.kernel.reasons import Reason
 SECOND: Final = timedelta(seconds=1)
 MINUTE: Final = timedelta(minutes=1)
 DAY: Final = timedelta(days=1)
-# More than any change of the clocks in any time zone.
+# Longer than the largest clock change of any time zone.
 LARGEST_CLOCK_CHANGE: Final = timedelta(hours=26)
 
 _MONTHS = {"JAN": 1, "FEB": 2, "MAR": 3, "APR": 4, "MAY": 5, "JUN": 6, "JUL": 7, "AUG": 8, "SEP": 9, "OCT": 10}
@@ -58,7 +58,7 @@ class Cron:
     days: frozenset[int]
     months: frozenset[int]
     weekdays: frozenset[int]  # 0 is Sunday
-    either_day: bool  # whether both day fields are restricted, so that a match of either is enough
+    either_day: bool  # whether both day fields are restricted; a day then matches if either field matches
     follows_elapsed_time: bool
     seconds: tuple[int, ...] = (0,)
 
@@ -85,7 +85,7 @@ class Cron:
             elif near == fire:
                 return fire
             else:
-                # Clock changes before this instant can only repeat or skip wall times that do not match.
+                # No matching wall time lies before this instant, so earlier clock changes have no effect on the result.
                 start = fire - LARGEST_CLOCK_CHANGE
 
     def _next_wall(self, wall: datetime) -> datetime:
@@ -196,8 +196,8 @@ def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:
 
 
 def first_instant(wall: datetime, zone: ZoneInfo) -> datetime:
-    """Return the instant of a wall time. If the clocks repeat the wall time, return its first occurrence; if they skip
-    it, return the end of the gap.
+    """Return the instant of a wall time. If a clock change repeats the wall time, return its first occurrence. If a
+    clock change skips it, return the end of the gap.
     """
     instant = wall.replace(tzinfo=zone).astimezone(UTC)
     if instant.astimezone(zone).replace(tzinfo=None, fold=0) == wall:

@@ -38,7 +38,9 @@ class CatchUp(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Many missed fires, reported as one. ``count`` is computed in wall time and ignores repeated or skipped hours."""
+    """Many missed fires, reported together. ``count`` is computed in wall time, so it ignores hours that a clock change
+    repeats or skips.
+    """
 
     first: datetime
     last: datetime
@@ -151,7 +153,8 @@ def _days_in_year(cron: Cron, length: int, first_weekday: int) -> int:
 
 
 WEEK = timedelta(days=7)
-# An arbitrary Monday far from any clock change, because the period of a schedule must not depend on the current week.
+# An arbitrary Monday far from any clock change. A fixed week makes the period of a schedule independent of the current
+# date.
 _REFERENCE = datetime(2026, 1, 5, tzinfo=UTC)
 
 # Period of a schedule that fires once: the fire can be caught up within this time.

@@ -3,10 +3,10 @@
     every lease/3 ──▶ [ renew: one statement per holder, all concurrently ] ── some rows were locked ──▶ again after lease/12
                             │ takes longer than its timeout, or fails ──▶ the supervisor retries after lease/24 … lease/12
 
-Renewals are independent of the holders (the workers of the queues, the runner of jobs): a slow claim, a drain or a
-handler that blocks its connection does not delay them. They cover running work, ended work that is not stored yet,
-and claimed work that has not started. The loop continues during the whole shutdown, until the holders have stored
-or handed back their work.
+The lease holders are the workers of queues and the runner of jobs. A slow claim, a drain or a handler that blocks its
+connection does not delay a renewal. The keeper renews the leases of running work, of ended work that is not stored yet,
+and of claimed work that has not started. The loop continues during the whole shutdown, until the holders have stored or
+handed back their work.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class LeaseKeeper:
 
     @asynccontextmanager
     async def ticking(self) -> AsyncIterator[None]:
-        """Renew the leases in the background while the block runs, for a holder without a supervisor."""
+        """Renew the leases in the background while the block runs. For a lease holder that no supervisor runs."""
         renewing = asyncio.create_task(renew_until_cancelled(self.tick, self._lease, self._clock))
         try:
             yield

@@ -29,8 +29,8 @@ def note_progress() -> None:
 
 
 def bind(note: Callable[[], None] | None) -> None:
-    """Set the function that records progress in this context. Pass None for work that a tick starts without waiting for
-    it.
+    """Set the function that ``note_progress`` calls in this context. Pass None for work that a tick starts without
+    waiting for it.
     """
     _note.set(note)
 
@@ -53,7 +53,7 @@ class Idle:
 
     def __post_init__(self) -> None:
         if self.until is not None and self.until.tzinfo is None:
-            raise ValueError("Idle(until) needs an instant with a zone, as work.clock.now() gives")
+            raise ValueError("Idle(until) needs an instant with a time zone, such as work.clock.now()")
 
 
 Pace: TypeAlias = Again | Idle
@@ -125,8 +125,8 @@ class LoopPolicy:
 
 class ThreadTick:
     """Runs each tick of a plain function in a thread. A thread cannot be stopped, so a cancelled tick ends only when
-    its thread ends. Two ticks never run at the same time. To the supervisor, a stuck tick looks like one that ignores
-    its cancellation.
+    its thread ends. Two ticks never run at the same time. So the supervisor treats a stuck thread as a tick that
+    ignores its cancellation.
     """
 
     def __init__(self, name: str, function: Callable[[], Pace | None]) -> None:
@@ -148,7 +148,9 @@ class ThreadTick:
 
 
 async def _outlast(ending: "asyncio.Task[object]") -> None:
-    """Wait until a thread has ended, even if the waiting task is cancelled. The supervisor limits this time."""
+    """Wait until a thread has ended, even if the waiting task is cancelled. The supervisor limits how long this may
+    take.
+    """
     ended = asyncio.Event()
 
     def end(done: "asyncio.Task[object]") -> None:
@@ -164,7 +166,7 @@ async def _outlast(ending: "asyncio.Task[object]") -> None:
 
 @dataclass(eq=False)
 class FunctionLoop:
-    """A loop that calls an async function. The function may return a pace; None means Idle."""
+    """A loop that calls an async function. The function may return Again or Idle; None means Idle."""
 
     name: str
     function: Callable[[], Awaitable[Pace | None]]

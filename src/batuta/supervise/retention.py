@@ -1,4 +1,4 @@
-"""Deletes rows whose retention has ended, either in a loop or in one run with a deadline."""
+"""Deletes rows whose retention has ended, either in a loop or in one call with a deadline."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping

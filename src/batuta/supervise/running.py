@@ -123,7 +123,7 @@ class Watchdog:
             each.cancel_tick(now)
 
     def _due(self, each: Running, now: float) -> float:
-        """Return the instant at which the watchdog must act next, unless the loop records progress before."""
+        """Return the instant at which the watchdog must act if the loop records no progress until then."""
         timeout = each.policy.stuck_after.total_seconds()
         if each.stuck_tick is not None:
             return min(each.stuck_tick.cancelled_at + CANCEL_GRACE.total_seconds(), now + timeout)

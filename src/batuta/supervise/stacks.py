@@ -1,8 +1,8 @@
 """Stacks of stuck code as text. They contain files, lines and names, but no values.
 
-Python code can inspect running threads and waiting tasks. If a thread holds the interpreter lock, only Python's C fault
-handler can write a stack, into a file that was opened earlier. The parent or the next process on this machine reads
-that file.
+Python code can inspect running threads and waiting tasks. If a thread holds the interpreter lock, only Python's fault
+handler (written in C) can write a stack. It writes into a file that the process opened at its start. The parent or the
+next process on this machine reads that file.
 """
 
 import asyncio
@@ -140,7 +140,9 @@ class StackFolder:
             self.folder.rmdir()
 
     def list_orphaned(self, role: str) -> list[Left]:
-        """Return and delete the stacks of ended processes of this role that no other process has read yet."""
+        """Return the stacks that ended processes of this role left and that no other process has read, and delete their
+        files.
+        """
         found = []
         for file in sorted(self.folder.glob("*.stack")):
             if (match := _NAME.match(file.name)) is None or match["role"] != role:

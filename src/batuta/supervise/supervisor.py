@@ -56,7 +56,7 @@ WHILE_AWAY = timedelta(seconds=10)
 AFTER_SILENCE = timedelta(seconds=5)
 # Time in which a drain that was cancelled at the deadline must end.
 CUT_OFF = timedelta(seconds=1)
-# Least and most time for the drains of loops that outlive the others. The least time applies even after the deadline.
+# Minimum and maximum time for the drains of loops that outlive the others. The minimum applies even after the deadline.
 LAST_AT_LEAST = timedelta(seconds=1)
 LAST_AT_MOST = timedelta(seconds=3)
 TOGETHER = 0.25  # seconds: the start time of a supervisor is rounded down to a multiple of this
@@ -250,8 +250,8 @@ class Supervisor:
                 )
 
     def _rest_together(self, every: timedelta) -> timedelta:
-        """Return the time until the next multiple of ``every`` since the start, so that loops wake the process
-        together. After a tick that took more than half of the interval, return the whole interval.
+        """Return the time until the next multiple of ``every`` since the start, so that loops with the same interval
+        wake at the same instant. After a tick that took more than half of the interval, return the whole interval.
         """
         left = every - timedelta(seconds=self._clock.monotonic() - self._began) % every
         return left if left * 2 > every else every
@@ -325,7 +325,7 @@ async def _refuse_exit(code: Awaitable[T]) -> T:
 
 
 def _take_stuck_tick(running: Running) -> StuckTick | None:
-    """Return and clear the record of the watchdog's cancellation, or return None if the tick was cancelled for another
+    """Return the watchdog's record of the stuck tick and clear it. Return None if the tick was cancelled for another
     reason.
     """
     if (stuck_tick := running.stuck_tick) is None or _cancels() > stuck_tick.cancels:

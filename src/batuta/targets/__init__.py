@@ -13,7 +13,7 @@ LIBRARY: Final = "httpx2"
 
 
 def http_caller(clock: Clock) -> "HttpCaller":
-    """Return an HTTP caller. Its library is imported by the first call, because only programs that use HTTP need it."""
+    """Return an HTTP caller. The HTTP library is imported here, because only programs that make HTTP calls need it."""
     if find_spec(LIBRARY) is None:
         problem = f"an http job or an alert over http needs {LIBRARY}"
         raise ConfigError(problem=problem, next_step="pip install 'batuta[http]'")

@@ -157,7 +157,7 @@ class BreakerTarget:
         verdict = await self._breaker.admit(self._clock.now())
         if isinstance(verdict, Hold):
             return _refusal(run, verdict)
-        # Retries end within the time limit of a probe, so that no second probe starts during them.
+        # The target stops retrying within the time limit of a probe, so that no second probe starts in the meantime.
         spare = max(timedelta(0), self._breaker.rule.probe_within - run.timeout)
         try:
             ending = await self._target.deliver(replace(run, grace=min(run.grace, spare)))
@@ -171,7 +171,7 @@ class BreakerTarget:
 
 def report_of(ending: Ending) -> EffectReport | None:
     """Convert the outcome of a run to a report for the circuit breaker of the called service. Return None if the
-    outcome says nothing about the service.
+    outcome does not show whether the service works.
     """
     code = ending.response_code
     match ending.status:

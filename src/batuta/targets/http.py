@@ -129,12 +129,12 @@ class HttpTarget:
         return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
     async def deliver(self, run: Run) -> Ending:
-        """Deliver the run. Retry while nothing was sent, while the endpoint still works on this run, and when it sends
-        Retry-After.
+        """Deliver the run. Retry if the request was not sent, if the endpoint is still working on this run, or if the
+        endpoint sends Retry-After.
         """
         clock = self._caller.clock
         connect_by, deadline, tries = clock.now() + run.grace, clock.now() + run.timeout, 0
-        # an earlier attempt may have sent the run; then it must not be recorded as skipped
+        # whether an earlier attempt may have sent the run; such a run must not be recorded as skipped
         was_sent = run.execution.attempt > 1
         while True:
             tries += 1
@@ -152,7 +152,7 @@ class HttpTarget:
                 deadline = clock.now() + rest + run.timeout
             else:
                 if answer.retry_at is not None and answer.retry_at < connect_by:
-                    # Add jitter, because all other callers received the same instant.
+                    # Add jitter, because other callers may have received the same instant.
                     rest = answer.retry_at - clock.now() + full_jitter(LONGEST_REST, self._caller.chance())
                     deadline = clock.now() + rest + run.timeout
                 elif answer.body.get("type") != STILL_RUNNING:
@@ -270,8 +270,8 @@ def _reason(body: Mapping[str, Any]) -> str:
 
 
 def _add_words(plain: ReasonCode, telling: ReasonCode, body: Mapping[str, Any], **facts: object) -> Reason:
-    """Return a reason with the endpoint's own text if that is a string. A list of validation errors is omitted, because
-    it would repeat the request.
+    """Return a reason that includes the endpoint's own text, if that text is a string. A list of validation errors is
+    omitted, because it would repeat values of the request.
     """
     name = next((name for name in ("error", "detail", "title") if body.get(name)), "error")
     said = body.get(name)

@@ -123,8 +123,8 @@ def _coder(task: str, name: str, annotation: Any) -> Coder | None:
 
 
 def _json_kinds(annotation: Any) -> tuple[type, ...] | None:
-    """Return the Python types that match an annotation that JSON can represent. The tuple is empty if any value fits.
-    Return None for other annotations.
+    """Return the Python types that an annotation allows, if JSON can represent them. An empty tuple means that every
+    JSON value is allowed. Return None if the annotation needs an encoder.
     """
     # ``get_type_hints`` leaves an unresolved reference only where a recursive alias such as ``Json`` refers to itself.
     # The other parts of the alias decide whether JSON can represent it.

@@ -99,7 +99,7 @@ OnEnd: TypeAlias = TakesNothing | TakesProgress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberCounts:
-    """How many records of a batch are in which state."""
+    """The number of a batch's records in each state."""
 
     waiting: int = 0
     running: int = 0
@@ -111,22 +111,25 @@ class MemberCounts:
 class BatchMembers(Protocol):
     """Records of the program that belong to batches in addition to tasks, for example items of its own queue table.
 
-    ``work.batches.add_members`` registers them. ``reading`` and ``transaction`` are those of the engine's database.
+    ``work.batches.add_members`` registers them. The arguments ``reading`` and ``transaction`` belong to the engine's
+    database.
     """
 
     name: str
 
     async def find_unfinished(self, reading: Any, ids: Sequence[str]) -> Collection[str]:
-        """Return which of these batches have, or may still get, a record that has not ended."""
+        """Return the batches that have an unfinished record, or may still get one."""
 
     async def count(self, reading: Any, ids: Sequence[str]) -> Mapping[str, MemberCounts]:
-        """Return the counts of these batches, by id. A batch that is left out has no records."""
+        """Return the counts of these batches, by batch id. A batch without records may be omitted."""
 
     async def cancel(self, transaction: Any, id: str, reason: str) -> None:
         """Cancel the records of a batch that have not ended, in the transaction that cancels the batch."""
 
     async def end(self, transaction: Any, progress: BatchProgress) -> None:
-        """Store what follows from the end of a batch, in the transaction that ends it: it happens exactly once."""
+        """Store the program's own changes at the end of a batch. The transaction that ends the batch calls this method,
+        so the changes are stored exactly once.
+        """
 
 
 class BatchStore(Protocol):
@@ -219,8 +222,8 @@ class Batch:
 
 
 class NewBatch:
-    """A batch for an ``async with`` block, which adds tasks to it. Entering the block creates the batch; leaving the
-    block closes it.
+    """A batch for an ``async with`` block that adds tasks to the batch. Entering the block creates the batch; leaving
+    the block closes it.
 
     If the block raises an error, the batch is cancelled.
     """
@@ -257,7 +260,7 @@ class Batches:
     def add_members(self, members: BatchMembers) -> None:
         """Register records of the program that may belong to batches. Do this in every process, before it starts."""
         if self._members.setdefault(members.name, members) is not members:
-            raise ValueError(f"other members are called '{members.name}': choose another name")
+            raise ValueError(f"other members have the name '{members.name}': choose another name")
         self._store.add_members(members)
 
     async def create(

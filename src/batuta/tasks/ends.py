@@ -17,13 +17,13 @@ from batuta.kernel.events import Event, ItemsSettled
 from batuta.kernel.reasons import Reason, define
 from batuta.supervise.loop import Again, Idle, LoopPolicy, Pace, Wakeup
 
-# The due time of a task that waits for another one. It is so far in the future that corrections of the clock do not
-# matter.
+# The due time of a task that waits for another one. It is so far in the future that clock corrections cannot make the
+# task due.
 HELD_UNTIL = datetime(9000, 1, 1, tzinfo=UTC)
 TASK_ENDS = "task-ends"
 TASK_ENDS_POLICY = LoopPolicy(every=timedelta(seconds=5), stuck_after=timedelta(minutes=1), max_failures=20)
-# Wait while another process ends batches. The loop must check again, because that process may have begun before the
-# last change.
+# Wait while another process ends batches. The loop must check again afterwards, because the other process may not have
+# seen the latest change.
 BUSY_WAIT = timedelta(milliseconds=100)
 # After a check of many waiting tasks, the loop waits for this multiple of the time that the check took.
 REST = 5
@@ -79,7 +79,9 @@ class Followed:
 
 
 def follow(waits: Iterable[ResolvedWait]) -> Followed:
-    """Decide which waiting tasks to cancel and which waits are over. One failed wait cancels the waiting task."""
+    """Decide which waiting tasks to cancel and which waits are over. One failed or cancelled predecessor cancels the
+    waiting task, unless its options allow the failure.
+    """
     found = Followed()
     for wait in waits:
         if (why := wait.why_not()) is not None:

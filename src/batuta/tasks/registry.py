@@ -55,8 +55,8 @@ TASKS = QueueTable(
     given=("name", "args"),
     documents=("args",),
 )
-# Table description for tasks that another process runs. A crash of the process that waits for the outcome does not
-# count for the task.
+# Description of the table for tasks that another process runs. The worker only waits for the outcome, so a crash of the
+# worker does not count for the task.
 RELAYED_TASKS = replace(TASKS, crash_cap=1_000_000)
 
 
@@ -126,8 +126,8 @@ class TaskRegistry:
 
 
 def _refuse_elsewhere(task: AnyTask) -> None:
-    """Raise InvalidTask for an option that only the engine's own workers support. Limits count leases, but another
-    process may run a task whose lease no process holds. Retry rules by class of error need the class, which another
+    """Raise InvalidTask for an option that only the engine's own workers support. Limits count leases, but a task that
+    another process runs may outlive its lease. Retry rules by class of error need the class of the error, which another
     process does not report.
     """
     if task.limits is not None:

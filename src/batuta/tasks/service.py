@@ -91,7 +91,7 @@ class TaskService(Generic[SomeTransaction]):
         **named: Json,
     ) -> str:
         """Enqueue a call of a task, given as the task or by its name, and return its id. On return the call is synced
-        to disk; with ``within``, when that transaction commits.
+        to disk. With the transaction ``within``, the call is stored when that transaction commits.
 
         ``key`` deduplicates: if an unfinished task has the same key, nothing is enqueued and its id is returned.
         ``delay`` is in seconds. A smaller ``priority`` is more urgent.
@@ -113,13 +113,13 @@ class TaskService(Generic[SomeTransaction]):
         within: SomeTransaction | None = None,
     ) -> list[str]:
         """Enqueue several calls in one transaction and return their ids. Each call is a list of arguments, or a mapping
-        of named arguments. ``keys`` has one element per call: a deduplication key or None. All calls belong to
-        ``batch``, except a call whose key an unfinished task has.
+        of named arguments. ``keys`` has one element per call: a deduplication key or None. All new calls belong to
+        ``batch``. A call whose key belongs to an unfinished task is not enqueued.
         """
         calls = [call_of(each) for each in arguments]
         if keys is not None and len(keys) != len(calls):
             raise ValueError(
-                f"{len(calls)} tasks and {len(keys)} keys: give a key for each, None for those without one"
+                f"{len(calls)} tasks and {len(keys)} keys: pass one key per task, or None for a task without a key"
             )
         options = EnqueueOptions(delay=delay, priority=priority, batch=None if batch is None else batch.id)
         return await self.put(self._registry.get(task), calls, options, keys=keys, within=within)
@@ -171,7 +171,8 @@ class TaskService(Generic[SomeTransaction]):
         cannot be stored.
         """
         _check(keys, options)
-        # Calls of the same shape are all valid or all invalid, so check one of each shape.
+        # Calls with the same number of arguments and the same names are all valid or all invalid, so check one of each
+        # kind.
         for call in {_shape(each): each for each in calls}.values():
             task.refuse_call(call)
         if task.codec.checks and not task.codec.fits(calls):
@@ -250,8 +251,8 @@ class TaskHomes(Protocol):
     async def rehome(self, name: str, source: str, target: str, limit: int) -> int: ...
 
     async def unlabel(self, limited: Collection[str], limit: int) -> int:
-        """Clear the limit key of waiting items whose task is not in ``limited``, so that the ordinary claim takes them
-        again. Return the number of changed items.
+        """Clear the limit key of waiting items whose task is not in ``limited``, so that the claim for tasks without
+        limits takes them again. Return the number of changed items.
         """
 
 
@@ -261,8 +262,8 @@ class LabelledItems(Protocol):
 
 
 class TaskRehomer:
-    """Loop that moves waiting items to the queue that serves their task. It also clears the limit keys of items whose
-    task or stage has no limits any more, so that the ordinary claim takes them.
+    """Loop that moves waiting items to the queue that serves their task. The loop also clears the limit keys of items
+    whose task or stage no longer has limits, so that the claim for tasks without limits takes them.
     """
 
     name = "task-rehomer"

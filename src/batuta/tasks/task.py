@@ -75,8 +75,8 @@ DEFAULT_QUEUE = "default"
 PUT_OPTIONS = ("key", "delay", "priority", "within")
 # Retention of failed tasks, so that an operator can inspect them.
 KEEP_FAILED = timedelta(days=30)
-# Practically no limit in this process: the remote runner enforces the time limit, which excludes the wait in the remote
-# queue.
+# So long that this process never stops the call. The remote runner enforces the time limit of the task, which starts
+# after the wait in the remote queue.
 ELSEWHERE = timedelta(days=3650)
 # While this many threads of a task run past their time limit in one process, further calls are postponed.
 MAX_STUCK_THREADS = 4
@@ -175,7 +175,7 @@ class EnqueueOptions:
 
     @property
     def is_unique(self) -> bool:
-        """Whether the key stays unique for a period, or a second call changes the waiting one."""
+        """Whether the key stays unique for a period, or a second call may change the waiting call."""
         return self.unique_for > 0 or self.on_conflict != "keep"
 
 
@@ -199,7 +199,7 @@ class Task(Generic[P, R]):
 
     name: str
     function: TaskFunction
-    service: "TaskService[Any] | None" = None  # enqueues the calls; None if the task can only run
+    service: "TaskService[Any] | None" = None  # enqueues the calls; None if the task cannot be enqueued here
     queue: str = DEFAULT_QUEUE
     timeout: timedelta = timedelta(seconds=300)
     retry: RetryPolicy = DEFAULT_RETRY
@@ -528,8 +528,8 @@ def hints_of(function: TaskFunction) -> dict[str, Any]:
 
 
 def carried_by(args: object) -> Mapping[str, object]:
-    """Return the third element of ``args``: values that the caller of ``enqueue`` added, such as its trace context.
-    They are untrusted.
+    """Return the third element of ``args``: values that ``enqueue`` added, such as the trace context of the caller. The
+    values are not trusted.
     """
     match args:
         case [_, _, dict() as carried]:

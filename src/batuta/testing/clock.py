@@ -79,7 +79,7 @@ class JumpClock:
     """A clock that runs at normal speed and jumps ahead on request. A jump wakes the sleepers that become due."""
 
     def __init__(self, start: datetime) -> None:
-        # In UTC, because an addition in a local time zone would count wall-clock hours across a clock change.
+        # In UTC, because an addition in a local time zone ignores clock changes.
         self._start = start.astimezone(UTC)
         self._machine = SystemClock()
         self._since = self._machine.monotonic()

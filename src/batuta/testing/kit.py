@@ -32,8 +32,8 @@ class Kit:
 
     async def drain(self, *queues: str) -> int:
         """Run the due items of these queues until no item is due, and return the number of runs. Without names, run all
-        queues and stages. An item that waits for a retry or a delay is not due. This also ends batches whose tasks have
-        all ended, and starts tasks that waited for them.
+        queues and stages. An item that waits for a retry or a delay is not due. The method also ends batches whose
+        tasks have all ended, and then runs the tasks that waited for those batches.
         """
         total, is_changed = 0, True
         while is_changed:

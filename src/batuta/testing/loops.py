@@ -52,7 +52,7 @@ class EventRecorder:
 
 
 GRACE = timedelta(seconds=1)
-# A shutdown may take this multiple of the grace, including cancelled ticks that do not end and loops that outlive the
+# A shutdown takes at most this multiple of the grace, even if cancelled ticks do not end and some loops outlive the
 # others.
 TURNS = 20
 

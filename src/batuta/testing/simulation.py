@@ -8,8 +8,8 @@ seconds.
         await simulation.run_until(datetime(2026, 3, 3, 6, tzinfo=zone))
 
 Each step moves the clock to the next minute, fires the jobs that are due, runs queue items until none is due, and ends
-batches. The work of a killed process of this machine is recovered as in production. During a step time passes at its
-usual speed, so handlers may sleep and reach their time limits.
+batches. If a process on this machine is killed, its work is recovered as in production. During a step, time passes at
+normal speed, so a handler may sleep and may exceed its time limit.
 """
 
 import asyncio

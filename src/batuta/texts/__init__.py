@@ -1,7 +1,7 @@
-"""Texts for operators: one table of strings per language, and one format each for dates, durations, numbers and money.
+"""Texts for operators: one table of strings per language, and the formats of dates, durations, numbers and money.
 
-An error or reason contains its English sentence; the Portuguese sentence is found by the class of the error or the
-code of the reason. If the fact ``count`` is 1, a key with the suffix ``_one`` is used instead.
+An error or reason contains its English sentence. The Portuguese sentence is in the table, under the class of the error
+or the code of the reason. If the fact ``count`` is 1, a key with the suffix ``_one`` is used instead.
 """
 
 import string
@@ -43,7 +43,9 @@ class Texts:
             self._table |= read_table(folder, language)
 
     def __call__(self, key: str, **facts: object) -> str:
-        """Return the text of ``key``. Reasons, errors, instants, days and durations among the facts are rendered."""
+        """Return the text of ``key``. Facts that are reasons, errors, instants, days or durations are rendered in the
+        same language.
+        """
         return self._sentence(key, facts).format(**self._rendered(facts))
 
     def get(self, key: str, otherwise: str) -> str:
@@ -51,7 +53,9 @@ class Texts:
         return self._table.get(key, otherwise)
 
     def group(self, prefix: str) -> dict[str, str]:
-        """Return the texts whose keys begin with ``prefix`` and a dot. The keys of the result lack this prefix."""
+        """Return the texts whose keys begin with ``prefix`` and a dot. The keys of the result do not contain the
+        prefix.
+        """
         return {
             key.removeprefix(f"{prefix}."): text for key, text in self._table.items() if key.startswith(f"{prefix}.")
         }
@@ -159,7 +163,9 @@ class Texts:
 
 
 def fold(text: str) -> str:
-    """Return the text in lower case without accents, for tolerant comparisons. panel.js does the same."""
+    """Return the text in lower case without accents, for tolerant comparisons. The function in panel.js must give the
+    same result.
+    """
     apart = unicodedata.normalize("NFD", text)
     return "".join(sign for sign in apart if not unicodedata.combining(sign)).lower()
 
@@ -199,7 +205,7 @@ class Wording:
     """An application's own texts for log lines, and its own names for fields of documents. The engine's texts and names
     are English.
 
-    ``phrases`` maps the class of an event to the text of its log line; level and fields stay the engine's.
+    ``phrases`` maps the class of an event to the text of its log line. The engine still sets the level and the fields.
     ``fields`` maps the engine's names of fields to other names, in log lines and JSON documents.
     """
 

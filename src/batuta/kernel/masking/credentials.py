@@ -17,8 +17,8 @@ WITHHELD = "<message withheld: BATUTA_SHOW_ERRORS=1 shows it>"
 
 
 def without_credentials(text: str) -> str:
-    # Search for fixed substrings before running the patterns: the search is cheap, and most lines contain no such
-    # substring.
+    # Substrings that a match must contain. They are searched first, because the search is cheap and most lines contain
+    # none of them.
     lowered = text.lower()
     if "://" in text and "@" in text:
         text = _IN_URL.sub(r"\1***@", text)

@@ -180,7 +180,7 @@ class ItemPipeline:
         """
         if keys is not None and len(keys) != len(items):
             raise ValueError(
-                f"{len(items)} items and {len(keys)} keys: give a key for each, None for those without one"
+                f"{len(items)} items and {len(keys)} keys: pass one key per item, or None for an item without a key"
             )
         return await self._put(items, keys or [None] * len(items), delay, priority, within)
 
