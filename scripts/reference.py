@@ -1,4 +1,4 @@
-"""Write docs/reference.md (settings, commands, HTTP, Python, errors, events), docs/jobs-schedule.md and
+"""Write docs/reference.md (settings, commands, HTTP, errors, events), docs/python.md, docs/jobs-schedule.md and
 docs/queue-sql.md.
 
 ``python -m scripts.reference [--check]``
@@ -33,8 +33,8 @@ HEAD = """# Reference
 
 `python3 dev.py check --fix` writes this page from the code, and a test compares them. Do not edit it by hand.
 
-[Settings](#settings) · [Commands](#commands) · [Exit codes](#exit-codes) · [HTTP](#http) · [Python](#python) · [Errors](#errors) ·
-[Events](#events)
+[Settings](#settings) · [Commands](#commands) · [Exit codes](#exit-codes) · [HTTP](#http) · [Errors](#errors) ·
+[Events](#events) · [Python API](python.md)
 """
 # A program that uses only the engine. Everything that it lacks belongs to Julia.
 ENGINE_ONLY = "examples.shop:work"
@@ -42,7 +42,7 @@ ENGINE_ONLY = "examples.shop:work"
 
 def main(arguments: list[str]) -> int:
     os.environ["APP_ENV"] = "development"  # so that the roles of development are documented too
-    documents = {FILE: document(), timetable.FILE: timetable.document(), queue_sql.FILE: queue_sql.document()}
+    documents = {FILE: document()} | {each.FILE: each.document() for each in (public_api, timetable, queue_sql)}
     if "--check" in arguments:
         stale = [
             file for file, text in documents.items() if not file.exists() or file.read_text(encoding="utf-8") != text
@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
 
 
 def document() -> str:
-    parts = [HEAD, *_settings(), *_commands(), *_exit_codes(), *_http(), *public_api.sections(), *_errors(), *_events()]
+    parts = [HEAD, *_settings(), *_commands(), *_exit_codes(), *_http(), *_errors(), *_events()]
     return "\n".join(parts) + "\n"
 
 

@@ -306,8 +306,8 @@ LACK = re.compile(
     r"|ainda não (?:existe|há)|não (?:é|foi|está) implementad[oa])\b",
     re.IGNORECASE,
 )
-# The glossaries and this line define states; they name no feature.
-DEFINITIONS = ("docs/gloss", "`False`: the handler is not implemented")
+# The glossaries, the reference of the API and this line define states; they name no feature.
+DEFINITIONS = ("docs/gloss", "docs/python.md", "`False`: the handler is not implemented")
 
 
 def test_documents_deny_only_what_the_program_lacks() -> None:

@@ -36,7 +36,7 @@ class Overlap(StrEnum):
     """The rule for a fire that becomes due while the previous run of the job is in progress."""
 
     SKIP = "skip"  # record the fire as skipped
-    ALLOW = "allow"
+    ALLOW = "allow"  # start the fire next to the run in progress
     QUEUE_ONE = "queue_one"  # start the latest fire when the run has ended; record the earlier fires as skipped
     REPLACE = "replace"  # cancel the run in progress and start the fire
 
@@ -129,7 +129,7 @@ class JobRules(TypedDict, total=False):
     sla: timedelta | float | None
     # missed fires older than this are not caught up; None means the time between two fires
     max_age: timedelta | float | None
-    critical: bool
+    critical: bool  # whether the health becomes critical if the job misses its SLA or keeps failing
     autonomous: bool  # whether the job acts without a request by a person; shown to operators
     catch_up: CatchUp | Literal["skip", "latest", "all"]  # which missed fires run after an outage of all schedulers
     overlap: (

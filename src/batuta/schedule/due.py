@@ -31,9 +31,9 @@ FIRES_AT_A_TIME = 100
 class CatchUp(StrEnum):
     """The rule for fires missed while no scheduler ran."""
 
-    SKIP = "skip"
-    LATEST = "latest"
-    ALL = "all"
+    SKIP = "skip"  # run none of them
+    LATEST = "latest"  # run the most recent one
+    ALL = "all"  # run each of them, oldest first
 
 
 @dataclass(frozen=True, slots=True)

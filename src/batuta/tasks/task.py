@@ -118,19 +118,7 @@ LONGEST_UNIQUE = timedelta(days=366)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnqueueOptions:
-    """Determines when and how a call runs. ``delay`` is in seconds; ``at`` is an instant; a smaller ``priority`` is
-    more urgent.
-
-    ``key`` deduplicates: while a task with the same name and key waits or runs, no second task is stored. With
-    ``unique_for``, no second task is stored for this many seconds, even if the first task has ended. A cancelled task
-    frees its key. ``on_conflict`` determines how a second call changes the first one while it still waits: ``keep``
-    leaves it unchanged, ``replace`` gives it the new arguments, and ``reschedule`` gives it the new arguments and the
-    new time.
-
-    ``after`` lists the ids of tasks and batches. The call starts after all of them succeeded, and not before its own
-    time. If one of them fails or is cancelled, ``after_failure`` determines whether the call is cancelled too, or runs
-    after all of them ended.
-    """
+    """The options of a call; ``Task.options`` describes them."""
 
     delay: float = 0
     at: datetime | None = None
@@ -276,7 +264,21 @@ class Task(Generic[P, R]):
         after: "Sequence[Handle[Any] | Batch]" = (),
         after_failure: AfterFailure = "cancel",
     ) -> "BoundTask[P, R]":
-        """Return the task with options for its next calls: ``await send.options(delay=60).enqueue("a@example.com")``."""
+        """Return the task with options for its next calls: ``await send.options(delay=60).enqueue("a@example.com")``.
+
+        ``delay`` is in seconds; ``at`` is an instant with a time zone. A smaller ``priority`` is more urgent. Operators
+        find a call by its ``tags``.
+
+        ``key`` deduplicates: while a call of this task with the same key waits or runs, no second call is stored, and
+        ``enqueue`` returns the handle of the first. With ``unique_for`` this holds for that many seconds, even if the
+        first call has ended. A cancelled call frees its key. ``on_conflict`` determines how a second call changes the
+        first while it still waits: ``keep`` leaves it unchanged, ``replace`` gives it the new arguments, and
+        ``reschedule`` gives it the new arguments and the new time.
+
+        ``after`` lists handles and batches. The call starts when all of them have succeeded, and not before its own
+        time. If one of them fails or is cancelled, ``after_failure="cancel"`` cancels the call too, and ``"run"`` lets
+        it run when all of them have ended.
+        """
         options = EnqueueOptions(
             delay=delay,
             at=at,
