@@ -28,7 +28,7 @@ PANELS = (
     ),
     Panel(
         "Open circuits",
-        "Circuitos abertos",
+        "Disjuntores abertos",
         "none",
         {"": 'sum(max by (circuit) (batuta_circuits{state="open"}))'},
         "stat",
@@ -37,7 +37,7 @@ PANELS = (
     Panel("Processes", "Processos", "none", {"{{role}}": "count by (role) (batuta_build_info)"}, "stat", 6),
     Panel(
         "Waiting items",
-        "Itens à espera",
+        "Itens aguardando",
         "none",
         {
             "{{queue}} {{state}}": 'max by (queue, state) (batuta_queue_items{queue=~"$queue", state=~"due|later|running"})'
@@ -57,13 +57,13 @@ PANELS = (
     ),
     Panel(
         "From due to start",
-        "Do vencimento ao início",
+        "Espera até o início",
         "s",
         {f"p{p} {{{{queue}}}}": QUANTILE.format(f"0.{p}", "queue", "batuta_queue_wait_seconds") for p in (50, 95)},
     ),
     Panel(
         "Duration of handlers",
-        "Duração dos handlers",
+        "Duração das funções",
         "s",
         {
             f"p{p} {{{{queue}}}}": QUANTILE.format(f"0.{p}", "queue", "batuta_queue_handler_duration_seconds")

@@ -17,7 +17,7 @@ VARIANTES: Final = {
     Tipo.FOLLOWUP_1: (
         "Escrevi há alguns dias e ainda não tive retorno. Se quiser saber de plantões, é só responder por aqui.",
         "Passando para saber se você viu minha mensagem. Quando puder, me responda por aqui.",
-        "Volto à minha última mensagem: você tem interesse em plantões? É só responder por aqui.",
+        "Retomando minha última mensagem: você tem interesse em plantões? É só responder por aqui.",
     ),
     Tipo.FOLLOWUP_2: (
         "Sigo à disposição para falar de plantões. Se houver interesse, é só responder por aqui.",
@@ -27,7 +27,7 @@ VARIANTES: Final = {
     Tipo.FOLLOWUP_3: (
         "Como não tive retorno, esta é minha última mensagem por enquanto. Se precisar, é só escrever por aqui.",
         "Não quero incomodar: paro de escrever por enquanto. Quando quiser falar de plantões, é só chamar por aqui.",
-        "Encerro meu contato por enquanto. Se voltar a ter interesse em plantões, é só escrever por aqui.",
+        "Vou parar de escrever por enquanto. Se tiver interesse em plantões mais adiante, é só escrever por aqui.",
     ),
 }
 COM_VAGA: Final = (

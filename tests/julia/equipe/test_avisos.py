@@ -155,7 +155,7 @@ async def test_message_of_a_stranger_is_notified_without_a_conversation(office: 
     texts = SlackNotices(
         Poster("http://127.0.0.1:1", office.clock), Texts("pt-BR", [TEXTS]), "https://julia.example.org"
     )
-    assert texts.texto(board.received[0]).startswith("Uma mensagem precisa de uma pessoa: sem resposta.")
+    assert texts.texto(board.received[0]).startswith("Uma mensagem precisa de atendimento humano: sem resposta.")
 
 
 async def test_a_refused_notice_is_retried_and_arrives_once(office: Office, doctor: str, chip: str) -> None:

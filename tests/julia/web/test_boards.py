@@ -170,7 +170,7 @@ async def test_first_page_shows_each_board_under_its_own_title(work: Batuta, set
         ("quadro-2", "/revisao", "Grupos"),
         ("quadro-3", "/vagas", "Vagas"),
         ("quadro-4", "/agendamentos", "Agendamentos"),
-        ("quadro-6", "/conversas", "Atendimento por pessoas"),
+        ("quadro-6", "/conversas", "Atendimento humano"),
     ):
         assert f'<h2 id="{place}-titulo"><a href="/painel{to}">{title}</a></h2>' in page
     assert page.count('id="quadro"') == 1

@@ -163,7 +163,7 @@ async def test_pending_message_without_a_conversation_is_resolved(painel: Painel
         assert b"5511900000009" not in page.content
         done = await act(operator, "pendencia.resolver", pendencia=PENDING, motivo="liguei")
         assert done.status_code == 303
-        assert "Nenhuma conversa aguarda uma pessoa" in text_of(await operator.get("/painel/conversas"))
+        assert "Nenhuma conversa aguarda atendimento humano" in text_of(await operator.get("/painel/conversas"))
     (entry,) = await painel.audit("pendencia.")
     assert entry[1:] == ("pendencia.resolver", f"pendencia:{PENDING}")
 
