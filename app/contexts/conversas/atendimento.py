@@ -158,7 +158,7 @@ class Estagios:
     ) -> bool:
         """Record that the conversation needs a person. From now on, Julia's messages to the doctor are held back.
 
-        Return False if Julia does not lead the conversation.
+        Return False if Julia does not handle the conversation.
         """
         if not await transaction.run(self._queries.escalate, id=conversa_id, now=now):
             return False
@@ -311,7 +311,7 @@ class Atendimento:
 
     async def assumir(self, id: str, *, por: str, motivo: str) -> Mudada:
         """Let the person ``por`` take over the conversation. From the commit on, messages that Julia queued are held
-        back. Raises ConversaComPessoa if another person leads the conversation.
+        back. Raises ConversaComPessoa if another person handles the conversation.
         """
         async with self._database.transaction() as transaction:
             return await self.assumir_em(transaction, id, por=por, motivo=motivo)
@@ -329,9 +329,9 @@ class Atendimento:
         return done
 
     async def liberar_em(self, transaction: Transaction, id: str, *, por: str, motivo: str) -> Mudada:
-        """Record that the person ``por`` no longer leads the conversation. The conversation then needs another person.
+        """Record that the person ``por`` no longer handles the conversation. The conversation then needs another person.
 
-        If another person leads the conversation, nothing changes.
+        If another person handles the conversation, nothing changes.
         """
         now, conversa = self._clock.now(), await self._estagios.travar(transaction, self._mensagens, id)
         is_changed = await transaction.run(self._queries.let_go, id=id, por=por, now=now)
@@ -343,7 +343,7 @@ class Atendimento:
     async def devolver(self, id: str, decisao: NaDevolucao, *, por: str, motivo: str) -> Mudada:
         """Return the conversation to Julia. ``decisao`` says whether the messages that were held back continue.
 
-        Raises ConversaSemPessoa if Julia already leads the conversation.
+        Raises ConversaSemPessoa if Julia already handles the conversation.
         """
         async with self._database.transaction() as transaction:
             return await self.devolver_em(transaction, id, decisao, por=por, motivo=motivo)

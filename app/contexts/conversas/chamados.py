@@ -27,7 +27,7 @@ class AoChamar(Protocol):
 
 class AoMudar(Protocol):
     async def mudada(self, transaction: Transaction, conversa_id: str, *, now: datetime) -> None:
-        """Handle a change of who leads the conversation, or the end of the conversation."""
+        """Handle a change of who handles the conversation, or the end of the conversation."""
 
 
 class Chamados:

@@ -50,9 +50,9 @@ class EscritaDaEquipe:
         self._queries = load_queries(WritingQueries, Path(__file__).parent / "escrita.sql", database.dialect)
 
     async def responder(self, id: str, texto: str, *, por: str, chave: str | None = None) -> Respondida:
-        """Queue a text of the person ``por``, who from now on leads the conversation. The sending rules apply.
+        """Queue a text of the person ``por``, who from now on handles the conversation. The sending rules apply.
 
-        Raises ConversaComPessoa if another person leads the conversation.
+        Raises ConversaComPessoa if another person handles the conversation.
         """
         texto = texto.strip()
         if not 0 < len(texto) <= LONGEST_TEXTO or not is_writable(texto):

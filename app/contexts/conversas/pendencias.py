@@ -32,7 +32,7 @@ class PendenciaDesconhecida(BatutaError):
 
 class MotivoDaPendencia(StrEnum):
     SEM_RESPOSTA = "sem_resposta"  # no rule answers the message
-    COM_PESSOA = "com_pessoa"  # a person of the team leads the conversation
+    COM_PESSOA = "com_pessoa"  # a person of the team handles the conversation
     PEDE_PESSOA = "pede_pessoa"  # the sender asks for a person of the team
     RESPOSTA_NAO_SAIU = "resposta_nao_saiu"  # Julia's answer was blocked, cancelled or failed
     OBJECAO_GRAVE = "objecao_grave"  # the sender accuses or threatens

@@ -1,7 +1,7 @@
 """Apply the actions of people in the help desk to the conversations of Julia.
 
-    a person writes to the doctor   ──▶ the person leads the conversation, and the message is queued as ``manual``
-    assigned to a person            ──▶ the person leads the conversation
+    a person writes to the doctor   ──▶ the person handles the conversation, and the message is queued as ``manual``
+    assigned to a person            ──▶ the person handles the conversation
     unassigned                      ──▶ the conversation needs a person
     resolved                        ──▶ Julia leads again; held messages are cancelled, or continue with a label
     label humano                    ──▶ the conversation needs a person
@@ -56,7 +56,7 @@ class Recados:
         self._queries = load_queries(DeskQueries, Path(__file__).parent / "recados.sql", dialect)
 
     async def escrita(self, transaction: Transaction, fato: EscritaNaCentral, *, now: datetime) -> None:
-        """Queue a message that a person wrote. The person then leads the conversation, unless another person leads it."""
+        """Queue a message that a person wrote. The person then handles the conversation, unless another person handles it."""
         talk = await transaction.one(self._queries.of_central, central_id=fato.central_id)
         if talk is None or not fato.texto.strip():
             return
@@ -97,7 +97,7 @@ class Recados:
         try:
             await self._atendimento.assumir_em(transaction, id, por=_name(autor), motivo=motivo)
         except ConversaComPessoa:
-            return  # another person leads the conversation and stays responsible
+            return  # another person handles the conversation and stays responsible
 
     async def _let_go(self, transaction: Transaction, talk: Row) -> None:
         leader = talk["responsavel"]

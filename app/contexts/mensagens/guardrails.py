@@ -102,7 +102,7 @@ class Medico:
     last_inbound_at: datetime | None = None
     contacts_7d: int = 0
     other_campaign_at: datetime | None = None
-    with_person: bool = False  # a person of the team leads the conversation
+    with_person: bool = False  # a person of the team handles the conversation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,7 +280,7 @@ def _check_optout(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, n
 
 
 def _check_takeover(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, now: datetime) -> Adia | None:
-    """Hold back messages while a person of the team leads the conversation. Messages of people and system notices are
+    """Hold back messages while a person of the team handles the conversation. Messages of people and system notices are
     exempt.
 
     The person who returns the conversation decides whether the held messages continue or are cancelled.

@@ -111,7 +111,7 @@ def _conversations(messages: Messages, escrita: EscritaDaEquipe, zone: ZoneInfo)
         openapi_extra=needs(Scope.SEND),
     )
     async def answer(request: Request, id: UUID, escrito: Escrito) -> dict[str, Any]:
-        """Queue a message of the caller to the doctor. From now on the caller leads the conversation. The sending rules
+        """Queue a message of the caller to the doctor. From now on the caller handles the conversation. The sending rules
         apply. ``mensagem`` is null if a message with the same key is already queued.
         """
         with as_problems(request, REFUSALS):

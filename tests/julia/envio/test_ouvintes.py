@@ -166,7 +166,7 @@ async def test_settlement_and_listener_succeed_or_fail_together(
     assert len(office.line.receipts) == 1
 
 
-# A person leads the conversation
+# A person handles the conversation
 
 
 async def test_messages_wait_while_a_person_has_the_conversation(office: Office, doctor: str, chip: str) -> None:
