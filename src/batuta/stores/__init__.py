@@ -14,7 +14,7 @@ from batuta.stores.sql.database import Database, Limits
 
 FORMS = "sqlite:///file.db | sqlite:////absolute/file.db | postgresql://user:password@host:5432/name"
 
-# Limits of an additional connection path: a small pool and short timeouts.
+# Limits of an additional set of connections: a small pool and short timeouts.
 _SOON = timedelta(seconds=5)
 ASIDE = Limits(connect=_SOON, statement=_SOON, lock=_SOON, idle_in_transaction=_SOON, readers=1, pool=2)
 # Every timeout is the lease divided by this number. So a renewal that waits for a connection and then for its statement
@@ -59,8 +59,8 @@ def connect(
     """Return a database that is not open yet. The driver is imported here, so that SQLite needs no additional package.
 
     ``limits`` may be a function, which is called when the database opens. ``direct_url`` is a PostgreSQL address that
-    bypasses the pooler, for LISTEN. ``beside`` is another Database object for the same server; both share the result of
-    the pooler detection.
+    bypasses the pooler, for LISTEN. ``beside`` is a Database object for the same server, whose result of the pooler
+    detection is reused.
     """
     scheme, _, rest = url.partition("://")
     limits = limits or Limits()
@@ -96,7 +96,7 @@ def _file(rest: str) -> Path:
     if not rest.startswith("/"):
         raise _invalid_url("three_slashes", "it needs three slashes; the forms are {forms}")
     if not name or name == ":memory:":
-        raise _invalid_url("in_memory", "processes cannot share a database in memory; name a file, as in {forms}")
+        raise _invalid_url("in_memory", "processes cannot share a database in memory; name a file: {forms}")
     return Path(name)
 
 
@@ -123,9 +123,7 @@ def _check_direct(url: str | None) -> str | None:
         why = Reason("direct_scheme", "it begins with postgresql://, as DATABASE_URL does")
         raise InvalidSetting(name=name, why=why)
     if "pooler=" in urlsplit(url).query:
-        raise InvalidSetting(
-            name=name, why=Reason("direct_pooler", "it is the address without a pooler; remove pooler=")
-        )
+        raise InvalidSetting(name=name, why=Reason("direct_pooler", "it must bypass the pooler; remove pooler="))
     return url
 
 

@@ -1,8 +1,8 @@
-"""The connection paths of a process to its database: one for handlers and pages, and one for each kind of lease.
+"""The connections of a process to its database: one set for handlers, one for pages, and one for each kind of lease.
 
 Renewals, settlements and rescues never wait for handlers. On PostgreSQL they have their own connections, with timeouts
-derived from the lease that they protect. SQLite has one writer, and therefore one path. ``Wakeups`` wakes the workers
-of this process when another process enqueues work.
+derived from the lease that they protect. SQLite has one writer, and therefore one set of connections. ``Wakeups`` wakes
+the workers of this process when another process enqueues work.
 """
 
 import asyncio
@@ -198,7 +198,7 @@ class Connections:
         direct_url: str | None = None,
         page_limit: timedelta = timedelta(seconds=2),
     ) -> None:
-        """Create the connection paths. ``queue_lease`` returns the lease length of the queues; it is called when the
+        """Create the sets of connections. ``queue_lease`` returns the lease length of the queues; it is called when the
         connections open. ``direct_url`` is an address that bypasses the pooler, for LISTEN. ``page_limit`` is the
         timeout of one statement for a page.
         """
@@ -211,11 +211,11 @@ class Connections:
         self.run_liveness = self._own_path(lambda: liveness_limits(run_lease, sizes.liveness))
 
     def __iter__(self) -> Iterator[ObservedDatabase]:
-        """Yield each connection path once. On SQLite all paths are the same object."""
+        """Yield each set of connections once. On SQLite all sets are the same object."""
         yield from dict.fromkeys((self.database, self.liveness, self.run_liveness))
 
     async def open(self) -> None:
-        """Open every connection path. If one of them fails, close those already open and raise the error."""
+        """Open every set of connections. If one of them fails, close the others and raise the error."""
         try:
             for path in self:
                 await path.open()
@@ -255,7 +255,7 @@ class Connections:
         return ObservedDatabase(self._connect(limits), SystemClock(), self.pages)
 
     def aside(self) -> Database:
-        """Return an additional small connection path. The caller opens it, and may use it on another event loop."""
+        """Return an additional small set of connections. The caller opens it, and may use it on another event loop."""
         return self._connect(ASIDE)
 
     def _connect(self, limits: Limits | Callable[[], Limits]) -> Database:

@@ -52,8 +52,8 @@ def create_api(
     """Build the API of the application.
 
     ``larger_bodies`` maps paths to larger body limits, in bytes. ``own_proof`` lists routes that need no token because
-    they check another proof, such as a webhook's secret. ``readings`` contains the application's own metrics, which are
-    read at each request of ``/metrics``.
+    they check the caller themselves, for example by a webhook's secret. ``readings`` contains the application's own
+    metrics, which are read at each request of ``/metrics``.
     """
     settings.require_access()
     registry = metrics.observe_process(work, "api")
@@ -160,8 +160,8 @@ def _protocol(state: ApiState | None) -> type[asyncio.Protocol]:
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that installs no signal handlers, because the process handles signals itself. It wakes once a
-    second, for the Date header, instead of ten times.
+    """A uvicorn server that installs no signal handlers, because the process handles signals itself. The server wakes
+    once a second to update the Date header; uvicorn's own server wakes ten times a second.
     """
 
     def __init__(self, config: uvicorn.Config) -> None:

@@ -172,7 +172,9 @@ def refuse_guesses(request: Request, credential: str) -> None:
 
 
 async def bearer(given: str, request: Request) -> tuple[str, Caller]:
-    """Check a bearer token. Return the token's id as a session stores it, and the caller with the token's scopes."""
+    """Check a bearer token. Return the id of the token, in the form that sessions store, and the caller with the
+    token's scopes.
+    """
     state = state_of(request)
     master = state.settings.api_token
     if master is not None and same(master.get_secret_value(), given):
@@ -191,7 +193,8 @@ async def bearer(given: str, request: Request) -> tuple[str, Caller]:
 def make_sessions(settings: EngineSettings) -> Sessions:
     """Return the object that signs sessions with SECRET_KEY and API_TOKEN. If either changes, every session ends.
 
-    Without SECRET_KEY the key is random: a key made of API_TOKEN alone would let a holder of a cookie guess that token.
+    Without SECRET_KEY the signing key is random. If API_TOKEN alone were the key, a person with a cookie could search
+    for that token offline.
     """
     if settings.secret_key is None:
         return Sessions(secrets.token_hex(32))

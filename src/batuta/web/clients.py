@@ -118,8 +118,8 @@ class Clients:
 
 
 def _counted(client: str) -> str:
-    """Return the name under which a client is counted. IPv6 addresses are counted per network, because one owner has a
-    whole network.
+    """Return the name under which a client is counted. IPv6 addresses are counted per network, because one client
+    usually owns a whole network.
     """
     try:
         address = ipaddress.IPv6Address(client.partition("%")[0])

@@ -20,7 +20,9 @@ from batuta.web.middleware import SECURITY_HEADERS
 
 HEADERS_WITHIN = 10.0  # seconds to receive the headers, and also the rest of a body after the answer
 READS_WITHIN = 30.0  # seconds in which the client must read at least one byte of its answer
-LIMITED_FOR = 1.0  # seconds, at most doubled, until the answer to a client above its limit of refusals
+LIMITED_FOR = (
+    1.0  # shortest delay in seconds of an answer to a client above its limit of refusals; the longest is twice this
+)
 # Seconds that a new connection has to send its headers before it may be closed to make room; older connections are
 # closed first.
 NEW_FOR = 1.0
@@ -42,7 +44,7 @@ def limited_protocol(most: int, refused: Callable[[str, int], None]) -> type[H11
 
 
 def _count_nothing(address: str, status: int) -> None:
-    """Ignore a refusal, because a server that another program runs has no counter."""
+    """Do nothing. Used if another program runs the server, because refusals are not counted there."""
 
 
 class _LimitedProtocol(H11Protocol):
@@ -55,14 +57,15 @@ class _LimitedProtocol(H11Protocol):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        # Anybody can send a malformed request or an upgrade, which uvicorn logs as warnings; ``refused`` counts them.
+        # Any client can send a malformed request or an upgrade, and uvicorn would log a warning for each. ``refused``
+        # counts them instead.
         self.logger = _ERRORS_ONLY
         self._application: ASGIApp = self.app
         self.app = self._answer
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # With a larger limit, the transport would not report that the client reads nothing.
+        # With a larger buffer, the transport would report too late that the client does not read its answer.
         transport.set_write_buffer_limits(0)
         self._since = self.loop.time()
         self._expect_client()
@@ -82,12 +85,15 @@ class _LimitedProtocol(H11Protocol):
         self.transport.close()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application. The answer to a client above its limit is late, so that few connections send few guesses."""
+        """Run the application. The answer to a client above its limit of refusals is delayed, so that the client can
+        try only few tokens per connection.
+        """
 
         async def sending(message: Message) -> None:
             if message.get("status") == 429:
                 self._is_limited = True
-                # The port spreads the answers to guesses that were sent together.
+                # The delay depends on the client's port, so that answers to requests sent together are spread over
+                # time.
                 port = self.client[1] if self.client else 0
                 await SystemClock().sleep(LIMITED_FOR * (1 + port % 100 / 100))
                 self._is_limited = False

@@ -34,7 +34,7 @@ class ApiState:
     sessions: Sessions
     clients: Clients
     ready: Cached[dict[str, Part]]
-    open_routes: frozenset[str]  # routes without a token: public routes, and routes that check their own proof
+    open_routes: frozenset[str]  # routes that need no token: public routes, and routes that check the caller themselves
     live: LiveViews
     actions: Mapping[str, Action] = field(default_factory=dict)  # actions of the dashboard by name
     draining: asyncio.Event = field(default_factory=asyncio.Event)

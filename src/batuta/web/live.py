@@ -4,8 +4,8 @@
     the same view in another browser ───────────────────────────────────────▶ Reader ─┴─ View ◀── LiveViews.tick renders
 
 Readers share a view if address, scopes and language are the same. Then the rendered parts are the same, except for the
-CSRF token of a session, which each stream inserts itself. A page that shows personal data is not pushed, because each
-reading of personal data must be recorded.
+CSRF token of a session, which each stream inserts itself. A page that shows personal data is not updated live, because
+every access to personal data must be recorded.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ class Parts:
 
 
 class Rendered(NamedTuple):
-    """A rendered page. ``is_live`` is true if the page may still change."""
+    """A rendered page. ``is_live`` is true if the content of the page may still change."""
 
     html: str
     is_live: bool
@@ -79,7 +79,7 @@ class Reader:
     def __init__(self) -> None:
         self.changed = asyncio.Event()
         self.is_over = False
-        # True after a session ended: the stream must check its own session before it sends more
+        # True after any session has ended: the stream must check its own session before it sends more
         self.is_doubted = False
         self.is_last = False  # True if nothing will change any more, so that the browser does not reconnect
         self._waiting: dict[str, str] = {}
@@ -156,7 +156,7 @@ class LiveViews:
         self.wakeup.set()
 
     def doubt(self) -> None:
-        """Make every stream check its session, because a session has ended."""
+        """Make every stream check its own session before it sends more, because some session has ended."""
         for view in self._views.values():
             for reader in view.readers:
                 reader.is_doubted = True
@@ -227,7 +227,7 @@ def live_parts(html: str) -> Parts:
 
 
 def _end_of(html: str, begin: "re.Match[str]") -> int:
-    """Return the position after the closing tag of the element that ``begin`` opens."""
+    """Return the position after the closing tag of the element whose opening tag is ``begin``."""
     depth = 0
     for tag in re.compile(rf"<(/?){begin[1]}\b").finditer(html, begin.start()):
         depth += -1 if tag[1] else 1

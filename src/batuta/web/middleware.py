@@ -71,7 +71,7 @@ class RequestAccounting:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 if headers.get("content-type", "").startswith("text/event-stream"):
-                    # the answer ends here; the stream itself may stay open for a long time
+                    # the request counts as answered here, although its stream may stay open for a long time
                     ended = self._clock.monotonic()
                 headers["X-Request-Id"] = request_id_of(scope)
                 for name, value in self._headers.items():
@@ -99,8 +99,8 @@ class RequestAccounting:
         """Return the answer to a request that is refused before routing, or None.
 
         A flood of wrong tokens is refused here, because finding the route takes most of the time of a refusal. A
-        request that declares its length twice is refused too: a proxy could read the length differently, so a second
-        request could hide in the body.
+        request that declares its length twice is refused too, because a proxy could use the other length, and the body
+        could then contain a hidden second request.
         """
         headers = Headers(scope=scope)
         if "content-length" in headers and "transfer-encoding" in headers:
@@ -113,11 +113,11 @@ class RequestAccounting:
         return None
 
     def _request_id(self, scope: Scope) -> str:
-        """Return the caller's request id if it is harmless, so that the caller's log and the engine's log have the same
-        id. Otherwise return a new id.
+        """Return the caller's request id if it has the form of an id, so that the caller's log and the engine's log
+        contain the same id. Otherwise return a new id.
         """
         given = Headers(scope=scope).get("x-request-id", "")
-        # A phone number could also match the pattern of an id, so the id must not change when it is masked.
+        # A phone number could also match the pattern of an id. So an id that masking would change is not accepted.
         return given if _USABLE_ID.fullmatch(given) and mask(given) == given else self._ids.new()
 
 

@@ -84,8 +84,8 @@ def answer(
 
 
 class Sentence(str):
-    """A sentence of the engine whose facts are already masked. Masking the whole sentence would hide words of the
-    sentence itself.
+    """A sentence of the engine whose facts are already masked. The whole sentence is not masked again, because the mask
+    could hide words of the engine's own text.
     """
 
     __slots__ = ()

@@ -93,7 +93,7 @@ async def is_current(redis: ArqRedis, task: TaskId, call: CallId) -> bool:
 
 
 async def mark_taken(redis: ArqRedis, calls: Iterable[tuple[CallId, Lease]]) -> None:
-    """Record, for each call, the lease under which a relay took its outcome."""
+    """Record that a relay took the outcomes of these calls, and which lease it held for each of them."""
     kept = int(TAKEN_FOR.total_seconds())
     async with redis.pipeline(transaction=False) as together:
         for call, lease in calls:
@@ -144,7 +144,7 @@ _FIELDS: dict[str, tuple[type, ...]] = {"f": (str,), "a": (list,), "k": (dict,),
 
 
 def encode_call(call: dict[str, Any]) -> bytes:
-    """Encode a call or a result of ARQ as JSON instead of pickle, because unpickling can execute code.
+    """Encode an ARQ call or result as JSON instead of pickle, because unpickling can execute code.
 
     An error in a result is replaced by the name of its type.
     """
@@ -154,9 +154,9 @@ def encode_call(call: dict[str, Any]) -> bytes:
 
 
 def decode_call(data: bytes) -> dict[str, Any]:
-    """Decode a call or a result of ARQ. Raises ValueError or TypeError if it is not JSON, or not of this form.
+    """Decode an ARQ call or result. Raises ValueError or TypeError if the value is not JSON, or has another structure.
 
-    ARQ does not check the types, and a wrong one would end the worker.
+    ARQ does not check the types itself, and a wrong type would end its worker.
     """
     decoded = loads(data)
     if not isinstance(decoded, dict) or any(type(decoded.get(key)) not in types for key, types in _FIELDS.items()):

@@ -56,7 +56,7 @@ class _Sent:
     """A call that awaits its outcome. ``ran`` is the time that the call has been in progress so far; ``seen_at`` is
     when it was last observed in progress.
 
-    ``is_taken`` is true if Redis records that this relay reads the outcome. Then only this relay may settle the task.
+    ``is_taken`` is true if Redis records that this relay took the outcome. Then only this relay may settle the task.
     """
 
     lease: Lease
@@ -91,13 +91,13 @@ class ArqRelay:
         self._waiting: dict[CallId, _Sent] = {}
         # Calls that this relay no longer awaits: handed back, lost or cancelled.
         self._dropped: dict[CallId, TaskId] = {}
-        self._ended: set[CallId] = set()  # calls reported as ended that this relay does not await yet
+        self._ended: set[CallId] = set()  # ended calls whose report arrived before this relay began to await them
         self._list = f"batuta:ended:{secrets.token_hex(8)}"
         self._looked_at = clock.now()
 
     async def run(self, task: AnyTask, lease: Lease) -> Outcome:
-        """Return the outcome of the task's call, which is sent now or was sent earlier. Attempts made while Redis is
-        unavailable are not counted.
+        """Run a task through ARQ and return its outcome. If a call of the task was sent earlier, wait for that call.
+        Attempts made while Redis is unavailable are not counted.
         """
         try:
             redis = self._client()
@@ -173,8 +173,8 @@ class ArqRelay:
                 await redis.enqueue_job(task.name, dumps(call_data), _job_id=call)
 
     def _client(self) -> ArqRedis:
-        """Return the client, which connects with its first command. The relay stores the client before any connection
-        exists, so that ``close`` also closes a connection whose caller was cancelled.
+        """Return the client, which connects with its first command. The relay keeps a reference to the client, so that
+        ``close`` also closes a connection whose caller was cancelled.
         """
         if self._redis is None:
             self._redis = _limit_answers(self._make_client())

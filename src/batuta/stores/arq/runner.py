@@ -71,8 +71,8 @@ class RunnerContext:
             raise
 
     def hide_running(self, redis: ArqRedis) -> None:
-        """Hide the calls that this process is already running from ARQ's poll, because ARQ sends three Redis commands
-        per listed call.
+        """Remove the calls that this process is already running from the result of ARQ's poll, because ARQ sends three
+        Redis commands for each call in it.
         """
         listed = redis.zrangebyscore
 

@@ -1,9 +1,9 @@
 """Keeps facts that are newer than a backup when the backup replaces the database. The facts are read from the old
 database and written into the restored one.
 
-If the old database is readable and is the one that was backed up, its newer facts take precedence: finished runs,
-permissions, used limits. Otherwise the events since the backup are unknown, and work that may have run since then is
-not repeated.
+If the old database is readable and the backup was taken from it, its newer facts take precedence: finished runs,
+permissions, used limits. Otherwise the events since the backup are unknown. Then work that may have run since the
+backup is not repeated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -72,8 +72,8 @@ DATABASE_ID = "database_id"
 RESTORES = "restores"
 # A run that started longer ago has ended, because no job may take longer.
 LONGEST_RUN = timedelta(days=1)
-# Larger than any number of claims, so that a process from before the restore holds an outdated fence and can settle
-# nothing.
+# Larger than any number of claims. So the fence of a process from before the restore is outdated, and the process can
+# settle no item.
 FENCE_STEP = 1_000_000
 
 
@@ -140,8 +140,8 @@ class DatabaseId:
 
 
 async def blind_restores(database: Database) -> list[Restored]:
-    """Return the restores without a readable old database, oldest backup first. For these, the events since the backup
-    are unknown.
+    """Return the restores for which the old database was not readable, so that the events since the backup are unknown.
+    The oldest backup comes first.
     """
     row = await database.one(engine_restore_queries(database.dialect).fact, name=RESTORES)
     found = [
@@ -193,8 +193,8 @@ class EngineRestoring:
         return counts
 
     async def _release(self, new: Transaction, table: QueueTable) -> int:
-        """Release the items that were leased in the backup, and raise all fences above those that earlier processes
-        hold. Return the number of released items.
+        """Release the items that were leased in the backup, and raise all fences above the fences that earlier
+        processes hold. Return the number of released items.
         """
         state = table.state
         if table.running is not None:

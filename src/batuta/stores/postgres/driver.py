@@ -336,8 +336,8 @@ class PostgresDatabase(Transaction):
         except BaseException:
             await (self._release(pool, connection) if is_done() else asyncio.shield(self._undo(pool, connection)))
             raise
-        # asyncpg shields the release itself; another shield would cost a task and two more iterations of the event
-        # loop.
+        # asyncpg already shields the release from cancellation; another shield would cost a task and two more
+        # iterations of the event loop.
         await (self._release(pool, connection) if is_done() else asyncio.shield(self._undo(pool, connection)))
 
     async def _clean_up(self, work: Coroutine[Any, Any, None]) -> None:
@@ -388,7 +388,9 @@ class PostgresListener:
 
 
 class PollingListener:
-    """Reports a change at short intervals, where LISTEN is impossible, so that new work starts within a second."""
+    """Replaces LISTEN where it is impossible. It reports a possible change at short intervals, so that new work starts
+    within a second.
+    """
 
     period = timedelta(seconds=1)
 
@@ -505,4 +507,4 @@ def _decode_instant(counted: tuple[int]) -> datetime:
 
 
 async def _skip_reset(connection: "Connection") -> None:
-    """Do nothing, because no session state survives a transaction."""
+    """Do nothing instead of resetting the session, because no session state survives a transaction."""

@@ -28,7 +28,7 @@ class BehindPooler(Exception):
 
 
 class PostgresServer:
-    """A server and its address. All connection paths share this object, so that the pooler detection runs once."""
+    """A server and its address. All sets of connections share this object, so that the pooler detection runs once."""
 
     def __init__(self, url: str, direct_url: str | None = None) -> None:
         """Create a server from its address. ``direct_url`` is an address that bypasses the pooler, for LISTEN."""
@@ -49,8 +49,8 @@ class PostgresServer:
         return {"server_settings": _session(limits)}
 
     def beginning(self, statement: str, limits: Limits) -> str:
-        """Return ``statement``; behind a pooler, the result also contains the ``SET LOCAL`` statements for the
-        transaction's limits. Both forms take one round trip.
+        """Return the statement that begins a transaction. Behind a pooler, the result also contains the ``SET LOCAL``
+        statements for the transaction's limits. Both forms take one round trip.
         """
         if not self.is_pooled:
             return statement

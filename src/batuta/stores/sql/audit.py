@@ -66,7 +66,7 @@ class AuditLog:
 class AccessLog:
     """Records sign-ins, refused requests, and every read, export and import of personal data.
 
-    The entry is committed before the data leaves the process, so no access goes unrecorded.
+    The entry is committed before the data leaves the process, so every access is recorded.
     """
 
     def __init__(self, database: Database, ids: Ids, clock: Clock) -> None:

@@ -27,8 +27,8 @@ class SqlJobCalls:
     def __init__(
         self, database: Database, now: Callable[[], datetime | None] = lambda: None, *, liveness: Database | None = None
     ) -> None:
-        """Create the store. ``now`` returns None if the store uses the database's clock. ``liveness`` is a separate set
-        of connections, so that handlers cannot delay the store.
+        """Create the store. ``now`` returns the time to write, or None to use the database's clock. ``liveness`` is a
+        separate set of connections, so that handlers cannot delay the store.
         """
         self._background = database
         self._database = liveness or database

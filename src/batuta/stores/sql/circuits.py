@@ -111,7 +111,7 @@ class SqlCircuits:
             before=before.state.value,
             after=after.state.value,
             reason=encode(reason),
-            # Use the larger of the two counts, because a circuit that closes has already reset its count.
+            # Use the larger of the two counts, because closing a circuit resets its count.
             failures=max(before.failures, after.failures),
             half_open_attempts=max(before.half_open_attempts, after.half_open_attempts),
             now=now,

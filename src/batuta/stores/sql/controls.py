@@ -21,8 +21,8 @@ from batuta.stores.sql.queries import load_queries
 
 
 async def read_offset(within: Reading, now: datetime, *, is_own: bool) -> timedelta:
-    """Return how far the database's clock is ahead of ``now``. With ``is_own`` the store uses this process's clock, so
-    the result is zero.
+    """Return how far the database's clock is ahead of ``now``. If ``is_own`` is true, the store uses this process's
+    clock, and the result is zero.
     """
     return timedelta(0) if is_own else await read_clock(within) - now
 
@@ -39,7 +39,7 @@ class ControlQueries:
 
 class SqlControls:
     def __init__(self, database: Database, ids: Ids, events: Events, *, own_time: bool = True) -> None:
-        """Create the store. ``own_time`` is False if PostgreSQL's clock decides when a change takes effect."""
+        """Create the store. If ``own_time`` is False, changes are stored with the time of PostgreSQL's clock."""
         self._database = database
         self._is_own = own_time or database.dialect == "sqlite"
         self._events = events
@@ -104,7 +104,7 @@ class SwitchQueries:
 
 class SqlSwitches:
     def __init__(self, database: Database, ids: Ids, events: Events, *, own_time: bool = True) -> None:
-        """Create the store. ``own_time`` is False if PostgreSQL's clock determines when a switch was set and when it
+        """Create the store. If ``own_time`` is False, PostgreSQL's clock determines when a switch was set and when it
         expires.
         """
         self._database = database

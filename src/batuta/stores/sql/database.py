@@ -66,7 +66,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Timeouts and connection counts of one connection path to the database."""
+    """Timeouts and connection counts of one set of connections to the database."""
 
     connect: timedelta = timedelta(seconds=5)
     statement: timedelta = timedelta(seconds=30)  # timeout of a statement, enforced by the server

@@ -101,8 +101,8 @@ class EncryptedColumns:
                 return
 
     def _again(self, row: Row, column: EncryptedColumn) -> dict[str, Any] | None:
-        """Return the row's new values, encrypted with the first key. Return None if there is nothing to encrypt, or if
-        the ring lacks the key of the stored value.
+        """Return the new values of a row, encrypted with the first key. Return None if the row contains no value to
+        encrypt, or if the key of its value is not in the ring.
         """
         stored, sealed = row[column.column], _sealed(row[column.column], column)
         if _is_empty(stored) or (
@@ -141,5 +141,5 @@ def _sealed(stored: object, column: EncryptedColumn) -> str | None:
 
 
 def _is_empty(stored: object) -> bool:
-    """Whether there is nothing to encrypt: the value is JSON null, or the arguments of a call were erased."""
+    """Return whether the value needs no encryption: it is JSON null, or the arguments of a call were erased."""
     return stored is None or stored == []

@@ -59,7 +59,7 @@ class TimetableQueries:
 
 class SqlTimetables:
     def __init__(self, database: Database, now: Callable[[], datetime | None]) -> None:
-        """Create the store. ``now`` returns None if the store uses the database's clock."""
+        """Create the store. ``now`` returns the time to write, or None to use the database's clock."""
         self._database = database
         self._now = now
         self._queries = load_queries(TimetableQueries, STATEMENTS / "timetables.sql", database.dialect)
@@ -382,8 +382,8 @@ def _is_changed(job: Registration, known: Row | None) -> bool:
 
 
 def _effective_since(changed_at: datetime | None, known: Mapping[str, Row], now: datetime) -> datetime:
-    """Return the instant from which a new timetable is in effect. That is the instant at which an operator chose its
-    profile, even if no scheduler ran then; without a choice it is now.
+    """Return the instant from which a new timetable is in effect. If an operator chose its profile, the result is the
+    instant of that choice, even if no scheduler ran then. Otherwise the result is now.
     """
     registered = max((row["expected_since"] for row in known.values()), default=None)
     is_newer = changed_at is not None and registered is not None and registered < changed_at < now
@@ -391,7 +391,7 @@ def _effective_since(changed_at: datetime | None, known: Mapping[str, Row], now:
 
 
 def _leftover_openings(row: Row, until: datetime) -> list[Opening]:
-    """Return rows that record the undecided fires of a job's old schedule as missed, because these fires will not run."""
+    """Return rows that record undecided fires of a job's old schedule as missed. These fires will not run."""
     if not row["active"]:
         return []
     try:

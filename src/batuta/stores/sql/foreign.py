@@ -52,8 +52,8 @@ def _bound(task: Task[P, R] | BoundTask[P, R]) -> BoundTask[P, R]:
 
 
 def _run_now(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never waits and return its value. It never waits, because a synchronous connection executes
-    every statement.
+    """Run a coroutine without an event loop and return its value. The coroutine must never wait, which is true if a
+    synchronous connection executes its statements.
     """
     try:
         work.send(None)

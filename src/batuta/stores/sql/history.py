@@ -41,7 +41,7 @@ class ReportQueries:
     execution: Query
 
 
-# Computing statistics over more runs than this takes noticeable database time.
+# Statistics over more runs than this are cached, because computing them takes noticeable database time.
 MANY_RUNS = 5_000
 KEPT_FOR = timedelta(seconds=15)
 
@@ -58,8 +58,8 @@ class SqlReports:
         self._kept: dict[str, KeptRows] = {}
 
     async def expect(self, *, now: datetime) -> None:
-        """Record that a process serves this database. From then on health checks expect its jobs to run, even if no
-        scheduler runs.
+        """Record the first use of this database by a process. From then on health checks expect the jobs to run, even
+        if no scheduler runs.
         """
         await self._database.run(self._queries.expect, since=AsJson(now.isoformat()), now=now)
 
@@ -108,7 +108,7 @@ class SqlReports:
     async def _keep(
         self, name: str, now: datetime, read: Callable[[], Awaitable[Sequence[Row]]], *, is_large: bool = False
     ) -> Sequence[Row]:
-        """Read statistics of a day. If the statistics cover many runs, cache them for KEPT_FOR."""
+        """Return the statistics of a day. If they cover many runs, cache them for KEPT_FOR."""
         kept = self._kept.get(name)
         if kept is not None and timedelta(0) <= now - kept.at < KEPT_FOR:
             return kept.rows

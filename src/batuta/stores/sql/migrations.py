@@ -194,8 +194,8 @@ class MarkerQueries:
 
 
 class Marker:
-    """Marks a database with its project. The first migration that has a project writes the mark. A process of another
-    project then refuses to start.
+    """Marks a database with the name of its project. `batuta migrate` writes the mark if a project is set. After that,
+    a process of another project refuses to start.
     """
 
     def __init__(self, database: Database, mark: Mark) -> None:

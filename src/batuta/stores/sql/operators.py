@@ -1,4 +1,4 @@
-"""Queries that operators type. They only read data, and use PostgreSQL's SQL syntax on both databases."""
+"""Queries that operators type. The queries only read data, and use PostgreSQL's syntax on both databases."""
 
 from typing import Any
 from zoneinfo import ZoneInfo

@@ -50,7 +50,7 @@ class SqlRates:
             return await self._reserve(within, limits, use_within)
         asked = tuple(limits)
         # A limit that was exhausted is probably still exhausted, so check it without the lock first. Only a caller that
-        # may pass waits for the lock.
+        # is likely to get a token waits for the lock.
         if asked in self._full and (held := await self._find_hold_unlocked(limits)) is not None:
             return held
         self._full.discard(asked)

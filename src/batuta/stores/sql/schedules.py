@@ -35,7 +35,7 @@ from batuta.tasks.task import NO_OPTIONS, Call
 
 # Maximum number of fires in one back-fill.
 MOST_BACKFILLED = 1_000
-# A schedule whose fires cannot be computed is tried again after this time.
+# If the fires of a schedule cannot be computed, the next try follows after this time.
 RETRY_AFTER = timedelta(minutes=1)
 LOOK_AGAIN = timedelta(seconds=1)
 # Column name of the arguments that ``Encryption`` authenticates.
@@ -133,7 +133,7 @@ class SqlSchedules:
         return await self.get(name)
 
     async def edit(self, name: str, change: Callable[[TaskSchedule], NewSchedule], *, by: str) -> TaskSchedule:
-        """Replace the parts of a schedule. Fires up to now count as decided, so an edit never causes a fire."""
+        """Change parts of a schedule. Fires up to now count as decided, so an edit never causes a fire."""
         await self.get(name)
         async with self._database.transaction() as transaction:
             row = await transaction.one(self._queries.held, name=name)

@@ -44,8 +44,8 @@ class SqlTokens:
             await self._keep(transaction, token)
 
     async def rotate(self, old: Token, new: Token, *, until: datetime) -> bool:
-        """Store the successor of a token, and end the old token at ``until``. Return False if the old token was revoked
-        or ends earlier. The successor is stored in any case.
+        """Store the successor of a token, and end the old token at ``until``. The successor is stored in any case.
+        Return False if the old token was not changed, because it was revoked or ends earlier.
         """
         async with self._database.transaction() as transaction:
             await self._keep(transaction, new)

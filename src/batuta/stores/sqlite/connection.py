@@ -1,4 +1,6 @@
-"""SQLite connections: pragmas, types, time limits and errors, and the functions (acts) that threads run on a connection."""
+"""SQLite connections: pragmas, types, time limits and errors. An *act* is a function that a thread runs on a
+connection.
+"""
 
 import sqlite3
 from asyncio import Future
@@ -75,15 +77,17 @@ def open_connection(file: Path, clock: Clock, limits: Limits, *, writes: bool) -
     return connection
 
 
-# Connections that stay open, because closing them would checkpoint a write-ahead log whose path is lost.
+# Connections that stay open until the process ends. Closing them would write a log that was deleted or replaced into
+# the database.
 _ABANDONED: list[sqlite3.Connection] = []
 
 
 def close(connection: sqlite3.Connection, file: OpenFile) -> None:
     """Close a connection without damaging a file that replaced the open file.
 
-    If the database file was replaced, write the old log back into the old file and delete the log. Otherwise SQLite
-    would apply the log to the new file. If only the log was lost, keep the connection open until the process ends.
+    If the database file was replaced, write the old write-ahead log into the old file and delete the log; otherwise
+    SQLite would apply the log to the new file. If only the log was deleted or replaced, keep the connection open until
+    the process ends.
     """
     if file.find_loss() is None:
         connection.close()
@@ -189,8 +193,8 @@ Act: TypeAlias = Callable[[sqlite3.Connection], Any]
 
 
 class Acts:
-    """Builds the function that a thread runs on a connection (the act) for each query. Values are bound on the event
-    loop; rows are read in the connection's thread.
+    """Builds the acts of queries. An act is a function that a thread runs on a connection. Values are converted on the
+    event loop; rows are read in the thread.
     """
 
     def __init__(self, clock: Clock, limits: Limits) -> None:
@@ -237,7 +241,9 @@ def attempt(act: Act, connection: sqlite3.Connection, where: str) -> tuple[Any, 
 
 
 def settle(future: "Future[Any]", result: object, error: BatutaError | None) -> None:
-    """Complete a future on the event loop. If its caller was cancelled, do nothing; committed changes remain committed."""
+    """Set the result or the error of a future, on the event loop. If the caller of the future was cancelled, do
+    nothing.
+    """
     if future.done():
         return
     if error is None:

@@ -62,8 +62,8 @@ def migrations_in(file: Path) -> tuple[Applied, ...]:
 
 
 class OldDatabase(Reading):
-    """Reads the database that is being replaced. The database is locked against other processes, and its file is kept
-    under another name.
+    """Reads the database that is being replaced. The database is locked against other processes. After the restore, its
+    file is kept under another name.
     """
 
     def __init__(self, connection: sqlite3.Connection, clock: Clock) -> None:

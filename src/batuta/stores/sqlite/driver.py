@@ -206,8 +206,8 @@ class SqliteListener:
 
 
 class PollingListener:
-    """Polls ``PRAGMA data_version`` to notice commits by any process. It also replaces FIFOs where they are impossible,
-    and detects that the file was replaced.
+    """Polls ``PRAGMA data_version`` to notice commits by any process. The listener is used where FIFOs are impossible.
+    It also detects that the database file was replaced.
     """
 
     def __init__(
@@ -304,8 +304,8 @@ class SqliteSnapshot(Reading):
 
 
 def _retrieve_exception(ended: "asyncio.Future[None]") -> None:
-    """Retrieve the exception of a future, so that asyncio does not warn about it. The block itself raises its own
-    error.
+    """Retrieve the exception of a future, so that asyncio does not warn about it. The error that ended the block is
+    raised instead.
     """
     if not ended.cancelled():
         ended.exception()

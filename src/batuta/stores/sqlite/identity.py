@@ -26,7 +26,9 @@ ATTEMPTS = 5
 
 
 class OpenFile:
-    """Detects whether the files of one open database were deleted or replaced. Once detected, the loss is final."""
+    """Detects whether the files of one open database were deleted or replaced. After the first detected loss, every
+    later check reports the loss too.
+    """
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -64,7 +66,7 @@ class OpenFile:
     @property
     def lost(self) -> StoreReplaced | None:
         """The loss that an earlier check detected; this property does not check again. Every access creates a new error
-        object, because several tasks raise it.
+        object, because several tasks may raise the error.
         """
         if self._loss is None:
             return None

@@ -145,7 +145,7 @@ class Readers:
             reader.interrupt(request)
 
     def refusal(self, request: Request) -> tuple[None, BatutaError] | None:
-        """Return the error for a request that waited too long, or for any request after the file was lost. Return None
+        """Return an error if the request waited too long or if the database file was deleted or replaced. Return None
         if the request may be served.
         """
         if (lost := self.file.lost) is not None:

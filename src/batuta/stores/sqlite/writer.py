@@ -35,8 +35,8 @@ GROUP_TIME = timedelta(milliseconds=20)
 
 
 class Unit(Protocol):
-    """A unit of work. ``perform`` runs in the writer thread; if it raises, its changes are undone. Afterwards one of
-    the report methods runs on the event loop.
+    """A unit of work. ``perform`` runs in the writer thread; if it raises, its changes are undone. Afterwards
+    ``report_commit`` or ``report_failure`` runs on the event loop.
     """
 
     needs_savepoint: bool
@@ -155,7 +155,8 @@ class TransactionUnit:
         settle(self.ended, None, None)
 
     def report_failure(self, error: BatutaError) -> None:
-        # The writer may never have started the transaction, while the caller of its first statement waits for a result.
+        # The caller of the first statement may still wait for a result, although the writer never started the
+        # transaction.
         self._close(error)
         settle(self.ended, None, error)
 
@@ -209,7 +210,7 @@ class Writer:
 
     def _check_unit(self, waiting: tuple[float, Unit]) -> Unit | None:
         """Return the unit if it may be written. Otherwise report an error to its caller: the unit waited longer than
-        its limit, or the file was lost.
+        its limit, or the database file was deleted or replaced.
         """
         asked_at, unit = waiting
         if (lost := self._file.lost) is not None:

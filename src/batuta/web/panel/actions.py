@@ -23,7 +23,7 @@ from batuta.web.panel.sign_in import own_address
 from batuta.web.problems import Problem, texts_for
 
 FIELD_MISSING = define("field_missing", "fill in the field “{field}”")
-FIELD_TOO_LONG = define("field_too_long", "the field “{field}” has more than {most} characters: write less")
+FIELD_TOO_LONG = define("field_too_long", "the field “{field}” has more than {most} characters: shorten it")
 NO_NUMBER = define("field_no_number", "the field “{field}” is a whole number, as in 10")
 NO_CHOICE = define("field_no_choice", "choose one of the values of the field “{field}”")
 NO_SPAN = define("field_no_span", "write the field “{field}” as in 30m, 2h or 1d")

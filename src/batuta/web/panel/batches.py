@@ -10,7 +10,8 @@ from batuta.tasks.batch import BatchProgress
 
 SHOWN = 10
 BATCH_OVER = define(
-    "batch_over", "the state of this batch does not allow it any more: open the page of the queues again"
+    "batch_over",
+    "the state of this batch has changed, and the action is no longer possible: open the page of the queues again",
 )
 TONES = {
     "open": Tone.HELD,

@@ -27,8 +27,8 @@ MOST_NAMES = 6
 
 @dataclass(frozen=True, slots=True)
 class ActivePause:
-    """A pause in force. ``target`` is the name of the paused job, category or queue, as the actions pause and resume
-    use it.
+    """A pause in force. ``target`` is the name of the paused job, category or queue, in the form that the actions pause
+    and resume accept.
     """
 
     target: str
@@ -137,7 +137,7 @@ def _circuit_of(reason: str) -> str | None:
 
 
 async def _count_waiting(work: Batuta, target: str) -> int:
-    """Return how much work a pause holds: the number of jobs of a category, or of due items of a queue."""
+    """Return the number of jobs or items that a pause holds: the jobs of a category, or the due items of a queue."""
     kind, _, name = target.partition(":")
     if kind == "queue":
         return (await work.queues[name].depth()).due

@@ -82,7 +82,7 @@ def hours(since: datetime, words: Words) -> list[Hour]:
 def missing_fires(jobs: Iterable[JobHealth], since: datetime, now: datetime) -> Iterator[tuple[str, datetime]]:
     """Yield the category and instant of each fire that the schedule expected and that has no row.
 
-    Every decided fire has a row, even a skipped or missed one. So all fires after the last row of a job are missing.
+    Every decided fire has a row, even a skipped or missed one. So a fire after the last row of its job is missing.
     """
     for health in jobs:
         job, facts = health.job, health.facts

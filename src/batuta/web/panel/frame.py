@@ -56,8 +56,8 @@ class Result:
 
 
 def words_of(request: Request, now: datetime | None = None) -> Words:
-    """Return the formatter for the user's language. ``now`` is the database's time, if it was read; the default is the
-    process's time.
+    """Return the formatter for the user's language. ``now`` is the database's time if the page has read it, otherwise
+    the process's time.
     """
     state = state_of(request)
     return Words(texts_for(request), state.work.zone, now or state.now())
@@ -92,7 +92,7 @@ def show(
     result = read_result(request)
     request.state.is_live = live = (
         live and REVEAL not in request.query_params
-    )  # a page with personal data is not live, because each reading of it is recorded
+    )  # a page with personal data is not live, because every access to personal data is recorded
     frame = {
         "words": words,
         "service": state_of(request).service,

@@ -95,8 +95,8 @@ def _of_incident(incident: Incident, words: Words) -> Iterable[Happening]:
 
 
 def grade(status: str, words: Words) -> str:
-    """Return the translated word for a grade of health. An incident that an operator added may have any other word,
-    which is returned unchanged.
+    """Return the translated word for a grade of health. An incident that an operator added may have any word as its
+    grade; an unknown word is returned unchanged.
     """
     return words.texts.get(f"grade.{status}", status)
 

@@ -67,7 +67,9 @@ class Part(NamedTuple):
 
 
 def verdict(assessment: Assessment, words: Words) -> Verdict:
-    """Return the verdict on overall health. It is never better than the score or the worst finding."""
+    """Return the verdict on overall health. Its level is never better than the level of the score or of the worst
+    finding.
+    """
     problems = [each for each in root_findings(assessment) if each.severity is not Severity.INFO]
     level = _LEVELS.get(assessment.grade, "degraded")
     if any(each.severity is Severity.CRITICAL for each in problems):
@@ -101,8 +103,8 @@ def next_step(finding: Finding, extension: Extension) -> NextStep:
     """Return the page to which the operator should go next, and the action that solves the problem if the dashboard has
     one.
 
-    A finding of the application leads to the screen that ``finding_pages`` names for its source. Without an entry, it
-    leads to the screen that has the name of the source.
+    A finding of the application leads to the screen that ``finding_pages`` names for its source. Without an entry for
+    its source, it leads to the screen with the name of the source.
     """
     facts, says = finding.facts, finding.says
     if queue := facts.get("queue"):

@@ -78,7 +78,7 @@ class JobRow:
     health: JobHealth
     schedule: str | None
     why: str | None
-    hold_note: str | None  # the reason why the job may not run now, if ``why`` is about something else
+    hold_note: str | None  # the reason why the job may not run now, unless ``why`` already contains it
     searched: str
     is_shown: bool
 
@@ -264,8 +264,8 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class NextFire:
-    """A future fire. ``stopped`` is the reason why it would not run in the current state. ``holiday`` is the name of a
-    holiday on that day, if any.
+    """A future fire. ``stopped`` is the reason why the fire will not run, if the switches and windows stay as they are.
+    ``holiday`` is the name of a holiday on that day, if any.
     """
 
     at: datetime

@@ -52,7 +52,7 @@ class PageRoute(AuthoriseFirst):
 
 
 def reading(request: Request) -> AbstractContextManager[None]:
-    """Use the connections reserved for pages while a page is read. An action uses the usual connections."""
+    """Use the connections reserved for pages for a GET request. An action uses the ordinary connections."""
     return state_of(request).work.connections.reading_for_pages() if request.method == "GET" else nullcontext()
 
 

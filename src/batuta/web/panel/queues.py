@@ -72,7 +72,7 @@ class FilterTag(NamedTuple):
 
 
 class ShownStack(NamedTuple):
-    """The place in the code that running work is executing, as reported by its process."""
+    """The stack of a running item: the place in the code that its process reported."""
 
     text: str
     at: datetime
@@ -227,7 +227,9 @@ def read_filter(query: Mapping[str, str], depth: Depth, now: datetime) -> ItemFi
 
 
 def asked_query(asked: ItemFilter, query: Mapping[str, str]) -> dict[str, str]:
-    """Return the filter as query parameters. An age stays relative, so that a bookmark keeps its meaning."""
+    """Return the filter as query parameters. A maximum age stays relative to the current time, so that a bookmark keeps
+    its meaning.
+    """
     given = {field: getattr(asked, name) for name, field in FIELDS_OF.items()}
     named = {"estado": asked.state.value, **given, "idade": query.get("idade") if asked.before else None}
     return {name: value for name, value in named.items() if value}

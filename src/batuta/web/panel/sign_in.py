@@ -15,8 +15,8 @@ from batuta.web.forms import read_form
 from batuta.web.pages import page
 from batuta.web.problems import Problem
 
-# Allow only paths of this application, because an address of another site would send the browser there after the
-# sign-in.
+# Allow only paths of this application, because a link with the address of another site could redirect the browser to
+# that site after the sign-in.
 _OWN_PATH = re.compile(r"(?:/[\w./-]*)?(?:\?[\w=&.%+:~-]*)?", re.ASCII)
 
 

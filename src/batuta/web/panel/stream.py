@@ -33,7 +33,7 @@ def wants_events(request: Request) -> bool:
 
 
 async def open_stream(request: Request, page: Page) -> Response:
-    """Answer with the changes of a page from now on. The caller must have checked the access."""
+    """Return a streaming response with all further changes of a page. The caller must check the access first."""
     state = state_of(request)
     views = state.live
     key, render = _view_of(request, page)
@@ -60,7 +60,7 @@ async def _follow(request: Request, views: LiveViews, key: ViewKey, reader: Read
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(CHECK_EVERY, left)):
                     await reader.changed.wait()
-            # check the session here, so that it is checked even if changes never pause
+            # check the session here too, because the check after a pause never runs if changes arrive constantly
             if reader.is_doubted or loop.time() - checked >= CHECK_EVERY:
                 if not await _is_still_allowed(request):
                     return
@@ -78,7 +78,7 @@ async def _follow(request: Request, views: LiveViews, key: ViewKey, reader: Read
 
 
 async def _is_still_allowed(request: Request) -> bool:
-    """Return whether the session is still valid: it may have ended, or its token may have been revoked."""
+    """Return whether the session is still valid. The session may have ended, or its token may have been revoked."""
     try:
         await authorise(request)
     except Problem:

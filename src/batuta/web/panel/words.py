@@ -140,7 +140,7 @@ def _times(cron: Cron, words: Words, *, every_day: bool) -> str | None:
 
 
 def _step(numbers: tuple[int, ...], end: int) -> int | None:
-    """Return N if the numbers are exactly those that ``*/N`` matches, otherwise None."""
+    """Return N if the cron field ``*/N`` matches exactly these numbers, otherwise None."""
     step = numbers[1] - numbers[0]
     return step if numbers == tuple(range(0, end, step)) and end % step == 0 else None
 

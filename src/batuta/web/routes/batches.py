@@ -13,7 +13,10 @@ from batuta.web.routes.tasks import ReasonText
 
 router = APIRouter(tags=["batches"], route_class=AuthoriseFirst)
 UNKNOWN: dict[int | str, dict[str, Any]] = {404: {"description": "no such batch"}}
-CHANGED: dict[int | str, dict[str, Any]] = {**UNKNOWN, 409: {"description": "its state does not allow it"}}
+CHANGED: dict[int | str, dict[str, Any]] = {
+    **UNKNOWN,
+    409: {"description": "the state of the batch does not allow the action"},
+}
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
 

@@ -72,8 +72,8 @@ async def alerts(request: Request, response: Response, strict: bool = False) -> 
 
 @router.get("/health/score", operation_id="health_score")
 async def score(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """Return the health score from 0 to 100 and its parts. A critical finding keeps the score below 40. Computed at
-    most every 15 s.
+    """Return the health score from 0 to 100 and its parts. While a critical finding exists, the score is below 40.
+    Computed at most every 15 s.
     """
     assessment = await _assess(request, response, strict)
     return describe_score(assessment, texts_for(request), state_of(request))

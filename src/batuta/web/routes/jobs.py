@@ -22,11 +22,11 @@ KeyHeader = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, 
 # A failed job returns its own document with an error status.
 _JSON_OBJECT: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}
 ANSWERS: dict[int | str, dict[str, Any]] = {
-    400: {"description": "a parameter or the deadline cannot be used", "content": _JSON_OBJECT},
+    400: {"description": "a parameter or the deadline is invalid", "content": _JSON_OBJECT},
     404: {"description": "no such job"},
-    409: {"description": "it is running already"},
+    409: {"description": "the job is already running"},
     500: {"description": "it failed", "content": _JSON_OBJECT},
-    504: {"description": "it did not end by its deadline", "content": _JSON_OBJECT},
+    504: {"description": "the job did not end by its deadline", "content": _JSON_OBJECT},
 }
 DeadlineHeader = Annotated[datetime | None, Header(alias="X-Batuta-Deadline")]
 LONGEST_TIMEOUT = 24 * 3600

@@ -10,7 +10,7 @@ from batuta.web.context import state_of
 
 router = APIRouter(tags=["tasks"], route_class=AuthoriseFirst)
 Limit = Annotated[int, Query(ge=1, le=1000)]
-After = Annotated[str | None, Query(max_length=36, description="the field after of the previous answer")]
+After = Annotated[str | None, Query(max_length=36, description="the value of the field `after` in the previous answer")]
 
 
 @router.get("/logs/{id}", operation_id="show_log_lines")

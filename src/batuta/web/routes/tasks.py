@@ -17,7 +17,9 @@ router = APIRouter(tags=["tasks"], route_class=AuthoriseFirst)
 UNKNOWN: dict[int | str, dict[str, Any]] = {404: {"description": "no such task"}}
 Word = Annotated[str | None, Query(min_length=1, max_length=200)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
-ReasonText = Annotated[str, Query(min_length=1, max_length=200, description="operators read it")]
+ReasonText = Annotated[
+    str, Query(min_length=1, max_length=200, description="the reason of the cancellation, shown to operators")
+]
 
 
 @router.get(
@@ -28,7 +30,7 @@ ReasonText = Annotated[str, Query(min_length=1, max_length=200, description="ope
 async def find(
     request: Request, tag: Word = None, key: Word = None, queue: str = DEFAULT_QUEUE, limit: Limit = 20
 ) -> dict[str, Any]:
-    """Find the newest tasks of a queue by tag, by key, or by both, without their content. At least one must be given."""
+    """Find the newest tasks of a queue by tag, by key, or by both, without their content. Pass at least one of them."""
     work = state_of(request).work
     if tag is None and key is None:
         raise Problem(409, "tag_or_key")
@@ -75,7 +77,7 @@ async def show(request: Request, id: str) -> dict[str, Any]:
 
 
 @router.post(
-    "/tasks/{id}/cancel", operation_id="cancel_task", responses={**UNKNOWN, 409: {"description": "it has ended"}}
+    "/tasks/{id}/cancel", operation_id="cancel_task", responses={**UNKNOWN, 409: {"description": "the task has ended"}}
 )
 async def cancel(request: Request, id: str, reason: ReasonText = "cancelled by an operator") -> dict[str, Any]:
     """Cancel a task. A waiting task is cancelled immediately, a running task at the next renewal of its lease."""

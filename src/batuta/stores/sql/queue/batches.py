@@ -88,8 +88,8 @@ class SqlBatches:
         events: Events,
         now: Callable[[], datetime | None],
     ) -> None:
-        """Create the store. ``service`` checks and enqueues the tasks. ``now`` returns None if the store uses the
-        database's clock.
+        """Create the store. ``service`` checks and enqueues the tasks. ``now`` returns the time to write, or None to
+        use the database's clock.
         """
         self._database = tasks.database
         self._tasks = tasks
@@ -156,7 +156,9 @@ class SqlBatches:
         return is_cancelled
 
     async def _cancel(self, transaction: Transaction, id: str, reason: str, by: str | None) -> bool:
-        """Cancel a batch, its tasks and its records. The loop of the workers cancels tasks that do not fit here."""
+        """Cancel a batch, a limited number of its tasks, and its records. The loop ``TaskEnds`` cancels the remaining
+        tasks.
+        """
         stored = encode(mask_text(reason, LONGEST_ERROR), LONGEST_ERROR)
         if not await self._change(transaction, self._queries.cancel, "batch.cancel", id, by, reason=stored):
             return False
@@ -186,7 +188,9 @@ class SqlBatches:
         return await self._with_members(self._database, await self._database.all(self._queries.batches, limit=limit))
 
     async def _with_members(self, reading: Reading, rows: Sequence[Row]) -> list[BatchProgress]:
-        """Return the counts of batches. The counts of a batch that has ended are stored."""
+        """Return the progress of batches, including the program's own records. A batch that has ended has stored
+        counts.
+        """
         open_ = [row for row in rows if row["ended_at"] is None]
         counts = await self._count_members(reading, open_)
         return [_progress(row, counts.get(str(row["id"]), NO_MEMBERS)) for row in rows]
@@ -198,7 +202,9 @@ class SqlBatches:
         return found
 
     def _by_members(self, rows: Sequence[Row]) -> list[tuple[BatchMembers, list[str]]]:
-        """Group batches by their members. Batches whose members this program does not know are left out."""
+        """Group batches by the ``BatchMembers`` object of their records. A batch whose members this program has not
+        registered is omitted.
+        """
         return [
             (members, ids)
             for name, members in self._members.items()
@@ -325,7 +331,7 @@ _NOTHING: dict[str, Any] = dict.fromkeys(("waiting", "running", "succeeded", "fa
 
 
 def _progress(row: Row | Mapping[str, Any], members: MemberCounts = NO_MEMBERS) -> BatchProgress:
-    """Return the counts of the tasks in ``row`` and of the records of the program together."""
+    """Return the sum of the task counts in ``row`` and the counts of the program's own records."""
     counts = {each.name: int(row[each.name]) + getattr(members, each.name) for each in fields(MemberCounts)}
     return BatchProgress(
         id=str(row["id"]),

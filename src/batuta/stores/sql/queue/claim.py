@@ -205,8 +205,8 @@ class SqliteClaims:
 
 
 class Round:
-    """The position in the round robin over groups: the group from which this process claimed last. It starts at a
-    random group, so that short-lived processes do not always serve the same groups.
+    """The position in the round robin over groups: the group from which this process claimed last. The first group is
+    random, so that short-lived processes do not always serve the same groups.
     """
 
     def __init__(self) -> None:
@@ -216,8 +216,8 @@ class Round:
     async def claim_both(
         self, groups: Claim, ungrouped: Claim, transaction: Transaction, asked: Asked, limit: int
     ) -> list[Lease]:
-        """Claim items that have a group and items without a group, and return their leases. The two kinds alternate in
-        coming first, so that neither starves.
+        """Claim items that have a group and items without a group, and return their leases. The kind that is claimed
+        first alternates, so that neither kind starves.
         """
         first, second = (groups, ungrouped) if next(self._claims) % 2 else (ungrouped, groups)
         leases = await first(transaction, asked, limit)
@@ -299,7 +299,7 @@ def _values_for(query: Query, asked: Asked, limit: int) -> dict[str, object]:
     return {name: known[name] for name in query.parameters if name in known}
 
 
-# Marks an unlimited retention in the statement that settles plain successes. The text is valid JSON.
+# Stands for unlimited retention in the statement that settles plain successes. The text is valid JSON.
 FOR_EVER = "null"
 
 
@@ -427,8 +427,8 @@ def claims_for(table: QueueTable, dialect: str) -> PostgresClaims | SqliteClaims
 
 
 def merge_writes(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[str, object]]]]:
-    """Merge the statements of several effects, with their rows, in an order that is the same in all workers, so that
-    workers do not deadlock.
+    """Merge the statements of several effects and their rows. The order of the statements is the same in all workers,
+    so that workers do not deadlock.
     """
     rows: dict[Query, list[Mapping[str, object]]] = {}
     shapes: set[tuple[Query, ...]] = set()

@@ -1,9 +1,9 @@
 """Corrects a queue on SQLite after the clock of its machine was set back.
 
-Every instant in the table comes from that clock. If the clock is set back by an hour, due items wait for an hour,
-and the leases of dead workers last an hour longer. ``clock_marks`` holds the latest instant that any process
+Every instant in the table comes from the machine's clock. If the clock is set back by an hour, due items wait for an
+hour, and the leases of dead workers last an hour longer. ``clock_marks`` holds the latest instant that any process
 recorded, so that any process detects the step, even one that starts after it. The correction subtracts the step from
-the waits that it made longer:
+every wait that the step made longer:
 
 - an item that was due before the step is due now;
 - a wait that began in the clock's future (the row was created or last claimed after the current time) is moved back by the step.

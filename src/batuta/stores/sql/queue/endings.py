@@ -61,7 +61,7 @@ class Endings:
             self._release(id)
 
     def _listen(self) -> "asyncio.Future[None]":
-        """Start the watch when the first waiter arrives. The returned future is done when the listener is open."""
+        """Open the listener when the first waiter arrives. The returned future is done when the listener is open."""
         if self._watching is None or self._watching.done() or self._listening is None:
             self._listening = asyncio.get_running_loop().create_future()
             self._changed = asyncio.Event()

@@ -190,7 +190,7 @@ class SqlBulk:
         clock: Clock,
         now: Callable[[], datetime | None],
     ) -> None:
-        """Create the store. ``now`` returns None if the store uses the database's clock."""
+        """Create the store. ``now`` returns the time to write, or None to use the database's clock."""
         self._database = database
         self._now = now
         self._queues = queues

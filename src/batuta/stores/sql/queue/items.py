@@ -36,7 +36,7 @@ class SqlItems:
     unlimited: set[str]  # the stages without limits, of all pipelines of this program
 
     def __init__(self, database: Database, max_payload: int, now: Callable[[], datetime | None]) -> None:
-        """Create the store. ``now`` returns None if the store uses the database's clock."""
+        """Create the store. ``now`` returns the time to write, or None to use the database's clock."""
         self._database = database
         self._max_payload = max_payload
         self._now = now

@@ -267,7 +267,7 @@ class LimitedClaims:
 
     async def label(self, database: Database, leases: Sequence[Lease], asked: Asked) -> list[Lease]:
         """Return the leases that may run. An item that was enqueued before its task had limits gets its limit key now,
-        and its claim is undone. If the store is unavailable, the next call repeats this.
+        and its claim is undone. If the store is unavailable, the next call tries again.
         """
         self._misplaced += [lease for lease in leases if lease.row.get(self._name) in self._limits]
         if not self._misplaced:
@@ -306,7 +306,7 @@ class LimitedClaims:
             return limits.key_of_item(lease.row["item"])
         try:
             return limits.key_of(*arguments_of(lease.row["args"], self._encryption))
-        # the item's own run reports what is wrong with its arguments
+        # the arguments cannot be decoded; the item reports this error when it runs
         except (EncryptionError, TypeError, ValueError, KeyError):
             return NO_KEY
 

@@ -79,8 +79,8 @@ def settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) -
 
 
 def _error(table: QueueTable, given: str, state: str, mine: Callable[[str], str]) -> str:
-    """Return the SQL expression for the error of a settled row. The row of a running item that was cancelled already
-    contains the reason of the cancellation.
+    """Return the SQL expression for the error of a settled row. If the cancellation of a running item was requested,
+    its row already contains the reason, which is kept.
     """
     if table.cancel_requested is None:
         return given

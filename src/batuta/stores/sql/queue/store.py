@@ -251,8 +251,8 @@ class SqlQueue:
         return ClaimResult([*leases, *await limited.label(self._liveness, plain, asked)], *unwritten)
 
     async def _turn_by_group(self, endings: Endings, asked: Asked, limit: int) -> ClaimResult:
-        """Settle items in one transaction and claim the next ones in another. If the claim conflicts with another
-        process over a group, only the claim is rolled back.
+        """Settle items in one transaction and claim the next ones in another. If another process claims the same group
+        at the same time, only the claim is rolled back.
         """
         path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
         async with path.transaction() as transaction:
@@ -569,8 +569,8 @@ _NOTHING = timedelta(0)
 
 
 def _encode(value: object, dialect: Dialect) -> Json:
-    """Encode a value for a JSON row. SQLite needs instants as numbers and JSON values as text; PostgreSQL takes both as
-    JSON.
+    """Encode a value for a JSON row. SQLite needs instants as numbers and JSON values as text; PostgreSQL accepts both
+    as JSON.
     """
     match value:
         case datetime():

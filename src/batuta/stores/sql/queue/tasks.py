@@ -91,7 +91,7 @@ class SqlTasks:
         )
 
     def relay(self) -> None:
-        """Stop counting a crash of this process as a crash of its tasks. Call it if other processes (ARQ) run the
+        """Do not count a crash of a worker as a crash of its tasks. Call this method if other processes (ARQ) run the
         tasks.
         """
         self._table = RELAYED_TASKS
@@ -175,8 +175,7 @@ class SqlTasks:
         self, task: AnyTask, options: EnqueueOptions, item: NewItem, shared: Mapping[str, object], within: Any | None
     ) -> str:
         """Enqueue a call and return its id. If an unfinished task has its key, or the key is reserved for a period,
-        return the id of that task instead. In this case, change that task if the options say so and the task has not
-        started.
+        return the id of that task instead. The options may also change that existing task, if it has not started.
         """
         if within is None:
             async with self.database.transaction() as transaction:
