@@ -105,11 +105,11 @@ class ConfigError(BatutaError):
 
 
 class UnknownSetting(ConfigError):
-    sentence = "{name} is not a setting: did you mean {nearest}? Rename it or unset it"
+    sentence = "{name} is not a setting: did you mean {nearest}? Rename or unset {name}"
 
 
 class StrangeSetting(UnknownSetting):
-    sentence = "{name} is not a setting: rename it or unset it; docs/reference.md lists the existing ones"
+    sentence = "{name} is not a setting: rename or unset {name}; docs/reference.md lists the settings"
 
 
 class InvalidSetting(ConfigError):
@@ -118,26 +118,27 @@ class InvalidSetting(ConfigError):
 
 class MissingSetting(ConfigError):
     sentence = (
-        "{name} is not set: set it (or {name}_FILE, a file that contains it) or, on your own machine only, "
-        "APP_ENV=development, and start again"
+        "{name} is not set: set it, or set {name}_FILE to the path of a file that contains it, and start again; "
+        "on your own machine only, you can set APP_ENV=development instead"
     )
 
 
 class MissingBeside(MissingSetting):
     sentence = (
-        "{name} is not set and {beside} needs it: set it (or {name}_FILE, a file that contains it) and start again"
+        "{name} is not set, and {beside} needs it: set it, or set {name}_FILE to the path of a file that contains it, "
+        "and start again"
     )
 
 
 class MarkerMismatch(ConfigError):
     sentence = (
         "this database belongs to project '{found}', not '{wanted}': check DATABASE_URL and {setting} "
-        "(an unmarked database is marked by `batuta migrate`)"
+        "(`batuta migrate` marks a database that belongs to no project yet)"
     )
 
 
 class UnknownApp(ConfigError):
-    sentence = "no application at '{app}': {why}. Give --app module:object, where object is a Batuta"
+    sentence = "no application at '{app}': {why}. Give --app module:object, where object is a Batuta application"
 
 
 class InvalidCron(ConfigError):
@@ -182,7 +183,8 @@ class ChildFailed(BatutaError):
 
 class ResourceFailed(BatutaError):
     sentence = (
-        "resource {resource} could not be started ({why}): correct its function or what it connects to, and start again"
+        "resource {resource} could not be started ({why}): correct its function, or the service that it connects to, "
+        "and start again"
     )
 
 
@@ -214,11 +216,11 @@ class MissingWord(UnknownWord):
 
 
 class AmbiguousId(ConfigError):
-    sentence = "several ids begin with {id}: {candidates}. Write more characters of the one you mean"
+    sentence = "several ids begin with {id}: {candidates}. Write more characters of the id"
 
 
 class AddressTaken(ConfigError):
-    sentence = "{host}:{port} cannot be listened on ({why}): stop the other program, or set another {setting}"
+    sentence = "the process cannot listen on {host}:{port} ({why}): stop the other program, or set another {setting}"
 
 
 class BackupDamaged(ConfigError):
@@ -265,8 +267,7 @@ class RowLocked(StoreTimeout):
     """Another transaction held a row lock for longer than the lock timeout."""
 
     sentence = (
-        "another transaction holds a row lock in the database at {where} ({why}): "
-        "end the transaction that holds it, or try again"
+        "another transaction holds a row lock in the database at {where} ({why}): end that transaction, or try again"
     )
 
 
@@ -305,7 +306,7 @@ class StoreReadOnly(StoreUnavailable):
 
 class FileReadOnly(StoreReadOnly):
     sentence = (
-        "{where} cannot be written ({why}): give the user who runs this the right to write there, "
+        "{where} cannot be written ({why}): give the user of this process write permission there, "
         "or choose another DATABASE_URL"
     )
 
@@ -315,7 +316,7 @@ class FolderMissing(FileReadOnly):
 
 
 class SchemaOutOfDate(StoreError):
-    sentence = "migration {missing} is not applied to the database and this code needs it: run `batuta migrate`"
+    sentence = "this code needs migration {missing}, which is not applied to the database: run `batuta migrate`"
 
 
 class MissingIndexes(StoreError):
@@ -326,12 +327,13 @@ class MissingIndexes(StoreError):
 
 class MigrationChanged(StoreError):
     sentence = (
-        "migration {migration} was applied with another text: restore the original file and put the change in a new one"
+        "migration {migration} was applied with another text: restore the original file, and put the change in a new "
+        "migration"
     )
 
 
 class StatementRefused(StoreError):
-    sentence = "the database refused a statement ({why}): this is a mistake in the program, report it"
+    sentence = "the database refused a statement ({why}): this is a mistake in the program: report it to its developers"
 
 
 class QueryRefused(StoreError):
@@ -413,10 +415,7 @@ class ExitRefused(BatutaError):
 
 
 class EffectFailed(BatutaError):
-    sentence = (
-        "the effect of an item failed with {raised}, although the engine's own database is available: the item failed; "
-        "the log has the traceback"
-    )
+    sentence = "the effect of an item failed with {raised}, so the item failed too: the log has the traceback"
 
 
 class DeliveryRefused(BatutaError):

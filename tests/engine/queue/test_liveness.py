@@ -114,7 +114,7 @@ async def test_item_with_an_effect_is_not_settled_while_its_row_is_locked(queue:
 
     settlement = Settlement(state=ItemState.DONE, effect=effect)
     async with locked(database, lease):
-        with pytest.raises(RowLocked, match="end the transaction that holds it"):
+        with pytest.raises(RowLocked, match="end that transaction"):
             await asyncio.create_task(queue.conclude(lease, settlement))
     assert not ran
     assert await queue.conclude(lease, settlement)
