@@ -216,7 +216,7 @@ async def _restore_postgres(
 async def _refuse_alive(reading: Reading, work: Batuta, queries: EngineRestoreQueries) -> None:
     row = await reading.one(queries.alive, since=work.clock.now() - ALIVE)
     if row is not None and row["processes"]:
-        why = Reason("restore_alive", "{count} processes sent a heartbeat in the last 45 s", count=row["processes"])
+        why = Reason("restore_alive", "processes with a heartbeat in the last 45 s: {count}", count=row["processes"])
         raise RestoreRefused(why=why, next_step=STOP_OR_FORCE)
 
 

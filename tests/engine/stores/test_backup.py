@@ -212,7 +212,7 @@ async def test_process_with_a_recent_heartbeat_counts_as_running_on_postgres(sit
     await work.beats.beat("here:1", "worker", {"loop": {"alive": True}}, now=site.clock.now())
     await work.close()
     if work.database.dialect == "postgres":
-        with pytest.raises(RestoreRefused, match="sign of life"):
+        with pytest.raises(RestoreRefused, match="processes with a heartbeat"):
             await site.restore()
         await site.restore(force=True)
     else:

@@ -98,7 +98,7 @@ async def replacement(
             others = await connection.fetchval(_OTHERS)
             if others and not force:
                 raise RestoreRefused(
-                    why=Reason("restore_connected", "{count} connections of this program are open", count=others),
+                    why=Reason("restore_connected", "open connections of this program: {count}", count=others),
                     next_step=Reason(
                         "restore_connected_step",
                         "stop every process, then repeat; with --force, processes that still run lose their leases",

@@ -3,7 +3,7 @@
 const $ = (id) => document.getElementById(id);
 const folded = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
 
-// Filter: hide the rows that do not match. The address changes with it, so that a view can be bookmarked.
+// Filter: hide the rows that do not match. The page's address contains the filter, so that a view can be bookmarked.
 
 const form = $("filtro");
 const troubled = new Set(["stale", "failing", "degraded"]);
@@ -49,7 +49,7 @@ if (form) {
 }
 
 // Changes: the server pushes the changed parts of this page. Without a stream, the page fetches itself again at intervals.
-// A hidden tab and a paused page follow nothing.
+// A hidden tab or a paused page receives no changes.
 
 const every = Number(document.body.dataset.refresh) * 1000;
 const pause = $("pausa");
@@ -168,7 +168,7 @@ if (every) {
 }
 
 // Keys: a key presses the element with this data-key, or focuses it if it is a field. Escape leaves a field. While a form is being
-// sent, keys do nothing, so that a second press does not decide twice.
+// sent, keys do nothing, so that a second press does not send the form twice.
 
 let isSending = false;
 document.addEventListener("submit", (event) => { isSending = event.target.method === "post" && !event.defaultPrevented; });
@@ -211,7 +211,8 @@ document.addEventListener("click", (event) => {
   openAction(`${opener.formAction}?${chosen}`);
 });
 
-// Uploads: a form with a file shows how many bytes were sent. A refusal returns the form again, which keeps the chosen file.
+// Uploads: a form with a file shows how many bytes were sent. If the server refuses the file, the form appears again and
+// keeps the chosen file.
 
 document.addEventListener("submit", (event) => {
   const form = event.target, file = form.querySelector("input[type=file]");
@@ -301,7 +302,7 @@ document.addEventListener("click", (event) => event.target.closest("[data-close]
 const help = $("ajuda");
 if (help) { help.hidden = false; help.addEventListener("click", () => showDialog("teclas")); }
 
-// Commands: a click copies them. The clipboard of a page without HTTPS is reached through a selection.
+// Commands: a click copies a command. Without HTTPS there is no clipboard API, so the text is selected and then copied.
 
 document.addEventListener("click", async (event) => {
   const command = event.target.closest("code.command");
