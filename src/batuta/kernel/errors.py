@@ -133,7 +133,7 @@ class MissingBeside(MissingSetting):
 class MarkerMismatch(ConfigError):
     sentence = (
         "this database belongs to project '{found}', not '{wanted}': check DATABASE_URL and {setting} "
-        "(`batuta migrate` marks a database that belongs to no project yet)"
+        "(`batuta migrate` marks a database without a project)"
     )
 
 
