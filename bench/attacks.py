@@ -44,8 +44,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[tuple[int, int]]:
-    """Start the API of a program without jobs, in production mode."""
+def served(folder: Path, **settings: str) -> Iterator[tuple[int, int]]:
+    """Start the API of a program without jobs, in production mode. Yield its process id and its port."""
     port = free_port()
     env = {
         **{name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ},
@@ -56,6 +56,7 @@ def served(folder: Path) -> Iterator[tuple[int, int]]:
         "DATABASE_URL": f"sqlite:///{folder}/attacked.db",
         "PORT": str(port),
         "LOG_LEVEL": "ERROR",
+        **settings,
     }
     (folder / "attacked.py").write_text("from batuta import Batuta\n\nwork = Batuta()\n", encoding="utf-8")
     command = [sys.executable, "-m", "batuta", "--app", "attacked:work"]

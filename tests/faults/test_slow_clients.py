@@ -125,6 +125,38 @@ async def read_late(target: Target, answers: int) -> int:
     return received
 
 
+async def test_client_that_reads_nothing_of_the_last_answer_is_closed(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By default a transport reports an unread answer only if more than 64 KiB of it wait in the server. A connection
+    that ends after a smaller answer would stay open.
+    """
+    monkeypatch.setattr(connections, "READS_WITHIN", 1.0)
+    protocol, lost = connections._LimitedProtocol, asyncio.Event()
+    begin, end = protocol.connection_made, protocol.connection_lost
+
+    def send_little(self: connections._LimitedProtocol, transport: asyncio.Transport) -> None:
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        begin(self, transport)
+
+    def note_end(self: connections._LimitedProtocol, error: Exception | None) -> None:
+        end(self, error)
+        lost.set()
+
+    monkeypatch.setattr(protocol, "connection_made", send_little)
+    monkeypatch.setattr(protocol, "connection_lost", note_end)
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(client, ("127.0.0.1", target.port))
+        request = b"GET /painel/static/panel.css HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        await loop.sock_sendall(client, request)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(lost.wait(), 20 * slowness())
+    assert lost.is_set()
+
+
 async def test_connections_that_wait_for_their_client_make_room_for_others(target: Target) -> None:
     await slowest(target, 1)  # so that the server knows the token
     held = []

@@ -27,6 +27,7 @@ from batuta.web.auth import OPEN, AuthoriseFirst, authorise, make_sessions
 from batuta.web.clients import POLICY, Clients
 from batuta.web.connections import Http, limited_protocol
 from batuta.web.context import ApiState
+from batuta.web.limit import Limit
 from batuta.web.live import POLICY as LIVE_POLICY
 from batuta.web.live import LiveViews
 from batuta.web.middleware import BodyLimit, RequestAccounting
@@ -147,8 +148,8 @@ def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapp
         ids=work.ids,
         events=work.events,
         clients=state.clients,
+        limit=Limit(state),
         https=settings.has_https,
-        open_routes=state.open_routes,
     )
     return api
 
@@ -156,7 +157,7 @@ def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapp
 def _protocol(state: ApiState | None) -> type[asyncio.Protocol]:
     if state is None:
         return Http
-    return limited_protocol(state.settings.batuta_max_connections, state.clients.refuse)
+    return limited_protocol(state.settings.batuta_max_connections, state.clients.refuse, Limit(state))
 
 
 class Server(uvicorn.Server):

@@ -150,25 +150,15 @@ async def note_access(request: Request, action: str, **facts: Json) -> None:
 async def identify(request: Request, state: ApiState) -> Caller:
     if given := bearer_of(request.headers):
         return (await bearer(given, request))[1]
-    if note := request.cookies.get(session_cookie(state.settings), ""):
-        refuse_guesses(request, note)
+    note = request.cookies.get(session_cookie(state.settings), "")
     if (session := await session_of(request)) is not None and (caller := await _holder(session, request)) is not None:
         await _refuse_foreign_pages(request, state, session)
         state.clients.accept(note)
         return caller
     if state.settings.in_development and is_local(request):
         return DEVELOPER
+    state.clients.forget(note)
     raise Problem(401, "unauthorised", headers={"WWW-Authenticate": 'Bearer realm="batuta"'})
-
-
-def refuse_guesses(request: Request, credential: str) -> None:
-    """Raise a 429 problem if the client had too many refusals, unless the credential was accepted before.
-
-    For bearer tokens, the middleware makes the same check before it looks up the route.
-    """
-    clients = state_of(request).clients
-    if seconds := clients.wait(clients.address(request.scope), credential):
-        raise Problem(429, "too_many_refusals", headers={"Retry-After": str(seconds)}, seconds=seconds)
 
 
 async def bearer(given: str, request: Request) -> tuple[str, Caller]:
@@ -187,6 +177,7 @@ async def bearer(given: str, request: Request) -> tuple[str, Caller]:
             await state.work.tokens.note_use(token, now=now)
             state.clients.accept(given)
             return token.id, _caller(token)
+    state.clients.forget(given)
     raise Problem(401, "wrong_token", headers={"WWW-Authenticate": 'Bearer realm="batuta", error="invalid_token"'})
 
 

@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import lru_cache
 from hashlib import sha256
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from batuta.access import Network, belongs
-from batuta.kernel.clock import Clock
+from batuta.kernel.clock import EARLIEST, Clock
 from batuta.kernel.events import Events, RequestsRefused
 from batuta.stores.sql.audit import AccessLog
 from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup
@@ -59,13 +60,14 @@ class Clients:
         self._proxies = tuple(proxies)
         self._limit = limit
         self._minutes: dict[tuple[str, datetime], Refusals] = {}
+        self._limiting_until = EARLIEST
         self._accepted: dict[bytes, None] = {}
         self._key = secrets.token_bytes(32)
 
     def address(self, scope: Scope) -> str:
         """Return the address of the client. Only a trusted proxy may name an address other than its own."""
         peer = scope["client"][0] if scope.get("client") else ""
-        if not belongs(peer, self._proxies):
+        if not self._proxies or not belongs(peer, self._proxies):
             return peer
         forwarded = ",".join(Headers(scope=scope).getlist("x-forwarded-for")).split(",")
         for hop in reversed([each.strip() for each in forwarded]):
@@ -82,12 +84,24 @@ class Clients:
         refusals.counts[status] += 1
         refusals.cost += cost
 
+        if refusals.cost >= self._limit:
+            self._limiting_until = minute + MINUTE
+
+    @property
+    def is_limiting(self) -> bool:
+        """Whether any client is above the limit now."""
+        return self._clock.now() < self._limiting_until
+
     def accept(self, credential: str) -> None:
         """Remember a valid credential, stored as a digest."""
         self._accepted.pop(digest := self._digest(credential), None)
         self._accepted[digest] = None
         if len(self._accepted) > MOST_CREDENTIALS:
             del self._accepted[next(iter(self._accepted))]
+
+    def forget(self, credential: str) -> None:
+        """Forget a credential that is no longer valid, so that it counts as a guess."""
+        self._accepted.pop(self._digest(credential), None)
 
     def wait(self, client: str, credential: str) -> int:
         """Return how many seconds a client above the limit must wait; 0 means that the credential may be checked now."""
@@ -117,6 +131,7 @@ class Clients:
         return hmac.digest(self._key, credential.encode(), sha256)
 
 
+@lru_cache(maxsize=MOST_CLIENTS)
 def _counted(client: str) -> str:
     """Return the name under which a client is counted. IPv6 addresses are counted per network, because one client
     usually owns a whole network.

@@ -16,7 +16,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from batuta.config import MOST_CONNECTIONS
 from batuta.kernel.clock import SystemClock
-from batuta.web.middleware import SECURITY_HEADERS
+from batuta.web.headers import SECURITY_HEADERS
+from batuta.web.limit import END_OF_HEAD, LARGEST_HEAD, Limit
 
 HEADERS_WITHIN = 10.0  # seconds to receive the headers, and also the rest of a body after the answer
 READS_WITHIN = 30.0  # seconds in which the client must read at least one byte of its answer
@@ -32,14 +33,15 @@ _ERRORS_ONLY = logging.getLogger("uvicorn.error.requests")
 _ERRORS_ONLY.setLevel(logging.ERROR)
 
 
-def limited_protocol(most: int, refused: Callable[[str, int], None]) -> type[H11Protocol]:
+def limited_protocol(most: int, refused: Callable[[str, int], None], limit: Limit | None = None) -> type[H11Protocol]:
     """Return a server protocol that allows at most ``most`` connections, or fewer if the process may open fewer files.
 
     ``refused(address, status)`` is called for each request that is not HTTP (400), and for each connection that is
-    closed because its client was late or the server had too many (408).
+    closed because its client was late or the server had too many (408). ``limit`` refuses clients above their limit
+    of refusals before their requests are parsed.
     """
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    limits = {"most": max(10, min(most, files - RESERVED_FILES)), "refused": staticmethod(refused)}
+    limits = {"most": max(10, min(most, files - RESERVED_FILES)), "refused": staticmethod(refused), "limit": limit}
     return type("LimitedProtocol", (_LimitedProtocol,), limits)
 
 
@@ -50,8 +52,10 @@ def _count_nothing(address: str, status: int) -> None:
 class _LimitedProtocol(H11Protocol):
     most: ClassVar[int]
     refused: ClassVar[Callable[[str, int], None]]
+    limit: ClassVar[Limit | None]
     _deadline: asyncio.TimerHandle | None = None
     _reading: asyncio.TimerHandle | None = None
+    _refusing: asyncio.TimerHandle | None = None
     _is_limited = False
     _since = 0.0
 
@@ -62,6 +66,7 @@ class _LimitedProtocol(H11Protocol):
         self.logger = _ERRORS_ONLY
         self._application: ASGIApp = self.app
         self.app = self._answer
+        self._head = bytearray()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -73,8 +78,49 @@ class _LimitedProtocol(H11Protocol):
             self._make_room()
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._expect_client()
+        if self._refusing is not None:
+            self.transport.pause_reading()  # the rest of a refused request
+        elif whole := self._read_head(data):
+            super().data_received(whole)
+            self._expect_client()
+
+    def _read_head(self, data: bytes) -> bytes:
+        """Return the data that the server parses now. While a client is above its limit, collect the head of each
+        request first; a request that the limit refuses is not parsed.
+        """
+        if not self._head and (self.limit is None or not self.limit.is_active or not self._is_between_requests):
+            return data
+        self._unset_keepalive_if_required()
+        searched = max(0, len(self._head) - 3)  # the end of the head may begin in the bytes that came before
+        self._head += data
+        end = END_OF_HEAD.search(self._head, searched)
+        if end is None and len(self._head) <= LARGEST_HEAD:
+            return b""
+        whole = bytes(self._head)
+        self._head.clear()
+        answer = self.limit.refuse(whole[: end.start()], self.client) if self.limit and end else None
+        if answer is None:
+            return whole
+        self._stop_deadline()
+        self._is_limited = True
+        self._refusing = self.loop.call_later(self._lateness, self._refuse, answer)
+        return b""
+
+    def _refuse(self, answer: bytes) -> None:
+        self.transport.write(answer)
+        self.transport.close()
+
+    @property
+    def _is_between_requests(self) -> bool:
+        return self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]
+
+    @property
+    def _lateness(self) -> float:
+        """Delay in seconds of an answer to a client above its limit. The delay depends on the client's port, so that
+        answers to requests sent together are spread over time.
+        """
+        port = self.client[1] if self.client else 0
+        return LIMITED_FOR * (1 + port % 100 / 100)
 
     def send_400_response(self, msg: str) -> None:
         self._count(400)
@@ -92,10 +138,7 @@ class _LimitedProtocol(H11Protocol):
         async def sending(message: Message) -> None:
             if message.get("status") == 429:
                 self._is_limited = True
-                # The delay depends on the client's port, so that answers to requests sent together are spread over
-                # time.
-                port = self.client[1] if self.client else 0
-                await SystemClock().sleep(LIMITED_FOR * (1 + port % 100 / 100))
+                await SystemClock().sleep(self._lateness)
                 self._is_limited = False
             await send(message)
 
@@ -114,6 +157,8 @@ class _LimitedProtocol(H11Protocol):
         self._stop_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if self._refusing is not None:
+            self._refusing.cancel()
         self._stop_deadline()
         super().connection_lost(exc)
         self._stop_reading()

@@ -1,7 +1,7 @@
 """ASGI middleware for every request: request id, body limit, security headers, and one event at the end."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import timedelta
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -16,21 +16,14 @@ from batuta.kernel.ids import Ids
 from batuta.kernel.masking import mask
 from batuta.kernel.trace import HEADER, bind, follow
 from batuta.kernel.waiting import with_timeout
-from batuta.web.clients import REFUSED, Clients, bearer_of
+from batuta.web.clients import REFUSED, Clients
 from batuta.web.context import request_id_of, route_of
+from batuta.web.headers import security_headers
+from batuta.web.limit import Limit
 from batuta.web.problems import Problem, answer
 
 BODY_WITHIN = timedelta(seconds=30)
 _USABLE_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
-SECURITY_HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
-HTTPS_HEADERS = {"Strict-Transport-Security": "max-age=31536000"}
 
 
 class RequestAccounting:
@@ -43,13 +36,13 @@ class RequestAccounting:
         ids: Ids,
         events: Events,
         clients: Clients,
+        limit: Limit,
         *,
         https: bool,
-        open_routes: Collection[str] = (),
     ) -> None:
         self._app = app
-        self._open = frozenset(open_routes)
-        self._headers = SECURITY_HEADERS | (HTTPS_HEADERS if https else {})
+        self._limit = limit
+        self._headers = security_headers(https=https)
         self._clock = clock
         self._ids = ids
         self._events = events
@@ -98,18 +91,15 @@ class RequestAccounting:
     def _refusal(self, scope: Scope) -> Response | None:
         """Return the answer to a request that is refused before routing, or None.
 
-        A flood of wrong tokens is refused here, because finding the route takes most of the time of a refusal. A
-        request that declares its length twice is refused too, because a proxy could use the other length, and the body
-        could then contain a hidden second request.
+        A client above its limit is refused here unless the server has already refused it. A request that declares its
+        length twice is refused too, because a proxy could use the other length, and the body could then contain a
+        hidden second request.
         """
         headers = Headers(scope=scope)
         if "content-length" in headers and "transfer-encoding" in headers:
             return answer(Request(scope), 400, "ambiguous_length", headers={"Connection": "close"})
-        given = "" if scope["path"] in self._open else bearer_of(headers)
-        seconds = self._clients.wait(self._clients.address(scope), given) if given else 0
-        if seconds:
-            wait = {"Retry-After": str(seconds)}
-            return answer(Request(scope), 429, "too_many_refusals", facts={"seconds": seconds}, headers=wait)
+        if seconds := self._limit.wait(request := Request(scope)):
+            return self._limit.answer(request, request_id_of(scope), seconds)
         return None
 
     def _request_id(self, scope: Scope) -> str:

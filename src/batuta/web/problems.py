@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 from starlette.routing import Match, Route
 
 from batuta.config import reason_of
@@ -18,7 +19,7 @@ from batuta.kernel.errors import EncryptionError, StoreUnavailable
 from batuta.kernel.masking import mask
 from batuta.kernel.storable import is_writable, mask_text
 from batuta.kernel.trace import current
-from batuta.texts import Texts, choose_language
+from batuta.texts import Language, Texts, choose_language
 from batuta.web.context import ApiState, request_id_of, state_of
 
 MEDIA_TYPE = "application/problem+json"
@@ -102,9 +103,12 @@ def safe(facts: Mapping[str, object]) -> dict[str, object]:
 def texts_for(request: Request) -> Texts:
     """Return the texts in the language chosen by ``?lang=`` or its cookie, otherwise in the browser's language."""
     state: ApiState = state_of(request)
-    chosen = request.query_params.get("lang") or request.cookies.get(LANGUAGE_COOKIE)
-    asked = chosen or request.headers.get("accept-language", "")
-    return state.texts[choose_language(asked, otherwise=state.settings.batuta_lang)]
+    return state.texts[language_of(request, state.settings.batuta_lang)]
+
+
+def language_of(connection: HTTPConnection, otherwise: Language) -> Language:
+    chosen = connection.query_params.get("lang") or connection.cookies.get(LANGUAGE_COOKIE)
+    return choose_language(chosen or connection.headers.get("accept-language", ""), otherwise)
 
 
 async def _problem(request: Request, error: Exception) -> JSONResponse:

@@ -1,34 +1,39 @@
 """The api role: it drains and releases its port, and denies access by default."""
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from datetime import timedelta
 
 import httpx2
 import pytest
 import uvicorn
 from fastapi import APIRouter
+from starlette.types import Receive, Scope, Send
 
 from batuta import Batuta
 from batuta.config import EngineSettings, load_settings
 from batuta.processes.address import listen
 from batuta.queue.outcome import Done, Outcome
 from batuta.receive.endpoints import JobCall
-from batuta.web import create_api
+from batuta.testing import FakeClock
+from batuta.web import connections, create_api
 from batuta.web.api import serve
 from batuta.web.auth import AuthoriseFirst
 from batuta.web.connections import Http
-from batuta.web.middleware import SECURITY_HEADERS
+from batuta.web.headers import SECURITY_HEADERS
+from batuta.web.middleware import RequestAccounting
 
 
 class Serving:
-    def __init__(self, work: Batuta, grace: float) -> None:
+    def __init__(self, work: Batuta, grace: float, **settings: str) -> None:
         self.started, self.gate, self.stop = asyncio.Event(), asyncio.Event(), asyncio.Event()
         work.endpoints.add("espera", self._wait, manual=True)
         listening = listen("127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        self.api = create_api(work, load_settings(EngineSettings, {}))
+        self.api = create_api(work, load_settings(EngineSettings, settings))
         self.task = asyncio.create_task(serve(self.api, listening, self.stop, timedelta(seconds=grace)))
 
     async def send(self, request: bytes) -> bytes:
@@ -129,6 +134,114 @@ async def test_malformed_request_is_counted_without_a_log_line_and_gets_the_secu
     assert not [each for each in caplog.records if each.name.startswith("uvicorn") and each.levelno >= logging.INFO]
     assert counted.counts == {status: 1}
     assert counted.cost == 0
+
+
+CLOSED = {"APP_ENV": "production", "API_TOKEN": "t" * 32, "SECRET_KEY": "k" * 32, "BATUTA_REFUSALS_PER_MINUTE": "1"}
+
+
+@dataclass
+class Limited:
+    """A server in production. One client is above its limit of refusals, and its token was accepted before."""
+
+    serving: Serving
+    reached: list[str]  # paths of the requests that the application got
+
+    async def send(self, head: str, rest: bytes = b"") -> tuple[int, bytes, bytes]:
+        """Send a request, and return the status, the head and the body of the answer."""
+        answer = await self.serving.send(head.encode() + rest)
+        said, _, body = answer.partition(b"\r\n\r\n")
+        return int(said.split()[1]), said.lower(), body
+
+
+@pytest.fixture
+async def limited(work: Batuta, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Limited]:
+    monkeypatch.setattr(connections, "LIMITED_FOR", 0.0)
+    reached, answer = [], RequestAccounting.__call__
+
+    async def record(self: RequestAccounting, scope: Scope, receive: Receive, send: Send) -> None:
+        reached.append(scope["path"])
+        await answer(self, scope, receive, send)
+
+    monkeypatch.setattr(RequestAccounting, "__call__", record)
+    serving = Serving(work, 1, **CLOSED)
+    clients = serving.api.state.batuta.clients
+    clients._clock = FakeClock()  # the minute does not end
+    clients.accept("t" * 32)
+    clients.refuse("127.0.0.1", 401, cost=1)
+    yield Limited(serving, reached)
+    serving.stop.set()
+    await serving.task
+
+
+@pytest.mark.parametrize(
+    "request_of_a_guesser",
+    [
+        "GET /jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer guess\r\n\r\n",
+        "GET /jobs HTTP/1.1\nHost: x\nauthorization:bearer guess\n\n",
+        "GET /jobs HTTP/1.1\r\nHost: x\r\nCookie: __Host-batuta_session=guess\r\n\r\n",
+        "GET /painel HTTP/1.1\r\nHost: x\r\n\r\n",
+        "POST /jobs/x?lang=en HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nAuthorization: Bearer guess\r\n\r\nhalf",
+        "\r\nGET /jobs HTTP/1.1\r\nHost: x\r\n\r\nGET /health HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+    ids=["token", "newlines", "cookie", "no credential", "body", "two requests"],
+)
+async def test_client_above_its_limit_is_refused_before_its_request_is_parsed(
+    limited: Limited, request_of_a_guesser: str
+) -> None:
+    status, head, body = await limited.send(request_of_a_guesser)
+    assert status == 429
+    assert limited.reached == []
+    for name in (*SECURITY_HEADERS, "Retry-After", "X-Request-Id", "Connection: close"):
+        assert name.lower().encode() in head, name
+    problem = json.loads(body)
+    assert problem["type"] == "/problemas/too_many_refusals"
+    assert problem["request_id"].encode() in head
+    counts = limited.serving.api.state.batuta.clients._minutes.values()
+    assert [each.counts for each in counts] == [{401: 1, 429: 1}]
+
+
+async def test_head_that_arrives_in_pieces_is_refused_before_it_is_parsed(
+    limited: Limited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receive = connections._LimitedProtocol.data_received
+
+    def receive_bytes(self: connections._LimitedProtocol, data: bytes) -> None:
+        for each in data:
+            receive(self, bytes([each]))
+
+    monkeypatch.setattr(connections._LimitedProtocol, "data_received", receive_bytes)
+    status, _, _ = await limited.send("GET /jobs HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer guess\r\n\r\n")
+    assert status == 429
+    assert limited.reached == []
+
+
+async def test_head_without_an_end_is_refused_above_the_limit_too(limited: Limited) -> None:
+    assert (await limited.send("GET /jobs HTTP/1.1\r\nX: " + "a" * 70_000))[0] == 400
+
+
+async def test_refusal_of_a_browser_is_plain_text_and_of_a_head_request_has_no_body(limited: Limited) -> None:
+    _, head, body = await limited.send(
+        "GET /painel HTTP/1.1\r\nHost: x\r\nAccept: text/html\r\nAccept-Language: en\r\n\r\n"
+    )
+    assert b"content-type: text/plain; charset=utf-8" in head
+    assert body.startswith(b"Too many refusals\n\n")
+    assert (await limited.send("HEAD /jobs HTTP/1.1\r\nHost: x\r\n\r\n"))[2] == b""
+
+
+async def test_open_routes_and_accepted_credentials_stay_available_above_the_limit(limited: Limited) -> None:
+    end = "Host: x\r\nConnection: close\r\n"
+    for path in ("/health", "/health/ready", "/painel/entrar", "/painel/static/panel.css"):
+        assert (await limited.send(f"GET {path} HTTP/1.1\r\n{end}\r\n"))[0] == 200, path
+    known = f"{end}Authorization: Bearer {'t' * 32}\r\n"
+    assert (await limited.send(f"GET /jobs HTTP/1.1\r\n{known}\r\n"))[0] == 200
+
+
+async def test_credential_that_became_invalid_counts_as_a_guess(limited: Limited) -> None:
+    revoked = f"bat_{'0' * 12}_{'0' * 48}"
+    limited.serving.api.state.batuta.clients.accept(revoked)
+    request = f"GET /jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {revoked}\r\n\r\n"
+    assert [(await limited.send(request))[0] for _ in range(3)] == [401, 429, 429]
+    assert limited.reached == ["/jobs"]
 
 
 @pytest.mark.parametrize("role", ["api", "scheduler", "worker"])
