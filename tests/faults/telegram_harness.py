@@ -239,14 +239,6 @@ class TelegramOffice:
         )
         return Counter(f"{each['status']}/{each['envio_estado'] or '-'}" for each in found)
 
-    async def waiting(self, contas: Collection[str]) -> int:
-        """Count the messages of these accounts that are not sent yet."""
-        found = await rows(
-            self.julia.work.database,
-            "SELECT conta_id FROM fila_mensagens WHERE fila = 'telegram_saida' AND status IN ('pendente', 'processando')",
-        )
-        return sum(each["conta_id"] in contas for each in found)
-
     async def latencies(self, ids: Sequence[str]) -> list[float]:
         """Return the seconds from queueing to the server for each message, shortest first."""
         left = {
