@@ -5,10 +5,13 @@ durations for people.
 
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    import asyncio  # imported here, because most commands format times but run no event loop
+
+class Awaited(Protocol):
+    """What a clock waits for: an asyncio.Event, or the wake-up of a loop."""
+
+    async def wait(self) -> bool: ...
 
 
 class Clock(Protocol):
@@ -19,7 +22,7 @@ class Clock(Protocol):
     def now(self) -> datetime: ...
     def monotonic(self) -> float: ...
     async def sleep(self, seconds: float) -> None: ...
-    async def wait(self, event: "asyncio.Event", seconds: float) -> bool:
+    async def wait(self, event: Awaited, seconds: float) -> bool:
         """Wait until ``event`` is set or ``seconds`` have passed, and return whether ``event`` is set."""
 
 
@@ -33,11 +36,11 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        import asyncio
+        import asyncio  # imported here, because most commands format times but run no event loop
 
         await asyncio.sleep(seconds)
 
-    async def wait(self, event: "asyncio.Event", seconds: float) -> bool:
+    async def wait(self, event: Awaited, seconds: float) -> bool:
         # Every loop of a process waits here, so the cost matters: a timer costs a third of two tasks and their
         # cancellation.
         import asyncio

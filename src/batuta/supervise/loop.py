@@ -59,10 +59,41 @@ class Idle:
 Pace: TypeAlias = Again | Idle
 
 
-class Wakeup(asyncio.Event):
+class Wakeup:
     """Wakes a loop that waits for its next tick. Any code on the event loop may set it. If it is set during a tick, the
     next tick follows immediately.
+
+    Unlike an asyncio.Event it can be used in several event loops, one after the other, because a program may run its
+    roles again in a new one.
     """
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._waiters: set[asyncio.Future[None]] = set()
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def set(self) -> None:
+        self._is_set = True
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def clear(self) -> None:
+        self._is_set = False
+
+    async def wait(self) -> bool:
+        """Return True when the wake-up is set, or at once if it already is."""
+        if self._is_set:
+            return True
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.add(waiter)
+        try:
+            await waiter
+        finally:
+            self._waiters.discard(waiter)
+        return True
 
 
 class Loop(Protocol):

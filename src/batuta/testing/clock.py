@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 
-from batuta.kernel.clock import Clock, SystemClock
+from batuta.kernel.clock import Awaited, Clock, SystemClock
 from batuta.kernel.waiting import first_of
 
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # a Monday, nine in the morning in São Paulo
@@ -46,7 +46,7 @@ class FakeClock:
         heapq.heappush(self._sleepers, (self._monotonic + seconds, next(self._order), due))
         await due.wait()
 
-    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+    async def wait(self, event: Awaited, seconds: float) -> bool:
         return await first_of(event.wait(), self.sleep(seconds)) == 0
 
     async def advance(self, by: timedelta | float) -> None:
@@ -99,7 +99,7 @@ class JumpClock:
                 await asyncio.wait_for(self._has_jumped.wait(), rest)
         await asyncio.sleep(0)
 
-    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+    async def wait(self, event: Awaited, seconds: float) -> bool:
         return await first_of(event.wait(), self.sleep(seconds)) == 0
 
     def jump_to(self, instant: datetime) -> None:
@@ -154,7 +154,7 @@ class FastClock:
     async def sleep(self, seconds: float) -> None:
         await self.machine.sleep(seconds / self.rate)
 
-    async def wait(self, event: asyncio.Event, seconds: float) -> bool:
+    async def wait(self, event: Awaited, seconds: float) -> bool:
         return await self.machine.wait(event, seconds / self.rate)
 
     def step(self, by: timedelta) -> None:

@@ -152,3 +152,23 @@ async def test_call_before_opening_names_the_block_to_write(database_url: str) -
 
     with pytest.raises(StoreNotOpen, match="write `async with work:`"):
         await work.enqueue(send)
+
+
+def test_program_runs_again_in_a_new_event_loop(database_url: str) -> None:
+    """Each test of a web application opens the lifespan, and so the roles, in its own event loop."""
+    work = Batuta(database_url, timezone="UTC")
+
+    @work.task()
+    async def double(number: int) -> int:
+        return 2 * number
+
+    @work.loop(every=60)
+    async def poll() -> None: ...
+
+    async def once(number: int) -> int:
+        async with work.running("worker", "scheduler", "api"):
+            await work.schedules.create(f"once-{number}", task=double, args={"number": number}, every=3600)
+            await asyncio.gather(*(double.enqueue(each) for each in range(20)))
+            return await (await double.enqueue(number)).result(timeout=30)
+
+    assert [asyncio.run(once(number)) for number in (1, 2, 3)] == [2, 4, 6]
