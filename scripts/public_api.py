@@ -51,7 +51,17 @@ LISTED_THERE = {"batuta.errors": "errors", "batuta.events": "events"}
 MEMBERS = {
     "Batuta": (
         *("job", "http_job", "task", "loop", "pipeline", "batch", "running", "provide", "around_enqueue"),
-        *("around_execution", "pause", "resume", "find_tasks", "log_lines", "why_waiting", "circuit", "limit"),
+        *(
+            "around_execution",
+            "run_job",
+            "pause",
+            "resume",
+            "find_tasks",
+            "log_lines",
+            "why_waiting",
+            "circuit",
+            "limit",
+        ),
         *("add_job", "add_loop", "add_queue", "add_pipeline", "open", "close", "migrate", "work_once", "rescue"),
     ),
     "Task": ("enqueue", "enqueue_sync", "enqueue_many", "options", "handle", "failed"),

@@ -4,6 +4,7 @@ from batuta.dispatch.job import Job, JobOptions, Overlap, Target
 from batuta.dispatch.plan import find_holding_switch
 from batuta.dispatch.schedules import TaskSchedule
 from batuta.receive.endpoints import JobCall, JobHandler
+from batuta.runlog.history import Recorded
 from batuta.runlog.log import Controls
 from batuta.schedule.due import CatchUp
 from batuta.schedule.window import Window
@@ -16,6 +17,7 @@ __all__ = [
     "JobHandler",
     "JobOptions",
     "Overlap",
+    "Recorded",
     "Target",
     "TaskSchedule",
     "Window",

@@ -78,6 +78,8 @@ class CliContext:
 
     def work(self) -> "Batuta":
         """Return the complete application."""
+        if self.unloaded is not None:
+            raise self.unloaded  # a second import would repeat the declarations and hide this error
         if self._work is None:
             self._work = load_app(self._app())
             resume_collection()

@@ -117,17 +117,13 @@ async def _look(ctx: CliContext, profile: str | None) -> tuple[JobsSeen, Timetab
 async def _run(ctx: CliContext, name: str, params: dict[str, str], even_if_held: bool) -> Recorded:
     work = ctx.work()
     async with work:
-        job = work.registry.find(name, await work.controls.read())
-        execution = await work.scheduler().run_by_hand(job, params, even_if_held=even_if_held)
-        recorded = await work.reports.execution(execution.id)
-    assert recorded is not None
-    return recorded
+        return await work.run_job(name, params, even_if_held=even_if_held)
 
 
 async def _recent(ctx: CliContext, name: str | None, status: str | None, limit: int) -> list[Recorded]:
     work = ctx.catalogue()
     async with work:
-        if name is not None:
+        if name is not None and name not in {each.name for each in await work.schedules.all()}:
             name = work.registry.find(name, await work.controls.read()).name
         return list(await work.reports.recent(job=name, status=status, before=EVER, limit=limit))
 

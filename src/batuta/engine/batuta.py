@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from batuta import __version__
@@ -54,6 +54,7 @@ from batuta.queue.store import Rescued
 from batuta.queue.worker import WorkerPolicy
 from batuta.receive.endpoints import JobEndpoints
 from batuta.receive.receiver import JobReceiver
+from batuta.runlog.history import Recorded
 from batuta.stores.connections import Connections, PoolSizes, Wakeups
 from batuta.stores.sql.audit import AccessLog
 from batuta.stores.sql.calls import SqlJobCalls
@@ -389,6 +390,19 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         the process gets SIGTERM instead: choose it where a server runs the block, as in the lifespan of FastAPI.
         """
         return run_roles(self, roles or DEFAULT_ROLES, on_failure, __version__)
+
+    async def run_job(
+        self, name: str, params: Mapping[str, str] = MappingProxyType({}), *, even_if_held: bool = False
+    ) -> Recorded:
+        """Run a job now in this process, wait until it ends, and return its row of the execution log, as ``batuta run``
+        does. A function reads ``params`` from its run. Raises JobRefused if the job is already running, or if a pause
+        holds it and ``even_if_held`` is false.
+        """
+        job = self.registry.find(name, await self.controls.read())
+        execution = await self.scheduler().run_by_hand(job, params, even_if_held=even_if_held)
+        recorded = await self.reports.execution(execution.id)
+        assert recorded is not None
+        return recorded
 
     def retentions(self) -> list[Retention]:
         """Return the retentions of the engine's tables, except executions and circuit transitions, which the

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from batuta.config import find_zone
 from batuta.dispatch.job import Overlap, schedule_text
 from batuta.dispatch.schedules import TaskSchedule
-from batuta.kernel.errors import InvalidCron, InvalidJob, InvalidSchedule
+from batuta.kernel.errors import InvalidCron, InvalidJob, InvalidSchedule, InvalidSetting
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
 from batuta.kernel.storable import refuse_unstorable
@@ -63,9 +63,8 @@ class Schedules:
             )
         new = NewSchedule(
             schedule=_text(name, cron, every, at),
-            timezone=(self._zone if timezone is None else find_zone(timezone)).key,
-            task=self._check(name, task, args or {}),
-            args=dict(args or {}),
+            timezone=self._zone.key if timezone is None else _zone(name, timezone),
+            **self._check(name, task, args or {}),
             jitter=_span(jitter),
             overlap=_word(name, Overlap, overlap, "overlap"),
             catch_up=_word(name, CatchUp, catch_up, "catch_up"),
@@ -93,7 +92,7 @@ class Schedules:
         """
         given: dict[str, Any] = {
             "schedule": _text(name, cron, every, at) if any(each is not None for each in (cron, every, at)) else None,
-            "timezone": None if timezone is None else find_zone(timezone).key,
+            "timezone": None if timezone is None else _zone(name, timezone),
             "jitter": None if jitter is None else _span(jitter),
             "overlap": None if overlap is None else _word(name, Overlap, overlap, "overlap"),
             "catch_up": None if catch_up is None else _word(name, CatchUp, catch_up, "catch_up"),
@@ -103,7 +102,7 @@ class Schedules:
             wanted = old.args if args is None else dict(args)
             new = parts_of(old)
             if task is not None or args is not None:
-                new = replace(new, task=self._check(name, task or old.task, wanted), args=wanted)
+                new = replace(new, **self._check(name, task or old.task, wanted))
             return replace(new, **{part: value for part, value in given.items() if value is not None})
 
         return await self._store.edit(name, change, by=by)
@@ -134,14 +133,18 @@ class Schedules:
         """Return every schedule sorted by name, including schedules whose last fire has passed."""
         return await self._store.all()
 
-    def _check(self, name: str, task: AnyTask | TaskFunction | str, args: Mapping[str, Json]) -> str:
+    def _check(self, name: str, task: AnyTask | TaskFunction | str, args: Mapping[str, Json]) -> dict[str, Any]:
+        """Return the name of the task and its arguments as JSON. Raises InvalidSchedule if the task cannot be called
+        with them.
+        """
         known = self._tasks.get(task)
         try:
             known.refuse_call(Call((), args))
+            stored = known.codec.encode((), args)[1] if known.codec.checks else dict(args)
+            refuse_unstorable(stored, "task arguments")
         except TypeError as error:
             raise InvalidSchedule(job=name, why=str(error)) from None
-        refuse_unstorable(dict(args), "task arguments")
-        return known.name
+        return {"task": known.name, "args": stored}
 
 
 def _text(name: str, cron: str | None, every: timedelta | float | None, at: datetime | None) -> str:
@@ -155,6 +158,13 @@ def _text(name: str, cron: str | None, every: timedelta | float | None, at: date
         raise InvalidSchedule(job=name, why=error.facts["why"]) from None
     except InvalidCron as error:
         raise InvalidSchedule(job=name, why=str(error)) from None
+
+
+def _zone(name: str, timezone: str) -> str:
+    try:
+        return find_zone(timezone).key
+    except InvalidSetting as error:
+        raise InvalidSchedule(job=name, why=error.facts["why"]) from None
 
 
 def _span(given: timedelta | float) -> timedelta:

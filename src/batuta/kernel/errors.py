@@ -142,7 +142,7 @@ class UnknownApp(ConfigError):
 
 
 class InvalidCron(ConfigError):
-    sentence = "'{cron}' is not a schedule: {why}. Write five fields, as in '*/5 8-19 * * 1-5'"
+    sentence = "'{cron}' is not a schedule: {why}"
 
 
 class InvalidSections(ConfigError):

@@ -387,9 +387,12 @@ class ItemOverdue(Event):
 
 
 class ItemCrashed(Event):
+    """A handler raised an error. ``task`` is None if the item is not a call of a task."""
+
     queue: str
     item: str
     error: BaseException
+    task: str | None = None
 
 
 class CallRejected(Event):

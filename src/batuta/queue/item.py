@@ -56,6 +56,11 @@ class Lease(NamedTuple):
     unreadable: tuple[str, ...] = ()  # columns whose values cannot be decoded; such an item cannot run
 
     @property
+    def task(self) -> str | None:
+        """The name of the called task, or None if the item is not a call of a task."""
+        return self.row.get("name")
+
+    @property
     def due_at(self) -> datetime | None:
         return None if self.due is None else instant(self.due)
 

@@ -297,7 +297,7 @@ class Settler:
         """Return the settlement of an item whose first settlement the database refused. A refused effect counts as a
         failed attempt; without an effect, the item becomes dead.
         """
-        self.events.emit(ItemCrashed(self.queue, lease.id, error))
+        self.events.emit(ItemCrashed(self.queue, lease.id, error, lease.task))
         why = EFFECT_CRASHED(error=type(error).__name__)
         if settlement.effect is None:
             return Settlement(state=ItemState.DEAD, error=why)

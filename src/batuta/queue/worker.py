@@ -377,7 +377,7 @@ class Worker:
                 self._cancellations.confirm(running.task)
             self._settler.took.append(took)
             if error is not None:
-                self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
+                self._events.emit(ItemCrashed(self._queue, running.lease.id, error, running.lease.task))
             if not settlement.goes_with_others:
                 await self._conclude(running, settlement)
             elif self._owns(running):
@@ -401,7 +401,7 @@ class Worker:
             return
         settlement, error = decide(running, called, EFFECT_CRASHED, self._policy.max_result)
         if error is not None:
-            self._events.emit(ItemCrashed(self._queue, running.lease.id, error))
+            self._events.emit(ItemCrashed(self._queue, running.lease.id, error, running.lease.task))
         if self._owns(running):
             self._unsettled.add(running.lease, settlement)
 

@@ -122,7 +122,10 @@ class Cron:
 def parse(text: str) -> Cron:
     fields = _MACROS.get(text.strip().lower(), text).upper().split()
     if len(fields) not in (5, 6):
-        why = "it has {count} fields and needs 5 (minute hour day month weekday), or 6 with the seconds first"
+        why = (
+            "it has {count} fields and needs 5 (minute hour day month weekday), or 6 with the seconds first, "
+            "as in '*/5 8-19 * * 1-5'"
+        )
         raise _invalid(text, "cron_fields", why, count=len(fields))
     second, minute, hour, day, month, weekday = ["0", *fields][-6:]
     cron = Cron(

@@ -87,6 +87,18 @@ def test_unknown_word_is_one_sentence_with_the_next_step(batuta: Command, words:
     assert out == ""
 
 
+def test_mistake_in_a_program_is_reported_as_it_happened(folder: Path, batuta: Command) -> None:
+    """Reading the program a second time must not report that its tasks exist already."""
+    (folder / "shared.py").write_text("from batuta import Batuta\n\nwork = Batuta('sqlite:///work.db')\n")
+    (folder / "wrong.py").write_text(
+        "from shared import work\n\n@work.task()\nasync def send() -> None: ...\n\n"
+        "@work.job(every=5, name='slow-job')\nasync def slow() -> None: ...\n"
+    )
+    code, _, err = batuta("--app", "wrong:work", "jobs")
+    assert code == 2
+    assert "slow-job" in err
+
+
 def test_misspelt_command_suggests_the_nearest(batuta: Command) -> None:
     assert batuta("migrat")[2] == "batuta: não existe o comando 'migrat': tente `batuta migrate`\n"
     assert batuta("--lang", "en", "xyz")[2] == "batuta: there is no command 'xyz': try `batuta --help`\n"

@@ -45,6 +45,16 @@ def test_operator_creates_edits_pauses_and_deletes_a_schedule(batuta: Command) -
     assert json.loads(batuta("schedules", "list", "--json")[1]) == {"schedules": []}
 
 
+def test_executions_of_a_schedule_are_listed_by_its_name(batuta: Command) -> None:
+    batuta("migrate")
+    batuta("schedules", "create", "resumo-42", "--task", "send", "--arg", "to=x", "--every", "3600")
+    batuta("schedules", "backfill", "resumo-42", "--since", "2020-01-01 00:00", "--until", "2020-01-01 01:30")
+    code, out, _ = batuta("executions", "resumo-42", "--json")
+    assert code == 0
+    assert {each["job"] for each in json.loads(out)["executions"]} == {"resumo-42"}
+    assert batuta("executions", "resumo-43")[0] == 2
+
+
 def test_mistakes_are_one_sentence_with_the_next_step(batuta: Command) -> None:
     batuta("migrate")
     code, _, err = batuta("schedules", "create", "um", "--task", "sent", "--arg", "to=x", "--every", "30")

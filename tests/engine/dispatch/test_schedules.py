@@ -202,6 +202,11 @@ async def test_pause_of_everything_holds_schedules(work_url: str, clock: FakeClo
         ({"task": "send", "args": {"to": "x"}, "every": 60, "cron": "* * * * *"}, "give one of cron=, every="),
         ({"task": "send", "args": {"to": "x"}, "at": T0}, "in the past"),
         ({"task": "send", "args": {"to": "x"}, "cron": "61 * * * *"}, "is not a minute"),
+        (
+            {"task": "send", "args": {"to": "x"}, "every": 60, "timezone": "Asia/Tokio"},
+            "'Asia/Tokio' is not a time zone",
+        ),
+        ({"task": "send", "args": {"to": 5}, "every": 60}, "it is int"),
         ({"task": "send", "args": {"to": "x"}, "every": 60, "name": "Resumo 42"}, "a name consists of"),
         ({"task": "send", "args": {"to": "x"}, "every": 60, "name": "nightly"}, "a job in the code has this name"),
     ],

@@ -1,6 +1,9 @@
-"""The dashboard mounted in another FastAPI application."""
+"""The dashboard and the API mounted in another FastAPI application."""
+
+from datetime import timedelta
 
 import httpx2
+import pytest
 from fastapi import FastAPI
 
 from batuta import Batuta
@@ -44,3 +47,24 @@ async def test_the_mounted_dashboard_keeps_its_links_its_actions_and_its_stream(
         assert row is not None
         assert row["subject"] == "pause.job.report"
         assert "Resume" in (await browser.get("/ops/painel/tarefas/report")).text
+
+
+@pytest.mark.parametrize(("fails", "code", "status"), [(False, 200, "success"), (True, 500, "error")])
+async def test_function_of_a_job_runs_over_http_and_is_recorded(
+    work_url: str, fails: bool, code: int, status: str
+) -> None:
+    work = Batuta(work_url, timezone="UTC")
+
+    @work.job("0 3 * * *")
+    async def nightly() -> None:
+        if fails:
+            raise ValueError
+
+    api = create_api(work, load_settings(EngineSettings, {"APP_ENV": "development"}))
+    transport = httpx2.ASGITransport(app=api, client=("127.0.0.1", 5000))
+    async with work, httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
+        answer = await client.post("/jobs/nightly")
+        assert (answer.status_code, answer.json()["status"]) == (code, status)
+        (row,) = await work.reports.recent(job="nightly", before=work.clock.now() + timedelta(days=1), limit=5)
+        assert (row.id, row.trigger) == (answer.json()["execution"], "manual")
+        assert (await client.post("/jobs/nightl")).status_code == 404

@@ -111,7 +111,7 @@ async def _run(task: AnyTask, redis: ArqRedis, call: calls.CallId, call_data: An
         lambda: task.run(lease, here.report), clock.now() + task.timeout, clock, f"task {task.name}"
     )
     if isinstance(ran, Raised) and not isinstance(ran.error, NoRetry):
-        here.events.emit(ItemCrashed(task.queue, lease.id, ran.error))
+        here.events.emit(ItemCrashed(task.queue, lease.id, ran.error, task.name))
     encoded = calls.encode_result(ran, task, here.max_result)
     await calls.answer(redis, call, encoded, call_data.get("told_in"))
     return encoded

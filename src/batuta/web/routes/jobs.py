@@ -12,6 +12,7 @@ from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import JobRefused
 from batuta.receive.endpoints import Endpoint
 from batuta.receive.receiver import Busy, KeyReused, Received, Reply
+from batuta.runlog.execution import Status
 from batuta.targets.endpoint import EndpointTarget, find_job
 from batuta.web.auth import AuthoriseFirst
 from batuta.web.context import state_of
@@ -56,13 +57,15 @@ async def run(
     """
     work = state_of(request).work
     found = work.endpoints.find(endpoint)
+    params = {name: value for name, value in request.query_params.items() if name != "lang"}
+    if found is None and endpoint in work.registry.names:
+        return await _run_function(work, endpoint, params)
     if found is None:
         raise unknown_job(endpoint, work.endpoints.nearest(endpoint))
     if deadline is not None and deadline.tzinfo is None:
         raise Problem(400, "deadline_without_zone")
     if timeout is not None:
         deadline = work.clock.now() + timedelta(seconds=timeout)
-    params = {name: value for name, value in request.query_params.items() if name != "lang"}
     by = str(request.state.caller.name)
     if idempotency_key is None:
         received = await _run_by_hand(work, found, params, deadline, by)
@@ -97,6 +100,16 @@ async def _run_by_hand(
     except JobRefused:
         return Busy()
     return target.received
+
+
+async def _run_function(work: Batuta, name: str, params: Mapping[str, str]) -> JSONResponse:
+    """Run a job whose target is not an endpoint, such as a function, and answer with its execution."""
+    try:
+        ran = await work.run_job(name, params, even_if_held=True)
+    except JobRefused as refused:
+        raise Problem(409, "already_running", endpoint=name, headers={"Retry-After": "5"}) from refused
+    body = {"job": name, "execution": ran.id, "status": ran.status}
+    return JSONResponse(body, 500 if ran.status in (Status.ERROR, Status.TIMEOUT) else 200)
 
 
 def _describe(endpoint: Endpoint) -> dict[str, Any]:
