@@ -130,7 +130,7 @@ def hash_secret(secret: str) -> str:
 
 
 def parse_networks(texts: Iterable[str]) -> tuple[Network, ...]:
-    """Parse addresses and networks such as 10.0.0.0/8. Raise ValueError for any other text."""
+    """Parse IP addresses and networks such as 10.0.0.0/8. Raise ValueError if a text is neither."""
     return tuple(ipaddress.ip_network(each) for each in texts)
 
 

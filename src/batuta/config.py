@@ -98,8 +98,8 @@ def _prefix(path: str) -> str:
 
 
 def check_target(address: str) -> str:
-    """Return the address of an outgoing call if it is HTTP or HTTPS. Raise ValueError otherwise, and for a link-local
-    address, because clouds serve a machine's credentials there.
+    """Check the address of an outgoing call and return it. Raise ValueError if the address is not HTTP or HTTPS, or if
+    it is link-local, because cloud machines serve their credentials at link-local addresses.
     """
     try:
         parts = urlsplit(address)
@@ -365,7 +365,7 @@ def refuse_unknown(given: Mapping[str, str], known: frozenset[str]) -> None:
 
 
 def near_misses(given: Mapping[str, str], known: frozenset[str]) -> list[tuple[str, str]]:
-    """Return the unknown names that resemble a known setting, each with that setting."""
+    """Return the unknown names that resemble a known setting, each mapped to that setting."""
     found = []
     for name in sorted(given):
         if name.removesuffix("_FILE") not in known | OF_THE_TOOLS:
@@ -400,8 +400,8 @@ def invalid(error: ValidationError) -> InvalidSetting:
 
 
 def reason_of(problem: ErrorDetails) -> Reason:
-    """Return the ``Reason`` for a pydantic error. The engine's validators raise a ``Reason``; an error of pydantic is
-    mapped by its type.
+    """Return the ``Reason`` for a validation error. An error of the engine's own validators contains a ``Reason``;
+    pydantic's own errors are mapped by their type.
     """
     context = problem.get("ctx", {})
     given = getattr(context.get("error"), "args", ())

@@ -128,7 +128,9 @@ class BatutaBackend(BaseTaskBackend):  # type: ignore[misc] # Django has no type
 
     @property
     def work(self) -> Batuta:
-        """The application. It is imported on first use, because Django creates the backend while it loads."""
+        """The Batuta application. It is imported on first use, because Django creates the backend before all modules
+        are loaded.
+        """
         where = self.options.get("app")
         module, _, name = str(where).partition(":")
         try:

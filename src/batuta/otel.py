@@ -109,7 +109,7 @@ class _OtelFactory:
 
 
 class _Instrument:
-    """An instrument with the interface of a Prometheus metric."""
+    """An OpenTelemetry instrument with the methods of a Prometheus metric."""
 
     def __init__(
         self, record: Callable[[float, Mapping[str, str]], None], names: Sequence[str], values: Sequence[Any] = ()

@@ -1,4 +1,6 @@
-"""Pipelines and the outcomes of a stage. A pipeline consists of functions, or of your own queue table with stages."""
+"""Pipelines and the outcomes of a stage. A pipeline is a list of functions, or a queue table of the application with
+stages.
+"""
 
 from batuta.queue.outcome import FanOut, Jump, Next, StageOutcome
 from batuta.queue.pipeline import Pipeline, Stage

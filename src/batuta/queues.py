@@ -1,4 +1,4 @@
-"""Describes a table of the application as a queue: its columns, items, handlers and retries."""
+"""Public names for queues on an application's own table: columns, items, handlers and retries."""
 
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease, NewItem, QueueTable

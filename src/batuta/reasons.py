@@ -1,4 +1,6 @@
-"""Reasons as values: a code and its facts, rendered in the reader's language. Includes the codes that applications compare."""
+"""Reasons as values: a code and its facts, rendered in the reader's language. This module also exports the reason codes
+that applications may compare.
+"""
 
 from batuta.guard.rate import RATE_LIMIT
 from batuta.kernel.errors import reason_of_error

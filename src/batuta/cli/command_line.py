@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLine:
-    """Commands, roles and texts of an application. If the module of ``--app`` defines an object of this class as
-    ``command_line``, `batuta --help` imports only that module.
+    """Commands, roles and texts of an application. The module that ``--app`` names may define an object of this class
+    as ``command_line``. Then `batuta --help` imports only that module.
     """
 
     # the same commands as in the application's Extension

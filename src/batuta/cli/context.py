@@ -86,8 +86,8 @@ class CliContext:
         return self._work
 
     def catalogue(self) -> "Batuta":
-        """Return the application with its jobs, possibly without its services. It loads faster than the complete
-        application.
+        """Return the catalogue: an application object with all jobs, but possibly without services. It loads faster
+        than the complete application.
         """
         if self._catalogue is None:
             build = self.command_line().catalogue
@@ -97,7 +97,8 @@ class CliContext:
 
     def command_line(self) -> CommandLine:
         """Return the commands, roles and texts that the application adds. If the application cannot be loaded, the
-        result is empty, and ``unloaded`` holds the error until a command needs the application.
+        result is empty. The attribute ``unloaded`` then holds the error, which is raised when a command needs the
+        application.
         """
         if self._command_line is None:
             try:
@@ -129,8 +130,8 @@ class CliContext:
         return self._loaded().settings
 
     def _loaded(self) -> "Batuta":
-        """Return an application object whose settings can be read: the complete application, or the catalogue if only
-        the catalogue is loaded.
+        """Return an application object whose settings can be read: the complete application, or the faster catalogue if
+        only that is loaded.
         """
         return self._work or self._catalogue or self.work()
 
@@ -197,7 +198,7 @@ class CliContext:
 
 
 def cli_context(context: typer.Context) -> CliContext:
-    """Return the CliContext of a command, which typer stores in its own context."""
+    """Return the CliContext that typer's context of the command holds."""
     ctx: CliContext = context.obj
     return ctx
 

@@ -44,7 +44,7 @@ async def _show(ctx: CliContext, id: str, *, follow: bool, as_json: bool) -> Non
 
 
 async def _follow(ctx: CliContext, work: Batuta, id: str, after: str | None) -> None:
-    """Print new lines until the task or the run has ended. Ctrl-C stops it earlier."""
+    """Print new lines until the task or the run has ended. Ctrl-C ends the output earlier."""
     for _ in count():
         has_ended = await _has_ended(work, id)
         # Wait once more, because the lines of the last second are written after the end.

@@ -65,7 +65,7 @@ class OutputMux:
         return _OutputStream(self, name, self._out.isatty())
 
     def close(self) -> None:
-        """Write the queued lines for at most FLUSH_TIMEOUT seconds."""
+        """Write the queued lines, but stop after FLUSH_TIMEOUT seconds."""
         if self._put(None):
             self._writing.join(FLUSH_TIMEOUT)
 

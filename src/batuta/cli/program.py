@@ -123,7 +123,9 @@ def translate(command: Any, texts: Texts, path: str = "") -> Any:
 
 
 def _process_word(process: Callable[[Any, Any], Any], words: Mapping[str, str], context: Any, given: Any) -> Any:
-    """Replace translated words with the values that they stand for, then process the parameter as before."""
+    """Replace the translated words that the operator typed with the parameter's values, then process the parameter as
+    usual.
+    """
     values = {word: value for value, word in reversed([*words.items()])}
 
     def value_of(word: Any) -> Any:
@@ -222,7 +224,7 @@ def usage_sentence(
     texts: Texts, command: Any, argv: Sequence[str], mistake: typer.TyperException, unloaded: BatutaError | None = None
 ) -> str:
     """Describe a usage error and what to type instead. ``unloaded`` is the error that prevented the application from
-    loading, and so hides the application's own commands.
+    loading; the application's own commands are unknown then.
     """
     context = getattr(mistake, "ctx", None)
     path, called, rest = _split(command, argv)
@@ -302,8 +304,8 @@ def _options_of(context: Any) -> list[str]:
 
 
 def _describe_bad_value(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
-    """Describe why the value of a parameter is refused. The engine's commands state the expected form, or the key of its
-    text, in the error's message; the parser attaches a validation error instead.
+    """Describe why the value of a parameter is refused. For an error of the engine's commands, the message is the
+    expected form or the text key of that form. An error of the parser has a validation error instead.
     """
     if mistake.param is None:
         return texts("cli.mistake.form", name=mistake.param_hint, form=texts.get(mistake.message, mistake.message))
@@ -433,7 +435,7 @@ def _names(ctx: CliContext) -> Collection[str]:
 
 
 def _load(ctx: CliContext, name: str) -> Any:
-    """Import a command. A role may be a group with further commands: without a further word, the group runs the role."""
+    """Import a command. If the name of a role is also a group of commands, the name alone runs the role."""
     own = ctx.command_line()
     command = import_command({**COMMANDS, **own.commands}.get(name, {}))
     if (name not in ROLES and name not in own.roles) or not isinstance(command, Mapping):

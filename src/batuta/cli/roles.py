@@ -69,8 +69,8 @@ async def serve_metrics(
 
 
 def port_of_child(settings: EngineSettings, role: str, number: int = 1) -> dict[str, str]:
-    """Return the environment variable with the metrics port of a child of `batuta up`. The parent uses the configured
-    port, the scheduler uses the next port, and the workers use the ports after it.
+    """Return the environment variable that gives a child of `batuta up` its metrics port. The parent uses the
+    configured port, the scheduler uses the next port, and the workers use the ports after it.
     """
     port = settings.batuta_metrics_port
     after = {"scheduler": 1, "worker": 1 + number}.get(role)
@@ -113,7 +113,7 @@ def make_api(
     work: Batuta, settings: EngineSettings, grace: timedelta
 ) -> Callable[[asyncio.Event], Coroutine[Any, Any, None]]:
     """Build the API and listen on its port. Return a function that takes an event and serves requests until the event
-    is set. Requests in progress then have ``grace`` to finish.
+    is set. After that, requests in progress may finish within ``grace``.
     """
     try:
         from batuta.web import create_api

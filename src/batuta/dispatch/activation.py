@@ -58,7 +58,7 @@ Standing: TypeAlias = Active | TakesOver | StandsBy
 def standing(own: str, seen: Sequence[Timetable], silent: Collection[str]) -> Standing:
     """Decide whether the timetable ``own`` is active, takes over or stands by.
 
-    ``seen`` contains the own timetable, all newer timetables, and the active timetable. ``silent`` contains the
+    ``seen`` contains the timetable ``own``, all newer timetables, and the active timetable. ``silent`` contains the
     fingerprints of timetables without a living scheduler. A timetable that was never active does not block others,
     because its scheduler may be unable to register.
     """

@@ -220,7 +220,9 @@ class Dispatcher:
 
 
 class Agenda:
-    """The instant at which the dispatcher checks each job next. Jobs of reserved categories come first."""
+    """Holds, for each job, the next instant at which the dispatcher checks the job. Jobs of reserved categories come
+    first.
+    """
 
     def __init__(self, is_live: Callable[[str], bool], entries: Mapping[str, datetime]) -> None:
         self._is_live = is_live
@@ -247,8 +249,8 @@ class Agenda:
 
 
 def gate(registry: JobRegistry, log: ExecutionLog) -> Gate:
-    """Return a function that returns the reason why a job may not run now, or None if it may run. The runner calls it
-    right before a delivery.
+    """Return a function that the runner calls right before a delivery. This function returns the reason why a job may
+    not run now, or None if it may run.
     """
 
     async def why_not(job: Job) -> str | None:

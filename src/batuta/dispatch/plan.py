@@ -84,7 +84,9 @@ def hold(job: Job, switches: Mapping[str, Switch], windows: Mapping[str, Window]
 
 
 def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
-    """Return one row for each due fire of a job, and the instant up to which all fires of the job are decided."""
+    """Return the decisions about the due fires of a job: one row per fire, and the instant up to which all fires are
+    decided.
+    """
     now = ledger.now
     since = ledger.accounted[job.name]
     if since > now + SKEW:
@@ -178,7 +180,7 @@ def _row(job: Job, fire: datetime, is_late: bool, status: Status, reason: str | 
 def plan_manual(
     job: Job, ledger: Ledger, windows: Mapping[str, Window], params: Mapping[str, str], *, even_if_held: bool
 ) -> Decisions:
-    """Return the one run that an operator requested. Raise JobRefused if the job is running or held."""
+    """Return the row of a run that an operator requested. Raise JobRefused if the job is running or held."""
     is_running = job.name in ledger.running
     if is_running and job.overlap in (Overlap.SKIP, Overlap.QUEUE_ONE):
         raise JobRefused(job=job.name, why=reasons.ALREADY_RUNNING(), next_step=reasons.WAIT_AND_REPEAT())
@@ -239,7 +241,7 @@ def day_of(jobs: Collection[Job], day: date, zone: ZoneInfo) -> list[Fire]:
 
 
 def compare(before: Collection[Job], after: Collection[Job]) -> Comparison:
-    """Compare the fires of two timetables. A job is matched with the job that it replaces."""
+    """Compare the fires of two timetables. A job is compared with the job of the other timetable that it replaces."""
     old, new = _group_by_work(before), _group_by_work(after)
     works = dict.fromkeys(chain(old, new))
     per_job = tuple(

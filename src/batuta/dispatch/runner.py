@@ -84,7 +84,9 @@ class Runner:
 
     @contextmanager
     def expecting(self) -> Iterator[None]:
-        """Mark a block that opens and starts runs. A drain waits until the block ends, then for the runs."""
+        """Context manager around code that opens and starts runs. A drain waits until this code has ended, and then for
+        the runs that it started.
+        """
         self._expected += 1
         self._none_expected.clear()
         try:

@@ -81,7 +81,9 @@ def next_look(job: Job, now: datetime) -> datetime | None:
 
 class DueSchedules(Protocol):
     async def fire(self, limit: int) -> int:
-        """Decide the due fires of at most ``limit`` schedules, and return the number of schedules that were decided."""
+        """Decide which due fires of at most ``limit`` schedules run, enqueue their tasks, and return the number of
+        these schedules.
+        """
 
     async def next_at(self) -> datetime | None:
         """Return when the next schedule is due, according to this process's clock."""

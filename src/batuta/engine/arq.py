@@ -28,7 +28,8 @@ LISTENING = LoopPolicy(every=timedelta(seconds=1), stuck_after=timedelta(minutes
 def add_arq_relay(work: Batuta, make_client: Callable[[], ArqRedis]) -> ArqRelay:
     """Make ARQ run the tasks: the engine's worker sends each call to Redis and receives its outcome.
 
-    ``make_client`` returns a client without connections, such as ``ArqRedis.from_url(…)``. The relay closes it.
+    ``make_client`` returns a client that has not connected yet, such as ``ArqRedis.from_url(…)``. The relay closes the
+    client.
     """
     relay = ArqRelay(make_client, work.clock, _store(work).find_wanted)
     work.relay_tasks(relay.run)

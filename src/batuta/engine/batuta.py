@@ -297,7 +297,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
     @cached_property
     def schedules(self) -> Schedules:
-        """The schedules that were created while the program runs."""
+        """The schedules in the database, which can be created and changed while the program runs."""
         return Schedules(self._schedules, self.task_registry, self.zone, self.registry)
 
     @property
@@ -375,8 +375,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         """Build the supervisor of a role's loops, with a heartbeat.
 
         ``heartbeat`` is a heartbeat that runs in another thread (see ``engine.process``). If it is None, the supervisor
-        runs a heartbeat itself. ``worker_name`` is the name that it reports (default: the role); ``shows`` lists the
-        loops that it reports (default: all).
+        runs a heartbeat itself. ``worker_name`` is the name in the heartbeat (default: the role); ``shows`` lists the
+        loops in the heartbeat (default: all).
         """
         observability = self.observability
         return observability.supervisor(role, self._loops_of(role), heartbeat, worker_name=worker_name, shows=shows)
@@ -387,7 +387,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
         The block opens the database, logs to the handlers of the program, and at its end finishes the running work
         within BATUTA_DRAIN_SECONDS. If a loop gives up, the block ends with its error. With ``on_failure="terminate"``
-        the process gets SIGTERM instead: choose it where a server runs the block, as in the lifespan of FastAPI.
+        the process gets SIGTERM instead. Choose this value if a server runs the block, for example in the lifespan of
+        FastAPI.
         """
         return run_roles(self, roles or DEFAULT_ROLES, on_failure, __version__)
 
@@ -438,7 +439,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return await self.rates.prune(spare=longest, limit=limit)
 
     def line_loops(self) -> Iterator[tuple[Loop, LoopPolicy]]:
-        """Yield the loop that stores log lines, unless BATUTA_KEEP_LOGS is off."""
+        """Yield the loop that stores log lines. If BATUTA_KEEP_LOGS is off, yield no loop."""
         if self.settings.batuta_keep_logs:
             # imported here, because the logging library is slow to load
             from batuta.logs.kept import KEEPER_POLICY, LineCollector, LineKeeper

@@ -164,7 +164,9 @@ async def _report(context: TaskContext, progress: Any) -> None:
 
 
 async def _send_nothing(progress: Any) -> None:
-    """Do nothing. A context that is sent to a child has this report function until the child sets its own."""
+    """Do nothing. This function replaces the report function of a context while the context is sent to a child. The
+    child then sets its own report function.
+    """
 
 
 def _forking(module: str) -> ForkServerContext:
@@ -278,7 +280,7 @@ def _send_error(sender: _Messages, error: BaseException) -> None:
 
 
 class _Forwarding(logging.Handler):
-    """Sends the log records of the child to the worker, whose log masks them."""
+    """Log handler that sends the records of the child to the worker. The worker masks and writes them."""
 
     def __init__(self, sender: _Messages) -> None:
         super().__init__()

@@ -73,8 +73,8 @@ class JobDeclarations:
         await self.switches.set(rule.key, not rule.hold_when, by=by, reason=reason, now=self.clock.now(), until=None)
 
     def find_pause(self, word: str, spoken: Callable[[str], str] = str) -> SwitchRule:
-        """Return the rule of the switch that pauses ``word``: everything, a category, a job, a queue, or a switch of
-        the application. ``spoken`` returns the operators' word for a category.
+        """Return the rule of the switch that an operator names with ``word``. The word is ``all``, a category, a job, a
+        queue, or a switch of the application. ``spoken`` returns the operators' word for a category.
         """
         if word in EVERYTHING:
             return SwitchRule(key=PAUSE_ALL)

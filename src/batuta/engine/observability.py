@@ -152,8 +152,8 @@ class Observability:
     def heartbeat(
         self, worker_name: str, running: Callable[[], Collection[Running]], shows: Collection[str] | None = None
     ) -> Heartbeat:
-        """Create a heartbeat that runs on the event loop that it reports on. ``engine.process`` instead runs a
-        heartbeat in a separate thread.
+        """Create a heartbeat that runs on the event loop of the process. The heartbeat of ``engine.process`` runs in a
+        separate thread instead.
         """
         return Heartbeat(
             worker_id=make_owner(self.ids),

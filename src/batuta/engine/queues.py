@@ -175,8 +175,8 @@ def stages(
     looks: timedelta | None,
     taken: Container[str],
 ) -> Iterator[Served]:
-    """Return each stage as a queue with the stage's name. ``taken`` contains the names of existing queues; a stage with
-    one of these names raises InvalidName.
+    """Return the stages of a pipeline as queues, by name. ``taken`` contains the names of existing queues. Raises
+    InvalidName if a stage has one of these names.
     """
     for n, stage in enumerate(pipeline.stages):
         if stage.name in taken:
@@ -199,7 +199,7 @@ def queue_loops(
     presence: PresenceFolder | None = None,
     isolation: Isolation | None = None,
 ) -> Iterator[tuple[Loop, LoopPolicy]]:
-    """Return the loops that serve the queues. ``looks`` is the polling interval for the case that no wake-up arrives.
+    """Return the loops that serve the queues. ``looks`` is the polling interval, which applies if no wake-up arrives.
     ``only`` lists the queues to serve; if it is empty, all queues are served.
 
     ``presence`` detects dead workers of this host; with None, a dead worker is detected when its leases expire.

@@ -34,7 +34,7 @@ ROLES: Final = ("api", *DEFAULT_ROLES)
 
 
 class Program(Protocol):
-    """The parts of ``Batuta`` that ``run_roles`` uses."""
+    """Interface with the attributes of ``Batuta`` that ``run_roles`` uses."""
 
     is_open: bool
     clock: Clock
@@ -140,7 +140,9 @@ async def _supervised(
 
 
 async def _run_together(supervisors: Sequence[Supervisor], stop: asyncio.Event, grace: timedelta) -> None:
-    """Run all supervisors until ``stop`` is set. A loop that gives up sets ``stop``; its error is raised here."""
+    """Run all supervisors until ``stop`` is set. If a loop gives up, stop the other supervisors and raise the loop's
+    error.
+    """
     running = [asyncio.create_task(each.run(stop, grace)) for each in supervisors]
     try:
         await asyncio.wait(running)

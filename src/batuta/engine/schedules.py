@@ -108,7 +108,7 @@ class Schedules:
         return await self._store.edit(name, change, by=by)
 
     async def pause(self, name: str, *, by: str = PROGRAM) -> TaskSchedule:
-        """Stop a schedule until ``resume``. Fires that fall into the pause are not run later."""
+        """Pause a schedule until ``resume`` is called. Fires during the pause do not run later."""
         return await self._store.edit(name, lambda old: replace(parts_of(old), paused=True), by=by)
 
     async def resume(self, name: str, *, by: str = PROGRAM) -> TaskSchedule:
@@ -126,7 +126,9 @@ class Schedules:
         return await self._store.backfill(name, since, until, by=by)
 
     async def get(self, name: str) -> TaskSchedule:
-        """Return a schedule. Raises UnknownWord if the name is unknown, like every method that takes a name."""
+        """Return a schedule. Raises UnknownWord if no schedule has this name, like all methods with a parameter
+        ``name``.
+        """
         return await self._store.get(name)
 
     async def all(self) -> list[TaskSchedule]:

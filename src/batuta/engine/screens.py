@@ -63,8 +63,8 @@ class Screen:
 
     ``read`` returns the values for the template, which extends ``panel/base.html.j2``. Elements with an id and the
     attribute ``data-live`` are updated while the page is open. All users with the same scopes and language share these
-    elements, so a live screen must not depend on ``visit.caller``. A screen that is missing in the navigation
-    highlights the screen above it: ``/printers`` for ``/printers/{name}``.
+    elements, so a live screen must not depend on ``visit.caller``. If a screen is not in the navigation, the navigation
+    highlights its parent: ``/printers`` for ``/printers/{name}``.
     """
 
     path: str
@@ -148,8 +148,8 @@ class ActionResult:
 class Action:
     """A change that operators make in the dashboard. ``name`` is used in the URL and in the audit entry.
 
-    ``preview`` and ``perform`` raise a BatutaError for bad input: the form shows its sentence. ``command`` returns the
-    arguments of the equivalent command ``batuta …``.
+    For bad input, ``preview`` and ``perform`` raise a BatutaError, whose message the form shows. ``command`` returns
+    the arguments of the equivalent command ``batuta …``.
     """
 
     name: str  # for example ``printer.pause``
@@ -171,6 +171,6 @@ class Action:
         return {**values, **({"chosen": len(call.chosen)} if call.chosen else {})}
 
     def subject(self, call: ActionCall) -> str:
-        """Return the object that the action changes, as the values of its hidden fields."""
+        """Return the identity of the object that the action changes: the values of the form's hidden fields."""
         hidden = (call.values.get(each.name) for each in self.fields if each.kind is FieldKind.HIDDEN)
         return ":".join(filter(None, hidden)) or "-"

@@ -56,8 +56,8 @@ class TaskDeclarations:
         raise NotImplementedError
 
     def _use_task_store(self, store: SqlTasks, max_payload: int) -> None:
-        """Use the registry of the store, and create the task service. ``max_payload`` is the maximum bytes of JSON per
-        call.
+        """Take the task registry from ``store``, and create the task service. ``max_payload`` is the maximum size of
+        one call, in bytes of JSON.
         """
         self._task_store = store
         self.task_registry = store.registry
@@ -119,8 +119,8 @@ class TaskDeclarations:
         return NewBatch(self.batches, name, on_end)
 
     async def explain_waits(self, queue: SqlQueue, items: Sequence[Mapping[str, Any]]) -> Mapping[str, Reason]:
-        """Return why waiting items of a queue do not start, by item id. The reason is a limit, a task or a batch that
-        the item waits for.
+        """Return the reason why each waiting item of a queue does not start, by item id: a limit, a task or a batch
+        that the item waits for.
         """
         waits = {} if queue.table.name != TASKS.name else await self.batch_store.explain(items)
         return {**await queue.why_limited(items), **waits}

@@ -27,7 +27,9 @@ PASSING = frozenset({408, 425, 429})
 
 
 class Effect(StrEnum):
-    """The result of an admitted call. It is derived from the error's type or the status, never from a message."""
+    """The possible results of an admitted call. A result is derived from the type or the status of an error, never from
+    its message.
+    """
 
     WORKED = "worked"
     BROKE = "broke"  # the service failed or is overloaded

@@ -127,7 +127,9 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class MayProbe:
-    """A call may test whether the service has recovered. The first caller that stores a probe makes the test call."""
+    """Answer of an open circuit whose reset time has passed: one call may test the service. The first caller that
+    stores a probe makes this call.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,9 @@ class CircuitStore(Protocol):
     async def read(self, rule: CircuitRule, name: str) -> Circuit: ...
 
     async def all(self, rules: Sequence[CircuitRule]) -> list[Circuit]:
-        """Return every circuit that has its own rule, and every stored circuit that a prefix rule covers."""
+        """Return every circuit that has a rule of its own. For a prefix rule such as ``printer:*``, return the circuits
+        that are stored.
+        """
 
     async def change(
         self, rule: CircuitRule, name: str, decide: Decide, *, by: str | None = None, now: datetime | None = None
@@ -182,7 +186,7 @@ def answer(circuit: Circuit, now: datetime, chance: float) -> Answer:
 
 
 def start_probe(circuit: Circuit, rule: CircuitRule, now: datetime) -> Change | None:
-    """Make the caller the probe. Return None if another caller became the probe first."""
+    """Make the caller's call the probe of the circuit. Return None if another caller has already started a probe."""
     if not isinstance(answer(circuit, now, 0.0), MayProbe):
         return None
     after = replace(
@@ -278,7 +282,9 @@ def _is_ahead(until: datetime, now: datetime) -> bool:
 
 
 def _wait(circuit: Circuit, retry_at: datetime, now: datetime) -> datetime:
-    """Return the end of the requested wait, limited to LONGEST_RESET. A shorter wait does not replace a longer one."""
+    """Return the end of the wait that the service requested, at most LONGEST_RESET from now. A shorter wait does not
+    replace a longer one.
+    """
     asked = min(retry_at, now + LONGEST_RESET)
     known = circuit.wait_until
     return max(asked, known) if known is not None and _is_ahead(known, now) else asked

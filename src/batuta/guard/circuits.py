@@ -67,7 +67,7 @@ class Circuits:
         return self._breakers[name]
 
     async def look(self) -> list[Circuit]:
-        """Return every circuit with its own rule, and every stored circuit that a prefix rule covers, sorted by name."""
+        """Return every circuit that has a rule of its own, and the stored circuits of prefix rules, sorted by name."""
         return await self._store.all(self.rules)
 
     async def history(self, name: str | None, since: datetime, limit: int = MOST_TRANSITIONS) -> list[Transition]:

@@ -28,7 +28,7 @@ class Limit:
     """A rate limit of at most ``most`` effects in any period of length ``per``.
 
     Limits with the same ``key`` share their tokens. ``name`` is for operators. If ``each`` is true, every customer or
-    device has a separate limit, which ``of`` creates.
+    device has a separate limit; the method ``of`` creates it.
     """
 
     name: str
@@ -56,7 +56,9 @@ def gap(name: str, key: str, length: timedelta, *, each: bool = False) -> Limit:
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """A reserved token. After the instant ``act_by``, another caller may get the token's place."""
+    """A reserved token. The effect must happen before the instant ``act_by``; after it, the token may expire and
+    another caller may use the limit.
+    """
 
     id: str
     act_by: datetime

@@ -1,9 +1,8 @@
 """Runs every check concurrently, each within its own time limit, and caches the assessment.
 
-Within CACHED_FOR every caller gets the same assessment and the instant of its computation, so that many callers need
-only one run of the checks. A change becomes visible after CACHED_FOR, or immediately for a caller that requests a fresh
-assessment. Probes test the components that a process needs, each within a time limit. The worst result is the state of
-the process.
+Within CACHED_FOR all callers get the same assessment, with the instant of its computation, so that the checks run only
+once. A change becomes visible after CACHED_FOR, or immediately for a caller that requests a fresh assessment. Probes
+test the components that a process needs, each within a time limit. The worst result is the state of the process.
 """
 
 import asyncio
@@ -53,7 +52,7 @@ class HealthPage:
 
 @dataclass(slots=True)
 class Cached(Generic[T]):
-    """Caches the newest result of a query. Concurrent callers share one query."""
+    """Caches the latest result of a query. Concurrent callers wait for the same query."""
 
     ask: Callable[[], Awaitable[T]]
     clock: Clock

@@ -72,8 +72,8 @@ class AlertPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertChanges:
-    """Alerts to send, and records to change. ``alerted`` lists causes to insert or update; ``forgotten`` lists causes
-    to delete.
+    """The result of a decision: alerts to send, and stored causes to change. ``alerted`` lists causes to insert or
+    update; ``forgotten`` lists causes to delete.
     """
 
     alerts: tuple[Alert, ...] = ()

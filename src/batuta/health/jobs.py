@@ -137,8 +137,8 @@ def _state(
 
 
 def _is_paused(held: str | None) -> bool:
-    """Return whether a switch holds the job. A closed window does not count, so that a problem with the last run stays
-    visible.
+    """Return whether a switch holds the job. A closed window does not count as a hold, so that a problem with the last
+    run stays visible.
     """
     return held is not None and code_of(held) != WINDOW_CLOSED
 
@@ -168,8 +168,8 @@ def nothing_works(healths: Collection[JobHealth]) -> bool:
 def expectations(
     jobs: Mapping[str, Job], facts: Mapping[str, Facts], otherwise: datetime, now: datetime
 ) -> dict[str, datetime]:
-    """Return, for each job, the latest fire whose SLA has passed. Only fires since the registration of the job count;
-    for a job that no scheduler has registered, only fires since ``otherwise``.
+    """Return, for each job, the latest fire whose SLA has passed. Fires from before the registration of the job are
+    ignored. A job that no scheduler has registered counts as registered at ``otherwise``.
     """
     found = {}
     for name, job in jobs.items():

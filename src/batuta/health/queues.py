@@ -1,5 +1,5 @@
-"""Health of a queue. The backlog counts only *due* items and excludes retries that wait; items of a dead worker count
-as stuck.
+"""Health of a queue. The backlog contains only *due* items, so it excludes items that wait for a retry. Items of a dead
+worker count as stuck.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
@@ -51,8 +51,8 @@ class QueueLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedQueue:
-    """A queue to check. ``loops`` lists the names of the loops that serve the queue; at least one process must run one
-    of them.
+    """A queue to check. ``loops`` lists the names of the loops that serve the queue; at least one running process must
+    have one of these loops.
 
     If ``hands_over`` is true, another process runs the claimed items, so a claimed item may still be waiting.
     """
@@ -153,7 +153,7 @@ def unserved_check(tasks: Ask, stages: Ask, beats: Beats, now: Callable[[], date
 
 
 class _PeriodicQuery:
-    """Runs a query every few minutes and returns the last result in between."""
+    """Runs a query at most every few minutes. Calls in between return the last result."""
 
     def __init__(self, ask: Ask, clock: Clock) -> None:
         self._ask = ask

@@ -118,7 +118,7 @@ class Beat:
 
     @property
     def place(self) -> str:
-        """Host and pid, as operators refer to the process."""
+        """Host and pid of the process, in the form that operators type."""
         return f"{self.host or '-'}:{self.pid or '-'}"
 
     @property

@@ -88,7 +88,7 @@ def microseconds(instant: datetime) -> int:
 
 
 def in_microseconds(span: timedelta) -> int:
-    """Convert a duration to microseconds, the unit of the SQL statements."""
+    """Convert a duration to microseconds, the unit that SQL statements use."""
     return span // _MICROSECOND
 
 

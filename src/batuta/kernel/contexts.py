@@ -1,5 +1,5 @@
-"""Runs a coroutine in its own context without a new task: variables that the coroutine sets stay inside it. A new task
-per coroutine would have the same effect at several times the cost.
+"""Runs a coroutine in its own context without a new task: context variables that the coroutine sets do not change for
+its caller. A new task would have the same effect, but costs several times as much.
 """
 
 from collections.abc import Callable, Coroutine

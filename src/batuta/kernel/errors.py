@@ -93,7 +93,7 @@ class BatutaError(Exception):
 
 def reason_of_error(error: BatutaError) -> Reason:
     """Convert an error to a storable reason. The reason's code is ``error.`` plus the class name; its facts are the
-    facts in the error's sentence.
+    values that the error's sentence contains.
     """
     named = {name for _, name, _, _ in Formatter().parse(error.sentence) if name}
     facts = {name: fact for name, fact in error.facts.items() if name in named}

@@ -144,7 +144,7 @@ class LoopRestarted(Event):
 
 
 class TaskUncancellable(Event):
-    """A task ignored every cancellation, so its process drains and ends."""
+    """An asyncio task ignored every cancellation, so its process drains and ends."""
 
     loop: str
     what: str
@@ -370,7 +370,7 @@ class ItemsSettled(Event):
 
 
 class BatchFinished(Event):
-    """A batch of tasks has ended. The counts say how many of its tasks ended in each way."""
+    """A batch of tasks has ended. The counts are the numbers of its tasks by outcome."""
 
     batch: str
     succeeded: int

@@ -1,4 +1,6 @@
-"""The engine's JSON format: compact UTF-8 without NaN. Instants are ISO texts with a zone, durations are numbers of seconds."""
+"""The engine's JSON format: compact UTF-8 without NaN. Instants are ISO texts with a time zone, and durations are
+numbers of seconds.
+"""
 
 import json
 from collections.abc import Mapping, Sequence

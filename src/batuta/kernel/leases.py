@@ -21,7 +21,9 @@ class LeaseHolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewed:
-    """The result of a renewal: ids of the rows whose lease is lost, unchecked or cancelled."""
+    """The rows that a renewal did not simply renew: ids of rows whose lease is lost, could not be checked, or belongs
+    to cancelled work.
+    """
 
     lost: frozenset[str] = frozenset()  # the holder no longer has these leases
     unchecked: frozenset[str] = frozenset()  # another transaction has locked the row, so the holder retries the renewal
@@ -45,8 +47,8 @@ async def renew_until_cancelled(renew: Callable[[], Awaitable[object]], lease: t
 class SilenceDetector(Generic[Key]):
     """Measures with the monotonic clock how long a lease stays unchanged, so that a wrong wall clock has no effect.
 
-    A key contains every value that a renewal changes. The time between two calls of ``look`` counts as at most
-    ``longest_look``, because a suspended machine may have suspended the lease holder too.
+    The key of a lease contains every value that a renewal changes. The time between two calls of ``look`` counts as at
+    most ``longest_look``: if the machine was suspended, the lease holder was perhaps suspended too.
     """
 
     def __init__(self, longest_look: timedelta) -> None:
@@ -55,8 +57,8 @@ class SilenceDetector(Generic[Key]):
         self._looked_at: float | None = None
 
     def look(self, keys: Collection[Key], monotonic: float) -> Mapping[Key, timedelta]:
-        """Record the current keys and return how long each key has been present without interruption. Missing keys are
-        forgotten.
+        """Record the current keys and return how long each key has been present without interruption. The measurement
+        of a missing key ends.
         """
         since = timedelta(0) if self._looked_at is None else timedelta(seconds=monotonic - self._looked_at)
         counted = min(since, self._longest_look)

@@ -34,7 +34,7 @@ Middleware: TypeAlias = Callable[[Attempt, Proceed], Awaitable[object]]
 
 
 class Around:
-    """The middleware of a program, in the order in which it was added."""
+    """All middleware functions of a program, in the order in which they were added."""
 
     def __init__(self) -> None:
         self._middleware: list[Middleware] = []
@@ -50,7 +50,7 @@ class Around:
         return bool(self._middleware)
 
     async def call(self, attempt: Attempt, function: Proceed) -> object:
-        """Call the function through every middleware."""
+        """Call the function inside all middleware functions."""
         for middleware in reversed(self._middleware):
             function = partial(middleware, attempt, function)
         return await function()

@@ -39,7 +39,7 @@ class Reason(str):
 
     @classmethod
     def restore(cls, code: str, sentence: str, facts: Mapping[str, object]) -> Self:
-        """Create a reason from a sentence that is already formatted."""
+        """Create a reason from its stored parts. The sentence already contains the facts."""
         reason = super().__new__(cls, sentence)
         reason._code = code
         reason._facts = MappingProxyType(dict(facts))
@@ -54,7 +54,9 @@ class Reason(str):
         return self._facts
 
     def map(self, change: Callable[[str], str]) -> "Reason":
-        """Return a copy of the reason with ``change`` applied to its sentence and to every text among its facts."""
+        """Return a copy of the reason in which the function ``change`` was applied to the sentence and to every fact
+        that is a text.
+        """
         return Reason.restore(
             self.code, change(str(self)), {name: _map_fact(fact, change) for name, fact in self.facts.items()}
         )
@@ -109,7 +111,9 @@ _OS_ERRORS: Final = {
 
 
 def reason_of_os_error(error: OSError) -> str:
-    """Return why the operating system refused a call, as a reason if its code is known."""
+    """Return why the operating system refused a call: a reason if the error code is known, otherwise the system's own
+    text.
+    """
     known = _OS_ERRORS.get(error.errno or 0)
     return error.strerror or type(error).__name__ if known is None else known()
 
@@ -124,7 +128,7 @@ def join(reasons: Sequence[str]) -> str:
 
 
 def code_of(reason: str | None) -> str | None:
-    """Return the code of a reason, or None if there is no reason or it is a plain text."""
+    """Return the code of a reason. Return None for None and for a plain text, which has no code."""
     return reason.code if isinstance(reason, Reason) else None
 
 

@@ -48,14 +48,18 @@ class Resource(Generic[T]):
 
     @property
     def value(self) -> T:
-        """The object. Raises ResourceMissing before the start, and in a process that runs no work."""
+        """The object that the resource created. Raises ResourceMissing if the resource has not started, as in a process
+        that runs no work.
+        """
         if self._value is _NOTHING:
             raise ResourceMissing(resource=self.name)
         return cast(T, self._value)
 
     @contextmanager
     def replaced_by(self, value: T) -> Iterator[None]:
-        """Use another object while the block runs, for tests. During the block the resource's function is not called."""
+        """Replace the object of the resource while the block runs, for tests. During the block the function of the
+        resource is not called.
+        """
         before, self._value = self._value, value
         try:
             yield

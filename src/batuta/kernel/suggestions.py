@@ -17,7 +17,9 @@ MOST_LISTED: Final = 8
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word most similar to ``word``, else the only known word that begins with it, else None."""
+    """Return the known word that is most similar to ``word``. If none is similar, return the known word that begins
+    with ``word``, if there is exactly one; otherwise None.
+    """
     words = list(dict.fromkeys(known))
     if found := difflib.get_close_matches(word, words, n=1, cutoff=LIKE_ENOUGH):
         return found[0]
@@ -44,7 +46,8 @@ R = TypeVar("R")
 def check_options(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a method so that an unknown keyword argument raises a TypeError that suggests the nearest known option.
 
-    The known options are the method's parameters, and the keys of ``X`` if it has ``**options: Unpack[X]``.
+    The known options are the parameters of the method. If the method has ``**options: Unpack[X]``, the keys of ``X``
+    are known options too.
     """
     known = _options(function)
 

@@ -27,7 +27,7 @@ _LONGEST = 512
 
 
 class Work(Protocol):
-    """The work that log lines refer to: an attempt of a task or item, or a run."""
+    """The work to which log lines belong: an attempt of a task or item, or a run."""
 
     @property
     def id(self) -> str: ...
@@ -132,8 +132,8 @@ class Recorder(Protocol):
     def span(
         self, kind: SpanKind, name: str, parent: Trace | None, facts: Mapping[str, str | int]
     ) -> AbstractContextManager[EndSpan]:
-        """Record the block as a span. Inside the block, the span is the current trace. ``parent`` is the caller's
-        stored trace.
+        """Record the block as a span. Inside the block, the span is the current trace. ``parent`` is the trace of the
+        caller that enqueued or started the work.
         """
 
 

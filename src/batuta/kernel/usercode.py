@@ -20,9 +20,7 @@ from batuta.kernel.waiting import cancel_and_wait, with_deadline
 
 
 class Returned(NamedTuple):
-    """The code returned a value. This class is a tuple, because one is created per item and a frozen dataclass is
-    slower.
-    """
+    """The code returned a value. This class is a tuple for speed, because every item creates one object of it."""
 
     value: object
 

@@ -25,7 +25,7 @@ def exponential(attempt: int, base: timedelta, cap: timedelta) -> timedelta:
 
 
 def full_jitter(wait: timedelta, chance: float) -> timedelta:
-    """Return a random wait between zero and ``wait``. Full jitter spreads retries most evenly."""
+    """Return a random wait between zero and ``wait``, which spreads the retries of many callers evenly."""
     return wait * chance
 
 

@@ -16,7 +16,7 @@ from batuta.texts import Wording
 
 
 class HostLog:
-    """Writes one record to the logger ``batuta`` per event. ``record.batuta`` holds the fields, for structured
+    """Writes one log record per event, to the logger ``batuta``. ``record.batuta`` holds the fields, for structured
     handlers.
     """
 

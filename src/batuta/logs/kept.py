@@ -42,7 +42,7 @@ class LineCollector:
         self.waiting: deque[LogLine] = deque(maxlen=MOST_WAITING)
 
     def begin(self, wake: Callable[[], None]) -> None:
-        """Collect lines from now on. ``wake`` is called, from any thread, when lines wait to be written."""
+        """Start to collect lines. When lines wait to be written, ``wake`` is called; the call may come from any thread."""
         self._keepers.append(wake)
         if self._before is None:
             self._before = logging.getLogRecordFactory()

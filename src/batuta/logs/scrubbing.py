@@ -216,7 +216,7 @@ _LITERAL = re.compile(r"'(?:[^'\\\r\n]|\\.)*'|\"(?:[^\"\\\r\n]|\\.)*\"")
 
 
 def with_safe_message(record: LogRecord) -> LogRecord:
-    """Return a copy of the record with its scrubbed arguments formatted into the message."""
+    """Return a copy of the record whose message contains the scrubbed arguments."""
     safe = makeLogRecord(record.__dict__)
     safe.msg, safe.args = safe_words(record), ()
     return safe

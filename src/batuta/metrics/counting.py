@@ -1,5 +1,5 @@
-"""Metrics of this process, counted from its events. The number of label values is bounded: route templates, registered
-names, states.
+"""Metrics of this process, counted from its events. Labels contain only route templates, registered names and states,
+so the number of their values is bounded.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,5 +1,5 @@
-"""Metrics read on request, within a time limit and cached for a few seconds. One failed reading does not affect the
-others.
+"""Metrics read on request, within a time limit and cached for a few seconds. A reading that fails does not affect other
+readings.
 
 The module also adds metrics of this process that no event reports: its loops, database calls, memory and CPU.
 """

@@ -83,7 +83,9 @@ class ChildProcess(asyncio.SubprocessProtocol):
 
     @property
     def state(self) -> str | None:
-        """The kernel's state of the process, in words for operators; None if the process is idle or its state is unknown."""
+        """The state in which the kernel reports the process, as a word for operators. None if the process is idle or
+        its state is unknown.
+        """
         try:
             status = ProcFiles().status(self.pid)
         except OSError:
@@ -91,8 +93,8 @@ class ChildProcess(asyncio.SubprocessProtocol):
         return None if status is None else STATES.get(status.state)
 
     def forbid_cores(self) -> None:
-        """Forbid core dumps of the child. A request for its stack would otherwise write its memory, with personal data,
-        to disk.
+        """Forbid core dumps of the child. Otherwise ``ask_for_stack`` would write the child's memory, which contains
+        personal data, to disk.
         """
         if sys.platform == "linux":
             try:
@@ -163,8 +165,8 @@ class ChildProcess(asyncio.SubprocessProtocol):
         self._has_closed_output.set()
 
     def process_exited(self) -> None:
-        """Handle the exit without waiting for the pipe to close, because a process that the child started may hold the
-        pipe open.
+        """Handle the exit of the child. Do not wait until its output pipe is closed, because a process that the child
+        started may keep the pipe open.
         """
         self._has_ended.set()
         self._on_exit()

@@ -59,7 +59,7 @@ async def _run(main: Coroutine[Any, Any, int | None], forced_exit: "_ForcedExit"
 
 @dataclass(eq=False)
 class _ForcedExit:
-    """Forces the exit from a daemon thread, because a normal exit would wait for every other thread."""
+    """Forces the exit of the process from a daemon thread. A normal exit would wait for every other thread."""
 
     before: Collection[threading.Thread]
     held: Callable[[str], None]

@@ -85,9 +85,10 @@ class Heartbeat:
     """Loop that writes the heartbeat of a process, with the state of all its loops. The heartbeat may run on another
     event loop.
 
-    ``running`` is called at each heartbeat. ``now`` returns the time to write, or None for the database's time.
-    ``state`` returns the state of the whole process, or None to derive it from all loops. ``open`` is called before
-    each heartbeat. ``shows`` lists the names of the loops that the heartbeat reports; None means all.
+    ``running`` returns the loops to report; it is called at each heartbeat. ``now`` returns the time to write, or None
+    for the database's time. ``state`` returns the state of the whole process, or None to derive it from all loops.
+    ``open`` is called before each heartbeat. ``shows`` lists the names of the loops that the heartbeat reports; None
+    means all.
     """
 
     worker_id: str
@@ -119,7 +120,7 @@ class Heartbeat:
         await self._beat(Status.OFFLINE)
 
     def on_event(self, event: Event) -> None:
-        """Receive the events of the supervisor and record the restarts among them."""
+        """Receive an event of the supervisor. If the event is about a restart, record the restart."""
         match event:
             case LoopRestarted(loop=loop, silent_for=silent, restarts=restarts, stack=stack):
                 detail = NO_PROGRESS(silent=brief(silent))

@@ -126,7 +126,7 @@ class LoopMonitor:
             self._asked_at = None
 
     def _answer(self) -> None:
-        """Record the response. Runs on the monitored event loop."""
+        """Record that the event loop responds. This method runs on the monitored event loop."""
         self._asked_at = None
 
     def _arm(self, silent: timedelta, now: float) -> None:

@@ -2,8 +2,8 @@
 
 The parent (systemd or ``batuta up``) passes a datagram socket in ``NOTIFY_SOCKET`` and the longest accepted time
 between two heartbeats in ``WATCHDOG_USEC``. Without these variables this module does nothing. A failed notification is
-ignored. The kernel identifies the sender of each datagram, so one process cannot send the heartbeat of another. The
-parent's abstract socket needs no file.
+ignored. The kernel identifies the sender of each datagram, so a process cannot send a heartbeat in the name of another
+process. The parent's abstract socket needs no file.
 """
 
 import os

@@ -96,8 +96,8 @@ class PresenceFolder:
 
     @classmethod
     def for_database(cls, where: str) -> "PresenceFolder":
-        """Return the folder for the database at ``where``. It is in /dev/shm if possible, because services with a
-        private /tmp share /dev/shm.
+        """Return the folder for the database at ``where``. The folder is in /dev/shm if possible, because services with
+        a private /tmp still share /dev/shm.
         """
         place = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK | os.X_OK) else temporary_folder()
         return cls(place / f"batuta-{os.getuid()}-{hashlib.sha256(where.encode()).hexdigest()[:12]}-owners")
@@ -256,7 +256,7 @@ def crash_loops(
     """Yield the loops of a process that holds leases as ``owner``: one announces the owner, the other recovers the work
     of crashed processes.
 
-    If ``starts_work`` is true, a recovery starts work in this process, so a shutdown lets the current tick end.
+    Set ``starts_work`` if a recovery starts work in this process; a shutdown then lets the current tick end.
     """
     yield Announcement(presence, owner), PRESENCE_POLICY
     yield CrashWatch(presence, recover, clock), replace(CRASH_WATCH_POLICY, finishes_tick=starts_work)

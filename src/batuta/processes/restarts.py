@@ -32,7 +32,7 @@ LEFT_BY_TIMEOUT = "Timeout"
 
 
 def reason_of_dump(stack: str) -> RestartReason:
-    """Return the reason that the first line of a faulthandler dump states."""
+    """Return the reason of a restart, derived from the first line of a faulthandler dump."""
     if stack.startswith(LEFT_BY_TIMEOUT):
         return RestartReason.BLOCKED
     return RestartReason.STALLED if "Aborted" in stack.partition("\n")[0] else RestartReason.CRASHED

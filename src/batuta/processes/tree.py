@@ -70,7 +70,7 @@ class ChildSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """How long a child may go without a heartbeat, or without an exit, in each of its states."""
+    """Time limits of a child: for its start, for the time between two heartbeats, and for its end after a signal."""
 
     starting: timedelta = timedelta(seconds=120)  # long, because a busy machine imports modules slowly
     living: timedelta = timedelta(seconds=20)
@@ -166,8 +166,8 @@ class ProcessTree:
         return self._rest()
 
     async def drain(self, grace: timedelta) -> None:
-        """Send SIGTERM to all children at the same time. Each child may use the whole grace, minus the time reserved
-        for killing.
+        """Send SIGTERM to all children at the same time. Each child may use the whole grace, except the time that is
+        reserved for killing.
         """
         timeouts = max(grace - KILLING, grace / 2)
         await asyncio.gather(*(self._end(child, child.process, timeouts) for child in self._children if child.process))

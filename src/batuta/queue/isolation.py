@@ -64,11 +64,11 @@ class Isolation:
 
     @property
     def is_alone(self) -> bool:
-        """Whether no handler or claim is active in the process. Only then may the reserved item start."""
+        """Whether the reserved item may start, because no handler and no claim is active in the process."""
         return not any(each.is_busy() for each in self._members)
 
     def release(self, item: str, *, has_run: bool = True) -> timedelta:
-        """Release the reservation if ``item`` holds it. Return how long to postpone an item that did not run."""
+        """Release the reservation if ``item`` holds it. If the item did not run, return how long to postpone it."""
         if self._holder is None or self._item != item:
             return timedelta(0)
         wait = self._wait()
@@ -84,7 +84,9 @@ class Isolation:
         return wait
 
     def note_change(self) -> None:
-        """Wake the reservation holder after other work ended, because its item may now be able to start."""
+        """Wake the worker that holds the reservation. Call this after other work has ended, because the reserved item
+        may be able to start now.
+        """
         if self._holder is not None:
             self._holder.wakeup.set()
 

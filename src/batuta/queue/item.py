@@ -22,7 +22,7 @@ class ItemState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewItem:
-    """A row to insert. ``values`` are columns by name. ``key`` is unique among items that have not ended.
+    """A row to insert. ``values`` maps column names to values. ``key`` is unique among items that have not ended.
 
     Set ``delay`` (added to the database's clock) or ``available_at`` (an instant), but not both. Without them the item
     is due immediately.

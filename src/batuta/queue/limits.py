@@ -91,8 +91,9 @@ def parse_rate(text: str) -> Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskLimits:
-    """The limits of one task or stage. ``position`` is the index of the parameter ``each.by`` among the positional
-    arguments, or None if callers can only pass it by name. ``default`` is the parameter's default value.
+    """The limits of one task or stage. For limits per key, ``position`` is the index of the parameter ``each.by`` among
+    the positional arguments, or None if callers must pass this parameter by name. ``default`` is the parameter's
+    default value.
     """
 
     task: str  # the name of the task or stage
@@ -132,7 +133,9 @@ class TaskLimits:
 def limits_of(
     task: str, parameters: Sequence[inspect.Parameter], whole: Limits, per_key: Limits | None
 ) -> TaskLimits | None:
-    """Return the limits of a task, or None if it has none. ``parameters`` are the parameters that callers fill."""
+    """Return the limits of a task, or None if it has none. ``parameters`` are the parameters of the task's function,
+    without the context.
+    """
     if per_key is None:
         return None if whole == Limits() else TaskLimits(task=task, whole=whole)
     _require_key_limits(task, per_key)

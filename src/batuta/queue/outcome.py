@@ -252,7 +252,7 @@ class Settlement(NamedTuple):
 
     @property
     def goes_with_others(self) -> bool:
-        """Whether the item may be settled in one transaction with other items."""
+        """Whether the item may be settled together with other items in one transaction."""
         if self.effect is None:
             return not self.follow_ups
         return isinstance(self.effect, Writes)

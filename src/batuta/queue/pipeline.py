@@ -69,7 +69,7 @@ class Pipeline:
 
     @property
     def limits(self) -> dict[str, TaskLimits]:
-        """The limits by stage name, for the stages that have limits."""
+        """The limits of the stages, by stage name. A stage without limits is omitted."""
         return {stage.name: stage.limits for stage in self.stages if stage.limits is not None}
 
     def handler(self, stage: Stage) -> ItemHandler:

@@ -67,8 +67,8 @@ class Rescuer:
         return rescued
 
     async def look_twice(self, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
-        """Check twice for expired leases, for a command that runs once. ``waits`` is called with the pause before the
-        second check.
+        """Check twice for expired leases, for a command that runs once. ``waits`` is called with the length of the
+        pause before the second check.
         """
         rescued = await self.look()
         if not self._silent_for:
@@ -89,7 +89,9 @@ class Rescuer:
         return Idle(self.clock.now() + min(waits)) if waits else Idle()
 
     def _forget_after_gap(self) -> None:
-        """Discard all observations after a clock step or a long pause, because living workers may renew late too."""
+        """Discard all observations after a clock step or a long pause of this process, because healthy workers may have
+        renewed late too.
+        """
         now, before = self.clock.now(), self._looked_at
         self._looked_at = now
         if before is not None and abs(now - before) > self.lease:

@@ -41,7 +41,7 @@ class Runners:
         self._items.append(running)
 
     def start(self) -> None:
-        """Start the added items in the next iteration of the event loop."""
+        """Start the items that were added, in the next iteration of the event loop."""
         if self._items and not self._fresh:
             self._spawn()
 
@@ -52,7 +52,9 @@ class Runners:
         task.add_done_callback(self.tasks.discard)
 
     def _continue(self) -> None:
-        """Start one runner for each item behind an item that waits, because each of these items may wait too."""
+        """The current item waits, so start new runners for the items behind it. Each item gets its own runner, because
+        each item may wait too.
+        """
         self._on_pause()
         for _ in range(len(self._items) - self._fresh):
             self._spawn()

@@ -175,8 +175,8 @@ class CancelState:
 
 
 class Cancellations:
-    """Tracks cancelled tasks that are still running. Each task is cancelled a second time; after that it is reported as
-    uncancellable.
+    """Tracks cancelled tasks that are still running. A task that does not end is cancelled a second time, and then
+    reported as uncancellable.
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -82,7 +82,7 @@ class Unsettled:
 
     @property
     def is_careful(self) -> bool:
-        """Whether the next batch may time out again. Then the transaction should claim no items."""
+        """Whether the next batch may time out again. If so, the transaction should not claim items."""
         return bool(self._due_endings()) or (self._at_most is not None and bool(self._waiting))
 
     @property

@@ -156,15 +156,15 @@ class Worker:
 
     @property
     def tasks(self) -> "list[asyncio.Task[None]]":
-        """The tasks of the items that have started."""
+        """The asyncio tasks of the items that have started."""
         return [each.task for each in self._running.values() if each.step is not Step.CLAIMED]
 
     def is_busy(self) -> bool:
         return bool(self._running or self._waiting or self._settler.is_claiming or self._cancellations.due_times)
 
     async def once(self, most: int) -> int:
-        """Run at most ``most`` due items, wait until all are settled, and return their number. For a worker that a
-        schedule starts.
+        """Run at most ``most`` due items, wait until all are settled, and return their number. For a worker without a
+        supervisor, for example in a scheduled job.
         """
         keeper = LeaseKeeper(self._lease_holder.lease, self._clock)
         keeper.add(self)
@@ -236,14 +236,16 @@ class Worker:
             self.wakeup.set()
 
     def _running_of(self, lease: Lease) -> Running | None:
-        """Return the running item of exactly this lease. Compare the fence, because the item may have been claimed
-        again.
+        """Return the running item that belongs to this lease, or None. The fence is compared, because the item may have
+        been claimed again under another lease.
         """
         running = self._running.get(lease.id)
         return running if running is not None and running.lease.fence == lease.fence else None
 
     async def drain(self, grace: timedelta) -> None:
-        """Let handlers finish within ``grace``, cancel the others, and hand their items back without counting an attempt."""
+        """Let handlers finish within ``grace``. Cancel the handlers that do not finish, and hand their items back
+        without counting an attempt.
+        """
         try:
             await pass_phases(self, Shutdown.begin(self._clock, grace))
         finally:
@@ -487,7 +489,9 @@ class Worker:
         return min(self._next_deadline(), due)
 
     def _next_deadline(self) -> datetime:
-        """Return the instant of the next poll, time limit, repeated cancellation or settlement retry, whichever comes first."""
+        """Return when the worker must wake next: for a poll, a time limit, a repeated cancellation or the retry of a
+        settlement.
+        """
         if not self._running:
             self._overdue_at = math.inf
         moments = [self._overdue_at, *self._cancellations.due_times]

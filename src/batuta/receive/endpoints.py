@@ -35,7 +35,7 @@ def reply_status(outcome: Outcome) -> int:
 
 
 def reply_body(outcome: Outcome) -> dict[str, Json]:
-    """Return the outcome as a JSON body to send and store, with masked texts."""
+    """Return the outcome as the JSON body of the reply, with masked texts. The body is sent and stored."""
     match outcome:
         case Done(items=items, result=result):
             return {**_encode(result), "status": "ok", "items_processed": count(items)}
@@ -67,7 +67,7 @@ def _encode(result: Json) -> dict[str, Json]:
 
 
 def outcome_word(outcome: Outcome, body: Mapping[str, Json]) -> str:
-    """Return one word for an outcome and its body, for logs and counters."""
+    """Return one word that describes the outcome of a call, for logs and counters."""
     return "timeout" if isinstance(outcome, TimedOut) else str(body["status"])
 
 

@@ -1,4 +1,4 @@
-"""Receives calls of job endpoints. A call with a known idempotency key is not run again. Calls about the same work run
+"""Receives calls of job endpoints. A call with a known idempotency key is not run again. Calls for the same work run
 one at a time. No call runs past its deadline.
 
 ``JobCalls`` stores the calls, so that a repeated key gets the first reply and no two processes run the same work at the

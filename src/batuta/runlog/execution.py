@@ -65,7 +65,7 @@ class Ending:
 
 def storable(ending: Ending) -> Ending:
     """Return a copy that both databases can store, with personal data masked. Every text that a job returns passes
-    through here.
+    through this function.
     """
     return replace(
         ending,
@@ -105,7 +105,7 @@ def _note(text: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """A row to insert: either a run that starts, or a fire that does not run, with the reason."""
+    """A row to insert into the execution log: a run that starts, or a fire that does not run, with the reason."""
 
     job: str
     category: str

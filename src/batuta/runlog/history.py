@@ -87,10 +87,10 @@ BEFORE_ANY = "00000000-0000-0000-0000-000000000000"
 
 class Reports(Protocol):
     async def known_since(self) -> datetime | None:
-        """Return the instant at which the first scheduler started on this database, or None if no scheduler ever ran."""
+        """Return the instant at which a process first used this database, or None if no process ever did."""
 
     async def facts(self, *, since: datetime, now: datetime) -> Mapping[str, Facts]:
-        """Return facts about every job that was ever scheduled. Counts include rows since ``since``."""
+        """Return facts about every job that was ever scheduled. The counts include only rows since ``since``."""
 
     async def find_answered(self, expected: Mapping[str, datetime], now: datetime) -> Collection[str]:
         """Return the jobs that have succeeded since their instant in ``expected``. A fire that was skipped for an

@@ -87,8 +87,8 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """The result of opening fires. ``started`` lists runs that this process owns; ``explained`` lists fires that do not
-    run.
+    """The result of opening fires. ``started`` lists runs that this process must run; ``explained`` lists fires that do
+    not run, with the reason.
     """
 
     now: datetime

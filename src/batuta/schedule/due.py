@@ -140,7 +140,7 @@ def _count_up_to(cron: Cron, wall: datetime, first_year: int) -> int:
 
 
 def _kind(year: int) -> tuple[int, int]:
-    """Return the length and the first weekday of a year. Years with the same pair have the same calendar."""
+    """Return the number of days and the first weekday of a year. Years with equal results have the same calendar."""
     first, following = date(year, 1, 1), date(year + 1, 1, 1)
     return (following - first).days, first.isoweekday()
 
@@ -191,8 +191,8 @@ def period(cron: Schedule, zone: ZoneInfo) -> timedelta:
 
 
 def _least_period(cron: Cron) -> timedelta:
-    """Return the shortest time between two fires that the minute field allows, or one minute if the schedule has a
-    seconds field.
+    """Return a lower bound of the time between two fires: the smallest distance between two values of the minute field,
+    or one minute if the schedule has a seconds field.
     """
     if len(cron.seconds) > 1:
         return MINUTE

@@ -113,8 +113,8 @@ def _check_postgres(url: str) -> None:
 
 
 def _check_direct(url: str | None) -> str | None:
-    """Return the direct address. Raises InvalidSetting at start-up if it is invalid, before a process uses it for
-    LISTEN.
+    """Check the direct address and return it. The check runs at start-up, so that an invalid address raises
+    InvalidSetting before LISTEN uses it.
     """
     if url is None:
         return None

@@ -140,7 +140,7 @@ class ObservedDatabase(Transaction):
         await self._inner.lock_migrations(transaction)
 
     def _pages_now(self) -> PagePath | None:
-        """Return the connections of pages if the current code serves a page, otherwise None."""
+        """Return the set of connections for pages if the current code serves a page, otherwise None."""
         return self._pages if self._pages is not None and self._pages.is_usable and _reads_for_page.get() else None
 
     async def _observe(self, call: str, answering: Awaitable[T]) -> T:
@@ -231,7 +231,7 @@ class Connections:
 
     @contextmanager
     def reading_for_pages(self) -> Iterator[None]:
-        """Use the connections of pages for all reads in this block, so that page views never delay handlers."""
+        """Use the set of connections for pages for all reads in this block, so that page views never delay handlers."""
         token = _reads_for_page.set(True)
         try:
             yield

@@ -36,8 +36,8 @@ class LeaseKeeper:
     def __init__(
         self, lease: timedelta, clock: Clock, name: str = "lease-keeper", timeout: timedelta | None = None
     ) -> None:
-        """Create a keeper without holders. The default timeout of a renewal is a quarter of the lease, so that a second
-        try can succeed before the lease ends.
+        """Create a lease keeper that has no lease holders yet. The default timeout of a renewal is a quarter of the
+        lease, so that a second try can succeed before the lease ends.
         """
         self.name = name
         self.wakeup = Wakeup()

@@ -21,8 +21,8 @@ _note: ContextVar[Callable[[], None] | None] = ContextVar("note_progress", defau
 
 
 def note_progress() -> None:
-    """Record progress of the current loop, for example after a page was read. Call it from a tick, directly or
-    indirectly.
+    """Record progress of the current loop, for example after a page was read. Call this function from the code of a
+    tick.
     """
     if (note := _note.get()) is not None:
         note()

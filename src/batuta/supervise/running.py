@@ -57,7 +57,7 @@ class Running:
 
     @property
     def is_uncancellable(self) -> bool:
-        """Whether the tick ignored every cancellation, so that further waiting is useless."""
+        """Whether the tick ignored every cancellation. Waiting longer would not end it."""
         return self.stuck_tick is not None and self.stuck_tick.cancels >= MOST_CANCELS
 
     def count_restart(self, now: float) -> int:

@@ -62,8 +62,8 @@ class Shutdown:
         return max(timedelta(0), self.length(phase) - passed)
 
     async def run_within(self, phase: Phase, work: Awaitable[Any]) -> bool:
-        """Await ``work`` and cancel it when ``phase`` ends. Return whether it ended by itself. An error of ``work`` is
-        raised.
+        """Await ``work`` and cancel it when ``phase`` ends. Return whether ``work`` ended before that. If ``work``
+        raises an error, the error is raised here.
         """
         return await first_of(work, self.clock.sleep(self.time_left(phase).total_seconds())) == 0
 

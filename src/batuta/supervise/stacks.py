@@ -81,8 +81,8 @@ NOT_WORTH_KEEPING = "Extension modules: "
 
 
 def main_thread_first(dump: str) -> str:
-    """Return the dump with the main thread's stack at the top, because Python's fault handler writes it last, where a
-    length limit would cut it off.
+    """Return the dump with the main thread's stack at the top. Python's fault handler writes this stack last, and a
+    length limit could cut it off.
     """
     reason, _, rest = dump.partition("\n")
     parts = [part.strip("\n") for part in rest.split("\n\n")]

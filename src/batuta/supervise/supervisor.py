@@ -87,7 +87,7 @@ class Supervisor:
         return tuple(self._running)
 
     async def run(self, stop: asyncio.Event, grace: timedelta) -> None:
-        """Run every loop until ``stop``, then shut down within ``grace``.
+        """Run every loop until ``stop`` is set, then shut down within ``grace``.
 
         Raise LoopGaveUp if a loop cannot continue, and CancelIgnored if a tick cannot be stopped.
         """
@@ -251,7 +251,8 @@ class Supervisor:
 
     def _rest_together(self, every: timedelta) -> timedelta:
         """Return the time until the next multiple of ``every`` since the start, so that loops with the same interval
-        wake at the same instant. After a tick that took more than half of the interval, return the whole interval.
+        wake at the same instant. If the last tick took more than half of the interval, return the whole interval
+        instead.
         """
         left = every - timedelta(seconds=self._clock.monotonic() - self._began) % every
         return left if left * 2 > every else every

@@ -1,4 +1,4 @@
-"""Targets that call a function in this process, and a target behind a circuit breaker."""
+"""Targets of jobs: one calls a function in this process, and another protects a target with a circuit breaker."""
 
 import asyncio
 import inspect

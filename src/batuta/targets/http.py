@@ -41,7 +41,7 @@ AGREED = frozenset({"status", "items_processed", "reason", "reason_code", "reaso
 
 @cache
 def never_sent() -> "tuple[type[httpx2.TransportError], ...]":
-    """Return the errors that prove that the request was not sent, so that a retry is safe."""
+    """Return the classes of errors that prove that the request was not sent. After such an error, a retry is safe."""
     import httpx2  # imported inside functions, because a command that only lists jobs makes no call
 
     return (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
@@ -281,7 +281,7 @@ def _add_words(plain: ReasonCode, telling: ReasonCode, body: Mapping[str, Any], 
 
 
 def _details_to_keep(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the fields of the response that the protocol does not define, or None if there are none."""
+    """Return the additional fields of the response, which the protocol does not define. Return None if there are none."""
     return {name: value for name, value in body.items() if name not in AGREED} or None
 
 

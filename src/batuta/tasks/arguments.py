@@ -1,4 +1,5 @@
-"""Arguments of a task: checked against the annotations at enqueue, stored as JSON, and decoded for the function.
+"""Arguments of a task: checked against the annotations when a call is enqueued, stored as JSON, and decoded for the
+function.
 
 If JSON can represent the annotation (text, numbers, lists, dictionaries with text keys), the value is stored unchanged.
 Any other annotation determines how the value is encoded and decoded. Pydantic handles dataclasses, pydantic models,
@@ -49,8 +50,8 @@ class Codec:
     def fits(self, calls: Sequence[tuple[Sequence[Any], Mapping[str, Any]]]) -> bool:
         """Return whether every argument of these calls already has a type that is stored unchanged.
 
-        The check is fast, because it compares the types per parameter instead of per call. If the result is False,
-        ``encode`` must check each call.
+        The check is fast, because it compares the set of types of each parameter, not every single value. If the result
+        is False, ``encode`` must check each call.
         """
         lists = [arguments for arguments, named in calls if not named]
         if len(lists) < len(calls) or len({*map(len, lists)}) != 1:

@@ -89,7 +89,7 @@ class TakesNothing(Protocol):
 
 
 class TakesProgress(Protocol):
-    """A task whose parameter is the progress of the batch."""
+    """A task with one parameter, which receives the progress of the batch."""
 
     async def enqueue(self, progress: BatchProgress, /) -> Handle[Any]: ...
 
@@ -258,7 +258,9 @@ class Batches:
         self._members: dict[str, BatchMembers] = {}
 
     def add_members(self, members: BatchMembers) -> None:
-        """Register records of the program that may belong to batches. Do this in every process, before it starts."""
+        """Register records of the program that may belong to batches. Call this method in every process before it runs
+        work.
+        """
         if self._members.setdefault(members.name, members) is not members:
             raise ValueError(f"other members have the name '{members.name}': choose another name")
         self._store.add_members(members)
@@ -309,7 +311,7 @@ def takes_progress(task: AnyTask) -> bool:
 
 
 def call_at_end(task: AnyTask, progress: BatchProgress) -> Call:
-    """Return the call of a task that runs at the end of a batch."""
+    """Convert the task ``on_end`` of a batch to a call that can be stored."""
     if not takes_progress(task):
         return Call((), {})
     first = next(iter(task.signature.parameters))

@@ -18,8 +18,8 @@ class BlockingTasks(Generic[Backend]):
     def __init__(
         self, open: Callable[[], Coroutine[Any, Any, Backend]], close: Callable[[Backend], Awaitable[None]]
     ) -> None:
-        """Create the runner. ``open`` is called with the first call and ``close`` at the end, both on the runner's
-        event loop.
+        """Create the runner. ``open`` runs at the first call and ``close`` at the end, both on the runner's own event
+        loop.
         """
         self._open = open
         self._close = close
@@ -29,8 +29,8 @@ class BlockingTasks(Generic[Backend]):
         self._backend: Backend | None = None
 
     def call(self, work: Callable[[Backend], Coroutine[Any, Any, T]]) -> T:
-        """Run ``work`` with the backend and return its value. Raises RuntimeError if the calling thread runs an event
-        loop.
+        """Run ``work`` with the task store on the runner's event loop, and return its value. Raises RuntimeError if the
+        calling thread runs an event loop.
         """
         if _has_running_loop():
             raise RuntimeError("enqueue_sync() would block the running event loop: write await ….enqueue(…) instead")

@@ -54,7 +54,9 @@ class ResolvedWait:
     ended_as: str | None
 
     def why_not(self) -> Reason | None:
-        """Return the reason why the waiting task must not run, or None if this wait no longer prevents it."""
+        """Return the reason why the waiting task must be cancelled, or None if the task may run as far as this wait is
+        concerned.
+        """
         if self.runs_anyway:
             return None
         if self.is_batch:
@@ -102,7 +104,7 @@ def why_waiting(rows: Sequence[Mapping[str, object]]) -> Reason:
 
 
 class Advance(Enum):
-    """The result of ``EndStore.advance``."""
+    """The result of ``EndStore.advance``: whether work was done, or another process is doing it."""
 
     NOTHING = auto()
     SOME = auto()  # some work was done, and more may remain

@@ -53,7 +53,7 @@ class AroundEnqueue:
 
     @contextmanager
     def entered(self, new: NewCalls) -> Iterator[NewCalls]:
-        """Pass the calls through every middleware, and yield the result of the last one."""
+        """Pass the calls through all middleware functions, and yield the result of the innermost one."""
         with ExitStack() as stack:
             for middleware in self._middleware:
                 new = stack.enter_context(middleware(new))

@@ -92,7 +92,9 @@ class TaskRegistry:
         self.elsewhere = runner
 
     def limits_in(self, queue: str) -> dict[str, TaskLimits]:
-        """Return the limits of a queue's tasks, by task name. The result also includes tasks that are added later."""
+        """Return the limits of a queue's tasks, by task name. The returned mapping is live: it also shows tasks that
+        are added later.
+        """
         return self._limits.setdefault(queue, {})
 
     @property

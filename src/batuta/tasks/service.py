@@ -44,8 +44,8 @@ class TaskBackend(Protocol[SomeTransaction]):
         keys: Sequence[str | None],
         within: SomeTransaction | None,
     ) -> list[str]:
-        """Insert the calls and return their ids in order. If an unfinished task has the key of a new call, return that
-        task's id instead.
+        """Insert the calls and return their ids in the same order. If an unfinished task has the key of a new call,
+        return that task's id instead.
         """
 
     async def status(self, id: str) -> TaskStatus | None: ...
@@ -58,7 +58,9 @@ class TaskBackend(Protocol[SomeTransaction]):
         """Return the ids of the failed calls of a task, most recent failure first."""
 
     async def wait(self, id: str, timeout: timedelta | None) -> None:
-        """Return when the task has ended or does not exist. Raises TimeoutError after ``timeout``."""
+        """Wait until the task has ended. A task that does not exist counts as ended. Raises TimeoutError after
+        ``timeout``.
+        """
 
 
 class TaskService(Generic[SomeTransaction]):
@@ -216,7 +218,9 @@ class TaskService(Generic[SomeTransaction]):
 
 
 def _span(task: AnyTask, calls: int) -> AbstractContextManager[object]:
-    """Return a span for the enqueue, or a context manager without effect if no tracing system records this process."""
+    """Return a context manager that records the enqueueing as a span. If no tracing system records this process, the
+    context manager has no effect.
+    """
     if (tracing := recorder()) is None:
         return _NO_SPAN
     return tracing.span(

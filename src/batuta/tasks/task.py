@@ -163,7 +163,7 @@ class EnqueueOptions:
 
     @property
     def is_unique(self) -> bool:
-        """Whether the key stays unique for a period, or a second call may change the waiting call."""
+        """Whether the call has the option ``unique_for`` or may change a waiting call with the same key."""
         return self.unique_for > 0 or self.on_conflict != "keep"
 
 
@@ -300,7 +300,9 @@ class Task(Generic[P, R]):
         return self.service
 
     def refuse_call(self, call: Call) -> None:
-        """Raise TypeError now if the arguments do not fit the function, so that the task does not fail later."""
+        """Raise TypeError if the arguments do not fit the function. Without this check, the task would fail only when
+        it runs.
+        """
         arguments, named = call
         if not isinstance(arguments, list | tuple):
             raise TypeError(
@@ -318,8 +320,8 @@ class Task(Generic[P, R]):
     def handler(
         self, report: Callable[[Lease, Json], Awaitable[None]], elsewhere: "TaskRunner | None" = None
     ) -> ItemHandler:
-        """Return the item handler of this task. ``elsewhere`` runs the task in another process, which enforces the time
-        limit.
+        """Return the item handler of this task. If ``elsewhere`` is given, the handler uses it to run the task in
+        another process, which then enforces the time limit.
         """
         return ItemHandler(
             handle=partial(self.run, report=report) if elsewhere is None else partial(elsewhere, self),

@@ -63,7 +63,9 @@ class FakeClock:
         await self.settle()
 
     async def settle(self) -> None:
-        """Let every ready task run before time passes. A subclass may wait for more, for example for a database."""
+        """Let every ready asyncio task run before the clock moves. A subclass may also wait for other things, such as a
+        database.
+        """
         await settle()
 
     def step(self, by: timedelta) -> None:
@@ -135,7 +137,9 @@ class FastClock:
 
     @classmethod
     def from_text(cls, text: str) -> "FastClock":
-        """Create a clock from the output of ``text`` in another process. The clocks agree only on the same machine."""
+        """Create a clock that agrees with the clock of another process on the same machine. ``text`` is the text form
+        of that clock.
+        """
         words = json.loads(text)
         steps = None if words["steps"] is None else Path(words["steps"])
         origin = datetime.fromisoformat(words["origin"])

@@ -41,8 +41,8 @@ class EventRecorder:
         return [event for event in self.all if isinstance(event, kind)]
 
     async def wait_for(self, kind: type[E], where: Callable[[E], bool] = lambda event: True) -> E:
-        """Return the first event of this kind, past or future. The real time of the wait is bounded, so that a test
-        without the event fails.
+        """Return the first event of this kind, past or future. The wait has a limit in real time, so a test in which
+        the event never occurs fails.
         """
         async with asyncio.timeout(WAIT_TIMEOUT):
             while not (found := [event for event in self.of(kind) if where(event)]):

@@ -54,7 +54,7 @@ class Simulation:
             await each.drain(MINUTE)
 
     async def run_until(self, instant: datetime, passed: Callable[[datetime], None] = lambda now: None) -> None:
-        """Run all minutes up to ``instant``. After the work of each minute, ``passed`` is called with that minute."""
+        """Simulate all minutes up to ``instant``. After the work of each minute, ``passed`` is called with that minute."""
         while (now := self._clock.now()) < instant:
             following = now.replace(second=0, microsecond=0) + MINUTE
             await self.step(min(following, instant))
@@ -66,7 +66,7 @@ class Simulation:
         await self.settle()
 
     async def settle(self) -> None:
-        """Do all work that is due now, including work that this work creates.
+        """Do all work that is due now, including new work that results from it.
 
         If the database does not respond, the step is repeated, as a supervisor would do.
         """

@@ -163,8 +163,8 @@ class Texts:
 
 
 def fold(text: str) -> str:
-    """Return the text in lower case without accents, for tolerant comparisons. The function in panel.js must give the
-    same result.
+    """Return the text in lower case without accents, for tolerant comparisons. A function in panel.js does the same in
+    the browser.
     """
     apart = unicodedata.normalize("NFD", text)
     return "".join(sign for sign in apart if not unicodedata.combining(sign)).lower()
@@ -206,7 +206,7 @@ class Wording:
     are English.
 
     ``phrases`` maps the class of an event to the text of its log line. The engine still sets the level and the fields.
-    ``fields`` maps the engine's names of fields to other names, in log lines and JSON documents.
+    ``fields`` maps the engine's field names to the application's field names, in log lines and JSON documents.
     """
 
     phrases: Mapping[type[Any], Callable[..., str]] = field(default_factory=dict)

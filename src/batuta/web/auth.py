@@ -50,8 +50,8 @@ DEVELOPER = Caller("local", EVERY_SCOPE)
 
 
 def needs(scope: Scope) -> dict[str, Any]:
-    """Return the ``openapi_extra`` of a route that requires this scope instead of its method's default scope:
-    ``@router.post(…, openapi_extra=needs(Scope.SEND))``.
+    """Return the argument ``openapi_extra`` for a route that requires this scope instead of the default scope of its
+    HTTP method: ``@router.post(…, openapi_extra=needs(Scope.SEND))``.
     """
     return {SCOPE_KEY: scope.value}
 
@@ -80,8 +80,9 @@ class AuthoriseFirst(APIRoute):
     """A route that checks the token before it reads the body. By default the framework would read and validate the body
     first.
 
-    The route contains its own checks, so ``create_api`` uses it unchanged instead of building it again. It analyses its
-    parameters at its first request, because the analysis of all routes takes half a second of every start.
+    The route contains its own checks, so ``create_api`` uses it unchanged instead of building it again. The parameters
+    of the route are analysed at its first request, because analysing all routes would delay every start by half a
+    second.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
@@ -94,7 +95,7 @@ class AuthoriseFirst(APIRoute):
         self.include_in_schema = options.get("include_in_schema", True)
 
     def __getattr__(self, name: str) -> Any:
-        """Analyse the route at the first use of an attribute that only the analysis sets."""
+        """Analyse the parameters of the route when an attribute is used that only this analysis sets."""
         if (analyse := vars(self).pop("_analyse", None)) is None:
             raise AttributeError(name=name, obj=self)
         analyse()
@@ -126,8 +127,8 @@ def sees_personal_data(request: Request) -> bool:
 async def disclose(request: Request, count: int, *, unmasked: bool = False) -> bool:
     """Return whether the caller may see the personal data of ``count`` records, and record the access.
 
-    ``unmasked`` requests values that are masked even for callers with the scope pii; without that scope it raises a 403
-    problem.
+    ``unmasked`` requests values that are normally masked even for callers with the scope pii; a caller without this
+    scope gets a 403 problem.
     """
     if unmasked:
         require(request.state.caller, Scope.PII)

@@ -65,7 +65,9 @@ class Clients:
         self._key = secrets.token_bytes(32)
 
     def address(self, scope: Scope) -> str:
-        """Return the address of the client. Only a trusted proxy may name an address other than its own."""
+        """Return the address of the client. If a trusted proxy sent the request, this is the address that the proxy
+        names.
+        """
         peer = scope["client"][0] if scope.get("client") else ""
         if not self._proxies or not belongs(peer, self._proxies):
             return peer
@@ -93,7 +95,7 @@ class Clients:
         return self._clock.now() < self._limiting_until
 
     def accept(self, credential: str) -> None:
-        """Remember a valid credential, stored as a digest."""
+        """Remember a valid credential. Only a digest of the credential is stored."""
         self._accepted.pop(digest := self._digest(credential), None)
         self._accepted[digest] = None
         if len(self._accepted) > MOST_CREDENTIALS:

@@ -1,7 +1,7 @@
 """Connections of the HTTP server: deadlines for clients, and a limit on open connections.
 
-A client can keep a connection open without a request that could time out: by sending its headers slowly, by sending the
-body of a refused request, or by not reading the answer.
+A client can keep a connection busy although no request runs that could time out: it sends its headers slowly, sends the
+body of a refused request, or does not read the answer.
 """
 
 import asyncio
@@ -37,8 +37,8 @@ def limited_protocol(most: int, refused: Callable[[str, int], None], limit: Limi
     """Return a server protocol that allows at most ``most`` connections, or fewer if the process may open fewer files.
 
     ``refused(address, status)`` is called for each request that is not HTTP (400), and for each connection that is
-    closed because its client was late or the server had too many (408). ``limit`` refuses clients above their limit
-    of refusals before their requests are parsed.
+    closed because its client was too slow or too many connections were open (408). ``limit`` refuses clients above
+    their limit of refusals before their requests are parsed.
     """
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     limits = {"most": max(10, min(most, files - RESERVED_FILES)), "refused": staticmethod(refused), "limit": limit}
@@ -206,9 +206,9 @@ class _LimitedProtocol(H11Protocol):
             self._reading = None
 
     def _make_room(self) -> None:
-        """Close one connection that waits for its client: preferably the one that has waited longest without a request,
-        otherwise the one with the oldest request. A new connection is closed only if all other connections are new or
-        are producing an answer.
+        """Close one connection whose client must send or read something. Choose the connection that has waited longest
+        without a request; if there is none, the connection with the oldest request. A new connection is closed only if
+        all other connections are new or are producing an answer.
         """
         new = self.loop.time() - NEW_FOR
         found = [each for each in self.connections if isinstance(each, _LimitedProtocol) and each.needs_client]

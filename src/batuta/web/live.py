@@ -47,7 +47,7 @@ class Parts:
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def whole(self) -> dict[str, str]:
-        """Return every part once. The rows of a list are part of the list, so they are not returned separately."""
+        """Return all parts of the page. A list contains its rows, so the rows are not returned separately."""
         rows = {row for ids in self.lists.values() for row in ids}
         return {id: html for id, html in self.html.items() if id not in rows}
 

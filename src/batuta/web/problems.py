@@ -126,7 +126,9 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
 
 
 def _allowed_methods(request: Request) -> list[str]:
-    """Return the methods of all routes at this path. The framework would return only the methods of the first route."""
+    """Return the methods of all routes at this path. The framework itself would report only the methods of the first
+    matching route.
+    """
     routes = (each.original_route for each in iter_route_contexts(request.app.routes))
     found = {
         method

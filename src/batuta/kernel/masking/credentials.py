@@ -1,8 +1,8 @@
 """Masks secrets in text. A secret is recognised by its shape (a JWT, a key, a password inside a URL) or by the word
 before it.
 
-Every pattern runs in linear time. After an unbounded repetition, the rest of a pattern cannot fail; otherwise the
-repetition is anchored, so it cannot restart inside the characters that it already matched. No group is possessive
+Every pattern runs in linear time. After an unbounded repetition, either the rest of the pattern always matches, or the
+repetition is anchored, so that the search cannot start again inside the same characters. No group is possessive
 (``(…)++``), because Python 3.11.2 of Debian 12 matches such groups incorrectly.
 """
 
@@ -100,8 +100,8 @@ _BODIES = {
 
 
 def _mask_values(text: str) -> Iterator[str]:
-    """Replace the values of sensitive keys. The values of other keys are searched too, because they may contain
-    sensitive pairs.
+    """Replace the values of sensitive keys. The values of all other keys are searched too, because they may contain
+    further pairs of key and value.
     """
     done = 0
     while head := _HEAD.search(text, done):

@@ -1,4 +1,4 @@
-"""Decides from a field's name whether it holds a person's text, personal data or a secret."""
+"""Decides from the name of a field whether the field holds a text that a person wrote, personal data or a secret."""
 
 import re
 import unicodedata
@@ -56,7 +56,9 @@ def is_sensitive(field_name: str) -> bool:
 
 @lru_cache(maxsize=2048)
 def kind_of(field_name: str) -> Kind | None:
-    """Return the kind of a sensitive field. None means that the field's value may be shown after masking."""
+    """Return the kind of a sensitive field. None means that the field is not sensitive, so its masked value may be
+    shown.
+    """
     words = _words(field_name)
     if not words:
         return None

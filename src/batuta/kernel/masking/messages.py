@@ -1,7 +1,7 @@
 """Stores whether this process shows the messages of exceptions. Only development shows them, because a message may
 quote personal data.
 
-The switch is global, because a process has one log. Opening an application sets it from the settings.
+The value is global, because a process has one log. It is set from the settings when an application opens.
 """
 
 import traceback

@@ -53,8 +53,8 @@ Wanted = Callable[[Collection[TaskId]], Awaitable[Collection[TaskId]]]
 
 @dataclass(slots=True)
 class _Sent:
-    """A call that awaits its outcome. ``ran`` is the time that the call has been in progress so far; ``seen_at`` is
-    when it was last observed in progress.
+    """A call that was sent and whose outcome the relay awaits. ``ran`` is the time that the call has been in progress
+    so far; ``seen_at`` is when it was last observed in progress.
 
     ``is_taken`` is true if Redis records that this relay took the outcome. Then only this relay may settle the task.
     """
@@ -191,7 +191,7 @@ class ArqRelay:
             await pool.release(idle)
 
     async def _receive(self, redis: ArqRedis) -> None:
-        """Read the outcomes of the calls that were reported as ended. Every LOST_AFTER, check all awaited calls
+        """Read the outcomes of the calls that were reported as ended. Once per LOST_AFTER, check all awaited calls
         instead.
         """
         is_all = self._clock.now() - self._looked_at > LOST_AFTER

@@ -51,8 +51,8 @@ class ArqRunner:
 
 @dataclass(frozen=True, slots=True)
 class RunnerContext:
-    """The environment in which an ARQ worker runs calls. ``report`` stores the progress of a call; ``wanted`` returns
-    the tasks that are not cancelled.
+    """The objects that an ARQ worker needs to run calls. ``report`` stores the progress of a call. ``wanted`` returns
+    those of the given tasks that have neither ended nor been cancelled.
     """
 
     report: Callable[[Lease, Json], Awaitable[None]]

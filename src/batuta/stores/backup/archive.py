@@ -98,7 +98,9 @@ class ArchiveWriter:
 
 @contextmanager
 def create(file: Path) -> Iterator[ArchiveWriter]:
-    """Write a backup. ``file`` appears, synced to disk, only if the block succeeds. An existing file is never replaced."""
+    """Write a backup inside the block. ``file`` is created only if the block succeeds, and is then synced to disk. An
+    existing file is never replaced.
+    """
     partial = scratch(file, "partial")
     try:
         if file.exists():
@@ -133,7 +135,7 @@ def _publish(partial: Path, file: Path) -> None:
 
 
 class ArchiveReader:
-    """Reads an archive whose digest was verified."""
+    """Reads the members of an archive. The digest of the archive has already been verified."""
 
     def __init__(self, handle: BinaryIO, name: str) -> None:
         self.name = name

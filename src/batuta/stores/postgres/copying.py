@@ -1,5 +1,5 @@
-"""Copies the application's tables from one PostgreSQL snapshot into a backup, and restores them in one transaction. It
-does not need pg_dump.
+"""Copies the application's tables from one PostgreSQL snapshot into a backup, and restores them in one transaction.
+This module does not need pg_dump.
 """
 
 import re

@@ -83,7 +83,7 @@ class AccessLog:
             )
 
     async def list_before(self, before: datetime, before_id: str, limit: int) -> list[Entry]:
-        """Return the newest entries that precede the given entry, newest first."""
+        """Return one page of entries, newest first: the entries before the given entry."""
         rows = await self._database.all(self._queries.listed, before=before, before_id=before_id, limit=limit)
         return [from_row(Entry, row, id=str(row["id"])) for row in rows]
 

@@ -114,8 +114,8 @@ class SqlSwitches:
         self._audit = AuditLog(database.dialect, ids)
 
     async def read(self, key: str, within: Reading | None = None) -> Switch | None:
-        """Return a switch, or None if no operator has set it. A value read inside a claim's transaction stays valid
-        until the transaction ends.
+        """Return a switch, or None if no operator has set it. If the switch is read in the transaction of a claim, its
+        value cannot change before the transaction ends.
         """
         row = await (within or self._database).one(self._queries.switch, key=key)
         return None if row is None else _switch(row)

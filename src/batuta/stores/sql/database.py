@@ -21,8 +21,8 @@ Values: TypeAlias = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class AsJson:
-    """Marks a value for a JSONB column, because SQLite cannot derive the type from the column. ``AsJson(None)`` stores
-    SQL NULL.
+    """Marks a value that is stored in a JSONB column, because SQLite does not know the type of the column.
+    ``AsJson(None)`` stores SQL NULL.
     """
 
     value: object
@@ -165,8 +165,8 @@ class Database(Transaction, Protocol):
     async def close(self) -> None: ...
 
     def check_free(self) -> None:
-        """Raise TransactionMisuse if the current task has an open transaction, because waiting for another task's write
-        could then deadlock.
+        """Raise TransactionMisuse if the current asyncio task has an open transaction. If such a task waited for a
+        write of another task, both could deadlock.
         """
         ...
 
@@ -192,7 +192,7 @@ class Database(Transaction, Protocol):
 
     async def watch(self, on_change: Callable[[str | None], None]) -> ChangeListener:
         """Call ``on_change`` when any process has changed a row that this process waits for. On PostgreSQL the argument
-        is a name; on SQLite it is None, after any commit.
+        names the change. On SQLite the function is called after every commit, with None.
         """
         ...
 
@@ -202,7 +202,9 @@ class Database(Transaction, Protocol):
 
 
 class Held:
-    """Rejects a second transaction in a task that already has an open transaction, because the two could deadlock."""
+    """Raises an error if an asyncio task opens a second transaction while its first one is open, because the two could
+    deadlock.
+    """
 
     def __init__(self) -> None:
         self._holder: ContextVar[asyncio.Task[Any] | None] = ContextVar("holder", default=None)

@@ -1,5 +1,5 @@
-"""Encrypted columns: finds out which key encrypted each value, and re-encrypts values with the first key of the ring
-(rotation).
+"""Encrypted columns: counts the values that each key encrypted, and encrypts all values again with the first key of the
+ring (a rotation).
 
 A rotation reads the rows of a column in the order of their ids, and writes a bounded number of rows in each
 transaction. It skips values that already use the first key, so an interrupted rotation continues where it stopped.

@@ -221,8 +221,8 @@ class SqlExecutionLog:
         return replace(opened, replaced=replaced) if replaced else opened
 
     async def _end_replaced(self, transaction: Transaction, jobs: Collection[str], now: datetime) -> frozenset[str]:
-        """Close the current runs of these jobs. The process that executes a run cancels it at the next renewal of its
-        lease.
+        """Close the rows of the current runs of these jobs. The process that executes such a run cancels it at the next
+        renewal of the lease.
         """
         if not jobs:
             return frozenset()
@@ -234,8 +234,8 @@ class SqlExecutionLog:
     async def open_manual(
         self, job: Registration, lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
     ) -> Opened:
-        """Open a run that an operator requested, like ``open_due``. If no scheduler has registered the job yet,
-        register it first.
+        """Open a run that an operator requested, in the same way as ``open_due``. If no scheduler has registered the
+        job yet, register it first.
         """
         now = await self._now(self._database)
         await self._database.run(self._queries.known, **to_values(job, now=now))

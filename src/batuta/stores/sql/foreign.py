@@ -1,5 +1,5 @@
-"""Enqueues tasks in a transaction that the caller opened with another library, so that both are committed or neither
-is.
+"""Enqueues tasks in a transaction that the caller opened with another library, so that the tasks and the caller's own
+changes are committed together or not at all.
 
     async with pool.acquire() as connection, connection.transaction():   # asyncpg
         await connection.execute("INSERT INTO orders …")
@@ -95,9 +95,9 @@ class ForeignTransaction(Transaction):
 def render(query: Query, values: Values, dialect: Dialect) -> tuple[str, dict[str, Any]]:
     """Return the statement with ``:name`` placeholders, and its values as plain texts and numbers.
 
-    On PostgreSQL every value is a text with a cast, so that all drivers encode it in the same way, regardless of the
-    codecs that the caller has registered. On SQLite the function ``now()`` is replaced by a value, because the caller's
-    connection does not define it.
+    On PostgreSQL every value is passed as a text and converted by a cast, so that all drivers encode it in the same
+    way, even if the caller has registered codecs. On SQLite the function ``now()`` is replaced by a value, because the
+    caller's connection does not define it.
     """
     check_values(query, values)
     if dialect == "sqlite":
@@ -124,7 +124,7 @@ def _for_sqlite(value: object) -> Any:
 
 
 def _for_postgres(value: object) -> tuple[str, str | None]:
-    """Return the expression for a value, and the text that fills its placeholder."""
+    """Return the SQL expression for a value, and the text that is passed for its placeholder."""
     match value:
         case None | AsJson(value=None):
             return "NULL", None

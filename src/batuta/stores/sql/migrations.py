@@ -98,10 +98,11 @@ class Migrator:
         self._events = events
 
     async def migrate(self) -> list[Migration]:
-        """Apply the missing migrations, each in its own transaction. Several processes may call this at the same time.
+        """Apply the missing migrations, each in its own transaction. Several processes may call this method at the same
+        time.
 
-        If the schema is current, return without taking the lock, because every process calls this at start-up while
-        other processes work.
+        If the schema is current, the method takes no lock, because every process calls it at start-up while other
+        processes work.
         """
         if not missing_of(self.migrations, await self._ledger()):
             return []

@@ -60,7 +60,9 @@ def load_all(file: Path, dialect: Dialect) -> tuple[Query, ...]:
 def load_text(
     queries: type[SomeQueries], text: str, name: str, dialect: Dialect, written_for: Sequence[Dialect] = DIALECTS
 ) -> SomeQueries:
-    """Load queries from a text, like ``load_queries``. ``written_for`` lists the dialects that the text must define."""
+    """Load queries from a text, like ``load_queries``. ``written_for`` lists the dialects for which the text must
+    define every query.
+    """
     loaded: SomeQueries = _load(queries, text, name, dialect, tuple(written_for))
     return loaded
 
@@ -104,7 +106,7 @@ def query_of(name: str, text: str, *, writes: bool) -> Query:
 
 
 def in_dialect(query: Query, dialect: Dialect) -> Query:
-    """Return the query with the parameter placeholders of a dialect."""
+    """Return a copy of the query with the placeholders of the given dialect."""
     if dialect == "sqlite":
         return query
     places = {name: f"${place}" for place, name in enumerate(query.parameters, start=1)}

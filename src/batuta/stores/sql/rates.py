@@ -89,8 +89,8 @@ class SqlRates:
             return await self._find_hold(snapshot, limits, await self._now(snapshot))
 
     async def _reserve_one(self, limits: Sequence[Limit], use_within: timedelta) -> Reserved | None:
-        """Check a single limit and take its token in one statement. Only used on SQLite, where concurrent statements
-        share a commit. Return None on PostgreSQL, for several limits, or if the limit is exhausted.
+        """Check a single limit and take its token in one statement. This is possible only on SQLite and for one limit.
+        In every other case, and if the limit is exhausted, return None.
         """
         if self._database.dialect != "sqlite" or len(limits) != 1:
             return None

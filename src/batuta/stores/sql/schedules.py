@@ -211,8 +211,8 @@ class SqlSchedules:
         return None if at is None else at - self._ahead
 
     async def _decide(self, transaction: Transaction, row: Row, ledger: Ledger) -> list[str]:
-        """Write the rows of the due fires, enqueue their tasks, and return the ids of the tasks that a later fire
-        replaces.
+        """Write the rows of the due fires and enqueue their tasks. Return the ids of earlier tasks that the new tasks
+        replace.
         """
         name, last, replaced = str(row["name"]), row["last_task"], []
         try:

@@ -155,7 +155,7 @@ class SqliteDatabase(Transaction):
         return PollingListener(self, on_change, await self.data_version(), WATCH_PERIOD)
 
     async def data_version(self) -> int:
-        """Return a number that changes with every commit to this file by any process."""
+        """Return a number that changes when any process commits to this file."""
         self.check_file()
         return await self._open_readers().data_version()
 
@@ -326,8 +326,8 @@ def _execute(statement: str, connection: sqlite3.Connection) -> None:
 
 
 def statements(text: str) -> list[str]:
-    """Split a script into statements at the ends that SQLite recognises, so that a trigger with several statements
-    stays whole.
+    """Split a script into statements. SQLite itself recognises the end of a statement, so a trigger with several
+    statements is not split.
     """
     found, current = [], ""
     for piece in re.split(r"(?<=;)", text):

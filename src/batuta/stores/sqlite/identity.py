@@ -87,7 +87,9 @@ class OpenFile:
 
     @property
     def keeps_log(self) -> bool:
-        """Whether the write-ahead log in use is still at its path. Then no other process can have created another log."""
+        """Whether the open write-ahead log still exists at its path, so that no other process can have created another
+        log.
+        """
         return [_identity(path) for path in self._paths[1:]] == list(self._identities[1:])
 
     def remove_stale_log(self) -> None:

@@ -44,8 +44,8 @@ class NotificationFolder:
         self._open: dict[str, int] = {}  # descriptors of the FIFOs that this process has written to, by FIFO name
 
     def send(self, queue: str | None) -> None:
-        """Write the name of a queue into the FIFOs of all other listeners. None means any queue. Neither raises nor
-        blocks.
+        """Write the name of a queue into the FIFOs of all other listeners. None means any queue. The method never
+        blocks, and raises no errors.
         """
         try:
             listeners = os.listdir(self._folder)  # noqa: PTH208 - once per enqueue: Path.iterdir is slower
@@ -109,8 +109,8 @@ class NotificationFolder:
         return descriptor
 
     def _permit(self, path: Path, *, is_folder: bool = False) -> None:
-        """Copy the owner and the permissions of the database file to ``path``. A user who may read the file may also
-        search the folder.
+        """Copy the owner and the permissions of the database file to ``path``. For a folder, a user who may read the
+        database file also gets the permission to enter the folder.
         """
         found = self._file.stat()
         mode = stat.S_IMODE(found.st_mode) & 0o666
@@ -132,7 +132,7 @@ class NotificationFolder:
 
 
 class Receiver:
-    """The FIFO of this process."""
+    """The FIFO from which this process reads notifications."""
 
     def __init__(
         self, folder: NotificationFolder, name: str, descriptor: int, on_change: Callable[[str | None], None]

@@ -71,8 +71,8 @@ class Single:
 
 @dataclass(slots=True)
 class TransactionUnit:
-    """An open transaction as a unit. Its caller sends one act at a time. If no act arrives within ``timeout``, the
-    transaction fails.
+    """A unit that is an open transaction. Its caller sends one act (a function to run on the connection) at a time. If
+    no act arrives within ``timeout``, the transaction fails.
     """
 
     loop: AbstractEventLoop
@@ -274,7 +274,9 @@ class Writer:
         return error is None
 
     def _commit(self, performed: Sequence[Unit]) -> None:
-        """Commit the group. Acknowledge it only if the database's path still names the file that was written."""
+        """Commit the group of units. Acknowledge the units only if the database's path still names the file that was
+        written.
+        """
         try:
             self._connection.execute("COMMIT")
         except sqlite3.IntegrityError as error:

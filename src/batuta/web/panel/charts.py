@@ -103,7 +103,7 @@ def lanes(
     words: Words,
     missing: Iterable[tuple[str, datetime]] = (),
 ) -> list[Lane]:
-    """Return one lane per category. Empty lanes are included, because missing runs are information."""
+    """Return one lane per category. A category without runs has an empty lane, so that operators notice missing runs."""
     counted: dict[str, dict[str, dict[int, int]]] = {category: {} for category in categories}
     for category, at in missing:
         places = counted[category].setdefault("missing", {})

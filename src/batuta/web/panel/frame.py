@@ -110,7 +110,7 @@ def show(
 
 
 def is_live(request: Request) -> bool:
-    """Return whether the page that answered the request is updated while it is open."""
+    """Return whether the page that answers this request is updated while it is open."""
     return bool(getattr(request.state, "is_live", False))
 
 

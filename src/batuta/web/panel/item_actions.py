@@ -193,7 +193,9 @@ class Items:
         return ActionResult(says="panel.done.bulk_stopped", tone=Tone.HELD)
 
     def _queue(self, call: ActionCall, change: Change) -> SqlQueue:
-        """Return the queue of a call. Raises a 403 problem if the caller may not repeat items of this queue."""
+        """Return the queue that a call of an action names. Raises a 403 problem if the caller may not repeat items of
+        this queue.
+        """
         name = call.values["fila"]
         if name not in self._work.queues:
             raise unknown("queue", name, self._work.queues)

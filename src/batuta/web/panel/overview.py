@@ -85,8 +85,8 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A notice above the job list. ``key`` is the text key of its sentence; the names of the jobs follow, critical jobs
-    first.
+    """A notice above the job list. ``key`` is the text key of its sentence. The page lists the names of the jobs after
+    the sentence, critical jobs first.
     """
 
     key: str

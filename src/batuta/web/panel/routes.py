@@ -52,8 +52,8 @@ LONGEST_NAME = 200
 
 
 def build_routers(prefix: str, extension: Extension, actions: Mapping[str, Action]) -> tuple[APIRouter, APIRouter]:
-    """Return two routers: the routes of the dashboard, and routes that are matched last, so that an application can
-    replace the first page and add pages.
+    """Return two routers with the routes of the dashboard. The routes of the second router are matched last, so that an
+    application can replace the first page and add pages.
     """
     router = APIRouter(prefix=prefix, include_in_schema=False, route_class=PageRoute)
     add = router.add_api_route

@@ -14,7 +14,9 @@ LEAST = 3.0  # minimum width of a period
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A part of the timeline. ``kind`` selects its text and its pattern: planned, waited, earlier, ran or rests."""
+    """A part of the timeline. ``kind`` determines its text and its pattern, and is one of planned, waited, earlier, ran
+    and rests.
+    """
 
     kind: str
     since: datetime

@@ -106,8 +106,8 @@ def in_words(cron: Schedule, words: Words) -> str | None:
 
 
 def _days(cron: Cron, words: Words) -> str | None:
-    """Return a phrase for the days of a cron expression. The phrase is empty for every day, and None if no simple
-    phrase exists.
+    """Return a phrase for the days of a cron expression. The phrase is empty if the expression matches every day, and
+    None if no simple phrase exists.
     """
     if len(cron.months) < 12 or cron.either_day:
         return None

@@ -45,7 +45,7 @@ async def cancel(request: Request, id: str, reason: ReasonText = "cancelled by a
 
 @router.post("/batches/{id}/close", operation_id="close_batch", responses=CHANGED)
 async def close(request: Request, id: str) -> dict[str, Any]:
-    """Close a batch that a dead program left open. The batch then ends with its last task."""
+    """Close a batch that a dead program left open. The batch then ends when its last task ends."""
     batch, progress = await _find(request, id)
     if not await batch.close(by=str(request.state.caller.name)):
         raise Problem(409, "batch_closed", id=id[:80], state=progress.state)

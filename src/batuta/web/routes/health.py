@@ -58,7 +58,7 @@ async def ready(request: Request, response: Response, strict: bool = False) -> d
 
 @router.get("/health/alerts", operation_id="health_alerts")
 async def alerts(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """List the findings, worst first, one per cause, each with the next step. Computed at most every 15 s."""
+    """List the findings, worst first, one per cause, each with the next step. The list is computed at most every 15 s."""
     assessment = await _assess(request, response, strict)
     findings = describe_findings(assessment, texts_for(request), state_of(request).local)
     is_bad = assessment.worst not in (None, Severity.INFO)
@@ -72,8 +72,8 @@ async def alerts(request: Request, response: Response, strict: bool = False) -> 
 
 @router.get("/health/score", operation_id="health_score")
 async def score(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """Return the health score from 0 to 100 and its parts. While a critical finding exists, the score is below 40.
-    Computed at most every 15 s.
+    """Return the health score from 0 to 100 and its parts. While a critical finding exists, the score is below 40. The
+    score is computed at most every 15 s.
     """
     assessment = await _assess(request, response, strict)
     return describe_score(assessment, texts_for(request), state_of(request))
@@ -81,8 +81,8 @@ async def score(request: Request, response: Response, strict: bool = False) -> d
 
 @pages.get("/health/{name}", operation_id="health_page")
 async def page(request: Request, response: Response, name: str, strict: bool = False) -> dict[str, Any]:
-    """Return the application's health page with this name. Computed at most every 15 s, unless the page sets another
-    interval.
+    """Return the application's health page with this name. The page is computed at most every 15 s, unless it sets
+    another interval.
     """
     health = state_of(request).work.health
     document = await health.page(name)

@@ -87,8 +87,8 @@ async def run(
 async def _run_by_hand(
     work: Batuta, endpoint: Endpoint, params: Mapping[str, str], deadline: datetime | None, by: str
 ) -> Received:
-    """Run the endpoint and record the call as a manual run of its job. The endpoint itself checks the switches. If no
-    job has this endpoint, the run is not recorded.
+    """Run the endpoint and record the call as a manual run of its job. The handler of the endpoint checks the switches.
+    If no job uses this endpoint, the call is not recorded.
     """
     jobs = work.registry.timetable(await work.controls.read())
     job = find_job(jobs.values(), endpoint.name, params)

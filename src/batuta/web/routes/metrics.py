@@ -1,7 +1,7 @@
 """The route ``/metrics`` in the Prometheus format.
 
 Every process serves its own counters: the api at its own address, all others at BATUTA_METRICS_PORT. Only the api
-serves values from the database, so that a sum over the processes counts them once.
+serves values from the database. So a sum over all processes contains each of these values once.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

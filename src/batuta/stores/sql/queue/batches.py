@@ -263,7 +263,7 @@ class SqlBatches:
         return await within.run(self._queries.cancel_tasks, id=id, reason=why, now=self._now(), limit=AT_ONCE)
 
     async def _ready_members(self, reading: Reading) -> list[str]:
-        """Return the closed batches with records of the program that have all ended."""
+        """Return the closed batches that have records of the program, if all these records have ended."""
         ready: list[str] = []
         for members, ids in self._by_members(await reading.all(self._queries.closed)):
             unfinished = set(await members.find_unfinished(reading, ids))
@@ -291,8 +291,8 @@ class SqlBatches:
         return [progress]
 
     async def _follow(self, transaction: Transaction) -> int:
-        """Release tasks whose waits are all over. Cancel tasks whose awaited task or batch did not succeed. Return the
-        number of waits that are over.
+        """Release the tasks that no longer wait for any task or batch, and cancel the tasks whose awaited task or batch
+        did not succeed. Return the number of waits that have ended.
         """
         rows = await transaction.all(self._queries.resolved, limit=AT_ONCE)
         waits = [from_row(ResolvedWait, row) for row in rows]
@@ -314,7 +314,7 @@ class SqlBatches:
         return len(rows)
 
     async def _announce(self, transaction: Transaction, name: str) -> None:
-        """Notify every process about ``name`` after the commit."""
+        """Send the notification ``name`` to every process after the commit."""
         if self._database.dialect == "postgres":
             await transaction.all(self._queries.announce, name=name)
         else:

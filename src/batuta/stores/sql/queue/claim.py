@@ -30,8 +30,8 @@ _UNREADABLE = (ValueError, TypeError, OverflowError)
 
 
 class Unwritten(NamedTuple):
-    """Leases whose settlement was not written. Either the lease is lost, or another transaction has locked the row,
-    which was skipped.
+    """Leases whose settlement was not written. Either the lease is lost, or the row was skipped because another
+    transaction has locked it.
     """
 
     lost: list[Lease]
@@ -177,7 +177,9 @@ class SqliteClaims:
     async def take(
         self, transaction: Transaction, picked: list[int], asked: Asked, take: Query | None = None
     ) -> list[Lease]:
-        """Lease the picked rows with the statement ``take`` and return the leases. None selects the ordinary statement."""
+        """Lease the picked rows and return the leases. ``take`` is the statement to use; None means the statement for
+        items without limits.
+        """
         if not picked:
             return []
         unpack = self._unpack or await self._read_columns(transaction)
@@ -382,7 +384,7 @@ def lost_of(endings: Endings, settled: set[tuple[str, int]]) -> list[Lease]:
 
 
 def ending(table: QueueTable, lease: Lease, settlement: Settlement) -> dict[str, Json]:
-    """Return a settlement as JSON for the statement. A missing key means NULL, which keeps most settlements short."""
+    """Return a settlement as JSON for the statement. Values that are NULL are omitted, so most settlements are short."""
     described: dict[str, Json] = {"id": lease.id, "fence": lease.fence}
     if (state := _state(table, settlement)) is not None:
         described["state"] = state
@@ -440,7 +442,7 @@ def merge_writes(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[st
 
 
 def order_statements(shapes: Iterable[tuple[Query, ...]]) -> list[Query]:
-    """Return the statements in an order in which each one follows every statement that any item lists before it.
+    """Return the statements in the order in which the items list them: if any item lists A before B, A comes first.
     Statements without a defined order, and statements with contradictory orders, are sorted by name.
     """
     before: dict[Query, set[Query]] = {}

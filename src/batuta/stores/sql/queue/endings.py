@@ -35,7 +35,7 @@ class Endings:
         self._listening: asyncio.Future[None] | None = None
 
     async def wait(self, id: str) -> None:
-        """Return when the task has ended. A task that does not exist counts as ended."""
+        """Wait until the task has ended. A task that does not exist counts as ended."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(id, set()).add(waiter)
         try:

@@ -51,7 +51,9 @@ _IS_TAGGED: Mapping[Dialect, str] = {
 
 
 def _compared(asked: ItemFilter, table: QueueTable) -> frozenset[str]:
-    """Return the parts of a filter that the SQL statement checks. An application's table has neither names nor tags."""
+    """Return the criteria of a filter that the SQL statement checks. An application's table has no columns for names
+    and tags.
+    """
     given = {"before": asked.before, "key": asked.key if table.key else None}
     if table.name == TASKS:
         given |= {"name": asked.name, "tag": asked.tag}
@@ -94,7 +96,9 @@ def _limited(table: QueueTable, gaps: Mapping[str, str], named: str) -> str:
 
 
 def name_column(table: QueueTable) -> str:
-    """Return the column that holds the function's name. An application's table has no such column."""
+    """Return the SQL expression for the name of an item's function: a column, or an empty text for an application's
+    table, which has no such column.
+    """
     return "name" if table.name == TASKS else "''"
 
 
@@ -124,8 +128,8 @@ class QueueInspection:
         self._dialect = dialect
 
     async def page(self, asked: ItemFilter, after: Place | None, limit: int) -> tuple[list[Row], Place | None]:
-        """Return the items that follow ``after``, and the place of the last compared item. The place is None at the
-        end.
+        """Return one page of items after the place ``after``, and the place at which the next page begins. The place is
+        None if there are no more items.
 
         If the filter names an error group, a page may have fewer than ``limit`` items, because error groups are
         filtered after the query.

@@ -72,8 +72,8 @@ class SqlItems:
         return await self._database.run(self.queries.prune, now=self._now(), limit=limit)
 
     async def unlabel(self, limit: int) -> int:
-        """Clear the limit key of waiting items whose stage has no limits any more, so that the ordinary claim takes
-        them again. One call changes about ``limit`` items. Return their number.
+        """Clear the limit key of waiting items whose stage has no limits any more, so that the claim for items without
+        limits takes them again. One call changes about ``limit`` items. Return their number.
         """
         if not self.unlimited:
             return 0
@@ -157,8 +157,8 @@ class ItemPipeline:
         priority: int = 0,
         within: Transaction | None = None,
     ) -> str:
-        """Put an item into the first stage and return its id. On return the item is synced to disk; with ``within``,
-        when that transaction commits.
+        """Put an item into the first stage and return its id. On return the item is synced to disk. With the
+        transaction ``within``, the item is stored when that transaction commits.
 
         ``key`` deduplicates: if an unfinished item has the same key, nothing is inserted and its id is returned.
         ``delay`` is in seconds. A smaller ``priority`` is more urgent.

@@ -1,4 +1,4 @@
-"""Builds the SQL that settles items of one table, and the SQL expressions that other statements share with it."""
+"""Builds the SQL that settles the items of one table, and SQL expressions that other statements use too."""
 
 from collections.abc import Callable, Mapping
 
@@ -15,7 +15,9 @@ def now_of(dialect: Dialect) -> str:
 
 
 def assign(values: Mapping[str | None, str]) -> str:
-    """Return the assignments of an UPDATE. A key of None stands for a column that the table lacks, and is omitted."""
+    """Return the assignments of an UPDATE. A key that is None stands for a column that the table does not have; it is
+    omitted.
+    """
     return ", ".join(f"{column} = {value}" for column, value in values.items() if column is not None)
 
 
@@ -92,8 +94,8 @@ def settle_successes(table: QueueTable, dialect: Dialect) -> str:
     """Return the UPDATE that settles rows as done, the most frequent case. Each row is changed only if its fence
     matches.
 
-    This UPDATE writes the same values as the one of ``settle``, but takes lists instead of JSON. The lists are passed
-    as texts, because the driver would check each element of an array in Python.
+    This UPDATE writes the same values as the UPDATE of ``settle``, but takes lists instead of JSON. The lists are
+    passed as texts, because the driver would check each element of an array in Python.
     """
     keep = "(success.value ->> 2)" if dialect == "sqlite" else "success.keep * INTERVAL '1 microsecond'"
     values: dict[str | None, str] = {

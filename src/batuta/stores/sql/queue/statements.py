@@ -123,8 +123,8 @@ def sqlite_claim_queries(
 def more_queries(
     file: str, table: QueueTable, dialect: Dialect, queries: type[SomeQueries], *, both: bool = True
 ) -> SomeQueries:
-    """Build the statements of the template ``file`` for one table. If ``both`` is false, the template is written only
-    for ``dialect``.
+    """Build the statements of the template ``file`` for one table. If ``both`` is false, the template has statements
+    only for ``dialect``.
     """
     text = _fill_template(file, queue_gaps(table, dialect))
     return load_text(queries, text, f"{file} of {table.name}", dialect, DIALECTS if both else [dialect])
@@ -239,8 +239,8 @@ def queue_gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
 
 
 def limit_name(table: QueueTable) -> str:
-    """Return the column with the name to which an item's limits belong: the name of its task, or in a pipeline the name
-    of its stage.
+    """Return the column that identifies the limits of an item. The column holds the name of the task or, in a pipeline,
+    the name of the stage.
     """
     return table.state if table.queue == table.state else "name"
 
@@ -376,7 +376,7 @@ def _or_cancel_condition(table: QueueTable) -> str:
 
 
 def _reason_with_count(code: ReasonCode, count: str) -> str:
-    """Return an SQL expression for an encoded reason whose fact ``count`` is the result of the given SQL expression."""
+    """Return an SQL expression that builds an encoded reason. The given SQL expression supplies its fact ``count``."""
     parts = (encode(code(count=_COUNT)) or "").split(str(_COUNT))
     return f" || {count} || ".join(f"'{part}'" for part in parts)
 
@@ -523,8 +523,8 @@ def _pick_on_sqlite(table: QueueTable, gaps: dict[str, str], high_first: bool, l
     """Return the SELECT that picks due rows in order, like ``_pick``. SQLite has no LATERAL, so a nested loop keeps the
     order of the levels, and the index keeps the order within a level.
 
-    An unneeded part compares its index column with NULL and so reads nothing. SQLite would evaluate any other condition
-    row by row.
+    A part of the query that is not needed compares its index column with NULL, so it reads no rows. SQLite would
+    evaluate any other condition for each row.
     """
     source = f"{table.name} INDEXED BY {gaps['ready_index']}"
     waiting = f"{gaps['is_ready']}{gaps['in_queue']} AND {table.available_at} <="

@@ -230,8 +230,8 @@ class SqlQueue:
     async def _turn_with_limits(
         self, limited: LimitedClaims, endings: Endings, asked: Asked, limit: int, *, reversed: bool
     ) -> ClaimResult:
-        """Settle items and claim the next ones of a queue that has tasks with limits. If no limited item may start, do
-        the same as for a queue without limits.
+        """Settle items and claim the next ones of a queue that has tasks with limits. If no item with limits may start,
+        the transaction is the same as for a queue without limits.
         """
         work = await limited.find_work(self._liveness, endings, asked)
         if not work:
@@ -265,8 +265,8 @@ class SqlQueue:
         return ClaimResult(leases, *unwritten)
 
     def _expects_no_lock(self, endings: Endings) -> bool:
-        """Return whether all rows to settle are presumably unlocked. Only then is the combined statement used, because
-        it waits for row locks.
+        """Return whether the rows to settle are probably unlocked. Only then is the combined statement used, because
+        that statement waits for row locks.
         """
         return not self._unchecked or not any(lease.id in self._unchecked for lease, _ in endings)
 

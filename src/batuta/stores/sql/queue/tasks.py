@@ -69,7 +69,7 @@ class TaskQueries:
 
 @dataclass(eq=False)
 class SqlTasks:
-    """Stores tasks and provides the workers with their queues."""
+    """Stores tasks, and creates the queue objects from which workers claim them."""
 
     database: Database
     ids: Ids
@@ -271,8 +271,8 @@ class SqlTasks:
         return await self._insert_calls(queue, shared, [each[:2] for each in args], carried, within)
 
     async def _put_gathered(self, queue: str, rows: Sequence[dict[str, Json]]) -> list[str]:
-        """Insert single calls of several callers, and return their ids. On PostgreSQL, calls of the same task and
-        priority use a faster statement.
+        """Insert the calls of several callers that enqueue one call each, and return the ids. On PostgreSQL, calls of
+        the same task and priority use a faster statement.
         """
         task = {"name": rows[0]["name"], "priority": rows[0]["priority"]}
         if self.database.dialect == "sqlite" or any(
@@ -337,8 +337,8 @@ class SqlTasks:
             raise TimeoutError(f"{what} {id} has not ended after {seconds} s: {LOOK[what]}") from None
 
     async def find(self, queue: str, limit: int, *, tag: str | None = None, key: str | None = None) -> Sequence[Row]:
-        """Return the newest tasks of a queue that have this tag and this key; None means any. At least one of the two
-        must be given.
+        """Return the newest tasks of a queue that have this tag and this key; None means any tag or any key; pass at
+        least one of them.
         """
         if key is None:
             return await self.database.all(self._queries.tagged, queue=queue, tag=AsJson([tag]), limit=limit)
@@ -380,8 +380,8 @@ class SqlTasks:
         return moved
 
     async def unlabel(self, limited: Collection[str], limit: int) -> int:
-        """Clear the limit key of at most ``limit`` waiting items whose task is not in ``limited``, so that the ordinary
-        claim takes them again. Return their number.
+        """Clear the limit key of at most ``limit`` waiting items whose task is not in ``limited``, so that the claim
+        for tasks without limits takes them again. Return their number.
         """
         names = AsJson(sorted(limited))
         async with self.database.transaction() as transaction:
