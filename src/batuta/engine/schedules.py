@@ -51,8 +51,8 @@ class Schedules:
         catch_up: CatchUp | Literal["skip", "latest", "all"] = CatchUp.LATEST,
         by: str = PROGRAM,
     ) -> TaskSchedule:
-        """Create a schedule. Pass exactly one of ``cron``, ``every`` (seconds) and ``at`` (a single instant). Raises
-        ScheduleTaken if the name exists, and InvalidSchedule for other mistakes.
+        """Create a schedule. Pass exactly one of ``cron``, ``every`` (seconds) and ``at`` (a single instant, with a zone
+        or together with ``timezone``). Raises ScheduleTaken if the name exists, and InvalidSchedule for other mistakes.
 
         Each fire enqueues ``task`` with the named arguments ``args``. The other options are those of a job. ``by`` is
         the actor in the audit log.
@@ -62,7 +62,7 @@ class Schedules:
                 job=name, why=Reason("schedule_is_job", "a job in the code has this name: choose another")
             )
         new = NewSchedule(
-            schedule=_text(name, cron, every, at),
+            schedule=_text(name, cron, every, _aware(name, at, timezone)),
             timezone=self._zone.key if timezone is None else _zone(name, timezone),
             **self._check(name, task, args or {}),
             jitter=_span(jitter),
@@ -91,7 +91,9 @@ class Schedules:
         the edit are due.
         """
         given: dict[str, Any] = {
-            "schedule": _text(name, cron, every, at) if any(each is not None for each in (cron, every, at)) else None,
+            "schedule": _text(name, cron, every, _aware(name, at, timezone))
+            if any(each is not None for each in (cron, every, at))
+            else None,
             "timezone": None if timezone is None else _zone(name, timezone),
             "jitter": None if jitter is None else _span(jitter),
             "overlap": None if overlap is None else _word(name, Overlap, overlap, "overlap"),
@@ -160,6 +162,13 @@ def _text(name: str, cron: str | None, every: timedelta | float | None, at: date
         raise InvalidSchedule(job=name, why=error.facts["why"]) from None
     except InvalidCron as error:
         raise InvalidSchedule(job=name, why=str(error)) from None
+
+
+def _aware(name: str, at: datetime | None, timezone: str | None) -> datetime | None:
+    """Return the instant. An instant without a zone is local time in ``timezone``, if that is given."""
+    if at is None or at.tzinfo is not None or timezone is None:
+        return at
+    return at.replace(tzinfo=ZoneInfo(_zone(name, timezone)))
 
 
 def _zone(name: str, timezone: str) -> str:

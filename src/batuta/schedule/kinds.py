@@ -80,7 +80,7 @@ def every_text(every: timedelta | float) -> str:
 def at_text(at: datetime) -> str:
     """Return the text of a schedule with a single instant. The instant must have a time zone."""
     if at.tzinfo is None:
-        why = Reason("instant_zone", "the instant needs a time zone: pass a value such as work.clock.now()")
+        why = Reason("instant_zone", "the instant needs a time zone: pass timezone= or an instant with one")
         raise InvalidCron(cron=f"at={at.isoformat()}", why=why)
     return f"@at {at.astimezone(UTC).isoformat()}"
 
@@ -96,6 +96,6 @@ def _instant(text: str, written: str) -> datetime:
     if at.tzinfo is None:
         raise InvalidCron(
             cron=text,
-            why=Reason("instant_zone", "the instant needs a time zone: pass a value such as work.clock.now()"),
+            why=Reason("instant_zone", "the instant needs a time zone: pass timezone= or an instant with one"),
         )
     return min(at.astimezone(UTC), FARTHEST)

@@ -221,6 +221,17 @@ async def test_mistake_is_reported_when_the_schedule_is_created(
         assert await work.schedules.all() == []
 
 
+async def test_instant_without_a_zone_is_in_the_given_time_zone(work_url: str, clock: FakeClock) -> None:
+    async with build(work_url, clock) as work:
+        at = datetime(2026, 6, 1, 9, 0)
+        made = await work.schedules.create("one", task="send", args={"to": "x"}, at=at, timezone="Europe/Lisbon")
+        assert made.next_at == datetime(2026, 6, 1, 8, 0, tzinfo=UTC)
+        edited = await work.schedules.edit("one", at=at, timezone="America/Sao_Paulo")
+        assert edited.next_at == datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
+        with pytest.raises(InvalidSchedule, match="needs a time zone"):
+            await work.schedules.create("two", task="send", args={"to": "x"}, at=at)
+
+
 async def test_unknown_names_and_wrong_arguments_are_reported(work_url: str, clock: FakeClock) -> None:
     async with build(work_url, clock) as work:
         with pytest.raises(UnknownWord, match="send"):
