@@ -64,11 +64,11 @@ class Settings(EngineSettings):
     redis_url: SecretStr | None = None
     """address of Redis for TASKS_BACKEND=arq, such as redis://host:6379"""
     redis_password: SecretStr | None = None
-    """password of Redis; required in production, here or in REDIS_URL"""
+    """password of Redis; required outside development, here or in REDIS_URL"""
 
     @model_validator(mode="after")
     def _redis_is_closed(self) -> Self:
-        if not self.in_production or self.tasks_backend != "arq" or self.redis_url is None:
+        if self.in_development or self.tasks_backend != "arq" or self.redis_url is None:
             return self
         if self.redis_password is None and urlsplit(self.redis_url.get_secret_value()).password is None:
             raise MissingBeside(name="REDIS_PASSWORD", beside="TASKS_BACKEND=arq")
@@ -190,12 +190,12 @@ class Settings(EngineSettings):
     evolution_api_key: SecretStr | None = None
     """key of the gateway"""
     webhook_secret: SecretStr | None = None
-    """secret of incoming webhooks; 16 characters or more in production"""
+    """secret of incoming webhooks; 16 characters or more outside development"""
 
     @model_validator(mode="after")
     def _webhook_secrets_are_long(self) -> Self:
         for name in ("webhook_secret", "chatwoot_webhook_secret"):
-            if self.in_production and (secret := getattr(self, name)) is not None:
+            if not self.in_development and (secret := getattr(self, name)) is not None:
                 require_secret(name.upper(), secret, SHORTEST_TOKEN)
         return self
 

@@ -177,7 +177,9 @@ def test_development_is_explicit_and_on_loopback(monkeypatch: pytest.MonkeyPatch
     assert (unset.in_development, unset.in_production) == (False, False)
     with pytest.raises(MissingSetting, match=r"API_TOKEN is not set.*APP_ENV=development"):
         unset.require_access()
-    load_settings(Settings, {"APP_ENV": "development"}).require_access()
+    with pytest.raises(InvalidSetting, match="WEBHOOK_SECRET"):
+        load_settings(Settings, {"WEBHOOK_SECRET": "x"})
+    load_settings(Settings, {"APP_ENV": "development", "WEBHOOK_SECRET": "x"}).require_access()
     for host in ("0.0.0.0", "::", "192.0.2.7", "julia.example"):
         with pytest.raises(InvalidSetting, match="HOST"):
             load_settings(Settings, {"APP_ENV": "development", "HOST": host})

@@ -518,8 +518,9 @@ def is_json(data: bytes) -> bool:
     return isinstance(json.loads(data), dict)
 
 
-def test_production_requires_a_password_of_redis() -> None:
-    closed = {"app_env": "production", "api_token": "x" * 40, "secret_key": "k" * 40, "tasks_backend": "arq"}
+@pytest.mark.parametrize("app_env", ["production", None])
+def test_production_requires_a_password_of_redis(app_env: str | None) -> None:
+    closed = {"app_env": app_env, "api_token": "x" * 40, "secret_key": "k" * 40, "tasks_backend": "arq"}
     with pytest.raises(ConfigError, match="REDIS_PASSWORD"):
         Settings.model_validate({**closed, "redis_url": "redis://127.0.0.1:6379"})
     Settings.model_validate({**closed, "redis_url": "redis://127.0.0.1:6379", "redis_password": "p" * 32})
@@ -531,7 +532,7 @@ def test_worker_without_its_redis_reports_one_sentence(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "arq", "app.workers.config.WorkerSettings"]
     for redis_url, sentence in (
         ("redis://127.0.0.1:1", "julia: Redis at 127.0.0.1:1 does not answer (ConnectionRefusedError): start it, or"),
-        (None, "julia: REDIS_URL is not set and TASKS_BACKEND=arq needs it: set it"),
+        (None, "julia: REDIS_URL is not set, and TASKS_BACKEND=arq needs it: set it"),
     ):
         address = {"REDIS_URL": redis_url} if redis_url else {}
         ran = subprocess.run(
