@@ -14,8 +14,9 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from logging import LogRecord, makeLogRecord
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from textwrap import indent
+from types import TracebackType
 from uuid import UUID
 
 from batuta.kernel.errors import BatutaError
@@ -34,6 +35,12 @@ _SAFE = (
 # Only classes that these modules define are trusted, because a subclass in another module may have any message.
 _STANDARD = frozenset({"builtins", "socket", "ssl", "asyncio.exceptions", "zoneinfo._common"})
 
+_ENGINE = str(Path(__file__).parents[1])
+# Files of the engine that call functions of an application.
+_CALLERS = frozenset(
+    f"{_ENGINE}/{file}.py"
+    for file in ("kernel/usercode", "queue/running", "tasks/task", "targets/call", "dispatch/runner", "supervise/loop")
+)
 _MOST_EXCEPTIONS = 30
 _MOST_FRAMES = 40
 _CAUSE = "\nThe above exception was the direct cause of the following exception:\n"
@@ -79,8 +86,20 @@ def _frames(error: BaseException) -> Iterator[str]:
     if error.__traceback__ is None:
         return
     yield "Traceback (most recent call last):"
-    frames = traceback.StackSummary.extract(traceback.walk_tb(error.__traceback__), limit=-_MOST_FRAMES)
+    first = _first_of_application(error.__traceback__)
+    frames = traceback.StackSummary.extract(traceback.walk_tb(first), limit=-_MOST_FRAMES)
     yield from (mask(frame.rstrip("\n")) for frame in frames.format())
+
+
+def _first_of_application(first: TracebackType) -> TracebackType:
+    """Return the first frame of an application's function. The frames above it are those of the call, which are the
+    same for every function. Any other traceback is returned unchanged.
+    """
+    link: TracebackType | None = first
+    while link is not None and link.tb_frame.f_code.co_filename in _CALLERS:
+        link = link.tb_next
+    is_of_application = link is not None and not link.tb_frame.f_code.co_filename.startswith(_ENGINE)
+    return link if link is not None and is_of_application else first
 
 
 def _members(group: BaseExceptionGroup[BaseException], described: set[int]) -> Iterator[str]:

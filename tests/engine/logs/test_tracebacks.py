@@ -1,13 +1,17 @@
 import socket
 import sqlite3
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import InvalidSetting, StoreUnavailable
+from batuta.kernel.usercode import Raised, call_with_deadline
 from batuta.logs.scrubbing import describe, summary
 
+LATER = datetime(2099, 1, 1, tzinfo=UTC)
 CANARY = "canario de mensagem"
 PHONE = "(11) 98765-4321"
 
@@ -32,6 +36,23 @@ def test_traceback_shows_file_line_function_and_source() -> None:
     assert f'File "{__file__}", line ' in text
     assert "in raise_it\n    raise error" in text
     assert text.endswith("cannot be used now (refused): check that it runs and is reachable, then try again")
+
+
+async def test_traceback_of_an_application_begins_in_the_application() -> None:
+    async def fail() -> None:
+        raise_it(ValueError())
+
+    outcome = await call_with_deadline(fail, LATER, SystemClock(), "a test")
+    assert isinstance(outcome, Raised)
+    text = describe(outcome.error)
+    assert "usercode.py" not in text
+    assert text.splitlines()[1].endswith("in fail")
+
+
+async def test_traceback_that_passes_through_other_parts_of_the_engine_is_complete() -> None:
+    outcome = await call_with_deadline(lambda: SystemClock().sleep("long"), LATER, SystemClock(), "a test")  # type: ignore[arg-type]
+    assert isinstance(outcome, Raised)
+    assert "usercode.py" in describe(outcome.error)
 
 
 def test_traceback_shows_no_variables() -> None:
