@@ -63,9 +63,12 @@ DIRECTLY_ONLY = {"TestAnApplicationsTable"}
 
 @dataclass(frozen=True)
 class Contents:
-    """Schema and rows of a database. ``fill`` writes the rows, for a module whose tests only read them."""
+    """Schema and rows of a database. ``more`` creates further tables. ``fill`` writes the rows, for a module whose tests
+    only read them.
+    """
 
     tables: str
+    more: str = ""
     fill: Callable[[Database], Awaitable[None]] | None = None
 
 
@@ -100,6 +103,8 @@ def _create_contents(url: str, contents: Contents) -> None:
         await database.open()
         wanted = [*engine_migrations(), *(migrations() if contents.tables == "julia" else ())]
         await Migrator(database, wanted, SystemClock(), EventRecorder()).migrate()
+        if contents.more:
+            await database.script(contents.more)
         if contents.fill is not None:
             await contents.fill(database)
         await database.close()
@@ -183,12 +188,14 @@ def database_url(
     ``julia``.
 
     The database is a copy of a migrated one, because migrating takes ten times as long. The fixture ``full`` adds the
-    rows that ``fill`` of the test's module writes. For modules in ``THROUGH_A_POOLER``, the kind "pooler" is PostgreSQL
-    behind a transaction pooler.
+    rows that ``fill`` of the test's module writes, and the mark ``tables`` adds the tables of its statements. For
+    modules in ``THROUGH_A_POOLER``, the kind "pooler" is PostgreSQL behind a transaction pooler.
     """
     julia = JULIA in request.path.parents or "julia" in request.fixturenames
     tables = "julia" if julia else "engine"
-    contents = Contents(tables, request.module.fill if "full" in request.fixturenames else None)
+    more = request.node.get_closest_marker("tables")
+    fill = request.module.fill if "full" in request.fixturenames else None
+    contents = Contents(tables, more.args[0] if more else "", fill)
     if request.param == "sqlite":
         shutil.copyfile(template_databases.file(contents), tmp_path / "test.db")
         yield f"sqlite:///{tmp_path}/test.db"

@@ -40,6 +40,7 @@ CREATE INDEX fila_avulsa_ready ON fila_avulsa (prioridade, available_at, id)
 CREATE INDEX fila_avulsa_leased ON fila_avulsa (lease_until) WHERE lease_until IS NOT NULL;
 CREATE UNIQUE INDEX fila_avulsa_alive ON fila_avulsa (chave) WHERE status IN ('ready', 'running');
 """
+pytestmark = pytest.mark.tables(PLAIN_SQL)
 
 
 @pytest.fixture
@@ -48,8 +49,7 @@ async def bench(database: Database, clock: FakeClock, ids: Ids, events: EventRec
 
 
 @pytest.fixture
-async def plain(database: Database, clock: FakeClock, ids: Ids) -> SqlQueue:
-    await database.script(PLAIN_SQL)
+def plain(database: Database, clock: FakeClock, ids: Ids) -> SqlQueue:
     return SqlQueue(database, PLAIN, ids, clock, own_time=True)
 
 

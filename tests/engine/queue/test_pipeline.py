@@ -42,6 +42,7 @@ CREATE INDEX fila_grupos_leased ON fila_grupos (lease_until) WHERE lease_until I
 CREATE UNIQUE INDEX fila_grupos_chave ON fila_grupos (chave);
 CREATE TABLE vagas_teste (mensagem TEXT NOT NULL, nome TEXT NOT NULL);
 """
+pytestmark = pytest.mark.tables(SQL)
 LEASE = timedelta(seconds=30)
 Handler = Callable[[Lease], Awaitable[StageOutcome]]
 
@@ -95,8 +96,7 @@ class Line:
 
 
 @pytest.fixture
-async def line(database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> Line:
-    await database.script(SQL)
+def line(database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> Line:
     return Line(database, clock, ids, events)
 
 

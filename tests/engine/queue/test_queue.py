@@ -146,10 +146,10 @@ class TestTheEnginesOwnTable(QueueContract):
             assert row["expires_at"] is None  # the pruner would delete a live item
 
 
+@pytest.mark.tables(FILA_SQL)
 class TestAnApplicationsTable(QueueContract):
     @pytest.fixture
-    async def queue(self, database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> QueueFixture:
-        await database.script(FILA_SQL)
+    def queue(self, database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> QueueFixture:
         store = SqlQueue(database, FILA, ids, clock, own_time=True)
         return SqlQueueFixture(
             store, clock, FILA, SqlSwitches(database, ids, events), {"telefone": "+55 11 00000-0000"}
@@ -188,10 +188,10 @@ class TestAnApplicationsTable(QueueContract):
             replace(FILA, given=("telefone; DROP TABLE fila_teste",))
 
 
+@pytest.mark.tables(FILA_SQL)
 async def test_bytes_in_a_text_column_block_no_other_claim(database: Database, clock: FakeClock, ids: Ids) -> None:
     if database.dialect != "sqlite":
         pytest.skip("PostgreSQL refuses bytes in a text column")
-    await database.script(FILA_SQL)
     store = SqlQueue(database, FILA, ids, clock, own_time=True)
     await store.put([NewItem(values={"telefone": "-"}), NewItem(values={"telefone": "-"})])
     await database.script("UPDATE fila_teste SET telefone = x'ff00' WHERE id = (SELECT min(id) FROM fila_teste);")
@@ -202,17 +202,18 @@ async def test_bytes_in_a_text_column_block_no_other_claim(database: Database, c
 
 
 PER_CHIP = replace(FILA, group="chip")
+PER_CHIP_SQL = (
+    FILA_SQL.replace("(prioridade, agendar_para, id)", "(chip, prioridade, agendar_para, id)")
+    + "CREATE UNIQUE INDEX fila_teste_one ON fila_teste (chip) WHERE lease_until IS NOT NULL;"
+)
 
 
+@pytest.mark.tables(PER_CHIP_SQL)
 class TestATableWhoseGroupsTakeTurns:
     """At most one item per chip runs in all processes. A chip with many items does not delay the others."""
 
     @pytest.fixture
-    async def queue(self, database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> SqlQueueFixture:
-        await database.script(
-            FILA_SQL.replace("(prioridade, agendar_para, id)", "(chip, prioridade, agendar_para, id)")
-            + "CREATE UNIQUE INDEX fila_teste_one ON fila_teste (chip) WHERE lease_until IS NOT NULL;"
-        )
+    def queue(self, database: Database, clock: FakeClock, ids: Ids, events: EventRecorder) -> SqlQueueFixture:
         store = SqlQueue(database, PER_CHIP, ids, clock, own_time=True)
         return SqlQueueFixture(store, clock, PER_CHIP, SqlSwitches(database, ids, events), {"telefone": "-"})
 

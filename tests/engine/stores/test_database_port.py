@@ -31,6 +31,7 @@ CREATE TABLE things (
     amount INTEGER
 );
 """
+pytestmark = pytest.mark.tables(THINGS)
 
 
 def query(database: Database, text: str) -> Query:
@@ -39,8 +40,7 @@ def query(database: Database, text: str) -> Query:
 
 
 @pytest.fixture
-async def things(database: Database) -> Database:
-    await database.script(THINGS)
+def things(database: Database) -> Database:
     return database
 
 
@@ -327,7 +327,6 @@ async def until_idle_transaction_ended(database: Database, waits_for_it: "asynci
 async def test_transaction_left_open_is_ended_and_other_writers_continue(database_url: str) -> None:
     impatient = connect(database_url, SystemClock(), Limits(idle_in_transaction=timedelta(milliseconds=400)))
     await impatient.open()
-    await impatient.script(THINGS)
     forgotten = asyncio.Event()
     try:
         with pytest.raises((StoreUnavailable, TransactionMisuse)):

@@ -108,6 +108,7 @@ async def test_health_reports_tasks_in_a_queue_without_a_worker(old: Batuta, new
     assert await orphaned(new) == {}
 
 
+@pytest.mark.tables(SQL)
 async def test_health_reports_items_of_a_removed_stage_until_they_are_moved(
     database_url: str, clock: FakeClock
 ) -> None:
@@ -115,7 +116,6 @@ async def test_health_reports_items_of_a_removed_stage_until_they_are_moved(
     stages = tuple(Stage(name=name, handle=onward) for name in STAGES)
     work.add_pipeline(Pipeline(table=FILA, stages=stages, dropped="descartado"))
     async with work:
-        await work.database.script(SQL)
         first = work.queues["pendente"]
         await first.put([NewItem(values={"mensagem": f"m{n}"}, key=f"m{n}") for n in range(3)])
         await work.database.script("UPDATE fila_grupos SET estagio = 'removed' WHERE chave <> 'm0'")
@@ -125,11 +125,11 @@ async def test_health_reports_items_of_a_removed_stage_until_they_are_moved(
         assert await orphaned(work) == {}
 
 
+@pytest.mark.tables(SQL)
 class TestARemovedStage:
     @pytest.fixture
     async def line(self, database: Database, clock: FakeClock, ids: Ids) -> SqlQueue:
         """Three items in a stage that the pipeline no longer has, and one in another stage."""
-        await database.script(SQL)
         first = SqlQueue(database, FILA, ids, clock, queue="pendente", own_time=True)
         await first.put([NewItem(values={"mensagem": f"m{n}"}, key=f"m{n}") for n in range(4)])
         await database.script("UPDATE fila_grupos SET estagio = 'removed' WHERE chave <> 'm0'")
