@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
-from tests.architecture.test_rules import parse
+from tests.architecture.test_rules import functions, nodes, parse
 
 ROOT = Path(__file__).parents[2]
 APP = ROOT / "app"
@@ -44,7 +44,7 @@ PER_CALL = {"ArquivoAberto"}
 
 
 def imports(file: Path) -> Iterator[ast.ImportFrom]:
-    for node in ast.walk(parse(file)):
+    for node in nodes(file):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             yield node
 
@@ -96,8 +96,8 @@ def test_services_are_built_only_by_the_composition() -> None:
         f"{file.relative_to(ROOT)}:{call.lineno} builds {name}"
         for file in sorted(APP.rglob("*.py"))
         if not file.is_relative_to(APP / "composition")
-        for call in calls_outside_constructors(parse(file))
-        if (name := ast.unparse(call.func)) in services
+        for call in calls_outside_constructors(file)
+        if isinstance(call.func, ast.Name) and (name := call.func.id) in services
     ]
     assert found == []
 
@@ -106,7 +106,7 @@ def test_statements_semaphores_and_locks_are_created_once() -> None:
     found = [
         f"{file.relative_to(ROOT)}:{call.lineno} {name}"
         for file in sorted(APP.rglob("*.py"))
-        for call in calls_outside_constructors(parse(file))
+        for call in calls_outside_constructors(file)
         if (name := ast.unparse(call.func)) in ("load", "asyncio.Semaphore", "asyncio.Lock")
         and not ast.unparse(call).startswith("load(Settings")
     ]
@@ -128,7 +128,7 @@ def test_language_model_is_called_llm() -> None:
     keywords.
     """
     files = sorted(APP.rglob("*.py"))
-    names = [f"{file.relative_to(ROOT)}: {name}" for file in files for name in identifiers(parse(file))]
+    names = [f"{file.relative_to(ROOT)}: {name}" for file in files for name in identifiers(file)]
     assert [each for each in (*map(str, files), *names) if "modelo" in each.lower()] == []
 
 
@@ -163,22 +163,20 @@ def services_in(tree: ast.Module) -> Iterator[str]:
             yield node.name
 
 
-def calls_outside_constructors(tree: ast.Module) -> Iterator[ast.Call]:
+def calls_outside_constructors(file: Path) -> Iterator[ast.Call]:
     """Yield the calls in functions. Constructors, which run once for each service, and functions that load statements
     are left out.
     """
     inside = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.name != "__init__"
-        and not node.name.endswith("_queries")
+        function
+        for function in functions(file)
+        if function.name != "__init__" and not function.name.endswith("_queries")
     ]
     return (node for function in inside for node in ast.walk(function) if isinstance(node, ast.Call))
 
 
-def identifiers(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def identifiers(file: Path) -> Iterator[str]:
+    for node in nodes(file):
         match node:
             case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
                 yield name
