@@ -5,7 +5,6 @@ Only the host name differs from the manual.
 
 import shlex
 from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -53,8 +52,8 @@ JOBS = (
 
 
 @pytest.fixture
-async def client(tmp_path: Path, clock: FakeClock) -> AsyncIterator[httpx2.AsyncClient]:
-    settings = Settings(database_url=f"sqlite:///{tmp_path}/julia.db")
+async def client(julia_url: str, clock: FakeClock) -> AsyncIterator[httpx2.AsyncClient]:
+    settings = Settings(database_url=julia_url)
     async with build(settings, clock).work as work:
         await work.reports.expect(now=clock.now())
         await add_doctor(work.database)

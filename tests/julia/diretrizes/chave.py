@@ -1,9 +1,10 @@
-"""A new RSA key for each test run, as the JSON key of a service account of Google."""
+"""New RSA keys for each process of a test run, as the JSON key of a service account of Google."""
 
 import base64
 import json
 import secrets
 from dataclasses import dataclass
+from functools import cache
 
 EXPONENT = 65_537
 BITS = 512
@@ -19,8 +20,9 @@ class Key:
         return {"email": "leitor@projeto.example", "n": f"{self.modulus:x}", "e": EXPONENT}
 
 
-def make_key(token_url: str) -> Key:
-    p, q = _prime(), _prime()
+def make_key(token_url: str, number: int = 0) -> Key:
+    """Return the key with this number. Two numbers have two different keys."""
+    p, q = _primes(number)
     modulus, private = p * q, pow(EXPONENT, -1, (p - 1) * (q - 1))
     rest = (p, q, private % (p - 1), private % (q - 1), pow(q, -1, p))
     key = _der(0x30, b"".join(_integer(each) for each in (0, modulus, EXPONENT, private, *rest)))
@@ -31,6 +33,12 @@ def make_key(token_url: str) -> Key:
     pem = f"-----BEGIN {kind}-----\n{lines}-----END {kind}-----\n"
     document = {"client_email": "leitor@projeto.example", "private_key": pem, "token_uri": token_url}
     return Key(modulus, json.dumps({"type": "service_account", **document}))
+
+
+@cache
+def _primes(number: int) -> tuple[int, int]:
+    """Find the primes of a key once, because that takes half a second."""
+    return _prime(), _prime()
 
 
 def _prime() -> int:

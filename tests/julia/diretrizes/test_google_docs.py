@@ -170,7 +170,7 @@ async def test_a_rejected_or_expired_token_is_renewed(office: Office, drive: Dri
 
 
 async def test_a_wrong_key_is_reported_without_the_key(office: Office, drive: Drive) -> None:
-    await drive.call("PUT", "/controle/conta", make_key("http://x").account)
+    await drive.call("PUT", "/controle/conta", make_key("http://x", 1).account)
     failed = await drive.run()
     assert isinstance(failed, Failed)
     assert "Google rejected the service account" in str(failed.error)
