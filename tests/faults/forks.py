@@ -14,7 +14,7 @@ from pathlib import Path
 
 PLANTS = (
     "plant", "sink", "queue_plant", "guard_plant", "send_plant", "ladder_plant", "import_plant", "arq_plant",
-    "telegram_plant", "shutdown_plant", "watched_plant",
+    "telegram_plant", "shutdown_plant", "vacancy_plant", "watched_plant",
 )  # fmt: skip
 COMMANDS = ("batuta.cli.program", "batuta.cli.roles", "batuta.logs.kept", "batuta.stores.sqlite.driver")
 

@@ -4,8 +4,6 @@ it is taken.
 
 import asyncio
 import itertools
-import subprocess
-import sys
 import time
 from collections import defaultdict
 from datetime import timedelta
@@ -19,9 +17,9 @@ from batuta.kernel.clock import SystemClock
 from batuta.stores.sql.database import Database
 from tests.faults.conftest import one_of
 from tests.faults.figures import LONG, Figures, kind
-from tests.faults.processes import ROOT
+from tests.faults.forks import kill, processes_are_ready
 from tests.faults.tally import Tally
-from tests.faults.vacancy_plant import read_answers
+from tests.faults.vacancy_plant import begin, read_answers
 from tests.julia.tables import add_doctor, rows
 
 DOCTORS, PROCESSES = 50, 4
@@ -50,21 +48,21 @@ async def test_one_doctor_gets_the_vacancy_and_the_others_learn_that_it_is_taken
 
 async def _until_all_answered(url: str, folder: Path, wanted: int) -> int:
     """Restart each process until every doctor has an answer. Return the number of killed processes."""
+    await processes_are_ready()
     seeds, kills, ends = itertools.count(45), 0, time.monotonic() + WITHIN
-    running = {share: _begin(url, folder, share, next(seeds)) for share in range(PROCESSES)}
+    running = {share: begin(url, folder, share, PROCESSES, next(seeds)) for share in range(PROCESSES)}
     try:
         while len(_answers(folder)) < wanted:
             assert time.monotonic() < ends, f"{len(_answers(folder))} of {wanted} answers"
             for share, process in running.items():
-                if (code := process.poll()) is not None and code != 0:
-                    assert code == -9, (folder / "stderr").read_text()
+                if (code := process.exitcode) is not None and code != 0:
+                    assert code == -9, (folder / "log").read_text()
                     kills += 1
-                    running[share] = _begin(url, folder, share, next(seeds))
+                    running[share] = begin(url, folder, share, PROCESSES, next(seeds))
             await asyncio.sleep(0.1)
     finally:
         for process in running.values():
-            process.kill()
-            process.wait()
+            kill(process)
     return kills
 
 
@@ -103,10 +101,3 @@ async def _judge(database: Database, folder: Path) -> Tally:
 
 def _answers(folder: Path) -> list[list[str]]:
     return [line for share in range(PROCESSES) for line in read_answers(folder / f"answers-{share}")]
-
-
-def _begin(url: str, folder: Path, share: int, seed: int) -> "subprocess.Popen[bytes]":
-    words = [url, str(folder), str(share), str(PROCESSES), str(seed)]
-    command = [sys.executable, "-m", "tests.faults.vacancy_plant", *words]
-    with (folder / "stderr").open("a") as log:
-        return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=log)

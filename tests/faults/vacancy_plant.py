@@ -9,15 +9,27 @@ import asyncio
 import os
 import random
 import signal
-import sys
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 from app.main import build
 from app.settings import Settings
+from tests.faults.forks import log_into, processes
 from tests.julia.tables import rows
 
 DIES = 0.03
+
+
+def begin(url: str, folder: Path, share: int, of: int, seed: int) -> ForkServerProcess:
+    process = processes().Process(target=_run, args=(url, folder, share, of, seed))
+    process.start()
+    return process
+
+
+def _run(url: str, folder: Path, share: int, of: int, seed: int) -> None:
+    log_into(str(folder))
+    asyncio.run(_reserve(url, folder, share, of, seed))
 
 
 class Chance:
@@ -34,7 +46,7 @@ def read_answers(file: Path) -> list[list[str]]:
     return [line.split() for line in file.read_text().splitlines() if line.count(" ") == 2] if file.exists() else []
 
 
-async def run(url: str, folder: Path, share: int, of: int, seed: int) -> None:
+async def _reserve(url: str, folder: Path, share: int, of: int, seed: int) -> None:
     chance, file = Chance(seed), folder / f"answers-{share}"
     julia = build(Settings(database_url=url, optout_journal=str(folder / "optouts")))
     async with julia.work:
@@ -77,8 +89,3 @@ def _keep(file: Path, line: str) -> None:
         book.write(line)
         book.flush()
         os.fsync(book.fileno())
-
-
-if __name__ == "__main__":
-    words = sys.argv[1:]
-    asyncio.run(run(words[0], Path(words[1]), *map(int, words[2:])))
