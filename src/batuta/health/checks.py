@@ -103,7 +103,8 @@ def judge_jobs(healths: Collection[JobHealth]) -> Report:
         *(_critical(health, "not_succeeding", ENOUGH_FAILURES) for health in critical_and_broken),
     ]
     if nothing_works(healths):
-        reports.append(_group_report(Severity.CRITICAL, "jobs.nothing_works", "jobs_nothing_works", stale, 25))
+        says = "jobs_nothing_works" if any(health.does_not_succeed for health in stale) else "jobs_none_ran"
+        reports.append(_group_report(Severity.CRITICAL, "jobs.nothing_works", says, stale, 25))
     lost = BELOW_HEALTHY + 2 * (len(broken) - 1)
     reports.append(_group_report(Severity.ERROR, "jobs.not_succeeding", "jobs_not_succeeding", broken, lost))
     reports.append(_group_report(Severity.ERROR, "jobs.stale", "jobs_stale", others, min(15, 5 * len(others))))
