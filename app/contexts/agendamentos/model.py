@@ -6,9 +6,10 @@ from enum import StrEnum
 from typing import Final
 
 from app.contexts.agendamentos.planilha.colunas import CAMPOS_DITOS, SUGERIDOS, chave_do_titulo
-from app.contexts.agendamentos.planilha.linhas import MotivoDaLinha, Recusa
+from app.contexts.agendamentos.planilha.linhas import Achado, MotivoDaLinha, Recusa
 from app.contexts.agendamentos.texto import plano
 from batuta import BatutaError
+from batuta.reasons import ReasonCode, define
 
 TIMEOUT_SAID: Final = "Job timeout exceeded"
 
@@ -98,9 +99,7 @@ class PlanilhaPerigosa(PlanilhaRecusada):
 
 
 class PlanilhaGrande(PlanilhaRecusada):
-    sentence = (
-        "the spreadsheet is too large: {oque}, at most {limite} allowed. Remove empty rows and columns or split it"
-    )
+    sentence = "the spreadsheet is too large: it has {oque}, and the limit is {limite}. Remove empty rows and columns, or split it"
 
 
 class PlanilhaIlegivel(PlanilhaRecusada):
@@ -131,9 +130,26 @@ RECUSAS: Final[Mapping[MotivoDaLinha, type[PlanilhaRecusada]]] = {
 }
 
 
+ACHADOS: Final[Mapping[str, ReasonCode]] = {
+    Achado.COMPRIMIDO: define("planilha_comprimido", "data with an implausible compression ratio"),
+    Achado.TAMANHO_FALSO: define("planilha_tamanho_falso", "a part with a false size"),
+    Achado.DTD: define("planilha_dtd", "a DTD"),
+    Achado.LINHAS: define("planilha_linhas", "{quanto} rows"),
+    Achado.LINHA: define("planilha_linha", "a cell in row {quanto}"),
+    Achado.COLUNA: define("planilha_coluna", "a cell in column {quanto}"),
+    Achado.PARTES: define("planilha_partes", "{quanto} parts"),
+    Achado.CSV: define("planilha_csv", "text (CSV)"),
+    Achado.TEXTO: define("planilha_texto", "plain text"),
+    Achado.OUTRA_COISA: define("planilha_outra_coisa", "a file of an unknown kind"),
+}
+
+
 def recusada(refused: Recusa) -> PlanilhaRecusada:
     """Return the error for operators that corresponds to a refusal of the child process."""
-    return RECUSAS[refused.motivo](**{name: fact for name, fact in refused.facts.items() if name != "forma"})
+    facts = {name: fact for name, fact in refused.facts.items() if name not in ("forma", "quanto")}
+    if (found := ACHADOS.get(str(facts.get("oque")))) is not None:
+        facts["oque"] = found(quanto=refused.facts["quanto"]) if "quanto" in refused.facts else found()
+    return RECUSAS[refused.motivo](**facts)
 
 
 def colunas_ditas(ditas: Iterable[str]) -> dict[str, str]:

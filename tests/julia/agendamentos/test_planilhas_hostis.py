@@ -3,6 +3,7 @@ continues.
 """
 
 import io
+import re
 import struct
 import time
 import zipfile
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from app.contexts.agendamentos.model import RECUSAS
+from app.contexts.agendamentos.model import recusada
 from app.contexts.agendamentos.planilha.arquivo import _FAR, _UNCOUNTED, MOST_ROWS, MOST_UNPACKED
 from app.contexts.agendamentos.planilha.leitor import CPU_SECONDS, MEMORY, MOST_FILES
 from app.contexts.agendamentos.planilha.linhas import MotivoDaLinha, Problema, Recusa
@@ -116,8 +117,9 @@ async def test_hostile_file_is_refused_with_its_reason(make: Callable[[], bytes]
     with pytest.raises(Recusa) as refused:
         await LeitorDeArquivos(SystemClock()).ler(make(), "agenda.xlsx")
     assert refused.value.motivo is motivo
-    sentence = str(RECUSAS[motivo](**refused.value.facts))
+    sentence = str(recusada(refused.value))
     assert "{" not in sentence
+    assert re.search(r"\b(linhas?|colunas?|partes|dados|texto|tamanho|uma?|outra|é)\b", sentence) is None
     assert any(word in sentence for word in ("send", "split", "Remove"))  # the sentence names the next step
 
 

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final
 
 from app.contexts.agendamentos.planilha.aba import HEADER_WITHIN, cabecalho_de
-from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, MotivoDaLinha, Recusa
+from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, Achado, MotivoDaLinha, Recusa
 
 MOST_BYTES: Final = 10 * 1024 * 1024
 MOST_UNPACKED: Final = 64 * 1024 * 1024
@@ -125,7 +125,7 @@ def csv_lido(content: bytes) -> tuple[int, Callable[[], Iterator[list[str]]]]:
     except csv.Error:
         raise Recusa(MotivoDaLinha.ILEGIVEL) from None
     if height > MOST_ROWS:
-        raise Recusa(MotivoDaLinha.GRANDE, oque=f"{height} linhas", limite=MOST_ROWS)
+        raise Recusa(MotivoDaLinha.GRANDE, oque=Achado.LINHAS, quanto=height, limite=MOST_ROWS)
     return height, rows
 
 
@@ -156,13 +156,13 @@ def _entries(package: zipfile.ZipFile, packed: int) -> Examinado:
     names = {entry.filename for entry in entries}
     unpacked = sum(entry.file_size for entry in entries)
     if len(entries) > MOST_ENTRIES:
-        raise Recusa(MotivoDaLinha.GRANDE, oque=f"{len(entries)} partes", limite=MOST_ENTRIES)
+        raise Recusa(MotivoDaLinha.GRANDE, oque=Achado.PARTES, quanto=len(entries), limite=MOST_ENTRIES)
     if unpacked > MOST_UNPACKED:
         raise Recusa(
             MotivoDaLinha.GRANDE, oque=f"{unpacked // 1024 // 1024} MiB", limite=f"{MOST_UNPACKED // 1024 // 1024} MiB"
         )
     if unpacked > SMALL and unpacked > packed * MOST_RATIO:
-        raise Recusa(MotivoDaLinha.PERIGOSA, oque="dados comprimidos demais")
+        raise Recusa(MotivoDaLinha.PERIGOSA, oque=Achado.COMPRIMIDO)
     if any(entry.flag_bits & 1 for entry in entries):
         raise Recusa(MotivoDaLinha.PROTEGIDA)
     if not any(name.startswith("xl/") for name in names):
@@ -215,16 +215,16 @@ def _chunks(package: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]
         for part in iter(lambda: opened.read(_CHUNK), b""):
             read += len(part)
             if read > entry.file_size or read > MOST_UNPACKED:
-                raise Recusa(MotivoDaLinha.PERIGOSA, oque="um tamanho falso")
+                raise Recusa(MotivoDaLinha.PERIGOSA, oque=Achado.TAMANHO_FALSO)
             yield before + part
             before = part[-_OVERLAP:]
 
 
 def _refuse_dtd(chunk: bytes) -> None:
     if chunk.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00")) or b"\x00<\x00!" in chunk:
-        raise Recusa(MotivoDaLinha.PERIGOSA, oque="uma DTD")
+        raise Recusa(MotivoDaLinha.PERIGOSA, oque=Achado.DTD)
     if b"<!" in chunk and _DTD.search(chunk):
-        raise Recusa(MotivoDaLinha.PERIGOSA, oque="uma DTD")
+        raise Recusa(MotivoDaLinha.PERIGOSA, oque=Achado.DTD)
 
 
 def _measure(chunk: bytes) -> None:
@@ -234,9 +234,9 @@ def _measure(chunk: bytes) -> None:
     for found in _FAR.finditer(chunk):
         row = int(found[2])
         if row > MOST_ROWS:
-            raise Recusa(MotivoDaLinha.GRANDE, oque=f"linha {row}", limite=MOST_ROWS)
+            raise Recusa(MotivoDaLinha.GRANDE, oque=Achado.LINHA, quanto=row, limite=MOST_ROWS)
         if _column(found[1]) > MOST_COLUMNS:
-            raise Recusa(MotivoDaLinha.GRANDE, oque=f"coluna {found[1].decode()}", limite=MOST_COLUMNS)
+            raise Recusa(MotivoDaLinha.GRANDE, oque=Achado.COLUNA, quanto=found[1].decode(), limite=MOST_COLUMNS)
 
 
 def _find_uncounted(chunk: bytes) -> set[int]:
@@ -259,5 +259,5 @@ def _what(content: bytes, name: str) -> str:
         if content[:64].lstrip().lower().startswith(signature.lower()):
             return kind
     if not _is_text(content):
-        return "outra coisa"
-    return "texto (CSV)" if name.lower().endswith(SHEETS) else "texto, que não é planilha"
+        return Achado.OUTRA_COISA
+    return Achado.CSV if name.lower().endswith(SHEETS) else Achado.TEXTO

@@ -40,7 +40,15 @@ from app.contexts.agendamentos.planilha.arquivo import (
     examinar,
 )
 from app.contexts.agendamentos.planilha.celulas import Celula
-from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, MotivoDaLinha, Pedaco, Problema, Recusa, Reparo
+from app.contexts.agendamentos.planilha.linhas import (
+    LONGEST_NAME,
+    Achado,
+    MotivoDaLinha,
+    Pedaco,
+    Problema,
+    Recusa,
+    Reparo,
+)
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet
@@ -139,7 +147,7 @@ def _read_workbook(content: bytes, examined: Examinado, escolhidas: Mapping[str,
     if not headers:
         raise Recusa(MotivoDaLinha.VAZIA)
     if (height := sum(heights[name] for name in headers)) > MOST_ROWS:
-        raise Recusa(MotivoDaLinha.GRANDE, oque=f"{height} linhas", limite=MOST_ROWS)
+        raise Recusa(MotivoDaLinha.GRANDE, oque=Achado.LINHAS, quanto=height, limite=MOST_ROWS)
     abas = [
         Aba(
             name[:LONGEST_NAME] if len(headers) > 1 else None,

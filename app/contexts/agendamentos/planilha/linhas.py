@@ -93,6 +93,23 @@ class MotivoDaLinha(StrEnum):
     PESADA = "pesada"
 
 
+class Achado(StrEnum):
+    """The detail of a refusal, as the fact ``oque``. ``model.ACHADOS`` has the words of each. Other values of ``oque``,
+    such as "PDF" or "12 KiB", need no translation.
+    """
+
+    COMPRIMIDO = "comprimido"
+    TAMANHO_FALSO = "tamanho_falso"
+    DTD = "dtd"
+    LINHAS = "linhas"
+    LINHA = "linha"
+    COLUNA = "coluna"
+    PARTES = "partes"
+    CSV = "csv"
+    TEXTO = "texto"
+    OUTRA_COISA = "outra_coisa"
+
+
 class Recusa(Exception):
     def __init__(self, motivo: MotivoDaLinha, **facts: object) -> None:
         super().__init__(motivo.value)
