@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from app.composition.julia import Julia
 
 APP: Final = Path(__file__).parent
-# One sender feeds several ARQ workers, so it may send this many times the tasks that one worker runs concurrently.
+# With ARQ, the worker keeps up to this many times ARQ_MAX_JOBS tasks in Redis, because it feeds several ARQ processes.
 ARQ_SENT_AT_A_TIME = 4
-# Names that operators and their scripts rely on: the sections of the health score, the fields and phrases of the log,
-# and the mark of the database.
+# Names that scripts of operators depend on: the sections of the health score, the phrases and fields of the log, and
+# the setting with which production recognises its database.
 SECTIONS = (
     Section("connectivity", 20),
     Section("queues", 20, shown="fila"),
@@ -75,8 +75,8 @@ def build_engine(settings: Settings, extension: Extension, clock: Clock | None =
 
 
 def extension_of(settings: Settings, julia: "Callable[[], Julia]") -> Extension:
-    """Return the part of the extension that needs no service: schema, texts, roles, timetables, switches, and the names
-    that operators see.
+    """Return Julia's extension of the engine without the parts that need services. It has the schema, the texts, the
+    roles, the timetables, the switches, and the names that operators see.
     """
     return Extension(
         service="julia",

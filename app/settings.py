@@ -134,7 +134,9 @@ class Settings(EngineSettings):
     alerta_handoff_parte: Share = 0.2
     """alerts: largest share of the last hour's conversations that may need a person"""
     alerta_handoff_pico: Positive = 5
-    """alerts: fewest hand-overs in 24 hours that count as a peak; a peak is also at least twice the daily mean"""
+    """alerts: smallest number of conversations or hand-offs in 24 hours that counts as a peak; a peak is also at least
+    twice the daily mean
+    """
     alerta_resposta_segundos: Positive = 120
     """alerts: longest mean time to an answer in the last 30 minutes, in seconds"""
     alerta_silencio_minutos: Positive = 30

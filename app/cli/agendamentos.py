@@ -86,7 +86,7 @@ def contar(context: typer.Context, as_json: JsonFlag = False) -> None:
 
 
 def saude(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """Show queue size, rate, errors, latency and workers."""
+    """Show the health of the tasks that read appointments: queue size, rate, errors, latency and workers."""
     ctx = cli_context(context)
     document = ask(ctx, lambda julia: julia.appointments.health.documento())
     ctx.show(document, as_json, lambda: ctx.out.print(_health_table(ctx, document)))
@@ -316,7 +316,9 @@ def _visao(documentos: bool) -> Visao:
 
 
 async def _seen(julia: Julia, command: str, reading: Awaitable[T], documentos: bool) -> T:
-    """Return the result of ``reading``. If ``documentos`` is set, record in the audit log that personal data was shown."""
+    """Await ``reading`` and return its result. If ``documentos`` is set, record in the audit log that personal data was
+    shown.
+    """
     if not documentos:
         return await reading
     return await read_personal(julia, f"agendamentos {command}", reading, action="unmask")

@@ -174,7 +174,7 @@ def _status(ctx: CliContext, status: str) -> str:
 
 
 def _count_reasons(ctx: CliContext, kind: str, reasons: dict[str, int]) -> str:
-    """Format the count of each reason: messages not sent, or doctors excluded."""
+    """Format how many messages were not sent, or how many doctors were excluded, for each reason."""
     return ", ".join(f"{word(ctx, kind, why)} {count}" for why, count in sorted(reasons.items()))
 
 

@@ -34,7 +34,7 @@ def ask(ctx: CliContext, act: Callable[[Julia], Awaitable[T]]) -> T:
 
 
 async def read_personal(julia: Julia, command: str, reading: Awaitable[T], *, action: str = "read") -> T:
-    """Return the result of ``reading``, and record the access to personal data in the audit log."""
+    """Await ``reading`` and return its result. Record the access to personal data in the audit log."""
     found = await reading
     count = len(found) if isinstance(found, Sequence) else 1
     if count:

@@ -49,6 +49,6 @@ def build_chips(work: Batuta, messages: Messages, line: WhatsApp | None) -> Chip
 
 
 def add_chips(work: Batuta, chips: ChipServices) -> None:
-    """Add the chips to the health checks of the application."""
+    """Register the health check of the chips."""
     work.health.add(chips.health.check())
     work.health.add_page(chips.health.page())

@@ -42,8 +42,8 @@ RECONCILING = LoopPolicy(every=LOOK_EVERY, stuck_after=timedelta(minutes=5), max
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """The rate of sending. If ``limites`` is None, the limits of the settings apply. A rehearsal with a fast clock sets
-    other limits.
+    """The limits of sending, and how long a decision to send is valid. If ``limites`` is None, the limits of the
+    settings apply. Tests with a fast clock set other values.
     """
 
     limites: Limites | None = None
@@ -184,7 +184,7 @@ def is_simulated(settings: Settings) -> bool:
 
 
 def is_simulated_telegram(settings: Settings) -> bool:
-    """Return whether Telegram is the simulated Telegram."""
+    """Return whether messages on Telegram go to the simulated Telegram."""
     return (
         not settings.in_production and settings.telegram_api_id is None and settings.telegram_simulador_url is not None
     )

@@ -156,7 +156,7 @@ CATALOGUE: Final = (
 
 
 def timetable(profile: Profile) -> list[dict[str, str]]:
-    """Return the timetable as plain mappings."""
+    """Return name, endpoint, schedule and category of every job of a timetable."""
     return [
         {"name": entry.name, "endpoint": entry.path, "schedule": schedule, "categoria": entry.categoria}
         for entry in CATALOGUE

@@ -82,8 +82,8 @@ class Julia:
 
 
 def compose(work: Batuta, settings: Settings, pace: Pace | None = None, port: Port | None = None) -> Julia:
-    """Build the graph, and register its queues, pipelines, loops, health checks and jobs with ``work``. ``port``
-    replaces the Telegram client that the settings select.
+    """Build every service of the process, and register the queues, pipelines, loops, health checks and jobs with
+    ``work``. ``port`` replaces the Telegram client that the settings select.
     """
     add_guards(work, settings)
     messages, llm = build_messages(work, settings), build_llm(work, settings)
@@ -136,7 +136,7 @@ def compose(work: Batuta, settings: Settings, pace: Pace | None = None, port: Po
 
 
 def julia_of(work: Batuta) -> Julia:
-    """Return the graph that was built with ``work``."""
+    """Return the services that ``compose`` built with ``work``."""
     build = work.extension.application
     julia = None if build is None else build()
     if not isinstance(julia, Julia):

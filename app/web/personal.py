@@ -14,9 +14,8 @@ T = TypeVar("T")
 
 
 async def personal(request: Request, document: T, *names: str, count: int = 1) -> T:
-    """Return the document with the fields ``names`` masked at every depth, unless the caller has the scope pii.
-
-    If the caller has it, the access to ``count`` records is written to the audit log.
+    """Return a JSON object that the caller may see. Without the scope pii, the fields ``names`` are masked at every
+    depth. With the scope, the access to ``count`` records is written to the audit log.
     """
     return document if await disclose(request, count) else cover(document, names)
 

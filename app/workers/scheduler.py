@@ -1,6 +1,6 @@
 """The scheduler, ``python -m app.workers.scheduler``. ``JOBS`` is the active timetable.
 
-The profile is the one that an operator chose (``batuta schedule use``), otherwise ``SCHEDULE_PROFILE``.
+An operator chooses the profile with ``batuta schedule use``. Without a choice it is ``SCHEDULE_PROFILE``.
 """
 
 import asyncio

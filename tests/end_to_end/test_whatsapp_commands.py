@@ -142,8 +142,9 @@ def test_doctor_reports_a_closed_line_and_a_webhook_to_another_address(gateway: 
     with httpx2.Client(base_url=gateway, trust_env=False) as http:
         split = {"enabled": True, "url": HOOK, "byEvents": True}
         http.post(f"/evolution/webhook/set/{SENDER}", headers={"apikey": KEY}, json={"webhook": split})
-    assert f"instance {SENDER} sends each event to a separate address, where no program receives it" in run_doctor(
-        batuta
+    assert (
+        f"instance {SENDER} sends each kind of event to a separate address, where no program receives it"
+        in run_doctor(batuta)
     )
     assert "token=segredo" not in str(found)
 

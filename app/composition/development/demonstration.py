@@ -202,7 +202,7 @@ class Demonstration:
         await self.run_job("atualizar-trust-scores")
 
     async def switch(self) -> None:
-        """Set the switches by command. The next action does not wait for the command, which starts a process."""
+        """Start the commands that set the switches. The next action does not wait until they have ended."""
         self._commands = [
             asyncio.ensure_future(self._command("switch", word, key, "--reason", REASON)) for word, key in SWITCHES
         ]

@@ -53,7 +53,7 @@ def simulator_settings(settings: Settings) -> Mapping[str, str]:
 
 
 def with_environment(settings: Settings, added: Mapping[str, str]) -> Settings:
-    """Return ``settings`` as a process with the environment variables ``added`` would load them."""
+    """Return the settings that a process would load if it had the environment variables ``added`` too."""
     return Settings.model_validate(settings.model_dump() | {name.lower(): value for name, value in added.items()})
 
 

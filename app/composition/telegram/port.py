@@ -27,7 +27,9 @@ CONFIGURE = define(
 
 
 def build_sessions(settings: Settings, database: Database, clock: Clock) -> Sessoes:
-    """Return the store of all sessions. Each process claims sessions under its own unique name."""
+    """Return the store of the sessions of all Telegram accounts. Each process takes ownership of sessions under a
+    unique name.
+    """
     return Sessoes(database, LateRing(settings.session_keys), clock, make_owner(Ids(clock)))
 
 
@@ -45,8 +47,8 @@ def build_port(settings: Settings, sessoes: Sessoes, entidades: Entidades, clock
 
 
 def build_login(settings: Settings, clock: Clock) -> Login:
-    """Return a login at the Telegram, real or simulated, that ``build_port`` uses. Raises ConfigError if Telegram is
-    not configured, and SemChave if no key exists to encrypt the session.
+    """Return a login for the same Telegram, real or simulated, to which ``build_port`` connects. Raises ConfigError if
+    Telegram is not configured, and SemChave if no key exists to encrypt the session.
     """
     if not settings.session_keys:
         raise SemChave

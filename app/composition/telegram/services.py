@@ -120,7 +120,7 @@ def add_telegram(
 
 
 def _send_again(work: Batuta, reconciliador: Reconciliador) -> None:
-    """Wake the sender of waiting messages and the reconciliation of doubtful ones, because an account is connected
+    """Wake the loop that sends messages and the loop that resolves messages in doubt, because an account is connected
     again.
     """
     work.wakeups.wake(TELEGRAM_SAIDA)

@@ -1,13 +1,14 @@
 """Import a spreadsheet. The import checks and stores the file. Then a child process reads the rows, and the import
 turns each batch of rows into appointments.
 
-em_andamento ─▶ concluida     one transaction per portion: appointments, tasks and the last line
+em_andamento ─▶ concluida     one transaction per batch of rows: appointments, tasks and the number of the last row
       └─▶ falhou              the attempts are exhausted
 
 Every reason to refuse a file is found before the first write (``leitor``). The file stays stored until its last row has
 become an appointment. After a crash of the process or of the child, the import resumes after the last stored line.
 
-The readings of all rows form one batch, which has the id of the import. The batch is closed when the import ends.
+The tasks that read the rows form a batch of the engine, which has the id of the import. The batch is closed when the
+import ends.
 """
 
 import hashlib
@@ -71,10 +72,12 @@ class Importacao:
         colunas: Sequence[str] = (),
         progress: Progress = lambda done, at_most: None,
     ) -> Row:
-        """Import a file and return its record. With status ``em_andamento``, the remaining rows are imported later.
+        """Import a file and return its record. If the status of the record is ``em_andamento``, the remaining rows are
+        imported later.
 
         ``colunas`` has the person's choices, such as "DIA DA CONSULTA=data". They are stored and apply to later files
-        with the same titles. ``progress`` receives the number of rows done and the largest possible number of rows.
+        with the same titles. ``progress`` is called with the number of rows done and the largest possible number of
+        rows.
         """
         name, chosen = nome_mostravel(name), colunas_ditas(colunas)
         try:
@@ -222,7 +225,7 @@ class Importacao:
         raise AgendamentoRepetido
 
     async def _row_by_row(self, id: str, desde: int, pedaco: Pedaco) -> bool:
-        """Write each row in its own transaction: report rows that cannot be written, and store the others."""
+        """Write each row in its own transaction: report the rows that cannot be written, and store all other rows."""
         for row in pedaco.linhas:
             ate = pedaco.acima + int(str(row["linha"]))
             alone = replace(pedaco, linhas=[row], ate=ate, is_last=False)
@@ -333,5 +336,5 @@ def leitura_em_json(leitura: BatchProgress | None) -> dict[str, Any] | None:
 
 
 def _document(reparo: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a problem as a document. ``aba`` is set only if several sheets were read."""
+    """Return a problem as a JSON object. ``aba`` is set only if several sheets were read."""
     return {name: reparo[name] for name in ("aba", "linha", "coluna", "problema") if name in reparo}

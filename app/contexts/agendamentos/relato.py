@@ -1,5 +1,5 @@
-"""Convert appointments to documents for the API, the command line and the export. Personal data is masked for clients
-without the scope ``pii``.
+"""Convert appointments to JSON objects for the API and the command line, and to CSV for the export. Personal data is
+masked for clients without the scope ``pii``.
 """
 
 import csv

@@ -115,7 +115,7 @@ _EMPTY: Final[Mapping[str, Json]] = dict.fromkeys(COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class Gravadas:
-    """Counts of one call of ``gravar``."""
+    """How many appointments one call of ``gravar`` inserted and updated, and how many readings and cars it added."""
 
     novas: int
     repetidas: int
@@ -322,8 +322,8 @@ class Agendamentos:
     def _row(
         self, chave: str, dito: Mapping[str, Json], known: Mapping[str, Any] | None, importacao: str | None, fresh: str
     ) -> dict[str, Json]:
-        """Build the appointment that a row of a file describes, merged into the known appointment if there is one.
-        ``fresh`` is the id for a new appointment.
+        """Build the appointment that a row of a file describes. If the appointment already exists, merge the row into
+        it; otherwise give it the id ``fresh``.
         """
         origem: dict[str, Json] = {"importacao_id": importacao, "aba": dito.get("aba"), "linha": dito.get("linha")}
         if known is None:

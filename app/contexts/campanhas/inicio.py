@@ -80,7 +80,9 @@ class Inicio:
         ids: Ids,
         clock: Clock,
     ) -> None:
-        """Build the starter. ``lotes`` are the engine's batches, ``mensagens`` the records of those of campaigns."""
+        """Build the service. ``lotes`` creates batches. ``mensagens`` counts and cancels the messages of a campaign's
+        batch.
+        """
         self._database = database
         self._fila = fila
         self._rules = rules
@@ -158,7 +160,9 @@ class Inicio:
         return True
 
     async def _join_batch(self, transaction: Transaction, id: int) -> None:
-        """Create the campaign's batch. It is closed at once, because the campaign's row says whether messages follow."""
+        """Create the batch of the campaign and close it, because only a closed batch can end. This batch ends when the
+        last message of the campaign has ended.
+        """
         lote = self._ids.new()
         if await transaction.run(self._queries.join, id=id, lote=lote):
             batch = await self._lotes.create(f"campanha {id}", members=self._mensagens, id=lote, within=transaction)

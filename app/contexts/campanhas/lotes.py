@@ -1,7 +1,7 @@
-"""A campaign is a batch of the engine whose records are the messages of the campaign.
+"""Each campaign has a batch of the engine, which counts and cancels the messages of the campaign.
 
-The batch is created with the start of the campaign, is counted and cancelled like every batch, and concludes the campaign in
-the transaction in which it ends. The rows of the messages decide; nothing is stored twice.
+The batch is created when the campaign starts. It stores no counts itself: it reads the rows of the messages. When the
+batch ends, the campaign ends in the same transaction.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -19,7 +19,7 @@ from batuta.kernel import Clock
 from batuta.queues import BatchMembers, MemberCounts
 from batuta.sql import AsJson, Dialect, Query, Reading, Transaction, load_text
 
-# The state of a message in the counts of a batch. A message that a rule forbids counts as cancelled: nothing failed.
+# The state under which a batch counts a message. A message that a rule forbids counts as cancelled and not as failed.
 COUNTED_AS: Final[Mapping[str, str]] = {
     "selecionado": "waiting",
     StatusDaMensagem.PENDENTE: "waiting",
@@ -32,7 +32,7 @@ COUNTED_AS: Final[Mapping[str, str]] = {
 
 
 class Lotes(Protocol):
-    """The engine's batches, as campaigns use them."""
+    """The operations of the engine's batches that campaigns use."""
 
     def handle(self, id: str) -> Batch: ...
 
@@ -57,7 +57,7 @@ def batch_queries(dialect: Dialect) -> BatchQueries:
 
 
 class MensagensDeCampanha:
-    """The messages of campaigns, as records of the batches of the campaigns."""
+    """Counts and cancels the messages of a campaign for the campaign's batch, and ends the campaign with the batch."""
 
     name = "campanhas"
 
@@ -83,7 +83,9 @@ class MensagensDeCampanha:
             await self.cancel_messages(transaction, row["id"])
 
     async def cancel_messages(self, transaction: Transaction, campanha_id: int) -> None:
-        """Cancel queued messages, request messages being sent to stop, and exclude recipients that are not queued yet."""
+        """Cancel queued messages, request a stop of messages that are being sent, and exclude recipients without a
+        queued message.
+        """
         now, motivo = self._clock.now(), MotivoDaExclusao.CAMPANHA_CANCELADA.value
         await transaction.run(self._queries.leave_out, id=campanha_id, motivo=motivo, now=now)
         await self._mensagens.cancelar_campanha(transaction, campanha_id, now=now)

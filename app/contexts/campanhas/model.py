@@ -187,7 +187,9 @@ class Lugar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorte:
-    """The audience filters as values of the doctors' rows. None means no restriction."""
+    """The specialities and places, as the rows of doctors spell them, that match the audience filters. None means no
+    restriction.
+    """
 
     especialidades: tuple[str, ...] | None
     cidades: tuple[str, ...] | None

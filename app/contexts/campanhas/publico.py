@@ -41,7 +41,7 @@ class MotivoDaExclusao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidato:
-    """Facts about a doctor at the time of the choice."""
+    """Facts about a doctor, read when the recipients of a campaign are chosen."""
 
     id: str
     nome: str | None = None

@@ -1,4 +1,4 @@
-"""Convert campaigns to JSON documents for operators and the API, without message texts and names."""
+"""Convert campaigns to JSON objects for commands and the API, without message texts and names."""
 
 from collections.abc import Mapping
 from datetime import datetime

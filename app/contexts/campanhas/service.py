@@ -253,7 +253,9 @@ class Campanhas:
         para: datetime | None,
         now: datetime,
     ) -> bool:
-        """Change the status, if it is still the one of ``row``. A campaign that has a batch is cancelled with it."""
+        """Change the status of a campaign. Returns False if the status has changed since ``row`` was read. A campaign
+        that has a batch is cancelled by cancelling the batch.
+        """
         if acao is Acao.CANCELAR and row["lote_id"] is not None:
             return await self._lotes.handle(str(row["lote_id"])).cancel(CAMPAIGN_CANCELLED(), within=transaction)
         values = {"before": row["status"], "after": after.value, "agendar_para": para}

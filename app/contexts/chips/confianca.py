@@ -99,7 +99,7 @@ NOTHING: Final = Permissoes()
 
 
 def factors(medidas: MedidasDoChip, fase: str) -> dict[str, float]:
-    """Return the summands of the score by name."""
+    """Return the parts of the trust score by name. The score is their sum."""
     return {
         "base": 30.0,
         "idade": 15 * _share(medidas.idade_dias, 30),

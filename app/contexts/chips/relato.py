@@ -1,4 +1,6 @@
-"""Convert a chip to a document for commands and HTTP routes. The document shows only the last digits of the number."""
+"""Convert a chip to a JSON object for commands and HTTP routes. The object has only the last digits of the phone
+number.
+"""
 
 from typing import Any
 from zoneinfo import ZoneInfo

@@ -28,7 +28,7 @@ class Address:
 
     @property
     def sem_aparelho(self) -> str:
-        """The address without its device number. All devices of a person have the same."""
+        """The address without its device number, so that all devices of a person have the same address."""
         user, _, server = self.jid.partition("@")
         return f"{user.partition(':')[0]}@{server}"
 

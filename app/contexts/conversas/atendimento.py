@@ -129,7 +129,7 @@ class CareQueries:
 
 
 class Estagios:
-    """Changes of a conversation for other contexts. Each change runs in the caller's transaction."""
+    """Changes that other contexts make to a conversation. Each change runs in the caller's transaction."""
 
     def __init__(self, dialect: Dialect, chamados: Chamados | None = None) -> None:
         self._chamados = chamados or Chamados()
@@ -214,8 +214,8 @@ class Estagios:
         await transaction.run(self._queries.note, id=conversa_id, **line, now=now)
 
     async def _call(self, transaction: Transaction, conversa_id: str, motivo: str, now: datetime) -> None:
-        """Ask the team to assign a person, because the conversation was escalated. Do nothing if the doctor's open
-        entry in the pending list is already urgent, because the team was asked then.
+        """Notify the team that an escalated conversation needs a person. Do nothing if the doctor's open entry in the
+        pending list is urgent, because the team was already notified of that entry.
         """
         row = await transaction.one(self._queries.need, id=conversa_id)
         assert row is not None
@@ -376,8 +376,8 @@ class Atendimento:
         return done
 
     async def contagem(self) -> Row:
-        """Count the open conversations that a person leads (``com_pessoa``), and those that need a person but have no
-        responsible person (``sem_responsavel``).
+        """Count two kinds of open conversations: a person leads the conversation (``com_pessoa``), or it needs a person
+        and has none (``sem_responsavel``).
         """
         row = await self._database.one(self._queries.led)
         assert row is not None

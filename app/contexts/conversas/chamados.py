@@ -1,4 +1,4 @@
-"""Listeners for requests that a person of the team reads a message, and for changes of who leads a conversation.
+"""Listeners for two events: a message needs a person of the team, or a conversation is taken over, returned or ended.
 
 The listeners run in the transaction that opens the entry of the pending list, or that changes the conversation.
 """
@@ -31,9 +31,7 @@ class AoMudar(Protocol):
 
 
 class Chamados:
-    """The listeners of one process for requests for a person, and for changes of who leads a conversation. All of them
-    are registered before the process starts.
-    """
+    """The listeners of one process. They are registered before the process starts."""
 
     def __init__(self) -> None:
         self._listeners: list[AoChamar] = []

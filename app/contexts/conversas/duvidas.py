@@ -21,7 +21,7 @@ from batuta.sql import AuditLog, Database, Query, load_queries
 
 
 class DuvidaDesconhecida(BatutaError):
-    sentence = "question {id} is not open: `batuta conversas duvidas` lists the open ones"
+    sentence = "no probable opt-out with the id {id} awaits a decision: `batuta conversas duvidas` lists the open ones"
 
 
 class Decisao(StrEnum):
@@ -71,9 +71,8 @@ class DuvidasDeOptout:
         ]
 
     async def decidir(self, id: str, decisao: Decisao, *, por: str, motivo: str) -> int:
-        """Store the decision on an open question, and return the number of queued messages that were cancelled.
-
-        Raises DuvidaDesconhecida if the question is not open.
+        """Store an operator's decision about a probable opt-out, and return the number of queued messages that were
+        cancelled. Raises DuvidaDesconhecida if it awaits no decision.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:

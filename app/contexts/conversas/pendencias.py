@@ -46,8 +46,8 @@ URGENTES: Final = (MotivoDaPendencia.PEDE_PESSOA, MotivoDaPendencia.OBJECAO_GRAV
 
 
 def chave_do_chamado(pendencia_id: str, *, urgente: bool) -> str:
-    """Return the key of the request for a person because of an entry of the pending list. An entry that becomes urgent
-    gets a second key, so that the team is notified again.
+    """Return the deduplication key of the notice about an entry of the pending list. An entry that becomes urgent gets
+    a second key, so that the team is notified again.
     """
     return f"pendencia:{pendencia_id}:urgente" if urgente else f"pendencia:{pendencia_id}"
 

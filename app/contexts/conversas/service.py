@@ -97,8 +97,8 @@ class Conversas:
             await self._leave_to_person(transaction, fato, mensagem, now)
 
     async def historica(self, transaction: Transaction, fato: Recebida, *, now: datetime) -> None:
-        """Apply an opt-out in an old message, and link its author to the phone number. Any other old message is not
-        recorded. No listener is called, because an old message needs no answer.
+        """Apply an opt-out in an old message, and link the author of the message to the phone number. An old message
+        without an opt-out is not recorded. No listener is called, because an old message needs no answer.
         """
         await self.telefone_de(transaction, fato.de, now=now)
         if not fato.texto or ler(fato.texto).opt_out is OptOut.NAO:

@@ -5,11 +5,11 @@ SELECT id, doc_hash, resultado, avisos, created_at FROM briefing_sync_log WHERE 
 INSERT INTO briefing_sync_log (id, documento, origem, doc_title, doc_hash, conteudo_raw, parseado, avisos, resultado, created_at)
 VALUES (:id, :documento, :origem, :titulo, :hash, :texto, :parseado, :avisos, :resultado, :now);
 
--- read active: the directives in force, most important first
+-- read active: the active directives, most important first
 SELECT id, tipo, versao, conteudo, prioridade, documento, created_at, encerrada_em FROM diretrizes
 WHERE encerrada_em IS NULL ORDER BY prioridade DESC, tipo;
 
--- read active_of: the directives in force that a document produced
+-- read active_of: the active directives that a document produced
 SELECT tipo, versao, conteudo FROM diretrizes WHERE encerrada_em IS NULL AND documento = :documento;
 
 -- read versions: every version of a directive, newest first
@@ -18,7 +18,7 @@ SELECT id, tipo, versao, conteudo, prioridade, documento, created_at, encerrada_
 -- read last_version: the number of the newest version of a directive
 SELECT coalesce(max(versao), 0) AS versao FROM diretrizes WHERE tipo = :tipo;
 
--- write close: end the directive in force
+-- write close: end the active directive
 UPDATE diretrizes SET encerrada_em = :now WHERE tipo = :tipo AND encerrada_em IS NULL;
 
 -- write add: add a version of a directive

@@ -1,4 +1,4 @@
-"""Convert a directive to a document for commands and HTTP routes."""
+"""Convert a directive to a JSON object for commands and HTTP routes."""
 
 from typing import Any
 from zoneinfo import ZoneInfo

@@ -95,8 +95,8 @@ class Incerta:
 
 
 class Remessa(Protocol):
-    """One attempt by a chosen sender that its circuit breakers admitted. The caller calls either ``send`` or
-    ``give_back``.
+    """One attempt to send a message. The sender is chosen, and its circuit breakers have admitted the attempt. The
+    caller calls either ``send`` or ``give_back``.
     """
 
     @property
@@ -115,7 +115,7 @@ class Remessa(Protocol):
     async def send(self, mensagem: Mensagem) -> Resposta: ...
 
     async def give_back(self) -> None:
-        """Give the admission back to the circuit breakers, because no call is made."""
+        """Return the unused tickets to the circuit breakers, because no call is made."""
 
 
 class Canal(Protocol):
@@ -131,8 +131,8 @@ class Canal(Protocol):
 
 
 async def blind_since(database: Database, created_at: datetime, now: datetime) -> Restored | None:
-    """Return the earliest restore that lost sent messages and may therefore have lost the send of a message created at
-    ``created_at``. Return None if there is no such restore.
+    """Return the first restore that may have lost the record that this message was sent. ``created_at`` is the time at
+    which the message was queued. Return None if there is no such restore.
     """
     for restored in await blind_restores(database):
         if created_at < restored.restored_at or now < restored.restored_at + LOOKED_FOR_AFTER_RESTORE:

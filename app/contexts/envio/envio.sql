@@ -109,7 +109,7 @@ SET status = :status, fence = fence + 1, envio_estado = NULL, envio_desde = NULL
     outcome_reason_code = :reason, outcome_at = :now, finalizada_em = coalesce(finalizada_em, :now), erro = :reason, updated_at = :now
 WHERE id = :id AND fence = :fence AND lease_until IS NULL AND provider_message_id IS NULL;
 
--- write add_dead_letter: store a message that failed for good, for inspection
+-- write add_dead_letter: store a message whose last attempt failed, for inspection
 INSERT INTO fila_mensagens_dlq (id, mensagem_original_id, cliente_id, conversa_id, conteudo, tipo, metadata, tentativas, ultimo_erro,
                                 outcome, movido_para_dlq_em)
 SELECT :new_id, id, cliente_id, conversa_id, conteudo, tipo, metadata, tentativas, :reason, :outcome, :now

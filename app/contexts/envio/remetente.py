@@ -121,7 +121,8 @@ class Remetente:
         self._call_within = parts.call_within
         self._retry = parts.retry
         self._timeout = parts.timeout
-        # The full limit of each type of message. The next messages of that type wait without a query of the store.
+        # The limit that is full, for each type of message. Until its end, messages of that type wait without a database
+        # query.
         self._full: dict[TipoDeMensagem, Hold] = {}
 
     def handler(self) -> ItemHandler:
@@ -236,8 +237,8 @@ class Remetente:
         )
 
     def _remember_full_limit(self, tipo: TipoDeMensagem, hold: Hold) -> None:
-        """Remember that a shared limit is full, because the same limit holds back the next message too. All messages,
-        or all messages of this type, share the limit.
+        """Remember that a limit is full if other messages share it. The next message of this type then waits without a
+        database query.
         """
         reason = hold.reason
         shared = {limit.name for limit in self._limites.de_todos(tipo)}

@@ -39,8 +39,8 @@ THRESHOLDS: Final = {
     "erros_hora_warning": 10,
     "idade_warning_min": 60,
 }
-# Limits of the engine's check of this queue. Its limit for the age of a message is lower than that of THRESHOLDS,
-# because a due message that waits ten minutes is a problem.
+# Limits of the engine's check of this queue. The age limit is stricter than in THRESHOLDS: a due message that has
+# waited for ten minutes is already a problem.
 LIMITS: Final = QueueLimits(
     backlog_warning=THRESHOLDS["backlog_warning"],
     backlog_critical=THRESHOLDS["backlog_critical"],

@@ -198,7 +198,7 @@ class CanalWhatsApp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PorChip:
-    """One attempt by one chip."""
+    """One attempt to send a message with one chip."""
 
     canal: CanalWhatsApp
     chip: Emissor

@@ -120,7 +120,7 @@ class Avisos:
         await self.fila.put(items, within=transaction)
 
     async def aplicado(self, transaction: Transaction, aplicado: Aplicado) -> None:
-        """Queue one notice that the briefing changed for each destination."""
+        """For each destination, queue one notice that the briefing changed."""
         if aplicado.documento != BRIEFING or not aplicado.mudou or self.fila is None:
             return
         detail = f"{', '.join(aplicado.mudou)} (avisos: {len(aplicado.avisos)})"

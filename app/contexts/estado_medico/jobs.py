@@ -1,10 +1,10 @@
 """Daily and weekly updates of the states of doctors. The jobs process all rows in pages, each page in one transaction.
 
     daily    lower temperatures, end rests whose time has passed, mark doctors who have not written for 90 days as churned
-    weekly   the same, and compare the last messages of every doctor with the record of messages
+    weekly   the same, and correct the time of every doctor's last message from the record of messages
 
 A repeated run changes nothing. No job resets the number of contacts in seven days, because the rules count the sent
-messages.
+messages each time.
 """
 
 from collections.abc import Awaitable, Callable
@@ -99,8 +99,8 @@ class Manutencao:
         return len(rows), _position(rows)
 
     async def _reconcile(self, after: str, now: datetime) -> tuple[int, str | None]:
-        """Correct states that miss a recorded message, for example a message from an address whose number became known
-        later.
+        """Correct states that do not include the doctor's last message, for example because the phone number of its
+        sender became known later.
         """
         async with self._database.transaction() as transaction:
             rows = await transaction.all(self._queries.recorded, depois=after, limite=PAGE)

@@ -93,7 +93,9 @@ class Efeito:
 
 @dataclass(frozen=True, slots=True)
 class Queda:
-    """The fall of a temperature. ``ate`` is the instant up to which the days are counted."""
+    """By how much a doctor's temperature falls. ``ate`` is the instant up to which the days without a message are
+    counted.
+    """
 
     quanto: float
     ate: datetime

@@ -107,8 +107,7 @@ class EstadoDosMedicos:
         self, transaction: Transaction, cliente_id: str, *, ate: datetime, origem: str, now: datetime
     ) -> bool:
         """Start or extend the doctor's rest until ``ate``. During the rest Julia sends nothing on its own initiative.
-        Return False if the doctor opted out or has no state. ``origem`` names the cause, which is recorded as one
-        event.
+        Return False if the doctor opted out or has no state. One event records the rest with its cause ``origem``.
         """
         if not await transaction.run(self._queries.rest, cliente_id=cliente_id, ate=ate, now=now):
             return False

@@ -308,8 +308,8 @@ def _identity(written: Mapping[str, object]) -> tuple[object, ...]:
 
 
 def _escrita(vaga: VagaDita, unexplained: Sequence[Trecho] = ()) -> dict[str, object]:
-    """Return the columns of a vacancy. They include the position in the text of each field, and of the words that no
-    rule explained.
+    """Return the columns of a vacancy. They include the position of each field in the text, and the positions of words
+    that no rule matched.
     """
     fields: dict[str, Campo[Any] | None] = {
         name: getattr(vaga, name)

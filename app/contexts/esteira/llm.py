@@ -64,7 +64,7 @@ class LeitorComLlm:
     async def __call__(self, texto: str, mensagem: Row) -> Leitura | Snooze:
         rules = await self._regras(texto, mensagem)
         # The model is not queried about a message that only closes a vacancy, or that scores below the heuristic's
-        # threshold, because the query would cost more than it brings.
+        # threshold, because the answer is not worth the cost of the query.
         is_chatter = rules.fechamento is not None or _is_below(mensagem)
         if not incerta(rules, self._limiares) or len(texto) > LONGEST or (is_chatter and not rules.eh_oferta):
             return rules

@@ -100,7 +100,7 @@ def status_de(medidas: MedidasDosGrupos) -> str:
 
 
 def documento(medidas: MedidasDosGrupos, fila: dict[str, Json], alertas: tuple[Finding, ...]) -> dict[str, Any]:
-    """Build the health document with the fields of the two published formats."""
+    """Build the answer of ``/health/grupos``. It has the fields of two published formats, so some figures occur twice."""
     status = status_de(medidas)
     if status == "healthy" and any(each.severity is not Severity.INFO for each in alertas):
         status = "degraded"

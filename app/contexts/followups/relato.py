@@ -1,4 +1,4 @@
-"""Convert follow-ups to documents for commands and HTTP routes, without names and telephone numbers."""
+"""Convert follow-ups to JSON objects for commands and HTTP routes, without names and telephone numbers."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,9 @@ from batuta.sql import Row
 
 
 def followup_em_palavras(row: Row, zone: ZoneInfo) -> dict[str, Any]:
-    """Convert one conversation to a document. ``devido_em`` is null after the last follow-up."""
+    """Convert a conversation that waits for a follow-up to a JSON object. ``devido_em`` is null after the last
+    follow-up.
+    """
     etapa = POR_ESTAGIO.get(Estagio(row["stage"]))
     return {
         "conversa": str(row["id"]),

@@ -1,4 +1,4 @@
-"""Read a doctor's answer to a request for feedback: a mark from 1 to 5, or plain words. If the answer is unclear, a
+"""Read a doctor's answer to a request for feedback: a score from 1 to 5, or plain words. If the answer is unclear, a
 person reads it.
 """
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 GREETING: Final = re.compile(r"\b(bom dia|boa tarde|boa noite|tudo bem\?)")
-# Matches a mark alone at the beginning, or after the word "nota". "5 horas" and "nota 10" are not marks.
+# Matches a score alone at the beginning, or after the word "nota". "5 horas" and "nota 10" are not scores.
 MARK: Final = re.compile(
     r"^\W*([1-5])(?![\w]|[.,:/h]\d)(?:\s*/\s*5\b|\s+de\s+5\b)?(?=\s*(?:$|[^\w\s]|estrelas?\b|pontos?\b))"
     r"|^\W*([1-5])\s*(?:/|de)\s*5\b"
@@ -35,14 +35,14 @@ class Avaliacao(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lida:
-    """The content of an answer. ``nota`` is None if the text has no mark."""
+    """The content of an answer to a request for feedback. ``nota`` is None if the text has no score."""
 
     avaliacao: Avaliacao
     nota: int | None = None
 
 
 def avaliar(texto: str) -> Lida:
-    """Read the answer of a doctor. The class is INDEFINIDA if the mark contradicts the words, or if the words are
+    """Read the answer of a doctor. The class is INDEFINIDA if the score contradicts the words, or if the words are
     negated.
     """
     plain = GREETING.sub(" ", _fold(texto))

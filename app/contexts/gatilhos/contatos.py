@@ -2,7 +2,7 @@
 
     a message is sent, or will not be sent ──▶ recorded on the contact
     speciality in the answer to a first contact ──▶ stored on the doctor; thanks
-    answer to a feedback    ──▶ class and mark recorded; thanks; a person reads a bad or unclear answer
+    answer to a feedback    ──▶ class and score recorded; thanks; a person reads a bad or unclear answer
     interest after a reactivation ──▶ recorded; thanks
     any other answer        ──▶ class recorded; another listener answers the doctor
 

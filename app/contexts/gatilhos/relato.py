@@ -1,4 +1,4 @@
-"""Convert triggers and selections to documents for commands and HTTP routes, with ids instead of names and numbers."""
+"""Convert triggers and selections to JSON objects for commands and HTTP routes, with ids instead of names and numbers."""
 
 from typing import Any
 

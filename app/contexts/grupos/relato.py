@@ -1,4 +1,4 @@
-"""Convert vacancies in review, notices in review and blocked authors to documents for the API and the pages."""
+"""Convert vacancies in review, notices in review and blocked authors to JSON objects for the API and the pages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,6 @@
-"""Convert hand-offs to documents for commands and HTTP routes. Only the last digits of the poster's number are shown."""
+"""Convert hand-offs to JSON objects for commands and HTTP routes. Only the last digits of the poster's number are
+shown.
+"""
 
 from datetime import datetime
 from typing import Any, Final

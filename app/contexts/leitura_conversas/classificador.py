@@ -37,7 +37,7 @@ _SIDE: Final = 3
 _GAPS: Final = range(2, 5)
 _GAPS_OF_TRIPLES: Final = tuple(product(range(1, 4), range(1, 3)))
 _MEANINGS: Final = 3
-# A word with one of these meanings counts as the word itself, without the meaning.
+# Meanings that are ignored: a word with one of them is hashed as the word itself.
 _LIGHT: Final = frozenset(("LEVE",))
 _CACHED: Final = 65_536
 
@@ -86,8 +86,8 @@ def _sentence(frase: Frase) -> Tracos:
 
 
 class _Salgada(NamedTuple):
-    """The hashes of one name, one for each position in a feature. The hash of a pair or triple is the XOR of the hashes
-    of its members.
+    """The hashes of one word or meaning: alone, and for each position in a pair or triple. The hash of a pair or triple
+    is the XOR of the hashes of its members.
     """
 
     alone: int
@@ -101,7 +101,7 @@ class _Salgada(NamedTuple):
 
 
 class _Colunas(NamedTuple):
-    """The hashes of all words of a sentence, one column for each position in a feature."""
+    """The hashes of all words of a sentence, one tuple for each position in a pair or triple."""
 
     alone: tuple[int, ...]
     before: tuple[int, ...]
@@ -114,8 +114,8 @@ class _Colunas(NamedTuple):
 
 
 class _Palavra(NamedTuple):
-    """A word with the hashes of the word itself, of its first and of its last meaning, with its character n-grams, and
-    with its first and last letters.
+    """The hashed features of one word. ``salted`` has the hashes of the word, of its first meaning and of its last
+    meaning. ``pieces`` has its character n-grams. ``start`` and ``end`` are its first and last letters.
     """
 
     salted: tuple[_Salgada, _Salgada, _Salgada]

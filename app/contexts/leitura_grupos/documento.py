@@ -1,4 +1,4 @@
-"""Convert the result of reading a message to a document in the format of the labelled data."""
+"""Convert the result of reading a message to a JSON object in the format of the labelled data."""
 
 from collections.abc import Mapping
 from decimal import Decimal

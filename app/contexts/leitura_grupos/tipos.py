@@ -169,7 +169,7 @@ class Leitura:
     a date (``incompletas``).
 
     ``incompletas`` and ``vagas`` may occur together, for example if one line names another place without a day.
-    ``inexplicadas`` has the words that no rule explained.
+    ``inexplicadas`` has the words that no rule matched.
     """
 
     eh_oferta: bool

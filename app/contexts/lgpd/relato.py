@@ -1,4 +1,4 @@
-"""Requests and receipts as JSON documents."""
+"""Convert requests and receipts to JSON objects."""
 
 from typing import Any
 from zoneinfo import ZoneInfo

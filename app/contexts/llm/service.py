@@ -35,7 +35,7 @@ class Pergunta:
 
 
 def entre_marcas(texto: str) -> str:
-    """Enclose the text in random marks, so that the text cannot pretend to end."""
+    """Enclose the text in random marks, so that no words inside the text can imitate its end."""
     mark = secrets.token_hex(8)
     return f"{mark}\n{texto}\n{mark}"
 

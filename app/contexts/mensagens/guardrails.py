@@ -269,8 +269,8 @@ def _check_repetition(pedido: PedidoDeEnvio, tipo: TipoDeMensagem, now: datetime
 
 
 def _check_optout(pedido: PedidoDeEnvio, medico: Medico, tipo: TipoDeMensagem, now: datetime) -> Bloqueia | None:
-    """Block messages after an opt-out. An answer within minutes of the doctor's message is allowed. A later answer, to
-    a message of the night, is not.
+    """Block messages after an opt-out. An answer within minutes of the doctor's message is allowed. A later answer,
+    such as the morning answer to a message of the night, is not allowed.
     """
     answers_day = tipo is TipoDeMensagem.RESPOSTA and pedido.after_hours_at is None
     is_live = answers_day and _answers_live(pedido, medico, now)

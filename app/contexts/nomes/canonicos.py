@@ -24,7 +24,9 @@ class NomesErrados(BatutaError):
 
 
 def examinados(document: object) -> Mapping[str, Any]:
-    """Return the document if its format and all its names are valid. Raises NomesErrados for the first invalid entry."""
+    """Return the parsed content of ``canonicos.json`` if its format and all its names are valid. Raises NomesErrados
+    for the first invalid entry.
+    """
     if not isinstance(document, Mapping):
         raise NomesErrados(onde="{}", motivo="object")
     for where, each in _entries(document, "hospitais"):
@@ -46,7 +48,7 @@ def examinados(document: object) -> Mapping[str, Any]:
 
 
 def nomes_conhecidos(document: Mapping[str, Any]) -> Nomes:
-    """Return the names of a document in the form that the dictionary has after ``batuta grupos carregar``."""
+    """Return the names of a ``canonicos.json`` as the dictionary has them after ``batuta grupos carregar``."""
     by_form: dict[str, list[Conhecido]] = {}
     for each in document.get("hospitais", ()):
         known = Conhecido(each["canonico"], each["canonico"], each.get("cidade"), each.get("uf"), 1.0)

@@ -165,7 +165,7 @@ class Dicionario:
         now: datetime,
     ) -> str:
         """Return the id of the hospital that an operator names. An unknown hospital is created. If the operator gives
-        no town, it gets the group's region.
+        no town, the new hospital gets the group's region.
         """
         known = await self.nomes_em(transaction)
         found = achar(nome, cidade, uf, regiao, known)
@@ -194,8 +194,8 @@ class Dicionario:
         return id
 
     async def carregar(self, canonicos: Mapping[str, Any], *, now: datetime) -> dict[str, int]:
-        """Store a customer's names from a document in the format of ``canonicos.json``. Raises NomesErrados if the
-        format is wrong.
+        """Store a customer's names from the parsed content of ``canonicos.json``. Raises NomesErrados if the format is
+        wrong.
         """
         examinados(canonicos)
         hospitals, specialities = list(canonicos.get("hospitais", ())), list(canonicos.get("especialidades", ()))

@@ -138,7 +138,9 @@ def achar(nome: str, cidade: str | None, uf: str | None, regiao: str | None, nom
 
 
 def onde(cidade: str | None, uf: str | None, regiao: str | None) -> tuple[str | None, str | None]:
-    """Return the town and the state that the message states. Without them, return those of the group's region."""
+    """Return the town and the state that the message names. If it names none, return the town and the state of the
+    group's region.
+    """
     if cidade is not None or not regiao:
         return cidade, uf
     town, _, state = regiao.rpartition("/")

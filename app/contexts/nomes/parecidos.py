@@ -25,7 +25,7 @@ def por_extenso(form: str) -> str:
 
 
 def so_grafia(dito: str, conhecido: str, palavras: Container[str]) -> bool:
-    """Return whether two names differ only in spelling. Both are search forms with abbreviations expanded.
+    """Return whether two names differ only in spelling. Both names are given in their search form.
 
     ``palavras`` has the correctly spelt words.
     """

@@ -27,7 +27,9 @@ class Upkeep:
         self._clock = clock
 
     async def heartbeat(self, call: JobCall) -> Outcome:
-        """Prove that the whole chain works: the scheduler fires, the API answers and the database accepts a write."""
+        """Write a heartbeat. A run succeeds only if the scheduler fires, the API answers and the database accepts a
+        write.
+        """
         await self._beats.beat("heartbeat", "heartbeat", {"execution": call.key}, now=self._clock.now())
         return Done(items=1)
 

@@ -1,5 +1,5 @@
-"""Convert vacancies and the results of actions to documents for commands and HTTP routes. The documents contain ids of
-doctors, but no names or numbers.
+"""Convert vacancies and the results of actions to JSON objects for commands and HTTP routes. The objects contain ids of
+doctors, but no names or phone numbers.
 """
 
 from collections.abc import Mapping

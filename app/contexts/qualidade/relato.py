@@ -1,4 +1,4 @@
-"""Convert evaluations and versions of the guidance to documents for commands and HTTP routes."""
+"""Convert evaluations and versions of the guidance to JSON objects for commands and HTTP routes."""
 
 from datetime import datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""Convert a report to a JSON document for other programs, and to a text for operators."""
+"""Convert a report to a JSON object for other programs, and to a text for operators."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

@@ -241,7 +241,7 @@ class Origem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PorConta:
-    """One attempt by one account. ``origem`` is the message to forward, or None."""
+    """One attempt to send a message with one account. ``origem`` is the message to forward, or None."""
 
     canal: CanalTelegram
     conta: str

@@ -54,8 +54,8 @@ FIRST_RECEIVE: Final = timedelta(seconds=1)
 FIRST_PAUSE: Final = timedelta(seconds=1)
 LONGEST_PAUSE: Final = timedelta(minutes=5)
 EVERY: Final = timedelta(seconds=5)
-# Waits before a request without a connection is tried again: while the account connects, after the end of the account's
-# pause, and at most.
+# When a request that found no connection is tried again: after WITHOUT_CONNECTION while the account connects, otherwise
+# AFTER_PAUSE after the end of the account's pause, but within LONGEST_WAIT.
 WITHOUT_CONNECTION: Final = timedelta(seconds=5)
 AFTER_PAUSE: Final = timedelta(seconds=1)
 LONGEST_WAIT: Final = timedelta(minutes=1)
@@ -89,7 +89,7 @@ class Conexao:
 
 @dataclass(slots=True, kw_only=True)
 class Conexoes:
-    """Loop over all accounts. ``on_connect`` is called when an account can send again."""
+    """Loop that keeps all active accounts connected. ``on_connect`` is called when an account can send again."""
 
     telegram: Telegram
     contas: Contas
@@ -118,7 +118,7 @@ class Conexoes:
         return any(each.step is not None for each in self._open.values())
 
     def retry_at(self, conta: str) -> datetime:
-        """Return when to try a request again that had no connection: soon after the pause of the account."""
+        """Return when to retry a request that found no connection."""
         known, now = self._open.get(conta), self.clock.now()
         if known is None or known.until is None or known.until <= now:
             return now + WITHOUT_CONNECTION

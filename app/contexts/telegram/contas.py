@@ -42,7 +42,7 @@ class ContaAtiva(NamedTuple):
 
 
 class Espera(NamedTuple):
-    """Telegram accepts no call of a method from an account until ``ate``."""
+    """A wait that Telegram imposes: it refuses calls of one method from one account until ``ate``."""
 
     ate: datetime
     motivo: str
@@ -132,9 +132,7 @@ class Contas:
         await transaction.run(self._queries.advance, id=id, marca=marca, is_news=is_news, now=self._clock.now())
 
     async def esperar(self, id: str, metodo: Metodo, ate: datetime, motivo: str) -> None:
-        """Store that the account may not call a method until an instant. If a longer wait is already stored, that one
-        stays.
-        """
+        """Store that the account may not call a method until an instant. A stored wait is never shortened."""
         values = {"metodo": metodo.value, "ate": ate, "motivo": encode(motivo, LONGEST_ERROR)}
         await self._write(self._queries.wait, conta_id=id, **values, now=self._clock.now())
 

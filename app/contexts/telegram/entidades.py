@@ -91,7 +91,9 @@ class EntidadesConhecidas:
             await transaction.run(self._queries.forget, conta_id=conta, chave=peer.chave)
 
     async def destino(self, reading: Reading, conta: str, telefone: str) -> str:
-        """Return the Telegram address of this number: the stored key of the person if there is one, otherwise the number itself."""
+        """Return the address of a phone number on Telegram: the key of the person if it is known, otherwise the number
+        itself.
+        """
         row = await reading.one(
             self._queries.of_person, conta_id=conta, telefone=telefone, other_form=other_form(telefone)
         )

@@ -77,7 +77,7 @@ class Sessoes:
         self._queries = load_queries(SessionQueries, Path(__file__).parent / "sessoes.sql", database.dialect)
 
     async def store(self, conta: str, sessao: str, *, within: Transaction | None = None) -> None:
-        """Store the session of a login. If a process uses an earlier session of the account, it loses the ownership."""
+        """Store the session of a login. A process that uses an earlier session of the account loses the ownership."""
         await (within or self._database).run(
             self._queries.store, conta_id=conta, cifrada=self._cifra.encrypt(conta, sessao), now=self._clock.now()
         )

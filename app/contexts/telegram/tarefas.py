@@ -174,7 +174,7 @@ class Tarefas:
         return Done() if isinstance(done, Feito) else done
 
     async def _forward(self, lease: Lease, linha: Linha, peer: Peer) -> Outcome:
-        """Read the original, and queue its forward in the transaction that settles the action."""
+        """Read the message to forward, and queue the forward in the transaction that settles the action."""
         row, id = lease.row, lease.row["mensagem"]
         page = await self._call(
             linha,

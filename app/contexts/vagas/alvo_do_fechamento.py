@@ -1,4 +1,6 @@
-"""Decide which open vacancies a message closes. Only clear matches are closed. An operator decides about the others."""
+"""Decide which open vacancies a message closes. Only clear matches are closed. An operator decides about unclear
+matches.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -37,10 +37,9 @@ class Chaves:
             await transaction.run(self._queries.free, id=id, hash=hash)
 
     async def tomar(self, transaction: Transaction, id: str, hash: str, now: datetime) -> str:
-        """Give the key to an extracted vacancy that an operator approved, and return the id of the one that has the key
-        afterwards.
-
-        If an undecided vacancy has the key, it loses the key and becomes a duplicate of the approved vacancy.
+        """Give a deduplication key to an extracted vacancy that an operator approved. An undecided vacancy with the
+        same key loses the key and becomes a duplicate. A decided vacancy keeps the key. Return the id of the vacancy
+        that then has the key.
         """
         holder = await self._take_key(transaction, id, hash, now)
         if holder == id or not await transaction.run(self._queries.become_duplicate, id=holder, principal=id, now=now):

@@ -26,15 +26,15 @@ OFERECIDA: Final = ("anunciada", "reservada", "aguardando_confirmacao", "pendent
 
 
 class MudancaSemVaga(BatutaError):
-    sentence = "vacancy {id} changes a vacancy that is now {status}: reject it"
+    sentence = "{id} corrects a vacancy that is now {status}: reject the correction"
 
 
 class OfertaPorDecidir(MudancaSemVaga):
-    sentence = "vacancy {id} changes vacancy {principal}, which is still in review: approve that one first"
+    sentence = "{id} corrects vacancy {principal}, which is still in review: approve {principal} first"
 
 
 class MudancaSuperada(MudancaSemVaga):
-    sentence = "the author of vacancy {id} posted a later version, which replaces it: reject this one"
+    sentence = "the author posted a later version of vacancy {id}: reject {id}"
 
 
 @dataclass(frozen=True, slots=True)

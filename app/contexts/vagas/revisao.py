@@ -138,8 +138,8 @@ class Revisao:
         return row, await self._database.all(self._queries.sources, id=row["id"])
 
     async def aprovar(self, id: str, correcao: Correcao, *, por: str, notas: str | None = None) -> Decidida:
-        """Import the extracted vacancy, with corrections if given. If another extracted vacancy has its deduplication
-        key, it becomes a duplicate instead.
+        """Import the extracted vacancy, with corrections if given. If another extracted vacancy already has the same
+        deduplication key, mark this one as its duplicate instead.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:

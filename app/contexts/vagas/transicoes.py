@@ -1,4 +1,4 @@
-"""The states of a vacancy, and the service that changes them. No other code does.
+"""The states of a vacancy, and the only service that changes them.
 
     aberta ──▶ anunciada ──▶ reservada ──▶ pendente_confirmacao ──▶ realizada | cancelada
        │           │  ▲          │

@@ -239,7 +239,7 @@ def chave_de(
 
 
 def _canary_mark(vaga: Row | Mapping[str, Any]) -> str:
-    """Return a mark for the key that separates the daily canary message from real vacancies."""
+    """Return a part of the deduplication key that makes canary messages differ from real vacancies."""
     return CANARIO if vaga["grupo_tipo"] == CANARIO else ""
 
 

@@ -40,7 +40,7 @@ class DeGrupo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eco:
-    """A message that one of our chips sent. Julia wrote it, or a person with the phone."""
+    """A message that one of our chips sent. Julia or a person with the phone wrote the message."""
 
     message_id: str
     instance: str

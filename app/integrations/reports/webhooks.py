@@ -30,7 +30,7 @@ NOT_PROCESSED: Final = frozenset({429, 503})
 
 @dataclass(slots=True)
 class Poster:
-    """Sends one JSON document. The address is a secret, so errors do not contain it."""
+    """Sends one JSON object to an address. The address is a secret, so errors do not contain it."""
 
     url: str = field(repr=False)
     clock: Clock

@@ -270,8 +270,8 @@ class LinhaSimulada:
         return None
 
     async def _take(self, pushed: Sequence[Mapping[str, Any]], prazo: Prazo) -> Falha | None:
-        """Accept pushed updates. If updates before one of them are missing, fetch the difference, which contains all
-        updates.
+        """Accept pushed updates. If earlier updates are missing, fetch the difference, which contains all updates since
+        the last known position.
         """
         for each in pushed:
             if each["pts"] > self._pts + 1:

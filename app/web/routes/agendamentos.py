@@ -283,7 +283,7 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
 
     @routes.get("/appointments/stats", operation_id="appointment_stats")
     async def stats() -> dict[str, Any]:
-        """Count the appointments by the state of their normalisation."""
+        """Count the appointments by the state of their reading."""
         counts = await agendamentos.contagem()
         return {"normalization_status": counts, "total": sum(counts.values())}
 
@@ -291,7 +291,7 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
 
     @routes.get("/appointments/{id:agendamento}", operation_id="show_appointment", responses=ANSWERS)
     async def show(request: Request, id: Id, documentos: Documents = False) -> dict[str, Any]:
-        """Show an appointment. Personal data needs the scope pii, and documents also ``documentos``."""
+        """Show an appointment. Personal data needs the scope pii. Documents also need the parameter ``documentos``."""
         require_documents(request, documentos)
         with as_problems(request, REFUSALS):
             row = await agendamentos.um(str(id))
@@ -310,7 +310,9 @@ def _add_export(routes: APIRouter, agendamentos: Agendamentos) -> None:
     async def export(
         request: Request, normalization_status: StatusDaLeitura | None = None, documentos: Documents = False
     ) -> Paged:
-        """Export appointments as CSV. Personal data needs the scope pii, and documents also ``documentos``."""
+        """Export appointments as CSV. Personal data needs the scope pii. Documents also need the parameter
+        ``documentos``.
+        """
         require_documents(request, documentos)
         visao = _visao(request, documentos)
         counts = await agendamentos.contagem()
@@ -359,7 +361,7 @@ def _import_document(request: Request, row: Row) -> dict[str, Any]:
 
 
 def with_reasons(document: dict[str, Any], texts: Texts) -> dict[str, Any]:
-    """Add the text of each problem to the document of an import."""
+    """Add the text of each problem to the JSON object of an import."""
     for name in ("errors", "warnings"):
         document[name] = [
             {

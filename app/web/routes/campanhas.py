@@ -35,7 +35,8 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 # At least one visible character, and no control characters.
 NAME = r"^[^\s\x00-\x1f\x7f][^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$"
 _PLACE = r"\{[ \t\r\n]*(?:nome|especialidade)[ \t\r\n]*\}|\{\{[ \t\r\n]*(?:nome|especialidade)[ \t\r\n]*\}\}"
-# The pattern serves the API document. Other text in braces causes an error that lists the placeholders.
+# The pattern is only documentation for the OpenAPI schema. Other text in braces causes an error that lists the
+# placeholders.
 BODY = rf"^[ \t\r\n]*(?:[^\s{{}}\x00-\x1f\x7f]|{_PLACE})(?:[^{{}}\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|{_PLACE})*$"
 
 

@@ -1,5 +1,5 @@
-"""``/painel/conversas``: conversations that wait for a person first, one conversation with its messages, and the
-actions on it.
+"""``/painel/conversas``: the list of conversations, with those that wait for a person first; one conversation with its
+messages; the actions on it.
 """
 
 from collections.abc import Callable, Mapping, Sequence

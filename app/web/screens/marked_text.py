@@ -1,4 +1,4 @@
-"""Split the text of a message into parts: fields that were read, words that no rule explained, and the rest."""
+"""Split the text of a message into parts: fields that were read, words that no rule matched, and all other text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

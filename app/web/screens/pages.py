@@ -1,4 +1,4 @@
-"""Lists: filters as links, and the position after which a page begins."""
+"""Parts of pages that show a list: filters, and the position after which the next page begins."""
 
 import re
 from collections.abc import Mapping

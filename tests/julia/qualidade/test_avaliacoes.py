@@ -251,7 +251,7 @@ async def test_guidance_is_versioned_never_empty_and_part_of_the_question_to_the
 ) -> None:
     empty = await condense(modelled)
     assert isinstance(empty, Skipped)
-    assert "the guidance in force remains" in str(empty.reason)
+    assert "the active guidance stays unchanged" in str(empty.reason)
     await add_talks(modelled, 1)
     await evaluate(modelled)
     assert "Orientação" not in oracle.orders[-1]

@@ -293,8 +293,8 @@ def _is_theirs(now: _Estado, tokens: list[Token], place: int) -> bool:
 
 
 def _belongs_to_the_last(tokens: list[Token], place: int) -> bool:
-    """Return whether the word describes the number before it ("529.982.247-25 (mãe)") and not the number after it
-    ("mãe: CPF …").
+    """Return whether a word such as "mãe" describes the number before it ("529.982.247-25 (mãe)") and not the number
+    after it ("mãe: CPF …").
     """
     if place == 0 or tokens[place - 1].tipo not in (Tipo.NUMERO, Tipo.UF, Tipo.ORGAO):
         return False
@@ -350,7 +350,7 @@ def _number(now: _Estado, texto: str, *, is_theirs: bool, following: Token | Non
 
 
 def _kind(now: _Estado, texto: str, digits: str, following: Token | None) -> Tipo | None:
-    """Return the kind of document, or None for a number that is not a document."""
+    """Return the kind of document that a number is, or None if the number is not a document."""
     if Tipo.OUTRO in now.esperados:
         now.esperados = []
         return None

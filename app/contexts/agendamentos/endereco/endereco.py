@@ -39,7 +39,9 @@ class Endereco:
 
 
 class Preparado(NamedTuple):
-    """The typed text with the same length. CEP and phone number are replaced by blanks, and "s/n" by a placeholder."""
+    """A typed address without its CEP. In ``texto``, blanks replace the CEP and the phone number, and a placeholder
+    replaces "s/n". The length of ``texto`` does not change.
+    """
 
     texto: str
     cep: str | None
@@ -69,7 +71,7 @@ _SIGN_BEHIND = re.compile(  # matches the type of a street in "R-das Flores", "A
     r"\.?\s?[-:;/]+\s?(?=[^\W\d_]{2})",
     re.IGNORECASE,
 )
-# Faster patterns for a first test. Every match of a pattern above contains a match of one of these.
+# Faster patterns. If a text matches none of them, it matches none of the patterns above.
 _C_E_P = re.compile(r"[cC]\.?\s?[eE]\.?\s?[pP]")
 _CEP_START = re.compile(r"[0-9][0-9]\.?[0-9]{3}[-.\s]?[0-9]{3}")
 _CEP_END = re.compile(r"[0-9]{4}-[0-9]")
@@ -141,6 +143,6 @@ def _spaces(found: "re.Match[str]") -> str:
 
 
 def _plain_state(found: "re.Match[str]") -> str:
-    """Return "S.P." as "SP"."""
+    """Return the abbreviation of a state without full stops: "S.P." becomes "SP"."""
     uf = found[1] + found[2]
     return uf.ljust(len(found[0])) if uf.upper() in ESTADOS else found[0]

@@ -35,7 +35,7 @@ _NONE: Final = (0,) * len(ETIQUETAS)
 
 
 class _SomasDeChaves(dict[Chave, int]):
-    """Cache of the summed weights of the features of a key."""
+    """Cache that maps a key to the sum of the weights of its features."""
 
     def __init__(self, packed: Mapping[str, int], tipo: str) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class _SomasDeChaves(dict[Chave, int]):
 
 
 class _SomasDePalavras(dict[str, int]):
-    """Cache of the summed weights of a word's features, for one position relative to the word that is labelled."""
+    """Cache that maps a word to the sum of the weights of its features, for one position relative to the labelled word."""
 
     def __init__(self, packed: Mapping[str, int], lugar: int) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class _SomasDePalavras(dict[str, int]):
 
 
 class _Passos(dict[str, tuple[Sequence[int], ...]]):
-    """The weights of each label after each other label. The dictionary key says how the two words are joined."""
+    """The weight of every pair of labels of two adjacent words. The dictionary key says how the two words are joined."""
 
     def __init__(self, pesos: Mapping[str, Sequence[int]]) -> None:
         super().__init__()

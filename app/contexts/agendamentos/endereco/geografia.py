@@ -153,8 +153,8 @@ def _cidade(texto: str, uf: str | None) -> Cidade | None:
 
 @lru_cache(maxsize=4096)
 def _shortened(words: tuple[str, ...]) -> tuple[Cidade, ...]:
-    """Return the municipalities that an abbreviation such as "Rib. Preto" may mean. Each word must equal or begin a word
-    of the name, and at least one word must be complete. A short form has the first letter of its word.
+    """Return the municipalities that an abbreviation such as "Rib. Preto" may mean. Each word must be a word of the
+    name, its beginning or its usual short form, and at least one word must be complete.
     """
     known = _atlas().by_initials.get(_initials(words), ())
     return tuple(cidade for name, cidade in known if _abbreviates(words, name))

@@ -110,8 +110,8 @@ def _first(resto: str) -> tuple[str, str]:
 
 
 def _separate(lidas: Sequence[Palavra], etiquetas: str) -> str:
-    """Keep one street and one city, and give the other candidates another label. A property next to a street becomes a
-    complement; so does an estate next to a neighbourhood.
+    """Keep one street and one city, and give the other streets and cities another label. A rural property in addition
+    to a street becomes a complement. A housing estate in addition to a neighbourhood becomes a complement too.
     """
     labels = list(etiquetas)
     _keep_values(lidas, labels)
@@ -143,8 +143,8 @@ def _separate(lidas: Sequence[Palavra], etiquetas: str) -> str:
 
 
 def _find_city(lidas: Sequence[Palavra], labels: list[str]) -> None:
-    """Label a city in an address without one. "São Paulo" and "Rio de Janeiro" then mean the city. Otherwise the last
-    of several neighbourhoods becomes the city if the state follows it.
+    """Find a city in an address in which no word is labelled as a city. "São Paulo" and "Rio de Janeiro" then mean the
+    city, not the state. If neither occurs, the last of several neighbourhoods becomes the city if the state follows it.
     """
     for start, end in _parts(lidas, "".join(labels), "U"):
         if tuple(each.plana for each in lidas[start:end]) in CIDADES_E_ESTADOS:

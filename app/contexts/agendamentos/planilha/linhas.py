@@ -155,7 +155,7 @@ class Pedaco:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lida:
-    """A whole spreadsheet in memory. ``linhas`` has the valid rows, each with its fields and its ``linha``."""
+    """A whole spreadsheet in memory. ``linhas`` has the fields of each valid row, including its row number (``linha``)."""
 
     linhas: "Sequence[Mapping[str, Json]]"
     total: int

@@ -16,8 +16,8 @@ COMPLETOS: Final = {
 
 
 def com_partes(colunas: Mapping[str, int], nomes: Mapping[str, str]) -> dict[str, int]:
-    """Return the columns to read. If a column has the whole value, the columns with parts of it are left out. Without a
-    column for all documents, a column of one kind, such as CPF, is used. ``nomes`` has the titles.
+    """Return the columns to read. If a column has the whole value, the columns with parts of that value are left out.
+    Without a column for all documents, a column of one kind, such as CPF, is used. ``nomes`` has the titles.
     """
     found = dict(colunas)
     for whole, parts in COMPLETOS.items():

@@ -61,7 +61,7 @@ class ArquivoAberto:
         self._within = read_within
 
     async def pedacos(self) -> AsyncIterator[Pedaco]:
-        """Yield the batches up to the last. Raises ``Interrompida`` if the child dies or stalls."""
+        """Yield all batches of rows. Raises ``Interrompida`` if the child dies or stalls."""
         for _ in range(self.altura + 1):
             try:
                 said = await with_timeout(self._within, _frame(self._child), self._clock, "reading a spreadsheet")

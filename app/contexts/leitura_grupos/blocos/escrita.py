@@ -45,7 +45,7 @@ def linhas(fonte: str) -> list[Linha]:
 
 
 def dito(letters: str, source: Linha) -> Linha:
-    """Return ``letters`` as a line with the source position of ``source``."""
+    """Return a line with the text ``letters``. Each of its letters has the source position of ``source``."""
     first = source.lugares[0] if source.lugares else 0
     last = source.lugares[-1] if source.lugares else 0
     return Linha(letters, [*([first] * (len(letters) - 1)), last])

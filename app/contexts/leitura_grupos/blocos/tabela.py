@@ -110,7 +110,9 @@ def _regioes(found: Sequence[Linha], vocabulario: Vocabulario) -> Iterator[list[
 
 
 def _inteiras(rows: list[Fila]) -> Iterator[list[Fila]]:
-    """Yield a group of rows beginning with its header. Lines above the header are not part of the table."""
+    """Yield the rows from the header on, because lines above the header are not part of the table. Yield nothing if the
+    rows have no header.
+    """
     for at in range(len(rows) - 1):
         if _cabeca(rows[at]) is not None or _e_calendario(rows[at : at + 2]):
             yield rows[at:]

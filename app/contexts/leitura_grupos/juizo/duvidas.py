@@ -27,17 +27,17 @@ _LISTED = re.compile(
 _EXCEPT = re.compile(
     r"\b(?:exceto|menos|salvo|tirando|fora) (?:[ao]s? )?(?=[\x02a-z])(?:\x02|dia|noite|fds|feriado|fim de)"
 )
-# Matches a day that the author takes back: "postei dia 12 mas é 13".
+# Matches a day that the author corrects: "postei dia 12 mas é 13".
 _TAKEN_BACK = re.compile(r"\bmas (?:na verdade )?(?:e|eh|sera|seria) (?:o )?(?:dia |n[oa] )?[\x02\d]")
-# Matches a search inside an offer: "se alguém tiver um SD dia 30 eu quero".
+# Matches a request for a shift inside an offer: "se alguém tiver um SD dia 30 eu quero".
 _ALSO_WANTED = re.compile(
     r"\b(?:alguem|vcs?|voces) (?:tiver|tem|tenha)\b[^\n.!?]{0,60}\b(?:eu )?(?:quero|aceito|pego|topo)\b"
 )
 
 
 def mensagem_incerta(folha: Folha) -> bool:
-    """Return whether a message quotes another message, takes a day back, also searches for a shift, or has an exception
-    next to its prices.
+    """Return whether a message quotes another message, corrects a day, also asks for a shift, or has an exception next
+    to its prices.
     """
     written, plano = folha.texto.fonte, folha.texto.plano
     if ">" in written and _QUOTED.match(written):
@@ -69,7 +69,7 @@ def nomes_incertos(folha: Folha, unexplained: Sequence[Palavra]) -> frozenset[st
 
 
 def _vizinhas(folha: Folha, place: Lugar, starts: dict[int, Palavra], ends: dict[int, Palavra]) -> Iterator[Palavra]:
-    """Yield the words directly before and after a name that no rule explained."""
+    """Yield the words directly before and after a name, if no rule matched them."""
     plano = folha.texto.plano
     link = _LINK.match(plano, place.fim)
     if link is not None and (after := starts.get(link.end())) is not None:

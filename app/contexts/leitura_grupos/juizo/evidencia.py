@@ -1,4 +1,4 @@
-"""Describe a vacancy by features: how it was derived, which words no rule explained, and whether a second, simpler
+"""Describe a vacancy by features: how it was derived, which words no rule matched, and whether a second, simpler
 reading agrees with it.
 
 The second reading takes the place, the shift, the speciality and the price that are nearest to the day.
@@ -60,7 +60,7 @@ _CELLS = re.compile(r"\||;[^;\n]*;|>[^>\n]*>|\S {3,}\S[^\n]* {3,}\S")
 
 
 def inexplicadas(folha: Folha, found: Sequence[Sinal]) -> list[Palavra]:
-    """Return the words and numbers that no rule explained."""
+    """Return the words and numbers that no rule matched."""
     people = [each.nome for each in folha.contatos if each.nome is not None]
     marks: list[Marca | Sinal] = [
         *folha.dias, *folha.turnos, *folha.lugares, *folha.areas, *folha.precos, *folha.condicoes, *folha.combinar,
@@ -237,7 +237,7 @@ class _Linha:
         )
 
     def _tem_vizinha(self, unexplained: Sequence[Palavra]) -> bool:
-        """Return whether a word that no rule explained is directly next to a day or price of the line."""
+        """Return whether a word that no rule matched is directly next to a day or price of the line."""
         starts = {each.inicio for each in (*self._dias, *self._precos)}
         ends = {each.fim for each in (*self._dias, *self._precos)}
         return any(word.fim + 1 in starts or word.inicio - 1 in ends for word in unexplained)
@@ -249,7 +249,9 @@ class _Linha:
         return any(not any(0 <= name - end < 4 for name in people) for end in doctors)
 
     def segunda_leitura(self, vaga: VagaLida, at: int) -> tuple[float, float, float, float]:
-        """Return, for place, shift, speciality and price, whether another value is nearer to the day at ``at``."""
+        """For place, shift, speciality and price, return whether a value other than the chosen one is nearer to the day
+        at ``at``.
+        """
         start, end = self._trecho_do_dia(at)
         shifts = entre(self._turnos, at, end) or entre(self._turnos, start, at)
         areas = [each.nome for each in entre(self._areas, start, end)]

@@ -60,7 +60,9 @@ _KINDS = (Categoria.OFERTA, Categoria.AVISO, Categoria.CONVERSA)
 
 
 def _is_said(plano: str, each: Fechado) -> bool:
-    """Return whether a closing is stated, and not asked ("já fechou?"), denied ("não foi preenchida") or conditional."""
+    """Return whether the message states that a shift is taken. A question ("já fechou?"), a denial ("não foi
+    preenchida") and a condition do not count.
+    """
     return not _UNSURE.search(plano, max(0, each.inicio - 100), each.inicio) and not _ASKED.match(plano, each.fim)
 
 

@@ -258,8 +258,8 @@ class Calendario:
         return Dias(elements[0].inicio, elements[-1].fim, kept, passou=passed)
 
     def _data(self, elements: tuple[_Elemento, ...], place: int) -> date | None:
-        """Return the date of one element of a list. A day without a month takes the month of the next element. If that
-        one has none, it takes the month of the previous element.
+        """Return the date of one element of a list. A day without a month takes the month of the next element. If the
+        next element has no month either, the day takes the month of the previous element.
         """
         each = elements[place]
         month, year = each.mes, each.ano

@@ -1,5 +1,5 @@
-"""Find hospitals: those of the customer by name or alias, others by the shape of their name. The town distinguishes
-hospitals with the same name.
+"""Find hospitals: hospitals of the customer by name or alias, other hospitals by the shape of the name. The town
+distinguishes hospitals with the same name.
 """
 
 import re

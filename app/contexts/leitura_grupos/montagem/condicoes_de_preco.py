@@ -209,7 +209,7 @@ def _sem_manchete(folha: Folha, days: list[Dias]) -> list[Dias]:
 
 
 def _presos(folha: Folha, candidates: Sequence[Marca]) -> dict[int, list[Marca]]:
-    """Assign each candidate condition to the price next to it, if there is one."""
+    """Assign each possible condition to the price next to it. A condition without a price next to it is left out."""
     prices, plano = folha.precos, folha.livre
     held: dict[int, list[Marca]] = {}
     place = 0
@@ -440,8 +440,8 @@ def _e_comprimento(mark: Marca) -> bool:
 
 
 def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
-    """Return a distance between two positions that depends on the text between them. Other candidate marks between them
-    count nothing. The measurement stops when the distance exceeds ``PERTO``.
+    """Return a distance between two positions that depends on the text between them. Other possible conditions between
+    the positions add no distance. The measurement stops when the distance exceeds ``PERTO``.
     """
     if not 0 <= end - start <= 60:
         return 99
@@ -502,7 +502,9 @@ def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhure
 
 @dataclass(frozen=True, slots=True)
 class _Alhures:
-    """Periods that the message states apart from prices, and the first position of each speciality."""
+    """Facts about the rest of the message. ``periodos`` has the periods that the message states apart from prices.
+    ``areas`` has the position at which it first names each speciality.
+    """
 
     periodos: frozenset[Periodo | None]
     areas: Mapping[str, int]

@@ -37,8 +37,8 @@ class Pessoas:
         return name, phone
 
     def _contato(self, where: Lugar, block: Bloco) -> Contato | None:
-        """Return the contact of a vacancy: the one on its line, on a line with its hospital or town, or in its section;
-        otherwise the first contact of the message.
+        """Return the contact of a vacancy. The contact may be on the line of the vacancy, on a line with its hospital
+        or town, or in its section. Otherwise it is the first contact of the message.
         """
         people = self._folha.contatos
         if len(people) < 2:

@@ -247,7 +247,7 @@ class _Montador:
         return ()
 
     def _setor(self, place: int) -> Sequence[Area]:
-        """Return the weak speciality in the heading with the hospital above the day, such as "PS (porta)"."""
+        """Return the word for any doctor in the heading that names the hospital above the day, such as "PS (porta)"."""
         heading = self._onde_lugares.bloco(place, segue=True)
         if heading is None or heading >= place or self._blocos[heading].dias is not None or self._blocos[place].areas:
             return ()
@@ -541,7 +541,7 @@ def _lido(mark: Turno, length: int | None) -> _Turno:
 
 
 def _rivais(fitting: Sequence[Regra]) -> int:
-    """Return how many other prices apply equally well as the first."""
+    """Return how many other prices apply as well as the first price."""
     if len(fitting) < 2:
         return 0
     best = fitting[0].peso

@@ -1,5 +1,5 @@
-"""Find the marks that apply to a block: its own marks, or those of a heading above it, a note after it, or a
-neighbouring block.
+"""Find the marks that apply to a block: the marks of the block itself, of a heading above it, of a note after it, or of
+a neighbouring block.
 """
 
 from bisect import bisect_left
@@ -48,8 +48,8 @@ class Onde(Generic[T]):
         self.soltos = [each for place in self._soltos for each in self._ditos[place]]
 
     def de(self, place: int, *, segue: bool = False) -> list[T]:
-        """Return the marks of the block. If the block has none, return those of the nearest heading above it, of a note
-        after it, or of a neighbouring block.
+        """Return the marks of the block. If the block has none, return the marks of the nearest heading above it, of a
+        note after it, or of a neighbouring block.
 
         ``segue`` means that marks of an earlier line with days also apply to later lines, as a hospital's name does.
         """

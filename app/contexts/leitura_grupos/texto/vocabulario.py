@@ -127,8 +127,8 @@ class Vocabulario:
 
     @classmethod
     def de(cls, canonicos: Mapping[str, Any]) -> "Vocabulario":
-        """Build the vocabulary from a document. Raises ValueError unless the document has the format of
-        ``canonicos.json``.
+        """Build the vocabulary from the parsed content of ``canonicos.json``. Raises ValueError if the content has
+        another format.
         """
         try:
             hospitals = _hospitais(canonicos.get("hospitais", ()))
