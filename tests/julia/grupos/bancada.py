@@ -159,7 +159,7 @@ def _open(stage: Stage, instead: dict[str, Handler], around: Around | None) -> H
 
 
 async def waits(mesa: Bancada, line: str) -> str:
-    """Create a vaga that waits for review, and return its id."""
+    """Create a vacancy that waits for review, and return its id."""
     await mesa.dizem("plantão\n" + line)
     await mesa.trabalha()
     return str((await mesa.one("SELECT id FROM vagas_grupo WHERE status = 'aguardando_revisao'"))["id"])

@@ -38,7 +38,7 @@ def vocabulario() -> Vocabulario:
 
 @cache
 def lidas(autor: str) -> tuple[Documento, ...]:
-    """Return what the reader reads from each message of an author, as a document."""
+    """Return the result of reading each message of an author, as a JSON object."""
     return tuple(lida(each) for each in mensagens(autor))
 
 

@@ -31,7 +31,7 @@ SENDER = (*OPERATOR, Scope.SEND)
 REVIEWER = (*OPERATOR, Scope.PII)
 EVERYTHING = (*SENDER, Scope.PII)
 AUTHOR = "5511900000077@s.whatsapp.net"
-# Written so that the reader is uncertain about the hospital, and no rule explains the last words.
+# Written so that the reader is uncertain about the hospital, and no rule matches the last words.
 OFFER = (
     "Plantão na Vila Inventada\nPediatria\n{day}, noturno 19h às 7h\nR$ 1.600\n"
     "Chamar Fulana de Teste 11 90000-0088 e levar jaleco roxo"
