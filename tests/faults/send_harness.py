@@ -239,8 +239,7 @@ class SendingWorkers:
         return f"{counts}\n{self.log()}"
 
     async def until_left(self, count: int, within: float = TIMEOUT, by: timedelta | None = None) -> None:
-        """Wait until ``count`` messages were sent. ``by`` is the step of ``hurry``, for the case that every chip rests.
-        """
+        """Wait until ``count`` messages were sent. ``by`` is the step of ``hurry``, for the case that every chip rests."""
 
         async def have_left() -> bool:
             return len(await self.receipts()) >= count

@@ -121,8 +121,8 @@ class Remetente:
         self._call_within = parts.call_within
         self._retry = parts.retry
         self._timeout = parts.timeout
-        # The limit that is full, for each type of message. Until its end, messages of that type wait without a database
-        # query.
+        # The limit that is full, for each type of message. Until the hold ends, messages of that type wait without a
+        # database query.
         self._full: dict[TipoDeMensagem, Hold] = {}
 
     def handler(self) -> ItemHandler:

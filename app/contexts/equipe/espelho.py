@@ -43,7 +43,7 @@ TIMEOUT: Final = timedelta(seconds=120)
 RETRY: Final = after_seconds([5, 30, 120, 600, 1800, 3600, 7200, 14_400])
 LATE: Final = timedelta(minutes=10)
 RECENT: Final = timedelta(hours=24)
-# Number of messages before the hand-off that the help desk shows.
+# Number of earlier messages that the help desk shows when a conversation first needs a person.
 CONTEXT: Final = 10
 BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
 # Largest number of messages that one run publishes. It is less than the 20 latest messages that the help desk lists, so

@@ -15,7 +15,7 @@ from batuta.sql import AuditLog, Database, Query, Row, Transaction, load_queries
 
 
 class NomeDesconhecido(BatutaError):
-    sentence = "no hospital or speciality has that name: check its spelling with `batuta grupos nomes NOME`"
+    sentence = "no hospital or speciality has that name: check its spelling with `batuta grupos nomes NAME`"
 
 
 class NomeDeVarios(BatutaError):

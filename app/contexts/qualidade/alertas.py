@@ -183,7 +183,7 @@ class AlertQueries:
 
 class Alertas:
     def __init__(self, database: Database, limiares: Limiares, hours: Window, zone: ZoneInfo, clock: Clock) -> None:
-        """Build the rules. ``hours`` are the sending hours."""
+        """Build the alerts. ``hours`` are the sending hours."""
         self._database = database
         self._limiares = limiares
         self._hours = hours

@@ -26,7 +26,7 @@ GOOD, BAD = 8, 4
 NOTHING_TO_CONDENSE = define(
     "orientacao_sem_base",
     "no evaluation of the last 90 days has a sentence or a correction: the active guidance stays unchanged; "
-    "`batuta qualidade corrigir ID NOTA --motivo TEXTO` adds a correction",
+    "`batuta qualidade corrigir ID SCORE --motivo REASON` adds a correction",
 )
 
 

@@ -204,7 +204,7 @@ def test_terminal_shows_the_queue_and_the_review(
     names = folder / "nomes.json"
     names.write_text(json.dumps({"hospitais": [{"canonico": "Hospital Inventado", "aliases": ["HI"]}]}))
     code, out, _ = batuta(*JULIA, "grupos", "carregar", str(names))
-    assert (code, out.strip()) == (0, "known now: hospitals 1, specialities 0")
+    assert (code, out.strip()) == (0, "names known now: hospitals 1, specialities 0")
     names.write_text('{"hospitais": [{"nome": "sem canonico"}]}')
     code, _, err = batuta(*JULIA, "grupos", "carregar", str(names))
     assert code == 2

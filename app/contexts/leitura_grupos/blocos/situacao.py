@@ -13,8 +13,8 @@ LONGA = 160
 TOMADA = " (preenchido)"
 _ULTIMA = re.compile(r"^.*(?:\s[-–—>=]{1,2}\s*|[;:|→\t]\s*)(?P<fim>[^;:|→\t\n]{0,40})$")
 _NOME = re.compile(r"(?:[Dd]ra?\.? )?[A-ZÀ-Ý][a-zà-ÿ]{2,}(?: (?:d[aeo]s? )?[A-ZÀ-Ý][a-zà-ÿ]+){0,3}")
-# Faster patterns for a first test. Every match of ``_ULTIMA`` contains one of these signs, and every match of ``_NOME``
-# the start of a name.
+# Faster patterns. A text without a match of ``_SINAIS`` cannot match ``_ULTIMA``. A text without the start of a name
+# cannot match ``_NOME``.
 _SINAIS = re.compile(r"[-–—>=;:|→\t]")
 _INICIO_DE_NOME = re.compile(r"[A-ZÀ-Ý][a-zà-ÿ]{2}")
 _DIA = re.compile(r"\d{1,2} ?/ ?\d{1,2}|\b(?:seg|ter|qua|qui|sex|sab|dom)[a-z]{0,6}\b|^\W{0,6}(?:dia )?\d{1,2}\b")

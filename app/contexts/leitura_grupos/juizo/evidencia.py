@@ -47,14 +47,14 @@ PROPRIAS = (
 AJUDAM = frozenset(("chance_de_oferta", "palavra_de_oferta", "hospital", "hospital_conhecido"))
 _WORD = re.compile(r"[a-z]{3,}|\d+")
 _CORRECTED = re.compile(r"\b(?:corrig|correcao|errata|retific|ops|digo|errad[oa]|atualiza|edit|mudou|nao)\w*")
-# Parts of words for a first test. Every match of ``_CORRECTED`` contains one of them.
+# Parts of words. A text that contains none of them cannot match ``_CORRECTED`` and is not searched.
 _CORRECTS = ("corr", "err", "retific", "ops", "digo", "atualiza", "edit", "mudou", "nao")
 _DOCTOR = re.compile(r"\bdra?\b|\bdoutora?\b")
 _EXCEPT = re.compile(r"\b(?:exceto|menos|tirando|fora|so|somente|apenas|salvo)\b")
 _OR = re.compile(r"\bou\b")
 _NOT = re.compile(r"\bnao\b")
 _LETTER = re.compile(r"\b[dnmt]\b")
-# Signs for a first test. Every match of ``_CELLS`` contains one of them.
+# A text that contains none of these signs cannot match ``_CELLS`` and is not searched.
 _CELL_SIGNS = ("|", ";", ">", "   ")
 _CELLS = re.compile(r"\||;[^;\n]*;|>[^>\n]*>|\S {3,}\S[^\n]* {3,}\S")
 

@@ -48,7 +48,7 @@ _CORRECTED = re.compile(
     r"\b(?:corrigindo|correcao|corrijo|errata|retificando|retificacao|ops|na\sverdade|digo|alias|perdao|erro\smeu"
     r"|(?:olhei|vi|botei|coloquei|falei|digitei)\serrado|errei|esperem|leia-se|melhor\sdizendo|quer\sdizer)\b"
 )
-# Parts of words for a first test. Every match of ``_CORRECTED`` contains one of them.
+# Parts of words. A text that contains none of them cannot match ``_CORRECTED`` and is not searched.
 _CORRECTS = (
     "corri",
     "correcao",

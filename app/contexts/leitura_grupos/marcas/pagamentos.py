@@ -39,7 +39,7 @@ _WEEKDAY = re.compile(
 )
 _RHYTHM = re.compile(r"\b(?:(?P<s>semanal(?:mente)?)|(?P<q>quinzenal(?:mente)?)|(?P<m>mensal(?:mente)?))\b")
 _PIX = re.compile(r"\bpix\b")
-# Parts of words for a first test. A text without them is not searched.
+# Parts of words. A text that contains none of them names no day of payment and is not searched.
 _PAYS = ("pag", "pgto", "pagto", "pix", "cai", "receb", "deposit")
 _AT_ONCE = (
     "vista",

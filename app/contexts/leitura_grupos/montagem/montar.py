@@ -46,7 +46,7 @@ _LEFT = re.compile(
     r"\b(?:rest(?:a|am|ou|aram)|sobr(?:a|am|ou|aram)|falta(?:m|ndo)?)(?: agora)? (?:so|apenas|somente)\b"
     r"|\bso (?:rest|sobr|falt|fic)[a-z]{1,4}\b"
 )
-# Parts of words for a first test. Every match of ``_LEFT`` contains one of them.
+# Parts of words. A text that contains none of them cannot match ``_LEFT`` and is not searched.
 _LEAVES = ("rest", "sobr", "falt", "so fic")
 _SAME = re.compile(r"[^\n]{0,25}\b(?:tbm|tb|tambem|idem|mesm[oa]s? (?:horarios?|turnos?|esquema|coisa))\b")
 
