@@ -1,4 +1,4 @@
-"""``batuta conversas``: choose whether Julia or a person leads a conversation, send answers of people, decide about
+"""``batuta conversas``: choose whether Julia or a person handles a conversation, send answers of people, decide about
 pending messages and probable opt-outs, and test the reader.
 """
 

@@ -1,5 +1,5 @@
 """The morning job and the workers are killed continuously. Each conversation of the night gets one answer, and none
-after an opt-out or while a person leads it.
+after an opt-out or while a person handles it.
 """
 
 import random

@@ -106,7 +106,7 @@ class Demonstration:
         self._command = command
         self._doctors: list[str] = []
         self._new: list[str] = []  # doctors registered by this start; empty if an earlier start registered them
-        self._served: str | None = None  # the conversation that a person leads
+        self._served: str | None = None  # the conversation that a person handles
         self._shift: str | None = None  # the reserved vacancy whose shift ends soon
         self._account: int | None = None  # the user id of Julia's account on Telegram
         self._people: list[int] = []  # the user ids of doctors on Telegram

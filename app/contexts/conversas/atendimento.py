@@ -1,11 +1,11 @@
-"""State machine of a conversation: Julia or a person of the team leads it.
+"""State machine of a conversation: Julia or a person of the team handles it.
 
-    Julia leads ──escalar──▶ a person is needed ──assumir──▶ a person leads ──devolver──▶ Julia leads
-         └──────────────────────assumir──────────────────────▲
+    Julia handles it ──escalar──▶ a person is needed ──assumir──▶ a person handles it ──devolver──▶ Julia handles it
+          └───────────────────────assumir────────────────────────▲
     each of these states ──encerrar──▶ completed; the next message of the doctor opens another conversation
 
-While a person leads or is needed, the messages that Julia queued are held. Every change writes the conversation, a line
-of ``conversas_historico`` and the audit log in one transaction.
+While a person handles the conversation or is needed, the messages that Julia queued are held. Every change writes the
+conversation, a line of ``conversas_historico`` and the audit log in one transaction.
 """
 
 from collections.abc import Sequence
@@ -43,11 +43,11 @@ class ConversaEncerrada(BatutaError):
 
 
 class ConversaComPessoa(BatutaError):
-    sentence = "{responsavel} leads conversation {id}: return it first with `batuta conversas devolver {id}`"
+    sentence = "{responsavel} handles conversation {id}: return it first with `batuta conversas devolver {id}`"
 
 
 class ConversaSemPessoa(BatutaError):
-    sentence = "Julia already leads conversation {id}: `batuta conversas ver {id}` shows its history"
+    sentence = "Julia already handles conversation {id}: `batuta conversas ver {id}` shows its history"
 
 
 class Acao(StrEnum):
@@ -74,7 +74,7 @@ class Estagio(StrEnum):
 
 
 class Com(StrEnum):
-    """Who leads a conversation, as stored in ``controlled_by``."""
+    """Who handles a conversation, as stored in ``controlled_by``."""
 
     JULIA = "ai"
     PESSOA = "human"
@@ -376,7 +376,7 @@ class Atendimento:
         return done
 
     async def contagem(self) -> Row:
-        """Count two kinds of open conversations: a person leads the conversation (``com_pessoa``), or it needs a person
+        """Count two kinds of open conversations: a person handles the conversation (``com_pessoa``), or it needs a person
         and has none (``sem_responsavel``).
         """
         row = await self._database.one(self._queries.led)

@@ -49,7 +49,7 @@ WHERE conversation_id = :id ORDER BY created_at DESC, id DESC LIMIT :limite;
 SELECT id, tipo, status, agendar_para, erro FROM fila_mensagens
 WHERE cliente_id = :cliente_id AND status IN ('pendente', 'processando') ORDER BY agendar_para, id LIMIT :limite;
 
--- read history: every change of who leads the conversation, in order
+-- read history: every change of who handles the conversation, in order
 SELECT ordem, acao, por, motivo, mensagens, em FROM conversas_historico WHERE conversa_id = :id ORDER BY ordem;
 
 -- write note: add a line to the history
@@ -57,15 +57,15 @@ INSERT INTO conversas_historico (conversa_id, ordem, acao, por, motivo, mensagen
 SELECT :id, coalesce(max(ordem), 0) + 1, :acao, :por, :motivo, :mensagens, :now
 FROM conversas_historico WHERE conversa_id = :id;
 
--- write take: if Julia leads the open conversation, or a person is needed and none has taken it over
+-- write take: if Julia handles the open conversation, or a person is needed and none has taken it over
 UPDATE conversations SET controlled_by = 'human', status = 'active', responsavel = :por, updated_at = :now
 WHERE id = :id AND status IN ('active', 'paused', 'escalated') AND (controlled_by = 'ai' OR responsavel IS NULL);
 
--- write let_go: if this person leads the open conversation
+-- write let_go: if this person handles the open conversation
 UPDATE conversations SET status = 'escalated', responsavel = NULL, updated_at = :now
 WHERE id = :id AND status IN ('active', 'paused', 'escalated') AND controlled_by = 'human' AND responsavel = :por;
 
--- write give_back: if a person leads the open conversation, or is needed
+-- write give_back: if a person handles the open conversation, or is needed
 UPDATE conversations SET controlled_by = 'ai', status = 'active', responsavel = NULL, updated_at = :now
 WHERE id = :id AND status IN ('active', 'paused', 'escalated') AND controlled_by = 'human';
 
@@ -73,7 +73,7 @@ WHERE id = :id AND status IN ('active', 'paused', 'escalated') AND controlled_by
 UPDATE conversations SET controlled_by = 'ai', status = 'completed', encerrada_em = :now, updated_at = :now
 WHERE id = :id AND status IN ('active', 'paused', 'escalated');
 
--- write escalate: if Julia leads the open conversation
+-- write escalate: if Julia handles the open conversation
 UPDATE conversations SET controlled_by = 'human', status = 'escalated', responsavel = NULL, updated_at = :now
 WHERE id = :id AND status IN ('active', 'paused', 'escalated') AND controlled_by = 'ai';
 
@@ -87,7 +87,7 @@ SELECT talk.id, (SELECT max(line.ordem) FROM conversas_historico AS line WHERE l
 FROM conversations AS talk LEFT JOIN pendencias AS pending ON pending.cliente_id = talk.cliente_id AND pending.resolvida_em IS NULL
 WHERE talk.id = :id ORDER BY pending.created_at LIMIT 1;
 
--- read led: open conversations that a person leads, and those that need one
+-- read led: open conversations that a person handles, and those that need one
 SELECT count(responsavel) AS com_pessoa, count(*) - count(responsavel) AS sem_responsavel FROM conversations
 WHERE controlled_by = 'human' AND status IN ('active', 'paused', 'escalated');
 

@@ -101,7 +101,7 @@ class Pendencias:
         em: datetime,
         now: datetime,
     ) -> None:
-        """Add an inbound message to the pending list. Request a person of the team, unless a person leads the
+        """Add an inbound message to the pending list. Request a person of the team, unless a person handles the
         conversation.
 
         ``endereco`` identifies the sender while the number is unknown.

@@ -1,4 +1,4 @@
--- read needed: the notice, if the message is unanswered or the conversation needs a person, and no person leads it; a notice
+-- read needed: the notice, if the message is unanswered or the conversation needs a person, and no person handles it; a notice
 -- about the briefing is always needed
 SELECT notice.id FROM avisos_equipe AS notice
 LEFT JOIN pendencias AS pending ON pending.id = notice.pendencia_id

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from batuta.guards import EffectReport
 
 CIRCUIT: Final = "chatwoot"
-# Label by which a person of the team requests a conversation that Julia leads.
+# Label by which a person of the team requests a conversation that Julia handles.
 HUMANO: Final = "humano"
 # Label by which a person says that Julia's held messages continue after the conversation is resolved.
 CONTINUAR: Final = "continuar"

@@ -1,8 +1,8 @@
-"""Mirror conversations that need a person, or that a person leads, to the help desk.
+"""Mirror conversations that need a person, or that a person handles, to the help desk.
 
     a person is needed ──▶ opened and labelled in the help desk, with the last messages
     messages of doctor, Julia and team ──▶ published in order
-    Julia leads again, or the conversation ends ──▶ resolved in the help desk
+    Julia handles the conversation again, or it ends ──▶ resolved in the help desk
 
 Each event adds a row to ``central_fila``. The rows of one conversation run one after the other. The handler compares
 the conversation with the help desk and writes the difference, so a repeated row changes nothing.
@@ -104,7 +104,7 @@ class Espelho:
         await self._queue(transaction, conversa_id)
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Queue an inbound message of a conversation that a person leads. Always returns None, because the mirror
+        """Queue an inbound message of a conversation that a person handles. Always returns None, because the mirror
         answers no message.
         """
         if mensagem.com_pessoa and mensagem.conversa_id is not None:

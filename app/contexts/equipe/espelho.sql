@@ -1,4 +1,4 @@
--- read talk: a conversation with its state in the help desk; precisa: it is open, and a person leads it or is needed
+-- read talk: a conversation with its state in the help desk; precisa: it is open, and a person handles it or is needed
 SELECT talk.id, talk.cliente_id, talk.status, talk.controlled_by, talk.responsavel, talk.chatwoot_conversation_id, talk.chatwoot_estado,
        person.primeiro_nome, pending.motivo,
        talk.status IN ('active', 'paused', 'escalated') AND (talk.controlled_by = 'human' OR pending.id IS NOT NULL) AS precisa

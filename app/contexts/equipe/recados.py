@@ -3,7 +3,7 @@
     a person writes to the doctor   ──▶ the person handles the conversation, and the message is queued as ``manual``
     assigned to a person            ──▶ the person handles the conversation
     unassigned                      ──▶ the conversation needs a person
-    resolved                        ──▶ Julia leads again; held messages are cancelled, or continue with a label
+    resolved                        ──▶ Julia handles the conversation; held messages are cancelled, or continue with a label
     label humano                    ──▶ the conversation needs a person
 
 The help desk also sends events about Julia's own changes. These events change nothing.
@@ -111,7 +111,7 @@ class Recados:
         decisao = NaDevolucao.CONTINUAR if CONTINUAR in fato.etiquetas else NaDevolucao.CANCELAR
         who = talk["responsavel"] or (CENTRAL if fato.autor is None else _name(fato.autor))
         motivo = "resolvida na central"
-        with suppress(ConversaSemPessoa):  # Julia leads it already
+        with suppress(ConversaSemPessoa):  # Julia handles it already
             await self._atendimento.devolver_em(transaction, str(talk["id"]), decisao, por=who, motivo=motivo)
         await self._conversas.pendencias.resolver_do_medico(
             transaction, str(talk["cliente_id"]), por=who, motivo=motivo, now=now

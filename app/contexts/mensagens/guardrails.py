@@ -46,7 +46,7 @@ TIMELY: Final = timedelta(hours=24)
 # How long a held message waits before it is checked again. A new pause takes effect immediately.
 ASK_AGAIN: Final = timedelta(seconds=15)
 # Interval at which a message that waits for an operator is checked again. The message waits for a decision about a
-# probable opt-out, for the switch of its trigger, or for a conversation that a person leads.
+# probable opt-out, for the switch of its trigger, or for a conversation that a person handles.
 ASK_ABOUT_DECISION: Final = timedelta(minutes=10)
 # How long a message waits for an earlier one in the same chat before it is checked again.
 IN_TURN: Final = timedelta(seconds=1)

@@ -14,11 +14,11 @@ from batuta.reasons import define, encode, prefix_of
 from batuta.sql import Dialect, Query, Transaction, load_queries
 
 CAMPAIGN_CANCELLED = define("campanha_cancelada", "the campaign was cancelled")
-CANCELLED_BY_PERSON = define("cancelada_na_devolucao", "the person who led the conversation cancelled the message")
+CANCELLED_BY_PERSON = define("cancelada_na_devolucao", "the person who handled the conversation cancelled the message")
 
 
 class NaDevolucao(StrEnum):
-    """A person's decision about messages that were held back while the person led the conversation."""
+    """A person's decision about messages that were held back while the person handled the conversation."""
 
     CONTINUAR = "continuar"
     CANCELAR = "cancelar"

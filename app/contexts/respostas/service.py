@@ -328,7 +328,7 @@ class Respostas:
 def _came(mensagem: MensagemRecebida) -> Recebida | None:
     """Return the message if Julia may answer it, otherwise None.
 
-    Julia does not answer strangers, media without text, a conversation that a person leads, an opt-out, or a message
+    Julia does not answer strangers, media without text, a conversation that a person handles, an opt-out, or a message
     that an earlier listener handled.
     """
     if mensagem.feitos or mensagem.com_pessoa or not mensagem.texto.strip() or mensagem.tipo_cliente != "medico":

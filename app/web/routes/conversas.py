@@ -1,4 +1,4 @@
-"""``/api/v1/conversas`` and ``/api/v1/pendencias``: show and change who leads a conversation, and list the messages
+"""``/api/v1/conversas`` and ``/api/v1/pendencias``: show and change who handles a conversation, and list the messages
 that wait for a person.
 """
 
@@ -37,7 +37,7 @@ from batuta.web import AuthoriseFirst, disclose, needs
 
 ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"description": "no such conversation"},
-    409: {"description": "the conversation has ended, or another person leads it"},
+    409: {"description": "the conversation has ended, or another person handles it"},
 }
 REFUSALS = {
     ConversaDesconhecida: (404, "conversa_unknown"),
@@ -79,7 +79,7 @@ def _conversations(messages: Messages, escrita: EscritaDaEquipe, zone: ZoneInfo)
 
     @routes.get("", operation_id="list_conversas")
     async def everything(
-        com: Annotated[Com | None, Query(description="only conversations that Julia (ai) or a person leads")] = None,
+        com: Annotated[Com | None, Query(description="only conversations that Julia (ai) or a person handles")] = None,
         estagio: Estagio | None = None,
         encerradas: Annotated[bool, Query(description="include ended conversations")] = False,
         limite: Limit = 50,

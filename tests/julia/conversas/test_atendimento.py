@@ -230,7 +230,7 @@ async def test_routes_list_show_take_return_and_end(julia: Julia) -> None:
     given = await post(julia, f"{path}/devolver", {"motivo": "pronto", "mensagens": "cancelar"})
     assert given.json() == {"id": talk, "acao": "devolver", "mensagens": 0, "repetida": False}
     refused = await post(julia, f"{path}/devolver", {"motivo": "pronto", "mensagens": "cancelar"})
-    assert (refused.status_code, "Julia already leads" in refused.json()["detail"]) == (409, True)
+    assert (refused.status_code, "Julia already handles" in refused.json()["detail"]) == (409, True)
     assert (await post(julia, f"{path}/encerrar", {"motivo": "fim"})).status_code == 200
     assert (await julia.ask("GET", "/api/v1/conversas")).json() == {"conversas": []}
     assert (await julia.ask("GET", f"/api/v1/conversas/{UNKNOWN}")).status_code == 404
