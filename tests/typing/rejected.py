@@ -10,7 +10,7 @@ from batuta.jobs import JobCall
 from batuta.middleware import Attempt, NewCalls, Proceed
 from batuta.otel import instrument
 from batuta.pipelines import step
-from batuta.queues import Lease, NewItem, QueueTable
+from batuta.queues import Lease, NewItem, QueueTable, Writes
 from batuta.queues import Worker  # E: attr-defined
 
 work = Batuta("sqlite:///typing.db", timezone="UTC")
@@ -192,3 +192,4 @@ instrument("work")  # E: arg-type
 instrument(work, provider=None)  # E: call-arg
 serve_django(work, retries=[10])  # E: call-arg
 serve_django(work, queues=7)  # E: arg-type
+Writes((("INSERT INTO orders VALUES (:id)", {"id": 1}),))  # E: arg-type

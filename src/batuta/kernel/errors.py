@@ -62,6 +62,7 @@
     ├── BatchEnded                  a task for a batch that has ended or was cancelled
     ├── JobRefused                  a requested run may not start now
     ├── ExitRefused                 the code of a job or a loop tried to end the process
+    ├── InvalidEffect               the effect of an outcome is neither Writes nor an async function
     ├── EffectFailed                the effect of an item failed because of another service, or exceeded its time limit
     ├── DeliveryRefused             an external service rejected a delivery
     ├── LoopGaveUp                  a loop failed too often in a row; its process ends and is restarted
@@ -411,6 +412,13 @@ class JobRefused(BatutaError):
 class ExitRefused(BatutaError):
     sentence = (
         "{raised} was raised by the code of a job or a loop, which may not end the process: raise an ordinary exception"
+    )
+
+
+class InvalidEffect(BatutaError, TypeError):
+    sentence = (
+        "the effect of the outcome cannot be executed ({why}): return Writes(((query, values),)) with statements from"
+        " query_of or load_queries, or an async function that takes the transaction"
     )
 
 

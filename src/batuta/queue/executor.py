@@ -10,12 +10,20 @@ failures of the item.
 from typing import NamedTuple, assert_never
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import UnstorableValue, reason_of_error
+from batuta.kernel.errors import InvalidEffect, UnstorableValue, reason_of_error
 from batuta.kernel.reasons import ReasonCode
 from batuta.kernel.storable import refuse_unstorable
 from batuta.kernel.trace import read, recorder
 from batuta.kernel.usercode import Called, Late, Raised, Returned, name_of
-from batuta.queue.outcome import HANDLER_CRASHED, PLAIN_DONE, Failed, Settlement, TimedOut, after_seconds
+from batuta.queue.outcome import (
+    HANDLER_CRASHED,
+    PLAIN_DONE,
+    Failed,
+    Settlement,
+    TimedOut,
+    after_seconds,
+    refuse_wrong_effect,
+)
 from batuta.queue.retry import NoRetry, policy_for
 from batuta.queue.running import Running
 
@@ -59,7 +67,9 @@ def decide(running: Running, called: Called, crash: ReasonCode, max_result: int)
             try:
                 settlement = policy.settlement_of(attempt, outcome)
                 refuse_unstorable(settlement.result, "task result", max_result)
-            except UnstorableValue as error:
+                if settlement.effect is not None:
+                    refuse_wrong_effect(settlement.effect)
+            except (UnstorableValue, InvalidEffect) as error:
                 # No retry: the handler has already run, so a retry would return the same value and repeat the effects.
                 return policy.settlement_of(attempt, Failed(reason_of_error(error), permanent=True)), error
             except Exception as error:  # noqa: BLE001 - an outcome that cannot be settled is a failure of its item

@@ -24,8 +24,10 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol, TypeAlias, assert_never
 
 from batuta.kernel.clock import FARTHEST
+from batuta.kernel.errors import InvalidEffect
 from batuta.kernel.json import Json
-from batuta.kernel.reasons import define
+from batuta.kernel.query import Query
+from batuta.kernel.reasons import Reason, define
 from batuta.kernel.storable import mask_text
 from batuta.kernel.waiting import exponential, full_jitter
 from batuta.queue.item import ItemState, NewItem
@@ -85,7 +87,7 @@ class Writes:
     item lists A before B, A runs first. So a statement must not rely on a later statement of another item.
     """
 
-    statements: tuple[tuple[Any, Mapping[str, object]], ...] = ()
+    statements: tuple[tuple[Query, Mapping[str, object]], ...] = ()
 
     def __add__(self, other: "Writes") -> "Writes":
         return Writes(self.statements + other.statements)
@@ -287,6 +289,29 @@ def settle(
             return Settlement(state=ItemState.CANCELLED, error=mask_text(reason, LONGEST_ERROR))
         case _:
             assert_never(outcome)
+
+
+def refuse_wrong_effect(effect: object) -> None:
+    """Raise InvalidEffect unless the effect has the shape of an ``ItemEffect``. The settlements of many items share one
+    transaction, so a wrong effect must be found before it is written.
+    """
+    if not isinstance(effect, Writes):
+        if not callable(effect):
+            raise InvalidEffect(why=Reason("effect_type", "it is of type {type}", type=type(effect).__name__))
+        return
+    for statement in effect.statements:
+        match statement:
+            case (Query() as query, Mapping() as values):
+                if missing := [name for name in query.parameters if name not in values]:
+                    why = Reason(
+                        "effect_value", "statement {query} has no value for :{name}", query=query.name, name=missing[0]
+                    )
+                    raise InvalidEffect(why=why)
+            case (other, _):
+                why = Reason("effect_statement", "a statement is of type {type}", type=type(other).__name__)
+                raise InvalidEffect(why=why)
+            case _:
+                raise InvalidEffect(why=Reason("effect_pair", "an entry is not a pair of statement and values"))
 
 
 def _check_wait(wait: object) -> timedelta | None:

@@ -1,9 +1,10 @@
 """Settler: writes the settlements of one queue and claims its next items in the same transaction.
 
-A bad row does not fail its whole batch. If the store refuses a batch, the settler splits it immediately. If a batch
-times out, the settler splits it over the next transactions (``Unsettled``). If the reply to a claim is lost, items may
-name this process as their owner although no worker received them. For one lease length after a failed claim, the
-settler searches for these items and releases them without counting an attempt or a crash.
+A bad row does not fail its whole batch. If the store refuses a batch, or an unexpected error occurs, the settler splits
+the batch immediately. If a batch times out, the settler splits it over the next transactions (``Unsettled``). If the
+reply to a claim is lost, items may name this process as their owner although no worker received them. For one lease
+length after a failed claim, the settler searches for these items and releases them without counting an attempt or a
+crash.
 
 An item with an effect is settled together with its effect, in one transaction:
 
@@ -55,7 +56,7 @@ class Unsettled:
             add ──▶ [ waiting ] ── take ──▶ [ in flight ] ── written, or the lease was lost ──▶ removed
                         ▲                       │ the store is unavailable ──▶ waiting again
                         │                       │ the batch timed out ──▶ waiting again, behind the others, in halves
-                        └──── when it is due ── [ deferred ] ◀── its row is locked, or it timed out alone
+                        └──── when it is due ── [ deferred ] ◀── its row is locked, or it timed out or failed alone
 
     A batch that times out is repeated with half as many settlements, until the blocking settlement is alone. The
     blocking settlement is then deferred and retried alone, so that the others are not delayed.
@@ -138,6 +139,13 @@ class Unsettled:
         for ending in locked:
             self._defer(ending, 0)
 
+    def postpone(self, lease: Lease) -> int:
+        """Defer a settlement that failed alone, as after a timeout. Return how often it has failed alone."""
+        (ending,) = [each for each in self._in_flight if _key(each[0]) == _key(lease)]
+        self._in_flight = [each for each in self._in_flight if each is not ending]
+        before = self._deferred.get(_key(lease))
+        return self._defer(ending, 1 if before is None else before.timeouts + 1)
+
     def put_back(self) -> None:
         """Mark the settlements in flight as waiting again, because the store became unavailable."""
         back, self._in_flight = self._in_flight, []
@@ -181,9 +189,10 @@ def _key(lease: Lease) -> Key:
     return lease.id, lease.fence
 
 
-# Errors that mean that an application's table refused a value.
+# Errors that mean that an application's table refused a value. Other errors of a settlement are unexpected.
 _REFUSALS = (StatementRefused, StoreConflict, TransactionMisuse, TypeError, ValueError, OverflowError)
-# After this many timeouts alone, a settlement with an effect counts as failed.
+# After this many timeouts alone, a settlement with an effect counts as failed. After this many unexpected errors alone,
+# a settlement is dropped, and the lease of its item expires.
 MOST_TIMEOUTS = 3
 
 
@@ -259,7 +268,9 @@ class Settler:
     async def _try_turn(self, endings: Endings, limit: int, reversed: bool) -> Sequence[Lease]:
         try:
             result = await self.store.settle_and_claim(endings, self.lease_holder, limit, reversed=reversed)
-        except _REFUSALS as error:
+        except StoreUnavailable:
+            raise
+        except Exception as error:
             if not endings:
                 raise
             await self._settle_apart(endings, error)
@@ -278,20 +289,35 @@ class Settler:
         for part in (endings[:half], endings[half:]):
             try:
                 result = await self.store.settle_and_claim(part, self.lease_holder, 0)
-            except _REFUSALS as error:
+            except StoreUnavailable:
+                raise
+            except Exception as error:  # noqa: BLE001 - one settlement must not block the others
                 await self._settle_apart(part, error)
             else:
                 self._record_result(part, result)
 
     async def _settle_refused(self, lease: Lease, settlement: Settlement, refusal: Exception) -> None:
+        if settlement.effect is None and not isinstance(refusal, _REFUSALS):
+            # No code or table of the application is involved, so the item did not cause the error.
+            self._postpone(lease, settlement, refusal)
+            return
         failed = self._failure_of(lease, settlement, refusal)
         try:
             result = await self.store.settle_and_claim([(lease, failed)], self.lease_holder, 0)
+        except StoreUnavailable:
+            raise
         except _REFUSALS:
-            result = ClaimResult(
-                (), [lease]
-            )  # the database refused this settlement too, so the lease of the item will expire
+            # The database refused this settlement too, so the lease of the item will expire.
+            result = ClaimResult((), [lease])
+        except Exception as error:  # noqa: BLE001 - one settlement must not block the others
+            self._postpone(lease, settlement, error)
+            return
         self._record_result([(lease, failed)], result)
+
+    def _postpone(self, lease: Lease, settlement: Settlement, error: Exception) -> None:
+        self.events.emit(ItemCrashed(self.queue, lease.id, error))
+        if self.unsettled.postpone(lease) >= MOST_TIMEOUTS:
+            self._record_result([(lease, settlement)], ClaimResult((), [lease]))
 
     def _failure_of(self, lease: Lease, settlement: Settlement, error: Exception) -> Settlement:
         """Return the settlement of an item whose first settlement the database refused. A refused effect counts as a

@@ -15,9 +15,11 @@ from batuta import Done, TaskContext
 from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import StoreReadOnly, StoreUnavailable
 from batuta.kernel.reasons import code_of, decode
+from batuta.queue.outcome import Writes
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.clock import settle
+from tests.engine.queue.queue_bench import LEASE, Bench, fine
 
 Body = Callable[[Any], Awaitable[object]]
 WRITTEN = query_of("written", "UPDATE tasks SET status = status WHERE name = 'nobody'", writes=True)
@@ -254,3 +256,100 @@ async def test_shutdown_releases_an_item_whose_effect_hangs(setup: EffectSetup) 
         0,
         "worker_stopped",
     )
+
+
+ONE_PARAMETER = query_of("named", "UPDATE tasks SET status = status WHERE name = :name", writes=True)
+WRONG_EFFECTS: dict[str, tuple[Any, str]] = {
+    "text": (Writes((("INSERT INTO x VALUES (:a)", {"a": 1}),)), "query_of"),  # type: ignore[arg-type]
+    "flat pair": (Writes((ONE_PARAMETER, {"name": "x"})), "query_of"),  # type: ignore[arg-type]
+    "no values": (Writes(((ONE_PARAMETER, None),)), "query_of"),  # type: ignore[arg-type]
+    "missing value": (Writes(((ONE_PARAMETER, {"nome": "x"}),)), "no value for :name"),
+    "bare statements": (((ONE_PARAMETER, {"name": "x"}),), "query_of"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_EFFECTS)
+async def test_wrong_effect_fails_only_its_own_item(database_url: str, clock: FakeClock, kind: str) -> None:
+    effect, hint = WRONG_EFFECTS[kind]
+    work = Batuta(database_url, clock=clock)
+
+    @work.task(retry=[1])
+    async def bad() -> Done:
+        return Done(effect=effect)
+
+    @work.task()
+    async def good() -> Done:
+        return Done(effect=Writes(((in_dialect(ONE_PARAMETER, work.database.dialect), {"name": "nobody"}),)))
+
+    async with work:
+        wrong, *right = [await bad.enqueue(), await good.enqueue(), await good.enqueue()]
+        await work.work_once("default", 10)
+        assert [found.status for each in right if (found := await each.status())] == ["complete"] * 2
+        found = await wrong.status()
+        assert found is not None
+        assert found.status == "failed"
+        assert hint in str(found.error)
+
+
+async def test_unexpected_error_of_one_settlement_fails_only_its_own_item(
+    database_url: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = Batuta(database_url, clock=clock)
+
+    class Unexpected(Exception):
+        pass
+
+    class Poison(Writes):
+        pass
+
+    @work.task(retry=[])
+    async def bad() -> Done:
+        return Done(effect=Poison())
+
+    @work.task()
+    async def good() -> None: ...
+
+    async with work:
+        store = work.queues["default"]
+        run_effects = store._run_effects
+
+        async def fails(transaction: Any, settlements: Any) -> None:
+            if any(isinstance(each.effect, Poison) for each in settlements):
+                raise Unexpected
+            await run_effects(transaction, settlements)
+
+        monkeypatch.setattr(store, "_run_effects", fails)
+        wrong, *right = [await bad.enqueue(), await good.enqueue(), await good.enqueue()]
+        await work.work_once("default", 10)
+        assert [found.status for each in right if (found := await each.status())] == ["complete"] * 2
+        found = await wrong.status()
+        assert found is not None
+        assert (found.status, found.error) == (
+            "failed",
+            "Unexpected while the outcome was written; the log has the traceback",
+        )
+
+
+async def test_settlement_that_cannot_be_written_at_all_waits_alone(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the settlement nor its failure can be written, for an unknown reason. The others are written."""
+    bench.handles("fine", fine)
+    first, second, third = await bench.put("fine", "fine", "fine")
+    store, broken = bench.store, [True]
+    settle_and_claim = store.settle_and_claim
+
+    async def fails(endings: Any, *others: Any, **options: Any) -> Any:
+        if broken[0] and second in [lease.id for lease, _ in endings]:
+            raise LookupError(second)
+        return await settle_and_claim(endings, *others, **options)
+
+    monkeypatch.setattr(store, "settle_and_claim", fails)
+    worker = bench.worker()
+    await bench.works(worker)
+    states = [(await bench.row(id))["status"] for id in (first, second, third)]
+    assert states == ["complete", "in_progress", "complete"]
+    broken[0] = False
+    await bench.clock.advance(LEASE.total_seconds() / 2)
+    await bench.works(worker)
+    assert (await bench.row(second))["status"] == "complete"

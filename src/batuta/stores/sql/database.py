@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from batuta.kernel.errors import ConcurrentStatements, StatementRefused, TransactionMisuse
+from batuta.kernel.query import Query as Query
 
 Dialect: TypeAlias = Literal["sqlite", "postgres"]
 DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgres")
@@ -52,16 +53,6 @@ def from_row(kind: type[Value], row: Row, **others: object) -> Value:
 def to_values(value: AnyDataclass, **others: object) -> dict[str, object]:
     """Return the fields of a dataclass as values for a statement. ``others`` overrides fields or adds values."""
     return {name: getattr(value, name) for name in value.__dataclass_fields__} | others
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A named statement in one dialect. If ``writes`` is true, the connection for writes executes it."""
-
-    name: str
-    text: str
-    parameters: tuple[str, ...]
-    writes: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,13 @@
+"""Query: a named SQL statement."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A named statement in one dialect. If ``writes`` is true, the connection for writes executes it."""
+
+    name: str
+    text: str
+    parameters: tuple[str, ...]
+    writes: bool
