@@ -22,7 +22,8 @@ OFTEN = 6
 HEAD = """# Horários das tarefas agendadas
 
 `python3 dev.py check --fix` gera esta página a partir do catálogo (`app/composition/jobs.py`), e um teste a compara com o código.
-Os horários são de Brasília. Na linha de comando: `batuta schedule`, `batuta schedule compare continuo janelas`.
+Os horários são de Brasília. `batuta schedule` mostra os horários no terminal;
+`batuta schedule compare continuo janelas` compara os dois perfis.
 """
 
 
@@ -42,7 +43,11 @@ def _jobs(profile: Profile) -> list[Job]:
 
 def _overview(timetables: dict[Profile, list[Job]]) -> Iterator[str]:
     yield "## Visão geral\n"
-    yield "| categoria | " + " | ".join(f"{each}: tarefas | {each}: disparos por dia" for each in PROFILES) + " |"
+    yield (
+        "| categoria | "
+        + " | ".join(f"{each}: tarefas agendadas | {each}: disparos por dia" for each in PROFILES)
+        + " |"
+    )
     yield "|---|" + "---:|---:|" * len(PROFILES)
     for categoria in dict.fromkeys(job.category for jobs in timetables.values() for job in jobs):
         cells = [_cells([job for job in jobs if job.category == categoria]) for jobs in timetables.values()]
@@ -60,7 +65,10 @@ def _windows() -> Iterator[str]:
     yield "| janela | abre | dura | dias |\n|---|---|---|---|"
     for name, window in WINDOWS.items():
         yield f"| {name} | {window.opens:%H:%M} | {window.lasts / timedelta(hours=1):g} h | seg–sex |"
-    yield "\nFora delas nenhuma campanha começa. `batuta windows set manha 11:00` altera uma janela, com efeito em até um segundo."
+    yield (
+        "\nFora dessas janelas, nenhuma campanha começa. `batuta windows set manha 11:00` altera uma janela; a mudança vale "
+        "em até um segundo."
+    )
 
 
 def _timeline(profile: Profile, jobs: Collection[Job]) -> Iterator[str]:
@@ -74,7 +82,7 @@ def _timeline(profile: Profile, jobs: Collection[Job]) -> Iterator[str]:
         if times[fire.job.name] <= OFTEN:
             at.setdefault(f"{fire.at.astimezone(fire.job.zone):%H:%M}", []).append(fire.job.name)
     yield from (f"{when} - {', '.join(names)}" for when, names in at.items())
-    yield "\nContínuo:"
+    yield "\nVárias vezes por dia:"
     for job in sorted(jobs, key=lambda each: (-times.get(each.name, 0), each.name)):
         if times.get(job.name, 0) > OFTEN:
             yield f"- {job.name} ({job.cron.text}): {times[job.name]} vezes por dia"
@@ -82,12 +90,12 @@ def _timeline(profile: Profile, jobs: Collection[Job]) -> Iterator[str]:
 
 
 def _comparison(found: Comparison) -> Iterator[str]:
-    yield "\n## Redução de ruído\n"
-    yield "Disparos por dia: os de uma semana, divididos por sete, calculados a partir das expressões cron.\n"
-    yield "| tarefa | continuo | janelas | diferença |\n|---|---:|---:|---:|"
+    yield "\n## Comparação dos dois perfis\n"
+    yield "As tabelas mostram a média de disparos por dia em uma semana, calculada a partir das expressões cron.\n"
+    yield "| tarefa agendada | continuo | janelas | diferença |\n|---|---:|---:|---:|"
     for change in found.per_job:
         yield _row(change.job, change)
-    yield _row("**as tarefas que mudam**", found.changed)
+    yield _row("**tarefas agendadas que mudam**", found.changed)
     yield _row("**todas as tarefas agendadas**", found.all)
     yield "\n| hora | continuo | janelas |\n|---|---:|---:|"
     for change in found.per_hour:

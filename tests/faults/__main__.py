@@ -167,7 +167,7 @@ Each test has targets, and counts how many were lost or doubled. The meaning dep
 - **Telegram** (rows that begin with "Telegram"). The simulated Telegram and the worker are separate processes; each is killed without the
   other. The simulated Telegram keeps a receipt of each message that it sent, even if it is killed. No person decides about a message in doubt.
   Latency is the time from the queue to the receipt.
-- **Parent.** If the database is "–", parent and children are small programs of the test, with limits of two seconds.
+- **Parent.** In rows without a database ("–"), parent and children are small programs of the test, with limits of two seconds.
 
 ## Figures
 """  # noqa: E501 - rows of a table
@@ -176,7 +176,7 @@ AFTERWORD = """
 
 - Processes and PostgreSQL shared one machine. No test cut the power. Only T18 gave processes different clocks.
 - A fast clock multiplies the machine's own delays, so those runs have wider windows: 30 s for T10, 40 s for T14, 50 s for T12, 10 s for T11.
-- In the tests of the queue a lease lasts one second or a few; in production it lasts thirty.
+- In the tests of the queue a lease lasts one or a few seconds; in production it lasts 30 seconds.
 - The full disk is a tmpfs of 16 MB, which only root can mount; without root the test is skipped. Failing system calls come from strace.
 - A row without a date was measured with an older revision of the code, before dates were recorded.
 - The runs of 2026-11-16 and 2026-11-17 shared the two cores with ten and more other programs: their durations are not comparable.

@@ -90,7 +90,7 @@ async def test_status_code_reflects_health_only_with_strict(julia: Julia) -> Non
 async def test_alerts_are_in_the_readers_language(julia: Julia) -> None:
     await julia.later(2 * MINUTE)
     portuguese = (await julia.get("/health/alerts", "pt-BR"))["alerts"][0]
-    assert "nada dispara" in portuguese["message"]
+    assert "nenhuma tarefa agendada dispara" in portuguese["message"]
     assert portuguese["next_step"].startswith("inicie")
 
 
