@@ -292,7 +292,9 @@ def import_app(name: str) -> tuple[ModuleType, str]:
 def default_app(start: Path) -> str:
     """Return the value of ``[tool.batuta] app`` in the nearest pyproject.toml."""
     if (app := _project_option(start, "app")) is None:
-        raise UnknownApp(app="", why=Reason("app_none", "no pyproject.toml here has [tool.batuta] app"))
+        raise UnknownApp(
+            app="", why=Reason("app_none", "no pyproject.toml in this folder or above sets [tool.batuta] app")
+        )
     return app
 
 

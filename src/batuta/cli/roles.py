@@ -36,7 +36,7 @@ from batuta.supervise.loop import FunctionLoop, LoopPolicy
 from batuta.supervise.shutdown import EXIT_MARGIN
 from batuta.supervise.supervisor import Supervisor
 
-ROLE_OFF = define("role_off", "these settings have no process '{role}'")
+ROLE_OFF = define("role_off", "the process '{role}' is not enabled in the settings")
 ROLE_ON = define("role_on", "set the setting that enables it; docs/reference.md lists the settings")
 SIDECAR_GRACE = timedelta(seconds=1)
 

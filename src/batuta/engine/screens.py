@@ -98,7 +98,7 @@ class Field:
     required: bool = False
     hint: str = ""
     choices: Mapping[str, str] = field(default_factory=dict)
-    # whether it contains personal data, which the audit entry and the command line must not repeat
+    # whether the field contains personal data, which the audit entry and the command line must omit
     is_private: bool = False
     longest: int = 500
 

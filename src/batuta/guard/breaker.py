@@ -70,8 +70,8 @@ class CircuitRule:
         name, resets = self.name, SHORTEST_RESET <= self.reset <= self.longest_reset <= LONGEST_RESET
         probes = timedelta(0) < self.probe_within <= LONGEST_RESET
         require("circuit", name, name.split() == [name], Reason("circuit_name", "it needs a name without spaces"))
-        require("circuit", name, self.failures >= 1, Reason("circuit_least", "it opens after at least one failure"))
-        why = "its reset is at least a second, and at most its longest reset, which is at most a day"
+        require("circuit", name, self.failures >= 1, Reason("circuit_least", "it must open after at least one failure"))
+        why = "its reset must be at least a second and at most its longest reset, which must be at most a day"
         require("circuit", name, resets, why)
         require("circuit", name, probes, Reason("circuit_probe", "its probe_within must be positive and at most a day"))
 

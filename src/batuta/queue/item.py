@@ -36,7 +36,7 @@ class NewItem:
 
     def __post_init__(self) -> None:
         if self.available_at is not None and self.delay is not None:
-            raise ValueError("an item has an instant (available_at) or a delay: give one of them")
+            raise ValueError("pass either available_at or delay, not both")
 
 
 class Lease(NamedTuple):
@@ -142,7 +142,7 @@ class QueueTable:
     # While this column is not NULL, no worker claims the row, because an earlier attempt may already have had its
     # effect.
     doubt: str | None = None
-    limit_key: str | None = None  # set for items of tasks with limits, which the ordinary claim statement skips
+    limit_key: str | None = None  # set for items of tasks with limits, which only the claim for limited items takes
     given: tuple[str, ...] | None = None  # columns that a handler receives; None means all columns
     # Columns of ``given`` that hold JSON. PostgreSQL sends them as text, so one call can decode the JSON of all claimed
     # items.
@@ -164,7 +164,7 @@ class QueueTable:
             if value is not None:
                 is_word = value and "'" not in value
                 require("queue state", value, is_word, Reason("table_word", "it must be a text without an apostrophe"))
-        require("queue table", self.name, self.ready, Reason("table_ready", "ready has no values"))
+        require("queue table", self.name, self.ready, Reason("table_ready", "ready must have at least one value"))
 
 
 def require_identifier(name: str, kind: str, why: str) -> None:

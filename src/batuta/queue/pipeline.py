@@ -62,9 +62,9 @@ class Pipeline:
     def __post_init__(self) -> None:
         names = tuple(stage.name for stage in self.stages)
         fits = names == self.table.ready and self.table.running is None and self.table.queue == self.table.state
-        why = "its table's ready values must be its stages in order, its queue the stage, and running None"
+        why = "the ready values of its table must be its stages in order, queue must be the state column, and running must be None"
         require("pipeline", self.table.name, fits, why)
-        why = "only the stages of work.pipeline have limits"
+        why = "a stage has limits, but its table has no limit_key: use work.pipeline"
         require("pipeline", self.table.name, self.table.limit_key or not self.limits, why)
 
     @property

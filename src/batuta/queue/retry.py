@@ -76,7 +76,7 @@ def _policy(rule: Any, what: str) -> RetryPolicy:
         policy: RetryPolicy = rule
         return policy
     if not isinstance(rule, Sequence) or isinstance(rule, str) or not all(_is_wait(each) for each in rule):
-        raise TypeError(f"{what} is a list of waits in seconds, a policy or never: write [10, 60]")
+        raise TypeError(f"{what} must be a list of waits in seconds, a policy or never: write [10, 60]")
     return after_seconds(rule)
 
 

@@ -81,9 +81,11 @@ class Window:
         if not timedelta(0) < self.lasts <= DAY:
             raise ValueError(Reason("window_length", "the length of a window must be positive and at most a day"))
         if not self.days or not self.days <= frozenset(range(7)):
-            raise ValueError("a window opens on some days from 0 (Sunday) to 6")
+            raise ValueError("a window needs at least one day, from 0 (Sunday) to 6 (Saturday)")
         if self.opens.tzinfo is not None:
-            raise ValueError("a window opens at a wall time without a zone: pass the zone to is_open or next_open")
+            raise ValueError(
+                "the opening time of a window must have no time zone: pass the zone to is_open or next_open"
+            )
 
     def is_open(self, instant: datetime, zone: ZoneInfo) -> bool:
         return self.closes(instant, zone) is not None

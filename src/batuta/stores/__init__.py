@@ -120,7 +120,7 @@ def _check_direct(url: str | None) -> str | None:
         return None
     scheme, name = url.partition("://")[0], "DATABASE_DIRECT_URL"
     if scheme not in ("postgresql", "postgres"):
-        why = Reason("direct_scheme", "it begins with postgresql://, as DATABASE_URL does")
+        why = Reason("direct_scheme", "it must begin with postgresql://, like DATABASE_URL")
         raise InvalidSetting(name=name, why=why)
     if "pooler=" in urlsplit(url).query:
         raise InvalidSetting(name=name, why=Reason("direct_pooler", "it must bypass the pooler; remove pooler="))

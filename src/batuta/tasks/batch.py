@@ -284,7 +284,7 @@ class Batches:
         if members is not None and self._members.get(members.name) is not members:
             raise ValueError(f"the members '{members.name}' are not registered: call work.batches.add_members first")
         if not name.strip() or len(name) > LONGEST_NAME:
-            raise ValueError(f"the name of a batch has 1 to {LONGEST_NAME} characters: shorten it")
+            raise ValueError(f"the name of a batch must have 1 to {LONGEST_NAME} characters: choose another name")
         bound = None if on_end is None else _bind(on_end)
         of = None if members is None else members.name
         return self.handle(await self._store.create(name, bound, members=of, id=id, within=within))
@@ -323,7 +323,7 @@ def _bind(task: Any) -> BoundTask[..., Any]:
     if not isinstance(bound.task, Task):
         raise TypeError(f"{task!r} is not a task: declare it with @work.task()")
     if bound.options.key is not None:
-        raise ValueError("one key for several calls would store only the first: leave key out")
+        raise ValueError("with the same key, only the first of several calls would be stored: omit key")
     return bound
 
 

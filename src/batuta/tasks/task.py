@@ -83,7 +83,7 @@ MAX_STUCK_THREADS = 4
 PUT_OFF = timedelta(minutes=1)
 # A call whose encryption key is missing is postponed by this time, and no attempt is counted.
 KEY_WAIT = timedelta(minutes=1)
-# The encrypted columns of a call, by the names that ``Encryption`` authenticates.
+# Names of the encrypted columns of a call, for ``Encryption``, which authenticates them.
 ARGUMENTS, RESULT, PROGRESS = "tasks.args", "tasks.result", "tasks.progress"
 # A parameter with one of these names and one of these annotations looks like a context, but would not receive one.
 CONTEXT_NAMES = ("ctx", "context")
@@ -133,7 +133,7 @@ class EnqueueOptions:
 
     def __post_init__(self) -> None:
         if not 0 <= self.unique_for <= LONGEST_UNIQUE.total_seconds():
-            raise ValueError("unique_for is a number of seconds, at most a year")
+            raise ValueError("unique_for must be a number of seconds, at most a year")
         if self.on_conflict not in get_args(OnConflict):
             raise unknown("on_conflict", str(self.on_conflict), get_args(OnConflict))
         if self.key is None and self.is_unique:
@@ -142,14 +142,16 @@ class EnqueueOptions:
             raise unknown("after_failure", str(self.after_failure), get_args(AfterFailure))
         if self.after and self.is_unique:
             raise ValueError(
-                "a call that waits for others cannot replace another call: leave unique_for and on_conflict out"
+                "a call that waits for others cannot replace another call: omit unique_for and on_conflict"
             )
         if self.at is not None and self.at.tzinfo is None:
             raise ValueError("at needs an instant with a zone, as in datetime(2026, 3, 2, 9, tzinfo=UTC)")
         if self.at is not None and self.delay > 0:
-            raise ValueError("a call has a delay or an instant (at): give one of them")
+            raise ValueError("pass either delay or at, not both")
         if isinstance(self.tags, str) or not all(isinstance(tag, str) and _TAG.match(tag) for tag in self.tags):
-            raise ValueError('tags is a list of words without spaces, at most 100 characters each: write tags=["mail"]')
+            raise ValueError(
+                'tags must be a list of words without spaces, at most 100 characters each: write tags=["mail"]'
+            )
 
     @property
     def wait(self) -> timedelta | None:
@@ -423,7 +425,7 @@ class BoundTask(Generic[P, R]):
     async def enqueue_many(self, calls: "Sequence[Sequence[Any] | Mapping[str, Any]]") -> "list[Handle[R]]":
         """Enqueue several calls in one transaction. Each call is a list of arguments, or a mapping of named arguments."""
         if self.options.key is not None:
-            raise ValueError("one key for several calls would store only the first: leave key out")
+            raise ValueError("with the same key, only the first of several calls would be stored: omit key")
         service = self.task.require_service()
         ids = await service.put(self.task, [call_of(each) for each in calls], self.options)
         return [service.handle(id) for id in ids]
@@ -544,5 +546,5 @@ def carried_by(args: object) -> Mapping[str, object]:
 
 def _ids_of(after: object) -> tuple[str, ...]:
     if not isinstance(after, Sequence) or not all(isinstance(getattr(each, "id", None), str) for each in after):
-        raise TypeError("after is a list of handles and batches: write after=[handle]")
+        raise TypeError("after must be a list of handles and batches: write after=[handle]")
     return tuple(dict.fromkeys(each.id for each in after))

@@ -407,9 +407,9 @@ async def test_options_of_a_waiting_task_are_checked(program: Program, clock: Fa
         program.send.options(after=[first.id])  # type: ignore[list-item]
     with pytest.raises(UnknownWord, match="run"):
         program.send.options(after=[first], after_failure="runs")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="leave unique_for"):
+    with pytest.raises(ValueError, match="omit unique_for"):
         program.send.options(after=[first], key="k", on_conflict="replace")
-    with pytest.raises(ValueError, match="leave key out"):
+    with pytest.raises(ValueError, match="omit key"):
         await (await program.work.batches.create("keys")).add(program.send.options(key="k"), ["a"])
     with pytest.raises(TypeError, match="annotation"):
         await program.work.batches.create("end", on_end=program.send)  # type: ignore[arg-type]

@@ -38,7 +38,7 @@ MOST_BACKFILLED = 1_000
 # If the fires of a schedule cannot be computed, the next try follows after this time.
 RETRY_AFTER = timedelta(minutes=1)
 LOOK_AGAIN = timedelta(seconds=1)
-# Column name of the arguments that ``Encryption`` authenticates.
+# Name of the encrypted column of the arguments, for ``Encryption``, which authenticates it.
 ARGUMENTS = "schedules.args"
 
 

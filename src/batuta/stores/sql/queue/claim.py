@@ -25,7 +25,7 @@ from batuta.stores.sql.queue.statements import (
 Asked = Mapping[str, object]
 Claim = Callable[[Transaction, Asked, int], Awaitable[list[Lease]]]
 _NUMBERS = {int, float, type(None)}
-# Errors that decoding a value can raise, for example a value that was edited by hand.
+# Errors that the decoding of an invalid value raises. A person may have edited the value.
 _UNREADABLE = (ValueError, TypeError, OverflowError)
 
 
