@@ -33,7 +33,7 @@ def test_most_specific_class_decides() -> None:
         ({"OSError": [1]}, "write retry={OSError"),
         ({KeyboardInterrupt: [1]}, "KeyboardInterrupt, which is not a class of exceptions"),
         ({OSError: "10"}, r"retry of OSError must be a list of waits in seconds, a policy or never: write \[10, 60\]"),
-        ({OSError: None}, "retry of OSError is a list"),
+        ({OSError: None}, "retry of OSError must be a list"),
         ([-1], "retry must be a list of waits"),
         ("often", "retry must be a list of waits"),
     ],

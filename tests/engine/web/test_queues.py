@@ -211,7 +211,7 @@ async def test_the_data_of_an_item_is_hidden_until_it_is_revealed_with_an_entry(
     address = f"/painel/filas/default/{plant.ids[0]}"
     page = (await client.get(address)).text
     assert "Fulana" not in page
-    assert "Ocultos" in page
+    assert "Os dados estão ocultos" in page
     assert HOSTILE not in page
     assert "Fulana 0" in (await client.get(f"{address}?mostrar=dados")).text
     assert [action for _, action, _ in await plant.entries()] == ["access.unmask"]

@@ -399,7 +399,7 @@ async def test_without_chatwoot_nothing_is_queued_and_the_webhook_is_closed(
 
 
 def test_incomplete_settings_name_the_missing_one() -> None:
-    with pytest.raises(MissingBeside, match="CHATWOOT_TOKEN is not set and CHATWOOT_URL needs it"):
+    with pytest.raises(MissingBeside, match="CHATWOOT_TOKEN is not set, and CHATWOOT_URL needs it"):
         Settings(chatwoot_url="http://127.0.0.1:1")
 
 
