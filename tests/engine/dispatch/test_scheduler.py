@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from batuta.dispatch import dispatcher
 from batuta.dispatch.dispatcher import JOBS_PER_TRANSACTION
 from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.runner import Lanes
@@ -35,6 +36,7 @@ from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.targets.call import CallTarget
 from batuta.testing import EventRecorder, FakeClock
 from tests.engine.dispatch.scheduling import LEASE, MINUTE, Endpoint, House, finish, job, tick_at, watch_leases
+from tests.faults.figures import LONG
 
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
 T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # start of the fake clock: Monday, 09:00 in São Paulo
@@ -448,12 +450,16 @@ async def test_invalid_schedule_never_stops_the_others(house: House, clock: Fake
     assert {event.job for event in events.of(ScheduleFailed)} == {"bad"}
 
 
-async def test_more_fires_of_one_instant_than_fit_one_transaction_all_run(house: House, clock: FakeClock) -> None:
+async def test_more_fires_of_one_instant_than_fit_one_transaction_all_run(
+    house: House, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = JOBS_PER_TRANSACTION if LONG else 20
+    monkeypatch.setattr(dispatcher, "JOBS_PER_TRANSACTION", most)
     endpoint = Endpoint()
-    scheduler = house.scheduler(*(job(f"job_{n}", target=endpoint) for n in range(JOBS_PER_TRANSACTION + 1)))
+    scheduler = house.scheduler(*(job(f"job_{n}", target=endpoint) for n in range(most + 1)))
     await tick_at(scheduler, clock, T0)
     await tick_at(scheduler, clock, T0 + MINUTE)
-    assert await house.statuses() == ["success"] * (JOBS_PER_TRANSACTION + 1)
+    assert await house.statuses() == ["success"] * (most + 1)
 
 
 async def test_pruner_deletes_old_rows_and_keeps_the_newest_of_each_ending(house: House, clock: FakeClock) -> None:

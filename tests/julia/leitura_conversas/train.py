@@ -31,7 +31,16 @@ from sklearn.linear_model import LogisticRegression  # type: ignore[import-not-f
 from app.contexts.leitura_conversas.api import Classe, OptOut
 from app.contexts.leitura_conversas.classificador import CLASSES, FILE, SIZE, Tracos, features
 from app.contexts.leitura_conversas.texto import separate
-from tests.julia.leitura_conversas.frases import DEV, SIM, Rotulada, authors, digest, digest_of_weights, sentences
+from tests.julia.leitura_conversas.frases import (
+    DEV,
+    SIM,
+    Rotulada,
+    authors,
+    digest,
+    digest_of_sample,
+    digest_of_weights,
+    sentences,
+)
 from tests.julia.leitura_conversas.variacoes import fill, vary
 
 VALIDATION = Path(__file__).parent / "validacao.json"
@@ -279,7 +288,7 @@ def main() -> None:
     document = {"calibration": calibration, "limits": LIMITS, "outputs": requests}
     FILE.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     CLASSES.write_text(json.dumps({"outputs": packed}, indent=1) + "\n", encoding="utf-8")
-    figures = {"input": digest(), "weights": digest_of_weights()}
+    figures = {"input": digest(), "sample": digest_of_sample(), "weights": digest_of_weights()}
     figures |= {"authors": validate(rated, examples), "curve": curve(rated, examples)}
     VALIDATION.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 

@@ -37,15 +37,32 @@ def sentences(part: str, autor: str) -> Iterator[Rotulada]:
 
 def digest() -> int:
     """Return a checksum of the input of the training: the labels, the features and the sentences with slots."""
+    return _digest(each=1)
+
+
+def digest_of_sample() -> int:
+    """Return a checksum of the same input, with the features of one sentence in ten and the text of every sentence. The
+    features of all sentences take ten times as long.
+    """
+    return _digest(each=10)
+
+
+def _digest(each: int) -> int:
     found = 0
     for autor in authors(DEV):
-        for each in sentences(DEV, autor):
-            read = features(separate(each.texto))
-            numbers = [sorted(part) for part in (*read.texto, *(part for frase in read.frases for part in frase))]
-            found = zlib.crc32(f"{each.opt_out} {each.classe} {numbers}".encode(), found)
+        for number, frase in enumerate(sentences(DEV, autor)):
+            if each > 1:
+                found = zlib.crc32(f"{frase.opt_out} {frase.classe} {frase.texto}".encode(), found)
+            if number % each == 0:
+                found = zlib.crc32(f"{frase.opt_out} {frase.classe} {_numbers(frase.texto)}".encode(), found)
     for file in sorted(Path(__file__).parent.glob("*.toml")):
         found = zlib.crc32(file.read_bytes(), found)
     return found
+
+
+def _numbers(texto: str) -> list[list[int]]:
+    read = features(separate(texto))
+    return [sorted(part) for part in (*read.texto, *(part for frase in read.frases for part in frase))]
 
 
 def digest_of_weights() -> str:
