@@ -19,6 +19,7 @@ from batuta.guard.breaker import (
     start_probe,
 )
 from batuta.testing import FakeClock
+from tests.faults.figures import LONG
 
 SECOND = timedelta(seconds=1)
 effects = st.sampled_from(list(Effect))
@@ -105,4 +106,4 @@ class BreakerMachine(RuleBasedStateMachine):
 
 
 TestBreaker = BreakerMachine.TestCase
-TestBreaker.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestBreaker.settings = settings(max_examples=200 if LONG else 60, stateful_step_count=40, deadline=None)

@@ -17,6 +17,7 @@ from batuta.stores import connect
 from batuta.stores.sql.rates import SqlRates
 from batuta.testing import FakeClock
 from tests.engine.queue.test_machine import MEMORY, migrated
+from tests.faults.figures import LONG
 
 SECOND = timedelta(seconds=1)
 USE_WITHIN = 10 * SECOND
@@ -128,5 +129,8 @@ def is_over(instants: Sequence[datetime], limit: Limit) -> bool:
 
 TestRates = RateMachine.TestCase
 TestRates.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, phases=[Phase.explicit, Phase.generate, Phase.shrink]
+    max_examples=60 if LONG else 20,
+    stateful_step_count=40,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate, Phase.shrink],
 )

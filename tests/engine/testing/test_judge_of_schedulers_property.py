@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.faults.figures import LONG
 from tests.judges.evidence import Logged, Receipt, Rules, Target, earliest_deadline_first
 from tests.judges.scheduler import Check, judge
 
@@ -37,7 +38,7 @@ def largest_matching(windows: list[tuple[datetime, datetime]], starts: list[date
     return sum(find(window, set()) for window in range(len(windows)))
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000 if LONG else 200, deadline=None)
 @given(windows, starts)
 def test_earliest_deadline_first_serves_as_many_targets_as_possible(
     windows: list[tuple[datetime, datetime]], starts: list[datetime]

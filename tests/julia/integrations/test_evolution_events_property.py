@@ -12,6 +12,7 @@ from app.integrations.evolution.answers import instance_of, number_of, read_stor
 from app.integrations.evolution.events import WANTED, delivery_of, facts_of
 from app.integrations.evolution.http import Answer
 from batuta.kernel.json import dumps
+from tests.faults.figures import LONG
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 JIDS = [
@@ -59,7 +60,7 @@ bodies = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=400)
+@settings(max_examples=400 if LONG else 100)
 @given(bodies | anything)
 def test_every_delivery_is_read_without_an_error_and_can_be_stored(body: Any) -> None:
     delivery = delivery_of(body)
