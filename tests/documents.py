@@ -58,13 +58,12 @@ class Block:
 
 def blocks(document: Path) -> list[Block]:
     text = document.read_text(encoding="utf-8")
-    found = []
+    found, heading, end = [], "", 0
     for fence in FENCE.finditer(text):
-        before = text[: fence.start()]
-        paragraph = before.rstrip().rpartition("\n\n")[2]
-        named = FILE_NAME.search(paragraph)
-        headings = HEADING.findall(FENCE.sub("", before))
-        heading, is_added = headings[-1] if headings else "", ADDED.search(paragraph) is not None
+        *_, heading = [heading, *HEADING.findall(text[end : fence.start()])]
+        end = fence.end()
+        paragraph = text[: fence.start()].rstrip().rpartition("\n\n")[2]
+        named, is_added = FILE_NAME.search(paragraph), ADDED.search(paragraph) is not None
         found.append(Block(fence[1], fence[2], heading, named[1] if named else None, is_added))
     return found
 
