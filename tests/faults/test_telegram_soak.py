@@ -145,9 +145,9 @@ async def test_soak_has_no_hangs_no_losses_and_no_growth(places: dict[str, Path]
         nature = Nature(office, random.Random(20261117))
         async with nature.at_work():
             began = time.monotonic()
-            for turn in range(MESSAGES // ACCOUNTS):
-                await office.put(ACCOUNTS, at_once=True)
-                await asyncio.sleep(max(0.0, began + (turn + 1) * PACE - time.monotonic()))
+            for turn in range(MESSAGES // STEADY):
+                await office.put(STEADY, at_once=True)
+                await asyncio.sleep(max(0.0, began + (turn + 1) * PACE * STEADY / ACCOUNTS - time.monotonic()))
         ended = time.monotonic()
         await office.until_sent()
         healed, tally, states = time.monotonic() - ended, await office.tally(), await office.states()
