@@ -54,7 +54,7 @@ WHILES = {
     "web/api.py": {"main_loop"},  # updates the date header of the answers once a second
     "web/panel/stream.py": {"_follow"},  # serves one open stream of a browser
     "testing/clock.py": {"advance", "sleep"},
-    "testing/kit.py": {"drain"},
+    "testing/kit.py": {"drain", "run_for", "_run_due"},
     "app/integrations/telethon/linha.py": {"receive"},
     "app/contexts/lgpd/pessoa.py": {"_with_encrypted"},  # one page of a table after the other
     "testing/loops.py": {"wait_for"},

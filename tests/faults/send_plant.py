@@ -16,7 +16,7 @@ def run(encoded: Mapping[str, Any]) -> None:
     points = Points(plano.dies_at or "", lambda label: ensaio.note(plano, "point", label))
     ensaio.log_into(plano)
     work = ensaio.office(plano)
-    work.database._inner = PointedDatabase(work.database._inner, points)
+    work.database.inner = PointedDatabase(work.database.inner, points)
     _around_the_call(points)
     asyncio.run(ensaio.serve_queues(plano, work))
 

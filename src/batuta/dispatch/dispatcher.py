@@ -80,6 +80,11 @@ class Dispatcher:
         """
         return self._timetable.get(name) or self.registry.find_declared(name)
 
+    @property
+    def next_at(self) -> datetime:
+        """The instant of the next check of a job, according to this process's clock."""
+        return self._agenda.next() - self._ahead
+
     async def tick(self) -> Pace:
         # the program has declared another job since, so the timetable has changed
         if self._declared != self.registry.changes:

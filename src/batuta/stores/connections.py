@@ -74,7 +74,7 @@ class ObservedDatabase(Transaction):
     """
 
     def __init__(self, inner: Database, clock: Clock, pages: "PagePath | None" = None) -> None:
-        self._inner = inner
+        self.inner = inner
         self._clock = clock
         self._pages = pages
         self._observers: list[Observer] = []
@@ -84,60 +84,60 @@ class ObservedDatabase(Transaction):
 
     @property
     def where(self) -> str:
-        return self._inner.where
+        return self.inner.where
 
     @property
     def dialect(self) -> Dialect:
-        return self._inner.dialect
+        return self.inner.dialect
 
     async def open(self) -> None:
-        await self._inner.open()
+        await self.inner.open()
 
     async def exists(self) -> bool:
-        return await self._inner.exists()
+        return await self.inner.exists()
 
     async def close(self) -> None:
-        await self._inner.close()
+        await self.inner.close()
 
     def check_free(self) -> None:
-        self._inner.check_free()
+        self.inner.check_free()
 
     def check_file(self) -> None:
-        self._inner.check_file()
+        self.inner.check_file()
 
     async def all(self, query: Query, **values: object) -> list[Row]:
         if (pages := self._pages_now()) is not None and not query.writes:
             return await (await pages.open()).all(query, **values)
-        return await self._observe("statement", self._inner.all(query, **values))
+        return await self._observe("statement", self.inner.all(query, **values))
 
     async def run(self, query: Query, **values: object) -> int:
-        return await self._observe("statement", self._inner.run(query, **values))
+        return await self._observe("statement", self.inner.run(query, **values))
 
     async def run_many(self, query: Query, rows: Sequence[Values]) -> None:
-        await self._observe("statement", self._inner.run_many(query, rows))
+        await self._observe("statement", self.inner.run_many(query, rows))
 
     async def script(self, text: str) -> None:
-        await self._inner.script(text)
+        await self.inner.script(text)
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
-        return self._observe_context("transaction", self._inner.transaction())
+        return self._observe_context("transaction", self.inner.transaction())
 
     def snapshot(self) -> AbstractAsyncContextManager[Reading]:
         if (pages := self._pages_now()) is not None:
             return pages.snapshot()
-        return self._observe_context("snapshot", self._inner.snapshot())
+        return self._observe_context("snapshot", self.inner.snapshot())
 
     def notify(self, queue: str | None) -> None:
-        self._inner.notify(queue)
+        self.inner.notify(queue)
 
     async def listen(self, on_change: Callable[[str | None], None]) -> ChangeListener:
-        return await self._inner.listen(on_change)
+        return await self.inner.listen(on_change)
 
     async def watch(self, on_change: Callable[[str | None], None]) -> ChangeListener:
-        return await self._inner.watch(on_change)
+        return await self.inner.watch(on_change)
 
     async def lock_migrations(self, transaction: Transaction) -> None:
-        await self._inner.lock_migrations(transaction)
+        await self.inner.lock_migrations(transaction)
 
     def _pages_now(self) -> PagePath | None:
         """Return the set of connections for pages if the current code serves a page, otherwise None."""
@@ -205,6 +205,7 @@ class Connections:
         self._url = url
         self._first: Database | None = None
         self._direct_url = direct_url
+        self._clock: Clock = SystemClock()
         self.pages = PagePath(lambda: self._connect(page_limits(page_limit, sizes.pages)))
         self.database = self._path(Limits(pool=sizes.handlers))
         self.liveness = self._own_path(lambda: liveness_limits(queue_lease(), sizes.liveness))
@@ -228,6 +229,19 @@ class Connections:
         await self.pages.close()
         for path in reversed([*self]):
             await path.close()
+
+    @contextmanager
+    def redirected(self, url: str, clock: Clock) -> Iterator[None]:
+        """Use another SQLite file while the block runs, with ``clock`` as the source of SQL's ``now()``. Requires that
+        the connections are SQLite's and closed. For tests.
+        """
+        before = self._url, self._clock, self._first, self.database.inner
+        self._url, self._clock, self._first = url, clock, None
+        self.database.inner = self._connect(Limits())
+        try:
+            yield
+        finally:
+            self._url, self._clock, self._first, self.database.inner = before
 
     @contextmanager
     def reading_for_pages(self) -> Iterator[None]:
@@ -259,7 +273,7 @@ class Connections:
         return self._connect(ASIDE)
 
     def _connect(self, limits: Limits | Callable[[], Limits]) -> Database:
-        made = connect(self._url, SystemClock(), limits, direct_url=self._direct_url, beside=self._first)
+        made = connect(self._url, self._clock, limits, direct_url=self._direct_url, beside=self._first)
         self._first = self._first or made
         return made
 

@@ -1,13 +1,14 @@
 """Runs a program under test on its own database and a fake clock. Tasks run only when the test requests it."""
 
+import hashlib
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from batuta.kernel.clock import Clock
+from batuta.kernel.clock import Clock, SystemClock
 from batuta.kernel.json import dumps
 from batuta.kernel.suggestions import unknown
 from batuta.queue.item import ItemState
@@ -15,6 +16,7 @@ from batuta.supervise.loop import Again
 from batuta.testing.clock import FakeClock
 
 if TYPE_CHECKING:
+    from batuta.dispatch.scheduler import Scheduler
     from batuta.engine.batuta import Batuta
 
 # Function that builds the program for a database URL and a clock.
@@ -29,6 +31,7 @@ class Kit:
     def __init__(self, work: "Batuta", clock: FakeClock) -> None:
         self.work = work
         self.clock = clock
+        self._scheduler: Scheduler | None = None
 
     async def drain(self, *queues: str) -> int:
         """Run the due items of these queues until no item is due, and return the number of runs. Without names, run all
@@ -47,6 +50,32 @@ class Kit:
         them.
         """
         await self.clock.advance(span if isinstance(span, timedelta) else timedelta(seconds=span))
+
+    async def run_for(self, span: timedelta | float) -> None:
+        """Let a duration or a number of seconds pass, as for running processes: at each instant at which something is
+        due, fire the due jobs and schedules and run the due items. A job ``every=3600`` fires 24 times in a day.
+        """
+        end = self.clock.now() + (span if isinstance(span, timedelta) else timedelta(seconds=span))
+        while True:
+            await self._run_due()
+            if (now := self.clock.now()) >= end:
+                return
+            await self.clock.advance(min([end, *(at for at in await self._due_times() if at > now)]) - now)
+
+    async def _run_due(self) -> None:
+        self._scheduler = self._scheduler or self.work.scheduler()
+        while isinstance(await self._scheduler.dispatcher.tick(), Again):
+            pass
+        await self._scheduler.runner.finish()
+        while await self.work._schedules.fire(AT_A_TIME):
+            pass
+        await self.drain()
+
+    async def _due_times(self) -> list[datetime]:
+        assert self._scheduler is not None
+        waiting = [await queue.next_at() for queue in self.work.queues.values()]
+        waiting.append(await self.work._schedules.next_at())
+        return [self._scheduler.dispatcher.next_at, *(at for at in waiting if at is not None)]
 
     async def retry_dead(self, *queues: str) -> int:
         """Make the dead items of these queues ready, as an operator would, and return their number. ``drain`` runs
@@ -116,14 +145,78 @@ class KitFactory:
         self._count = 0
 
     @asynccontextmanager
-    async def __call__(self, build: Build, clock: FakeClock | None = None) -> AsyncIterator[Kit]:
-        """Build the program, open it on an empty database, and yield its kit."""
+    async def __call__(self, program: "Build | Batuta", clock: FakeClock | None = None) -> AsyncIterator[Kit]:
+        """Open the program on an empty database and yield its kit. ``program`` is a function ``build(url, clock)``, or a
+        Batuta that is not open and uses SQLite. The file of that Batuta is not opened; after the block, the Batuta has
+        its own file and clock again.
+        """
+        from batuta.engine.batuta import Batuta
+
         clock, self._count = clock or FakeClock(), self._count + 1
         file = self._folder / f"batuta-{self._count}.db"
-        template = self._templates / f"{build.__module__}.{build.__qualname__}.db".replace("<", "").replace(">", "")
+        if isinstance(program, Batuta):
+            _check_unopened(program)
+            template = self._templates / f"{_schema_of(program)}.db"
+            if not template.exists():
+                with _moved(program, template, FakeClock()):
+                    async with program:
+                        pass
+            shutil.copy(template, file)
+            with _moved(program, file, clock):
+                async with program, program.resources.started():
+                    yield Kit(program, clock)
+            return
+        template = self._templates / f"{program.__module__}.{program.__qualname__}.db".replace("<", "").replace(">", "")
         if not template.exists():
-            async with build(f"sqlite:///{template}", FakeClock()):
+            async with program(f"sqlite:///{template}", FakeClock()):
                 pass
+        if not template.exists():
+            raise ValueError(
+                "build(url, clock) returned a Batuta on another database: pass url and clock to Batuta(…), or pass"
+                " the Batuta itself: batuta_kit(work)"
+            )
         shutil.copy(template, file)
-        async with build(f"sqlite:///{file}", clock) as work, work.resources.started():
+        async with program(f"sqlite:///{file}", clock) as work, work.resources.started():
             yield Kit(work, clock)
+
+
+def _check_unopened(work: "Batuta") -> None:
+    if work.is_open:
+        raise ValueError("batuta_kit(work) needs a Batuta that is not open: call it outside of `async with work:`")
+    if work.database.dialect != "sqlite":
+        raise ValueError(
+            "batuta_kit(work) needs a Batuta on SQLite: set DATABASE_URL=sqlite:///test.db for the tests, or pass a"
+            " function build(url, clock) that returns the program"
+        )
+
+
+def _schema_of(work: "Batuta") -> str:
+    """Return a name for the schema of a program, so that programs with the same migrations share a template."""
+    described = repr((work.extension.migrations, work.extension.mark))
+    return hashlib.sha256(described.encode()).hexdigest()
+
+
+@contextmanager
+def _moved(work: "Batuta", file: Path, clock: FakeClock) -> Iterator[None]:
+    """Give an unopened program another file and another time while the block runs."""
+    own, shown = vars(work.clock), dict(vars(work.clock))
+    with work.connections.redirected(f"sqlite:///{file}", _SqlTime(clock)):
+        vars(work).pop("presence", None)  # the folder belongs to the file
+        if work.clock is not clock:
+            own.update({name: getattr(clock, name) for name in ("now", "monotonic", "sleep", "wait")})
+        try:
+            yield
+        finally:
+            own.clear()
+            own.update(shown)
+            vars(work).pop("presence", None)
+
+
+class _SqlTime(SystemClock):
+    """The clock of a database under test: ``now`` is the time of the test, and time limits use the machine's clock."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+
+    def now(self) -> datetime:
+        return self._clock.now()

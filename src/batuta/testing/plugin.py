@@ -24,8 +24,8 @@ def batuta_templates() -> Iterator[Path]:
 
 @pytest.fixture
 def batuta_kit(batuta_templates: Path) -> "Iterator[KitFactory]":
-    """Open programs under test with ``async with batuta_kit(build) as kit``, where ``build(url, clock)`` returns a
-    Batuta.
+    """Open programs under test with ``async with batuta_kit(program) as kit``. ``program`` is a Batuta that is not
+    open, or a function ``build(url, clock)`` that returns one.
     """
     from batuta.testing.kit import KitFactory
 

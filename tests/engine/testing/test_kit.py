@@ -1,11 +1,15 @@
 """The testing kit: a program on a copied database and a fake clock, with tasks that run on request."""
 
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+
 import pytest
 
 from batuta import Batuta, Failed, TaskContext
 from batuta.errors import UnknownWord
 from batuta.kernel import Clock
-from batuta.testing import KitFactory
+from batuta.testing import FakeClock, KitFactory
 
 
 async def send(context: TaskContext, to: str, *, subject: str = "") -> str | Failed:
@@ -93,3 +97,66 @@ async def test_dead_items_of_a_stage_are_retried(batuta_kit: KitFactory) -> None
         for call in (kit.drain, kit.retry_dead):
             with pytest.raises(UnknownWord, match=r"no queue 'orders.prase': did you mean orders.parse"):
                 await call("orders.prase")
+
+
+# A program as the README writes it: one Batuta at the level of the module.
+work = Batuta("sqlite:///does-not-exist/program.db", timezone="UTC")
+fired: list[str] = []
+
+
+@work.task(retry=[60])
+async def send_letter(context: TaskContext, to: str) -> str | Failed:
+    return Failed("busy") if context.attempt == 1 else to
+
+
+@work.task()
+async def note(word: str) -> None:
+    fired.append(word)
+
+
+@work.job(every=3600)
+async def each_hour() -> None:
+    fired.append("job")
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+async def test_program_of_a_module_runs_on_a_database_of_its_own(batuta_kit: KitFactory, turn: int) -> None:
+    own_file, before = work.database.where, work.clock.now()
+    async with batuta_kit(work) as kit:
+        assert kit.work is work
+        assert work.database.where != own_file
+        assert await kit.enqueued(send_letter) == []
+        handle = await send_letter.enqueue("a")
+        assert await kit.drain() == 1
+        assert await kit.drain() == 0
+        await kit.travel(60)
+        assert await kit.drain() == 1
+        assert await handle.result(timeout=5) == "a"
+        assert work.clock.now() == kit.clock.now()
+    assert work.database.where == own_file
+    assert not Path(own_file).parent.exists()
+    assert work.clock.now() >= before
+    assert not work.is_open
+
+
+async def test_time_that_passes_fires_jobs_and_schedules(batuta_kit: KitFactory) -> None:
+    fired.clear()
+    async with batuta_kit(work) as kit:
+        await work.schedules.create("twice", task=note, args={"word": "schedule"}, every=12 * 3600)
+        await note.options(delay=90).enqueue("task")
+        await kit.run_for(timedelta(days=1))
+        assert Counter(fired) == {"job": 24, "schedule": 2, "task": 1}
+        assert kit.clock.now() == FakeClock().now() + timedelta(days=1)
+
+
+async def test_kit_says_what_it_needs(batuta_kit: KitFactory, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"batuta_kit\(work\)"):
+        async with batuta_kit(lambda url, clock: Batuta(f"sqlite:///{tmp_path}/own.db")):
+            pass
+    with pytest.raises(ValueError, match="on SQLite"):
+        async with batuta_kit(Batuta("postgresql://batuta@localhost/never")):
+            pass
+    async with Batuta(f"sqlite:///{tmp_path}/own.db") as opened:
+        with pytest.raises(ValueError, match="not open"):
+            async with batuta_kit(opened):
+                pass
