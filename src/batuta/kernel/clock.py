@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Awaited(Protocol):
-    """What a clock waits for: an asyncio.Event, or the wake-up of a loop."""
+    """An object that a clock can wait for: an asyncio.Event, or the wake-up of a loop."""
 
     async def wait(self) -> bool: ...
 

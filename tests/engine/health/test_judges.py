@@ -331,7 +331,7 @@ def test_one_finding_silences_the_others_when_every_job_is_stale() -> None:
 
 
 @pytest.mark.parametrize(("failed", "says"), [(False, "jobs_none_ran"), (True, "jobs_nothing_works")])
-def test_jobs_that_do_not_run_are_told_from_jobs_that_fail(failed: bool, says: str) -> None:
+def test_jobs_that_do_not_run_are_distinguished_from_jobs_that_fail(failed: bool, says: str) -> None:
     found = judge_jobs([health("a", stale=True, failed=failed), health("b", stale=True)])
     assert next(each for each in found.findings if each.cause == "jobs.nothing_works").says == says
 
