@@ -106,8 +106,8 @@ class Guard(Protocol):
     """Interface of a guard, which admits a call or holds it until an instant."""
 
     async def admit(self, now: datetime) -> Verdict:
-        """Admit or hold a call. The engine calls it before a claim and again immediately before the effect. A guard
-        that cannot decide must hold the call.
+        """Admit or hold a call. The engine calls this method before a claim and again immediately before the effect. A
+        guard that cannot decide must hold the call.
         """
 
 

@@ -36,8 +36,8 @@ def recheck_after(lease: timedelta) -> timedelta:
 
 
 async def renew_until_cancelled(renew: Callable[[], Awaitable[object]], lease: timedelta, clock: Clock) -> NoReturn:
-    """Renew a lease after every third of its length until this task is cancelled. This function serves work that no
-    supervised loop renews.
+    """Renew a lease after every third of its length until this task is cancelled. For work that has no supervised loop
+    to renew its lease.
     """
     while True:
         await clock.sleep(lease.total_seconds() / 3)

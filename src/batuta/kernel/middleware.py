@@ -50,7 +50,9 @@ class Around:
         return bool(self._middleware)
 
     async def call(self, attempt: Attempt, function: Proceed) -> object:
-        """Call the function inside all middleware functions."""
+        """Call the outermost middleware function. Each middleware function calls the next one, and the last one calls
+        the function.
+        """
         for middleware in reversed(self._middleware):
             function = partial(middleware, attempt, function)
         return await function()

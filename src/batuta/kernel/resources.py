@@ -37,8 +37,8 @@ START_TOOK_LONG = define("resource_slow", "it did not start within {limit}")
 
 
 class Resource(Generic[T]):
-    """An object that exists while the process runs work; its attribute ``value`` returns the object. ``work.provide``
-    creates a resource.
+    """A resource: holds an object that the process creates before it runs work and closes after it. The attribute
+    ``value`` is the object. ``work.provide`` creates a resource.
     """
 
     def __init__(self, name: str, make: "Callable[[], Made[T]]") -> None:

@@ -110,8 +110,9 @@ class TaskLimits:
         return self.key_of((), item if isinstance(item, Mapping) else {})
 
     def key_of(self, arguments: Sequence[Json], named: Mapping[str, Json]) -> str:
-        """Return the limit key of a call. The key is a digest of the value, so that the column contains no personal
-        data. A call with the value None has no key, so only the task's limits apply.
+        """Return the limit key of a call. The key is a digest of the argument that ``each.by`` names, so that the
+        column contains no personal data. A call in which this argument is None has no key, so only the limits of the
+        whole task apply.
         """
         if self.each is None or self.each.by is None:
             return NO_KEY

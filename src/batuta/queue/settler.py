@@ -117,7 +117,7 @@ class Unsettled:
         return taken
 
     def forget(self, endings: Endings) -> None:
-        """Remove these settlements, because they were written or another process owns the items."""
+        """Remove settlements that were written, or whose items another process owns."""
         if endings is self._in_flight:
             self._in_flight = []
         else:
@@ -140,7 +140,9 @@ class Unsettled:
             self._defer(ending, 0)
 
     def postpone(self, lease: Lease) -> int:
-        """Defer a settlement that failed alone, as after a timeout. Return how often it has failed alone."""
+        """Defer a settlement that was sent alone and failed, for example with a timeout. Return how often this has
+        happened to it.
+        """
         (ending,) = [each for each in self._in_flight if _key(each[0]) == _key(lease)]
         self._in_flight = [each for each in self._in_flight if each is not ending]
         before = self._deferred.get(_key(lease))

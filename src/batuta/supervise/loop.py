@@ -156,8 +156,8 @@ class LoopPolicy:
 
 class ThreadTick:
     """Runs each tick of a plain function in a thread. A thread cannot be stopped, so a cancelled tick ends only when
-    its thread ends. Two ticks never run at the same time. So the supervisor treats a stuck thread as a tick that
-    ignores its cancellation.
+    its thread ends. The supervisor therefore treats a stuck thread as a tick that ignores its cancellation. Two ticks
+    never run at the same time.
     """
 
     def __init__(self, name: str, function: Callable[[], Pace | None]) -> None:

@@ -111,7 +111,7 @@ class MemberCounts:
 class BatchMembers(Protocol):
     """Records of the program that belong to batches in addition to tasks, for example items of its own queue table.
 
-    ``work.batches.add_members`` registers them. The arguments ``reading`` and ``transaction`` belong to the engine's
+    ``work.batches.add_members`` registers them. The methods receive a connection or a transaction of the engine's
     database.
     """
 

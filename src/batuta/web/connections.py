@@ -46,7 +46,7 @@ def limited_protocol(most: int, refused: Callable[[str, int], None], limit: Limi
 
 
 def _count_nothing(address: str, status: int) -> None:
-    """Do nothing. Used if another program runs the server, because refusals are not counted there."""
+    """Do nothing with a refusal. Used if another program runs the server, because refusals are not counted there."""
 
 
 class _LimitedProtocol(H11Protocol):

@@ -304,8 +304,8 @@ class SqliteSnapshot(Reading):
 
 
 def _retrieve_exception(ended: "asyncio.Future[None]") -> None:
-    """Retrieve the exception of a future, so that asyncio does not warn about it. The error that ended the block is
-    raised instead.
+    """Retrieve the exception of a future, because asyncio would warn about an exception that no code retrieves. The
+    caller already gets the error that ended the block.
     """
     if not ended.cancelled():
         ended.exception()

@@ -296,7 +296,7 @@ class Breakers:
 
 
 def end_of(call: ActionCall) -> datetime | None:
-    """Return the end of a temporary setting, or None if the operator entered none."""
+    """Return the end of a temporary setting, or None if the operator entered no duration."""
     span = read_span(call.values["prazo"])
     return None if span is None else call.now + span
 

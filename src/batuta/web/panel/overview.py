@@ -285,7 +285,7 @@ def next_fires(job: Job, seen: JobsSeen, words: Words) -> list[NextFire]:
 
 @dataclass(frozen=True, slots=True)
 class WhyNot:
-    """The explanation why a job did not run at a given time of day."""
+    """The answer to the question why a job did not run at a given time of day."""
 
     text: str
     execution: str | None = None

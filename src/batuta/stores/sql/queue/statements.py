@@ -131,8 +131,8 @@ def more_queries(
 
 
 def _pack(column: str, type: str) -> str:
-    """Return an SQL expression that encodes a column as JSON. A value that JSON cannot represent is converted, so that
-    it does not make other items unreadable.
+    """Return an SQL expression that encodes a column as JSON. A value that JSON cannot represent is converted, because
+    one invalid value would make the whole result unreadable.
     """
     if type == "JSONB":
         return f"CASE WHEN json_valid({column}) THEN json({column}) END"

@@ -435,7 +435,9 @@ class UnservedIn(NamedTuple):
 
 class UnservedItems:
     def __init__(self, tasks: SqlTasks, queues: Mapping[str, SqlQueue]) -> None:
-        """Create the search for unserved items. ``queues`` contains all queues and stages of this release, by name."""
+        """Create an object that finds items that no worker serves. ``queues`` contains all queues and stages of this
+        release, by name.
+        """
         self._tasks = tasks
         self.queues = queues
 
