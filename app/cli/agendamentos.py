@@ -1,4 +1,4 @@
-"""``batuta agendamentos importar | listar | ver | importacoes | contar | saude | exportar | reprocessar | avaliar``."""
+"""``batuta agendamentos``: import, list, export and evaluate appointments, and read them again."""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""``batuta campanhas listar | ver | porque | criar | agendar | pausar | retomar | cancelar``."""
+"""``batuta campanhas``: create, schedule, pause and cancel campaigns, and show their progress."""
 
 import json
 from collections.abc import Awaitable, Callable, Sequence

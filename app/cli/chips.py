@@ -1,4 +1,4 @@
-"""``batuta chips`` and ``batuta chip``."""
+"""``batuta chips`` lists the WhatsApp numbers. ``batuta chip`` changes one of them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

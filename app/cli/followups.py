@@ -1,4 +1,4 @@
-"""``batuta followups listar | pausar | retomar``."""
+"""``batuta followups``: list conversations that wait for a follow-up, and pause or resume their follow-ups."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""``batuta lgpd exportar | apagar | pedidos``."""
+"""``batuta lgpd``: export or erase all data of one person, and list such requests."""
 
 import json
 from collections.abc import Callable

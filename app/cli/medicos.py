@@ -1,4 +1,4 @@
-"""``batuta medicos importar | listar | ver | corrigir``."""
+"""``batuta medicos``: register doctors, and show or correct their states."""
 
 from collections.abc import Callable
 from datetime import datetime

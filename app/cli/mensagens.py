@@ -1,4 +1,4 @@
-"""``batuta configurar-webhook | duvidas | decidir | optout | remover``."""
+"""Commands for messages: ``configurar-webhook``, ``duvidas``, ``decidir``, ``optout`` and ``remover``."""
 
 from enum import StrEnum
 from typing import Annotated

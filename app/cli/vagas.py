@@ -1,4 +1,4 @@
-"""``batuta vagas criar | listar | ver | candidatos | anunciar | interesse | reservar | liberar | realizada | cancelar``."""
+"""``batuta vagas``: create, list, announce, reserve, release, confirm and cancel vacancies."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import date, datetime

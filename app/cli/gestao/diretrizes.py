@@ -1,4 +1,4 @@
-"""``batuta diretrizes listar | ver``."""
+"""``batuta diretrizes``: show the directives and their versions."""
 
 import json
 from collections.abc import Callable

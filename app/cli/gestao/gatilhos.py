@@ -1,4 +1,4 @@
-"""``batuta gatilhos listar | simular``."""
+"""``batuta gatilhos``: list the automatic triggers, and show which doctors the next run would select."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""``batuta qualidade listar | ver | corrigir | orientacao``."""
+"""``batuta qualidade``: show and correct evaluations of conversations, and show the guidance for the model."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""``batuta relatorios listar | ver | reenviar``."""
+"""``batuta relatorios``: list and show reports, and send one again."""
 
 from collections.abc import Callable
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""``batuta telegram status | historico | pausar | retomar | vincular | chaves``."""
+"""``batuta telegram``: show, pause and resume accounts, read the history of a chat, link people to doctors."""
 
 from typing import Annotated, Any
 

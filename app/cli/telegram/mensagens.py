@@ -1,4 +1,4 @@
-"""``batuta telegram enviar | editar | apagar | ler | encaminhar | acoes``."""
+"""``batuta telegram``: send a message or a file, and edit, delete, forward or mark messages as read."""
 
 import mimetypes
 from pathlib import Path

@@ -78,7 +78,9 @@ class Tarefas(Protocol):
 
 
 class Lotes(Protocol):
-    """The engine's batches. The readings of an import are a batch with the id of the import."""
+    """The operations of the engine's batches that imports use. The readings of an import are a batch with the id of the
+    import.
+    """
 
     def handle(self, id: str) -> Batch: ...
 

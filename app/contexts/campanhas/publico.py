@@ -65,7 +65,7 @@ class Candidato:
 
 @dataclass(frozen=True, slots=True)
 class Escolha:
-    """The decision about a doctor. ``motivo`` is None for a recipient."""
+    """The decision whether a doctor receives the message of a campaign. ``motivo`` is None for a recipient."""
 
     cliente_id: str
     motivo: MotivoDaExclusao | None

@@ -87,7 +87,9 @@ Mudanca: TypeAlias = Nova | Vista | Renomeada | Volta | Cortada | Sumida
 
 @dataclass(slots=True)
 class Plano:
-    """Changes to apply. ``doubts`` lists contradictions that an operator must resolve. They change no chip."""
+    """The changes to apply to the chips. ``doubts`` lists contradictions that change no chip; an operator must resolve
+    them.
+    """
 
     changes: list[Mudanca] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)

@@ -82,7 +82,9 @@ class Com(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mudada:
-    """The result of a change. ``mensagens`` counts Julia's messages that are held, continue or were cancelled."""
+    """The result of a change of a conversation. ``mensagens`` counts Julia's messages that are held, continue or were
+    cancelled.
+    """
 
     id: str
     acao: Acao

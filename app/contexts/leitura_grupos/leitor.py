@@ -64,7 +64,7 @@ def indicios_de(texto: str, *, enviado_em: datetime, regiao: str | None, vocabul
 def _marcas(
     texto: str, today: date, regiao: str | None, known: Vocabulario, blocos: Sequence[Bloco] = BLOCOS
 ) -> tuple[Folha, list[Sinal]]:
-    """Rewrite the layouts of a message, and mark its fields and signals."""
+    """Rewrite the tables and calendars of a message as lists, and find its marks and its signals."""
     lido = escrito(texto, today, known, blocos)
     found = sinais(lido)
     marks = folha(lido, today, known, regiao, pedidos(lido, found))

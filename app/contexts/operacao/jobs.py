@@ -34,8 +34,8 @@ class Upkeep:
         return Done(items=1)
 
     async def limpar_historico(self, call: JobCall) -> Outcome:
-        """Delete rows after their retention, and continue the erasure of people. The result counts the rows of each
-        table.
+        """Delete rows after their retention, and continue the erasure of people. The result counts the deleted rows of
+        each table.
         """
         pruned = await prune_all(self._retentions, lambda: call.deadline - self._clock.now() >= MARGIN)
         result: dict[str, Json] = {"linhas": {**pruned.by_table}}

@@ -67,8 +67,9 @@ class Confirmacao:
         self._queries = load_queries(ConfirmationQueries, Path(__file__).parent / "confirmacao.sql", database.dialect)
 
     async def processar_confirmacao_plantao(self, call: JobCall) -> Outcome:
-        """Apply the due changes. ``buffer_horas`` is the number of hours after the end of a shift at which the shift
-        needs a confirmation. The result counts the changes of this run.
+        """Change the state of every shift and vacancy for which a change is due. ``buffer_horas`` is the number of
+        hours after the end of a shift at which the shift needs a confirmation. The result counts the changes of this
+        run.
         """
         if (buffer := _buffer(call.params.get("buffer_horas"))) is None:
             return Failed(BUFFER_WANTED(most=MOST_BUFFER_HOURS), permanent=True)

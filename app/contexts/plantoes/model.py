@@ -119,7 +119,7 @@ class NovaVaga:
 
 @dataclass(frozen=True, slots=True)
 class Feita:
-    """The change was made."""
+    """The vacancy has changed as requested."""
 
     id: str
     status: StatusDaVaga

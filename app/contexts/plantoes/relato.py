@@ -60,7 +60,9 @@ def vista_em_palavras(vista: Vista, zone: ZoneInfo) -> dict[str, Any]:
 
 
 def resposta_em_palavras(resposta: Feita | Repetida) -> dict[str, Any]:
-    """Describe a result. ``repetida`` means that the vacancy already had this state and nothing was written."""
+    """Describe the result of an action on a vacancy. ``repetida`` means that the vacancy already had this state and
+    nothing was written.
+    """
     return {"id": resposta.id, "status": resposta.status.value, "repetida": isinstance(resposta, Repetida)}
 
 

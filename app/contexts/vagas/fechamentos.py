@@ -64,7 +64,9 @@ class ClosingQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fechado:
-    """The result of a decision. ``status`` is ``fechada``, or ``mantida`` if the notice closes nothing."""
+    """The result of a decision about a closing notice. ``status`` is ``fechada``, or ``mantida`` if the notice closes
+    nothing.
+    """
 
     id: str
     status: str

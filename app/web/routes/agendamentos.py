@@ -106,7 +106,7 @@ class Paged(StreamingResponse):
 
 
 class Campos(BaseModel):
-    """Fields to set. A missing field stays unchanged. null clears a field."""
+    """Fields of an appointment to set. A missing field stays unchanged. null clears a field."""
 
     model_config = ConfigDict(extra="forbid")
     nome_marca: Name | None = None

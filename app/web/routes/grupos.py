@@ -36,7 +36,7 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 class Aprovacao(BaseModel):
-    """Corrections of the fields that were read. An absent field keeps its value."""
+    """Corrections of the fields of a vacancy. An absent field keeps the value that was read."""
 
     model_config = ConfigDict(extra="forbid")
     hospital: Word | None = None

@@ -55,8 +55,8 @@ class Medicos(BaseModel):
 
 
 class CorrecaoPedida(BaseModel):
-    """A correction. An absent field stays unchanged. null ends the rest (a period without messages from Julia) or
-    cancels the agreed next contact.
+    """A correction of a doctor's state. An absent field stays unchanged. null ends the rest (a period without messages
+    from Julia) or cancels the agreed next contact.
     """
 
     model_config = ConfigDict(extra="forbid")

@@ -282,7 +282,7 @@ def _field(row: Row, name: str, spans: Mapping[str, Any], texts: Texts) -> Field
 
 
 def _value(row: Row | Mapping[str, Any], name: str) -> str:
-    """Return a field as the form contains it."""
+    """Return the value of a field of a vacancy as the form contains it."""
     match name:
         case "hospital" | "especialidade":
             return str(row[f"{name}_nome"] or row[f"{name}_raw"] or "")

@@ -8,8 +8,8 @@ from app.contexts.leitura_grupos.texto.texto import Escrita, dobrado
 
 @dataclass(slots=True, unsafe_hash=True)
 class Linha:
-    """A line. ``lugares`` has the position of each letter in the original message. ``bloco`` is the name of the block
-    that rewrote the line, or empty if the author wrote it.
+    """A line of a group message. ``lugares`` has the position of each letter in the original message. ``bloco`` is the
+    name of the block that rewrote the line, or empty if the author wrote it.
     """
 
     texto: str

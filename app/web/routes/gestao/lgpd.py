@@ -58,7 +58,7 @@ def router(lgpd: Lgpd, zone: ZoneInfo) -> APIRouter:
 
     @routes.get("/pedidos", operation_id="list_lgpd_requests")
     async def requests(request: Request, limite: Limit = 50) -> dict[str, Any]:
-        """List requests, newest first, without personal data."""
+        """List the requests for export and erasure, newest first, without personal data."""
         shown = [pedido_em_palavras(row, zone) for row in await lgpd.pedidos(limite=limite)]
         return {"pedidos": await personal(request, shown, "motivo", count=len(shown))}
 
