@@ -90,7 +90,7 @@ class SaudeDosAgendamentos:
         }
 
     def _unserved_time(self, depth: Depth, signs: Signs) -> timedelta:
-        """Return how long the oldest due item has waited. With ``is_handed_over``, return how long no consumer has been
+        """Return how long the oldest due item has waited. If tasks run on ARQ, return how long no consumer has been
         alive.
         """
         if not self._is_handed_over or not depth.due + depth.later + depth.running:

@@ -193,7 +193,7 @@ class Inicio:
         return True
 
     async def _choices(self, campanha: Devida, then: datetime | None = None) -> tuple[int, list[Escolha]]:
-        """Return how many doctors already have a row, and the choice about each other doctor of the audience."""
+        """Return how many doctors of the audience already have a row, and the choice about each doctor who has none."""
         now, filtros = self._clock.now(), campanha.filtros
         then = now if then is None else then
         async with self._database.snapshot() as reading:

@@ -259,7 +259,7 @@ class PorChip:
 
 
 def _report_of(name: str, result: SendResult, now: datetime) -> EffectReport:
-    """Translate an answer into a report for the circuit breaker of the gateway or of the chip."""
+    """Translate an answer of the gateway into a report for the circuit breaker of the gateway or of the chip."""
     is_gateway = name == GATEWAY
     match result:
         case Sent() | NotOnWhatsApp():

@@ -24,7 +24,7 @@ TALKING: Final = timedelta(minutes=30)
 
 
 class Gatilho(StrEnum):
-    """The triggers. The values are the names of their jobs."""
+    """The automatic triggers. Each value is the name of the job that runs the trigger."""
 
     DISCOVERY = "discovery_autonomo"
     OFERTA = "oferta_autonoma"

@@ -14,7 +14,9 @@ _UUIDS = frozenset({De.MEDICO, De.CONTATO, De.CONVERSA, De.MENSAGEM, De.VAGA, De
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comando:
-    """The statements for one declared set of rows. ``apagar`` is None if the rows are kept under an anonymous id."""
+    """The SQL statements for the personal data of one table. ``apagar`` is None if the rows are kept under an anonymous
+    id.
+    """
 
     tabela: str
     por_ultimo: bool

@@ -65,7 +65,7 @@ class Tabela:
 
     @property
     def declaradas(self) -> set[str]:
-        """The names of all declared columns."""
+        """The names of all columns that this table declares."""
         own = {column for each in self.dados for column in (*each.de, *each.colunas)}
         return own | {*self.livres.split(), *self.outras.split()}
 

@@ -148,9 +148,7 @@ class Plantoes:
             )
 
     async def contagem(self) -> dict[StatusDaVaga, int]:
-        """Count the vacancies by state: those of today and later, and all vacancies that are reserved or pending
-        confirmation.
-        """
+        """Count the vacancies by state. Past vacancies count only if they are reserved or wait for a confirmation."""
         today = self._clock.now().astimezone(self._zone).date()
         rows = await self._database.all(self._queries.counts, hoje=today)
         return {StatusDaVaga(row["status"]): int(row["items"]) for row in rows}

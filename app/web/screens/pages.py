@@ -49,7 +49,7 @@ def is_id(text: str) -> bool:
 
 
 def word(texts: Texts, group: str, stored: object) -> str:
-    """Return the text for a stored word. A word without a text, which another version may have written, is returned as
-    stored.
+    """Return the text for a code in a database column. A code without a text, which another version may have written,
+    is returned unchanged.
     """
     return texts.get(f"{group}.{stored}", str(stored))

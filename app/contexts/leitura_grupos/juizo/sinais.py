@@ -261,8 +261,8 @@ def _miudas() -> frozenset[str]:
 
 @cache
 def _arvore() -> Frases[str]:
-    """Return all word lists as one tree, without small words. Of two phrases that match, the longer one wins, whichever
-    list it is from.
+    """Return all word lists as one tree, without small words. If two phrases match, the longer phrase counts, whichever
+    list contains it.
     """
     tree = Frases[str]()
     small = _miudas()

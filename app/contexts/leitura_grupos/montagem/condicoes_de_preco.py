@@ -356,7 +356,9 @@ def _is_joined(plano: str, start: int, end: int) -> bool:
 
 
 def _intervalos(plano: str, start: int, prices: Sequence[Preco], marks: Sequence[Marca]) -> Iterator[list[Marca]]:
-    """Yield the conditions of each price: those directly before it, and those in brackets directly after it."""
+    """Yield the conditions of each price: conditions directly before the price, and conditions in brackets directly
+    after it.
+    """
     for price in prices:
         own: list[Marca] = []
         at = price.inicio

@@ -210,8 +210,8 @@ def _closes_next(plano: str, mark: Marca, run: Dias) -> bool:
 
 
 def _repartidos(pieces: list[list[Marca]], runs: Sequence[Dias]) -> tuple[list[Marca], list[list[Marca]], list[Marca]]:
-    """Divide the marks of a line: those before the first sequence of days, those of each sequence, and those after the
-    last.
+    """Divide the marks of a line into three parts: marks before the first sequence of days, marks of each sequence, and
+    marks after the last sequence.
     """
     before, behind = pieces[0], pieces[1:]
     between, last = any(behind[:-1]), bool(behind[-1])

@@ -8,8 +8,8 @@ MENOR = 6
 
 
 class Grafias:
-    """Index of the correct words by each form with one letter removed. A misspelling shares such a form with the
-    correct word.
+    """Index of correctly spelt words. Its keys are the words with one letter removed: a word with one wrong letter has
+    such a key in common with the correct word.
     """
 
     __slots__ = ("_alvos", "_conhecidas", "_faltando", "_maior")

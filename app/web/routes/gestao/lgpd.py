@@ -64,7 +64,7 @@ def router(lgpd: Lgpd, zone: ZoneInfo) -> APIRouter:
 
     @routes.get("/pedidos/{id}", operation_id="show_lgpd_request", responses={404: {"description": "no such request"}})
     async def show(request: Request, id: UUID) -> dict[str, Any]:
-        """Show one request with its receipt."""
+        """Show one request for export or erasure, with its receipt."""
         with as_problems(request, REFUSALS):
             document = pedido_em_palavras(await lgpd.pedido(str(id)), zone)
         return await personal(request, document, "motivo")
