@@ -164,7 +164,7 @@ async def test_refusals_name_the_next_step(office: Office, doctor: str) -> None:
     with pytest.raises(ConversaDesconhecida):
         await care(office).assumir(UNKNOWN, por="ana", motivo="-")
     await care(office).assumir(talk, por="ana", motivo="-")
-    with pytest.raises(ConversaComPessoa, match=r"ana leads .*batuta conversas devolver"):
+    with pytest.raises(ConversaComPessoa, match=r"ana handles .*batuta conversas devolver"):
         await care(office).assumir(talk, por="bia", motivo="-")
 
 
