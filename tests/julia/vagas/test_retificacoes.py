@@ -430,5 +430,5 @@ async def test_change_of_an_offer_in_review_says_to_decide_the_offer_first(lida:
     )
     await writes(lida, "valor atualizado do plantão: R$ 2.000")
     change = (await waiting(lida))[0]
-    with pytest.raises(OfertaPorDecidir, match="still in review: approve .* first"):
+    with pytest.raises(OfertaPorDecidir, match=r"still in review: approve .* first"):
         await lida.groups.revisao.aprovar(change["id"], Correcao(), por="gestora")
