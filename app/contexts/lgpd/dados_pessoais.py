@@ -288,6 +288,7 @@ MOTOR: Final = (
     Tabela("task_lines", "name limit_key"),
     Tabela("task_periods", "name unique_key"),
     Tabela("task_waits", ""),
+    Tabela("task_inputs", ""),
     Tabela("batches", "name members", livres="reason"),
     Tabela("pipeline_items", "pipeline stage last_stage owner unique_key limit_key",
            livres="item error", ocupada="lease_until IS NOT NULL"),

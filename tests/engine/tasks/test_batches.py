@@ -429,6 +429,52 @@ async def test_an_awaited_task_is_kept_until_the_wait_is_over(program: Program, 
     assert program.sent == ["2"]
 
 
+async def test_an_input_is_kept_until_the_task_that_reads_it_has_ended(program: Program, clock: FakeClock) -> None:
+    @program.work.task(retry=[7200])
+    async def read(ids: list[str]) -> list[str]:
+        found = [await program.send.handle(id).result() for id in ids]
+        if len(closed) > 0:
+            closed.pop()
+            raise OSError("the partner is closed")
+        return found
+
+    async def prune() -> int:
+        await program.work._task_store.prune(100)
+        await program.work.batch_store.prune(100)
+        return (await program.stored())[0]
+
+    closed = [True]
+    first = await program.send.enqueue("1")
+    async with program.work.batch("inputs") as batch:
+        others = await batch.add(program.send, ["2", "3"])
+    ids = [each.id for each in (first, *others)]
+    reads = await read.options(after=[first, batch], delay=7200).enqueue(ids)
+    await program.kit.drain()
+    for _ in range(2):  # the delay, and then the wait for the retry: both are longer than the retention
+        clock.step(3 * HOUR)
+        assert await prune() == 4
+        await program.kit.drain()
+    assert await reads.result(timeout=60) == ["1", "2", "3"]
+    await prune()
+    assert await prune() == 1
+    assert await first.status() is None
+    clock.step(3 * HOUR)
+    assert await prune() == 0
+
+
+async def test_an_input_of_a_task_that_ended_is_not_found_after_its_retention(
+    program: Program, clock: FakeClock
+) -> None:
+    first = await program.send.enqueue("1")
+    second = await program.send.options(after=[first], delay=7200).enqueue("2")
+    await program.kit.drain()
+    clock.step(HOUR + MINUTE)
+    assert await first.result(timeout=60) == "1"
+    await second.cancel()
+    with pytest.raises(TaskUnknown):
+        await first.result(timeout=60)
+
+
 async def test_the_end_runs_once_whatever_the_order_of_events(database_url: str, clock: FakeClock) -> None:
     """Two processes work, die, lose leases, retry, add tasks, cancel and search for ended batches in random order."""
     first, second = Program(database_url, clock), Program(database_url, clock)

@@ -2,7 +2,10 @@
 
     add tasks:   lock the batch in share mode ──▶ insert the tasks (``SqlTasks``)            (refused after the end)
     end:         lock the batch ──▶ no task of it is unfinished? ──▶ store the end and the counts
-    release:     a wait whose target has ended ──▶ delete it ──▶ no wait left? ──▶ the task is due
+    release:     a wait whose target has ended ──▶ make it an input ──▶ no wait left? ──▶ the task is due
+
+The inputs of a task are the tasks and batches that it waited for. They are not pruned before the task has ended, so the
+task can read their results after a delay, a pause or a retry.
 
 Workers settle tasks of a batch like any other task. They neither write counts nor lock rows of a batch, so workers and
 batches cannot deadlock. On PostgreSQL one process at a time ends batches and releases tasks, under an advisory lock of
@@ -65,6 +68,7 @@ class BatchQueries:
     give_progress: Query
     resolved: Query
     drop_waits: Query
+    keep_input: Query
     drop_wait: Query
     cancel_waiting: Query
     release: Query
@@ -75,6 +79,7 @@ class BatchQueries:
     waits_of: Query
     prune_tasks: Query
     prune_waits: Query
+    prune_inputs: Query
     prune: Query
 
 
@@ -233,6 +238,7 @@ class SqlBatches:
         now = self._now()
         count = await self._database.run(self._queries.prune_tasks, now=now, limit=limit)
         count += await self._database.run(self._queries.prune_waits, limit=limit)
+        count += await self._database.run(self._queries.prune_inputs, limit=limit)
         before = self._clock.now() - KEEP_BATCHES
         return count + await self._database.run(self._queries.prune, before=before, limit=limit)
 
@@ -305,6 +311,7 @@ class SqlBatches:
             await transaction.run(self._queries.drop_waits, ids=AsJson(list(followed.cancelled)))
         if followed.over:
             pairs = [{"task": wait.task_id, "target": wait.for_id} for wait in followed.over]
+            await transaction.run_many(self._queries.keep_input, pairs)
             await transaction.run_many(self._queries.drop_wait, pairs)
             due = {wait.task_id: wait.due_at for wait in followed.over}
             released = [{"id": id, "due_at": due_at, "now": now} for id, due_at in due.items()]

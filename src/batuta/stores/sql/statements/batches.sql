@@ -106,6 +106,9 @@ DELETE FROM task_waits WHERE task_id IN (SELECT value FROM json_each(:ids));
 -- write drop_waits on postgres: delete the waits of tasks that are cancelled
 DELETE FROM task_waits WHERE task_id IN (SELECT jsonb_array_elements_text(:ids)::uuid);
 
+-- write keep_input: keep the result of an awaited task or batch for the task that waited for it
+INSERT INTO task_inputs (for_id, task_id) VALUES (:target, :task) ON CONFLICT DO NOTHING;
+
 -- write drop_wait: delete a wait that is over
 DELETE FROM task_waits WHERE task_id = :task AND for_id = :target;
 
@@ -175,6 +178,8 @@ DELETE FROM tasks WHERE id IN (
     WHERE batch.ended_at IS NOT NULL AND task.batch_id = batch.id AND task.batch_id IS NOT NULL
       AND task.expires_at IS NOT NULL AND task.expires_at <= coalesce(:now, now()) AND task.finished_at IS NOT NULL
       AND NOT EXISTS (SELECT 1 FROM task_waits WHERE for_id = task.id)
+      AND NOT EXISTS (SELECT 1 FROM task_inputs AS input CROSS JOIN tasks AS reader ON reader.id = input.task_id
+                      WHERE input.for_id IN (task.id, batch.id) AND reader.status IN ('queued', 'in_progress'))
     LIMIT :limit);
 
 -- write prune_tasks on postgres: delete a bounded number of tasks whose batch has ended and whose retention has ended
@@ -183,6 +188,8 @@ DELETE FROM tasks WHERE id IN (
     WHERE batch.ended_at IS NOT NULL
       AND task.expires_at IS NOT NULL AND task.expires_at <= coalesce(:now, statement_timestamp()) AND task.finished_at IS NOT NULL
       AND NOT EXISTS (SELECT 1 FROM task_waits WHERE for_id = task.id)
+      AND NOT EXISTS (SELECT 1 FROM task_inputs AS input JOIN tasks AS reader ON reader.id = input.task_id
+                      WHERE input.for_id IN (task.id, batch.id) AND reader.status IN ('queued', 'in_progress'))
     LIMIT :limit FOR UPDATE OF task SKIP LOCKED);
 
 -- write prune_waits on sqlite: delete a bounded number of waits of tasks that no longer exist
@@ -192,6 +199,16 @@ DELETE FROM task_waits WHERE rowid IN (
 -- write prune_waits on postgres: delete a bounded number of waits of tasks that no longer exist
 DELETE FROM task_waits WHERE (task_id, for_id) IN (
     SELECT task_id, for_id FROM task_waits AS wait WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE id = wait.task_id) LIMIT :limit);
+
+-- write prune_inputs on sqlite: delete a bounded number of references to the inputs of tasks that have ended
+DELETE FROM task_inputs WHERE rowid IN (
+    SELECT input.rowid FROM task_inputs AS input
+    WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE id = input.task_id AND status IN ('queued', 'in_progress')) LIMIT :limit);
+
+-- write prune_inputs on postgres: delete a bounded number of references to the inputs of tasks that have ended
+DELETE FROM task_inputs WHERE (for_id, task_id) IN (
+    SELECT for_id, task_id FROM task_inputs AS input
+    WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE id = input.task_id AND status IN ('queued', 'in_progress')) LIMIT :limit);
 
 -- write prune: delete a bounded number of batches that ended before :before and have no tasks any more
 DELETE FROM batches WHERE id IN (

@@ -13,16 +13,20 @@ SELECT pg_notify('batuta', :queue);
 -- read alive: the unfinished task with this name and key
 SELECT id FROM tasks WHERE name = :name AND unique_key = :key AND status IN ('queued', 'in_progress');
 
--- read task on sqlite: one task, and whether its retention has ended
+-- read task on sqlite: one task, and whether its retention has ended; an input of an unfinished task is kept
 SELECT id, queue, name, status, created_at, started_at, finished_at, attempts, result, error, progress, tags,
        unique_key,
-       coalesce(expires_at <= coalesce(:now, now()), FALSE) AS "is_over [BOOLEAN]"
+       coalesce(expires_at <= coalesce(:now, now()), FALSE)
+       AND NOT EXISTS (SELECT 1 FROM task_inputs AS input CROSS JOIN tasks AS reader ON reader.id = input.task_id
+                       WHERE input.for_id IN (tasks.id, tasks.batch_id) AND reader.status IN ('queued', 'in_progress')) AS "is_over [BOOLEAN]"
 FROM tasks WHERE id = :id;
 
--- read task on postgres: one task, and whether its retention has ended
+-- read task on postgres: one task, and whether its retention has ended; an input of an unfinished task is kept
 SELECT id, queue, name, status, created_at, started_at, finished_at, attempts, result, error, progress, tags,
        unique_key,
-       coalesce(expires_at <= coalesce(:now, statement_timestamp()), FALSE) AS is_over
+       coalesce(expires_at <= coalesce(:now, statement_timestamp()), FALSE)
+       AND NOT EXISTS (SELECT 1 FROM task_inputs AS input JOIN tasks AS reader ON reader.id = input.task_id
+                       WHERE input.for_id IN (tasks.id, tasks.batch_id) AND reader.status IN ('queued', 'in_progress')) AS is_over
 FROM tasks WHERE id = :id;
 
 -- read unserved on sqlite: waiting tasks of queues that are not in ``served``; jumps from queue to queue in the index
@@ -80,16 +84,20 @@ SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(:ids)) AND status 
 SELECT id FROM tasks WHERE id IN (SELECT jsonb_array_elements_text(:ids)::uuid)
   AND status IN ('queued', 'in_progress') AND NOT cancel_requested;
 
--- write prune on sqlite: delete a bounded number of tasks whose retention has ended, and for which no task waits
+-- write prune on sqlite: delete a bounded number of tasks whose retention has ended, and which no unfinished task names in ``after``
 DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE expires_at <= coalesce(:now, now()) AND expires_at IS NOT NULL
                                AND batch_id IS NULL AND finished_at IS NOT NULL
                                AND NOT EXISTS (SELECT 1 FROM task_waits WHERE for_id = tasks.id)
+                               AND NOT EXISTS (SELECT 1 FROM task_inputs AS input CROSS JOIN tasks AS reader ON reader.id = input.task_id
+                                               WHERE input.for_id = tasks.id AND reader.status IN ('queued', 'in_progress'))
                                ORDER BY expires_at LIMIT :limit);
 
--- write prune on postgres: delete a bounded number of tasks whose retention has ended, and for which no task waits
+-- write prune on postgres: delete a bounded number of tasks whose retention has ended, and which no unfinished task names in ``after``
 DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE expires_at <= coalesce(:now, statement_timestamp())
                                AND expires_at IS NOT NULL AND batch_id IS NULL AND finished_at IS NOT NULL
                                AND NOT EXISTS (SELECT 1 FROM task_waits WHERE for_id = tasks.id)
+                               AND NOT EXISTS (SELECT 1 FROM task_inputs AS input JOIN tasks AS reader ON reader.id = input.task_id
+                                               WHERE input.for_id = tasks.id AND reader.status IN ('queued', 'in_progress'))
                                ORDER BY expires_at LIMIT :limit FOR UPDATE SKIP LOCKED);
 
 -- write await_end on sqlite: unused, because SQLite has no notifications
