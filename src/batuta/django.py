@@ -107,7 +107,7 @@ class BatutaBackend(BaseTaskBackend):  # type: ignore[misc] # Django has no type
 
         blocking = self.work.tasks.blocking
         assert blocking is not None, "every Batuta object can run blocking calls"
-        status, row = blocking.call(read)
+        status, row = blocking.call("get_result", "aget_result", read)
         if status is None or row is None or status.name != _name(row["queue"]):
             raise TaskResultDoesNotExist(result_id)
         (path, args, kwargs), _ = arguments_of(row["args"], self.work.encryption)

@@ -231,6 +231,11 @@ async def enqueue(transaction: Transaction) -> None:
     assert_type(await enqueue_in(object(), greet.options(delay=60), "a@example.com"), Handle[str])
     assert_type(enqueue_in_sync(object(), double, 3), Handle[int])
     assert_type(greet.options(at=work.clock.now()).enqueue_sync("a@example.com"), Handle[str])
+    assert_type(greet.enqueue_many_sync([["a@example.com"]]), list[Handle[str]])
+    assert_type(handle.result_sync(timeout=5), str)
+    assert_type(send.enqueue_sync("a@example.com").result_sync(), str)
+    assert_type(handle.status_sync(), TaskStatus | None)
+    assert_type(handle.cancel_sync("not needed"), bool)
     assert_type(await (await send.enqueue("a@example.com")).result(), str)  # without the outcomes
     assert_type(await (await double.options(tags=["mail"]).enqueue(1)).result(), int)
     async with work.batch("import 7", on_end=sum_up) as batch:

@@ -168,6 +168,8 @@ async def program(lease: Lease) -> None:
     await enqueue_in(object(), send, 7)  # E: arg-type
     enqueue_in_sync(object(), double)  # E: call-arg
     send.enqueue_sync(to=7)  # E: arg-type
+    waited: int = send.enqueue_sync("a").result_sync(timeout=5)  # E: assignment
+    send.enqueue_sync("a").result_sync(timeout="5")  # E: arg-type
     other: int = await (await send.enqueue("a")).result(timeout=5)  # E: assignment
     await (await send.enqueue("a")).result(timeout="5")  # E: arg-type
     (await work.status("1")).status  # E: union-attr

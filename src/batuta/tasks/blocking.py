@@ -1,4 +1,4 @@
-"""Enqueues tasks from synchronous code, with a separate event loop and database connection.
+"""Enqueues tasks and waits for them from synchronous code, with a separate event loop and database connection.
 
 Flask, Django, scripts and the threads of plain functions have no event loop. The first call starts a thread with an
 event loop and opens the connection; later calls reuse both. After a fork, a child process starts its own thread.
@@ -10,8 +10,11 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
+from batuta.kernel.waiting import cancel_and_wait
+
 T = TypeVar("T")
 Backend = TypeVar("Backend")
+LAST_CALLS = 5.0  # seconds for the calls that wait while the backend closes
 
 
 class BlockingTasks(Generic[Backend]):
@@ -28,15 +31,19 @@ class BlockingTasks(Generic[Backend]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._backend: Backend | None = None
 
-    def call(self, work: Callable[[Backend], Coroutine[Any, Any, T]]) -> T:
+    def call(self, method: str, instead: str, work: Callable[[Backend], Coroutine[Any, Any, T]]) -> T:
         """Run ``work`` with the task store on the runner's event loop, and return its value. Raises RuntimeError if the
-        calling thread runs an event loop.
+        calling thread runs an event loop; the message names the called ``method`` and the asynchronous one ``instead``.
         """
         if _has_running_loop():
-            raise RuntimeError("enqueue_sync() would block the running event loop: write await ….enqueue(…) instead")
+            raise RuntimeError(f"{method}() would block the running event loop: write await ….{instead}(…) instead")
         with self._lock:
             loop, backend = self._start()
-        return asyncio.run_coroutine_threadsafe(work(backend), loop).result()
+        called = asyncio.run_coroutine_threadsafe(work(backend), loop)
+        try:
+            return called.result()
+        finally:
+            called.cancel()  # ends the wait of an interrupted caller
 
     async def close(self) -> None:
         """Close the connection and end the thread. A later call starts them again."""
@@ -70,6 +77,9 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
+        if calls := asyncio.all_tasks(loop):  # the closed backend has woken them, and they raise its error
+            loop.run_until_complete(asyncio.wait(calls, timeout=LAST_CALLS))
+            loop.run_until_complete(cancel_and_wait(*asyncio.all_tasks(loop)))
     finally:
         loop.close()
 

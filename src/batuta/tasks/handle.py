@@ -40,7 +40,27 @@ class Handle(Generic[R]):
         Raises TaskFailed if the last attempt failed, TaskCancelled if the call was cancelled, TimeoutError if it has not
         ended in time, and TaskUnknown if the id is unknown or the retention of the result has ended.
         """
-        status = await self._service.wait(self.id, None if timeout is None else timedelta(seconds=timeout))
+        return self._value_of(await self._service.wait(self.id, _limit(timeout)))
+
+    @overload
+    def result_sync(self: "Handle[Outcome]", timeout: float | None = None) -> Any: ...
+    @overload
+    def result_sync(self: "Handle[T | Outcome]", timeout: float | None = None) -> T: ...
+    def result_sync(self, timeout: float | None = None) -> Any:
+        """Wait for the value of the function in synchronous code (Flask, Django, a script). The errors are those of
+        ``result``, and RuntimeError inside a running event loop.
+        """
+        return self._value_of(self._service.wait_sync(self.id, _limit(timeout)))
+
+    def status_sync(self) -> "TaskStatus | None":
+        """Return the state of the call in synchronous code. Raises RuntimeError inside a running event loop."""
+        return self._service.status_sync(self.id)
+
+    def cancel_sync(self, reason: str = "cancelled") -> bool:
+        """Cancel the call in synchronous code, as ``cancel`` does. Raises RuntimeError inside a running event loop."""
+        return self._service.cancel_sync(self.id, reason)
+
+    def _value_of(self, status: "TaskStatus | None") -> Any:
         if status is None:
             raise TaskUnknown(id=self.id)
         if status.status == "failed":
@@ -69,3 +89,7 @@ class Handle(Generic[R]):
 
     def __hash__(self) -> int:
         return hash(self.id)
+
+
+def _limit(timeout: float | None) -> timedelta | None:
+    return None if timeout is None else timedelta(seconds=timeout)

@@ -3,7 +3,7 @@ ThreadWatch counts threads past their time limit.
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from itertools import chain
@@ -32,6 +32,7 @@ from batuta.tasks.task import AnyTask, Call, EnqueueOptions, TaskFunction, call_
 
 # The type of a transaction of the backend's database.
 SomeTransaction = TypeVar("SomeTransaction", contravariant=True)
+T = TypeVar("T")
 
 
 class TaskBackend(Protocol[SomeTransaction]):
@@ -156,15 +157,25 @@ class TaskService(Generic[SomeTransaction]):
         with _span(task, len(calls)):
             return await self._backend.enqueue(task, calls, options, keys=keys, within=within)
 
-    def put_sync(self, task: AnyTask, calls: Sequence[Call], options: EnqueueOptions) -> list[str]:
-        """Check the calls, enqueue them from synchronous code on a separate connection, and return their ids."""
+    def call_sync(self, method: str, work: Callable[[TaskBackend[Any]], Coroutine[Any, Any, T]]) -> T:
+        """Run ``work`` for synchronous code, with a backend on a separate connection. ``method`` is the asynchronous
+        method that the caller could use instead.
+        """
         if self.blocking is None:
             raise RuntimeError("this service has no connection for synchronous code: use the tasks of a Batuta object")
+        return self.blocking.call(f"{method}_sync", method, work)
+
+    def put_sync(
+        self, task: AnyTask, calls: Sequence[Call], options: EnqueueOptions, method: str = "enqueue"
+    ) -> list[str]:
+        """Check the calls, enqueue them from synchronous code on a separate connection, and return their ids."""
         with self.around.entered(NewCalls(task=task.name, calls=calls, options=options)) as new:
             keys, options = [new.options.key] * len(new.calls), new.options
             calls = self._prepare(task, new.calls, options, keys)
             with _span(task, len(calls)):
-                return self.blocking.call(lambda backend: backend.enqueue(task, calls, options, keys=keys, within=None))
+                return self.call_sync(
+                    method, lambda backend: backend.enqueue(task, calls, options, keys=keys, within=None)
+                )
 
     def _prepare(
         self, task: AnyTask, calls: Sequence[Call], options: EnqueueOptions, keys: Sequence[str | None]
@@ -197,8 +208,16 @@ class TaskService(Generic[SomeTransaction]):
         """Wait until a call has ended and return its status, or None if the id is unknown. Raises TimeoutError when
         ``timeout`` has passed.
         """
-        await self._backend.wait(id, timeout)
-        return await self._backend.status(id)
+        return await _wait(self._backend, id, timeout)
+
+    def status_sync(self, id: str) -> TaskStatus | None:
+        return self.call_sync("status", lambda backend: backend.status(id))
+
+    def wait_sync(self, id: str, timeout: timedelta | None = None) -> TaskStatus | None:
+        return self.call_sync("result", lambda backend: _wait(backend, id, timeout))
+
+    def cancel_sync(self, id: str, reason: str) -> bool:
+        return self.call_sync("cancel", lambda backend: backend.cancel(id, reason))
 
     async def cancel(self, id: str, reason: str = "cancelled", *, by: str | None = None) -> bool:
         """Cancel a call. A waiting call is cancelled immediately, a running call at the next renewal of its lease.
@@ -215,6 +234,11 @@ class TaskService(Generic[SomeTransaction]):
     async def failed(self, task: AnyTask, limit: int) -> list[Handle[Any]]:
         """Return handles of the failed calls of a task, most recent failure first."""
         return [self.handle(id) for id in await self._backend.failed(task, limit)]
+
+
+async def _wait(backend: TaskBackend[Any], id: str, timeout: timedelta | None) -> TaskStatus | None:
+    await backend.wait(id, timeout)
+    return await backend.status(id)
 
 
 def _span(task: AnyTask, calls: int) -> AbstractContextManager[object]:

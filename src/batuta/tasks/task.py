@@ -240,6 +240,12 @@ class Task(Generic[P, R]):
         """Enqueue several calls in one transaction. Each call is a list of arguments, or a mapping of named arguments."""
         return await BoundTask(self, NO_OPTIONS).enqueue_many(calls)
 
+    def enqueue_many_sync(self, calls: "Sequence[Sequence[Any] | Mapping[str, Any]]") -> "list[Handle[R]]":
+        """Enqueue several calls in one transaction from synchronous code. Raises RuntimeError inside a running event
+        loop.
+        """
+        return BoundTask(self, NO_OPTIONS).enqueue_many_sync(calls)
+
     def handle(self, id: str) -> "Handle[R]":
         """Return a handle for the id of a call of this task, with the type of its result. The call may have been
         enqueued by another process.
@@ -424,11 +430,23 @@ class BoundTask(Generic[P, R]):
 
     async def enqueue_many(self, calls: "Sequence[Sequence[Any] | Mapping[str, Any]]") -> "list[Handle[R]]":
         """Enqueue several calls in one transaction. Each call is a list of arguments, or a mapping of named arguments."""
-        if self.options.key is not None:
-            raise ValueError("with the same key, only the first of several calls would be stored: omit key")
+        self._refuse_key()
         service = self.task.require_service()
         ids = await service.put(self.task, [call_of(each) for each in calls], self.options)
         return [service.handle(id) for id in ids]
+
+    def enqueue_many_sync(self, calls: "Sequence[Sequence[Any] | Mapping[str, Any]]") -> "list[Handle[R]]":
+        """Enqueue several calls in one transaction from synchronous code. Raises RuntimeError inside a running event
+        loop, which the call would block.
+        """
+        self._refuse_key()
+        service = self.task.require_service()
+        ids = service.put_sync(self.task, [call_of(each) for each in calls], self.options, "enqueue_many")
+        return [service.handle(id) for id in ids]
+
+    def _refuse_key(self) -> None:
+        if self.options.key is not None:
+            raise ValueError("with the same key, only the first of several calls would be stored: omit key")
 
 
 class TaskDecorator(Protocol):

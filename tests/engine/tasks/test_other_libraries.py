@@ -18,8 +18,8 @@ from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
-from batuta import Batuta, Task, enqueue_in, enqueue_in_sync
-from batuta.kernel.errors import ForeignConnection
+from batuta import Batuta, Handle, Task, enqueue_in, enqueue_in_sync
+from batuta.kernel.errors import ForeignConnection, StoreUnavailable, TaskCancelled, TaskUnknown
 
 
 class Abandoned(Exception):
@@ -231,6 +231,51 @@ async def test_synchronous_code_enqueues_on_a_connection_of_its_own(work: Batuta
         double.enqueue_sync(1)
     with pytest.raises(TypeError, match="missing a required argument"):
         await asyncio.to_thread(double.enqueue_sync)  # type: ignore[call-arg]
+
+
+async def test_synchronous_code_waits_for_results_and_cancels(work: Batuta, double: Task[[int], int]) -> None:
+    def enqueue() -> list[Handle[int]]:
+        return [*double.enqueue_many_sync([[1], {"n": 2}]), double.options(delay=60).enqueue_sync(3)]
+
+    first, second, later = await asyncio.to_thread(enqueue)
+    waiting = asyncio.create_task(asyncio.to_thread(first.result_sync, 60))
+    assert await work.work_once("default", 10) == 2
+    assert await waiting == 2
+    assert await asyncio.to_thread(second.result_sync) == 4
+    assert await asyncio.to_thread(later.cancel_sync, "not needed")
+    status = await asyncio.to_thread(later.status_sync)
+    assert status is not None
+    assert (status.status, status.error) == ("cancelled", "not needed")
+    with pytest.raises(TaskCancelled, match="not needed"):
+        await asyncio.to_thread(later.result_sync)
+    with pytest.raises(TaskUnknown):
+        await asyncio.to_thread(work.handle("no-id").result_sync)
+    with pytest.raises(ValueError, match="omit key"):
+        double.options(key="k").enqueue_many_sync([[1]])
+    for method, call in {
+        "enqueue_many": lambda: double.enqueue_many_sync([[1]]),
+        "result": first.result_sync,
+        "status": first.status_sync,
+        "cancel": first.cancel_sync,
+    }.items():
+        with pytest.raises(RuntimeError, match=rf"{method}_sync\(\) would block .* await ….{method}\("):
+            call()
+
+
+async def test_close_ends_the_wait_of_synchronous_code(database_url: str) -> None:
+    work = Batuta(database_url, timezone="UTC")
+
+    @work.task()
+    def greet(name: str) -> None: ...
+
+    async with work:
+        handle = await greet.enqueue("Ana")
+        waiting = asyncio.create_task(asyncio.to_thread(handle.result_sync))
+        assert work.tasks.blocking is not None
+        while (backend := work.tasks.blocking._backend) is None or not backend.endings._waiters:
+            await asyncio.sleep(0)
+    with pytest.raises(StoreUnavailable):
+        await waiting
 
 
 def test_synchronous_program_needs_no_event_loop_and_ends(work_url: str) -> None:

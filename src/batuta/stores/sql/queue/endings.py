@@ -12,7 +12,7 @@ from contextvars import Context
 from datetime import timedelta
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.errors import StoreNotOpen, StoreUnavailable
 from batuta.kernel.waiting import cancel_and_wait
 from batuta.stores.sql.database import AsJson, ChangeListener, Database, Query
 
@@ -43,6 +43,8 @@ class Endings:
             if await self._is_unfinished(id):
                 self._changed.set()
                 await waiter
+                if self._watching is None:
+                    raise StoreNotOpen(where=self._database.where)
         finally:
             self._waiters[id].discard(waiter)
             if not self._waiters[id]:
@@ -56,8 +58,10 @@ class Endings:
     async def close(self) -> None:
         if self._watching is not None:
             await cancel_and_wait(self._watching)
+        if self._listening is not None and not self._listening.done():
+            self._listening.set_result(None)
         self._watching = self._listening = None
-        for id in self._waiters:  # wake all waiters, which then find that the database is closed
+        for id in self._waiters:  # the waiters find that the database is closed
             self._release(id)
 
     def _listen(self) -> "asyncio.Future[None]":
