@@ -227,7 +227,7 @@ def _unknown_figures(medidas: MedidasDaFila) -> Sequence[Figure]:
 
 
 def _chips(summary: Mapping[str, int]) -> Figure:
-    able, total = summary["disponiveis"], summary["total"]
+    able, total = summary["disponiveis"], summary["total"] + summary["banidos"]
     tone = Tone.OK if able == total else Tone.DEGRADED if able else Tone.FAILING
     return Figure(says="quadro.chips", value=able, of=total, tone=tone if total else Tone.WAITING, to="/chips")
 

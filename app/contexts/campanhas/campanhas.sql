@@ -30,7 +30,7 @@ WHERE someone.campanha_id = :id AND someone.posicao > :after AND someone.situaca
 ORDER BY someone.posicao LIMIT :limit;
 
 -- read person: the situation of a doctor, named by number or id, in a campaign
-SELECT person.id AS cliente_id, someone.situacao, someone.motivo, message.status, message.outcome
+SELECT person.id AS cliente_id, someone.situacao, someone.motivo, message.status, message.outcome, message.outcome_reason_code
 FROM clientes AS person
 LEFT JOIN campanha_destinatarios AS someone ON someone.cliente_id = person.id AND someone.campanha_id = :id
 LEFT JOIN fila_mensagens AS message ON message.id = someone.fila_mensagem_id

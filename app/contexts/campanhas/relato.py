@@ -67,12 +67,15 @@ def situacao_em_palavras(row: Row) -> dict[str, Any]:
         "medico": str(row["cliente_id"]),
         "situacao": situation,
         "motivo": row["outcome"] if has_reason else None,
+        "porque": decode(row["outcome_reason_code"]) if has_reason else None,
     }
 
 
 def situacao_em_texto(texts: Texts, document: Mapping[str, Any]) -> str:
     """Return a sentence that says whether and why a doctor received the message of a campaign."""
-    motivo = document["motivo"]
+    motivo, reason = document["motivo"], document.get("porque")
+    if reason is not None:
+        return texts(f"campanhas.situacao.{document['situacao']}", motivo=texts.reason(reason))
     kind = "exclusao" if document["situacao"] == "excluido" else "desfecho"
     why = "–" if motivo is None else texts.get(f"estado.{kind}.{motivo}", motivo)
     return texts(f"campanhas.situacao.{document['situacao']}", motivo=why)

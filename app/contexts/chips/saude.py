@@ -17,6 +17,7 @@ from batuta.sql import Database, Row
 
 HEALTHY, ATTENTION = 80, 60
 LOW_TRUST: Final = 40
+LOST_BY_BAN: Final = 10  # points of the score; half of the section
 PROSPECTS, FOLLOWS_UP, ANSWERS = 60, 40, 20
 KEPT: Final = timedelta(seconds=30)
 GATEWAY_DOWN: Final = ("connectivity.evolution",)
@@ -61,7 +62,7 @@ class Saude:
         return "saudavel" if self.trust >= HEALTHY else "atencao" if self.trust >= ATTENTION else "critico"
 
 
-def document(chips: Sequence[Saude], *, is_configured: bool, at: datetime) -> dict[str, Any]:
+def document(chips: Sequence[Saude], *, is_configured: bool, at: datetime, banned: int = 0) -> dict[str, Any]:
     status, message = _verdict(chips, is_configured)
     able = [chip for chip in chips if chip.is_available]
     return {
@@ -70,6 +71,7 @@ def document(chips: Sequence[Saude], *, is_configured: bool, at: datetime) -> di
         "summary": {
             "total": len(chips),
             "disponiveis": len(able),
+            "banidos": banned,
             "saudaveis": _count(chips, lambda chip: chip.health == "saudavel"),
             "atencao": _count(chips, lambda chip: chip.health == "atencao"),
             "criticos": _count(chips, lambda chip: chip.health == "critico"),
@@ -112,9 +114,12 @@ def judge(chips: Sequence[Saude], *, is_configured: bool, banned: int = 0) -> Re
         findings.append(
             _finding(Severity.WARNING, "low_trust", value=share_low, threshold=0.3, total=len(active), low=len(low))
         )
+    if banned:
+        findings.append(_finding(Severity.ERROR, "banned", value=banned, threshold=0, count=banned))
     trusted = len([chip for chip in active if chip.trust >= ATTENTION]) / len(active)
     lost = 20 if not connected else (12 if share < 0.5 else 4 if share < 0.8 else 0)
-    return Report(findings=tuple(findings), lost=lost + (8 if trusted < 0.3 else 4 if trusted < 0.5 else 0))
+    lost += 8 if trusted < 0.3 else 4 if trusted < 0.5 else 0
+    return Report(findings=tuple(findings), lost=lost + (LOST_BY_BAN if banned else 0))
 
 
 class Vistos(NamedTuple):
@@ -144,7 +149,8 @@ class ChipHealth:
 
     async def document(self) -> dict[str, Any]:
         seen = await self._look()
-        return document(seen.chips, is_configured=seen.is_configured, at=self._clock.now().astimezone(self._zone))
+        now = self._clock.now().astimezone(self._zone)
+        return document(seen.chips, is_configured=seen.is_configured, at=now, banned=seen.banned)
 
     async def _judge(self) -> Report:
         seen = await self._look()

@@ -17,6 +17,7 @@ from batuta.sql import Row
 PATH: Final = "/chips"
 SENDS: Final = "julia"
 MAY: Final = ("prospectar", "followup", "responder")
+BANNED: Final = "banned"
 STOPPED: Final = frozenset({"paused", "banned", "cancelled", "provisioned", "pending", "cooldown"})
 FIELDS: Final = (
     Field(name="instancia", kind=FieldKind.HIDDEN, required=True, longest=200),
@@ -36,7 +37,8 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
         async def preview(call: ActionCall) -> Preview:
             row = await _chip(julia(), call.values["instancia"])
             facts = {"instancia": row["instance_name"], "status": call.texts(f"estado.chip.{row['status']}")}
-            return Preview(says=f"tela.chips.previa_{name}", facts=facts)
+            is_banned = name == "ativar" and row["status"] == BANNED
+            return Preview(says=f"tela.chips.previa_{name}{'_banido' if is_banned else ''}", facts=facts)
 
         async def perform(call: ActionCall) -> ActionResult:
             work, instance = julia().work, call.values["instancia"]
@@ -87,7 +89,7 @@ def _line(row: Row, is_open: bool, visit: Visit) -> dict[str, object]:
         "kind": word(texts, "estado.tipo_de_chip", row["tipo"]),
         "sends": sends,
         "state": word(texts, "estado.chip", row["status"]),
-        "tone": Tone.FAILING if row["status"] == "banned" else Tone.HELD if is_stopped else _tone(bool(reasons)),
+        "tone": Tone.FAILING if row["status"] == BANNED else Tone.HELD if is_stopped else _tone(bool(reasons)),
         "reasons": reasons,
         "trust": row["trust_score"],
         "level": word(texts, "estado.nivel", row["trust_level"]),
@@ -108,8 +110,9 @@ def obstacles(row: Row, is_open: bool, now: datetime) -> list[tuple[str, dict[st
         return []
     rests = row["cooldown_until"]
     found: tuple[tuple[str, bool, dict[str, object]], ...] = (
-        ("situacao", row["status"] != "active", {}),
-        ("desconectado", not row["evolution_connected"], {}),
+        ("banido", is_banned := row["status"] == BANNED, {"motivo": row["ban_reason"] or "-"}),
+        ("situacao", row["status"] != "active" and not is_banned, {}),
+        ("desconectado", not row["evolution_connected"] and not is_banned, {}),
         ("descanso", rests is not None and rests > now, {}),
         ("disjuntor", is_open, {}),
         ("confianca", row["trust_score"] < LOW_TRUST, {"pontos": row["trust_score"], "minimo": LOW_TRUST}),

@@ -109,6 +109,17 @@ async def test_health_reports_that_the_last_chip_is_banned(julia: Julia) -> None
     assert await julia.alerts() == {"chips.none_active": found}
 
 
+async def test_banned_chip_is_reported_while_others_send(julia: Julia) -> None:
+    await add_chip(julia.work.database)
+    await add_chip(julia.work.database, "julia-dois", status="banned")
+    await write(julia.work.database, f"{ALLOWED} WHERE status = 'active'")
+    assert await julia.alerts() == {"chips.banned": "1 chip is banned by WhatsApp; the other chips send its messages"}
+    found = (await julia.get("/health/chips"))["summary"]
+    assert (found["disponiveis"], found["total"], found["banidos"]) == (1, 1, 1)
+    score = await julia.get("/health/score")
+    assert (score["breakdown"]["chips"]["score"], score["level"]) == (10, "attention")
+
+
 @pytest.mark.parametrize("endpoint", JOBS)
 async def test_each_job_succeeds_or_gives_its_reason(julia: Julia, endpoint: str) -> None:
     await add_chip(julia.work.database)

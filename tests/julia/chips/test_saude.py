@@ -76,7 +76,7 @@ def test_page_names_every_figure() -> None:
     assert found["status"] == "healthy"
     assert found["summary"] == {
         "total": 5, "disponiveis": 2, "saudaveis": 3, "atencao": 1, "criticos": 1, "circuit_aberto": 1, "desconectados": 1,
-        "trust_medio": 73.0,
+        "trust_medio": 73.0, "banidos": 0,
     }  # fmt: skip
     assert found["capacidade"] == {"prospeccao": 1, "followup": 1, "resposta": 2}
     assert found["chips"][0] == {

@@ -77,6 +77,8 @@ async def test_campaign_is_paused_resumed_and_cancelled(painel: Painel) -> None:
             done = await act(sender, f"campanha.{verb}", campanha=str(id))
             assert (done.status_code, await status(painel, id)) == (303, expected)
         refused = await act(sender, "campanha.pausar", campanha=str(id))
+        shown = await sender.get(f"/painel/campanhas/{id}")
+    assert "a mensagem para o médico foi cancelada: a campanha foi cancelada" in text_of(shown)
     assert (refused.status_code, "é 'cancelada', e" in text_of(refused)) == (422, True)
     (message,) = await rows(painel.database, "SELECT status FROM fila_mensagens")
     assert message["status"] == "cancelada"
