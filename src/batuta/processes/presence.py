@@ -256,7 +256,8 @@ def crash_loops(
     """Yield the loops of a process that holds leases as ``owner``: one announces the owner, the other recovers the work
     of crashed processes.
 
-    Set ``starts_work`` if a recovery starts work in this process; a shutdown then lets the current tick end.
+    Set ``starts_work`` if a recovery starts work in this process. Then a shutdown waits until the current recovery has
+    ended.
     """
     yield Announcement(presence, owner), PRESENCE_POLICY
     yield CrashWatch(presence, recover, clock), replace(CRASH_WATCH_POLICY, finishes_tick=starts_work)

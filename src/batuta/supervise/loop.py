@@ -60,11 +60,11 @@ Pace: TypeAlias = Again | Idle
 
 
 class Wakeup:
-    """Wakes a loop that waits for its next tick. Any code on the event loop may set it. If it is set during a tick, the
-    next tick follows immediately.
+    """Wakes a loop that waits for its next tick. Any code on the event loop may set the wake-up. If the wake-up is set
+    during a tick, the next tick follows immediately.
 
-    Unlike an asyncio.Event it can be used in several event loops, one after the other, because a program may run its
-    roles again in a new one.
+    A wake-up can be used on several event loops, one after the other, unlike an asyncio.Event. This is needed because a
+    program may run its roles again on a new event loop.
     """
 
     def __init__(self) -> None:

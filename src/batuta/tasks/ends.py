@@ -54,8 +54,8 @@ class ResolvedWait:
     ended_as: str | None
 
     def why_not(self) -> Reason | None:
-        """Return the reason why the waiting task must be cancelled, or None if the task may run as far as this wait is
-        concerned.
+        """Return the reason why the waiting task must be cancelled. None means that this wait does not prevent the task
+        from running.
         """
         if self.runs_anyway:
             return None

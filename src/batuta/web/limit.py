@@ -64,7 +64,9 @@ class Limit:
         return Response(body, STATUS, {"Retry-After": str(seconds)}, media_type)
 
     def refuse(self, head: bytes, client: tuple[str, int] | None) -> bytes | None:
-        """Return the whole answer to a request if its client must wait, and count the refusal; otherwise None."""
+        """If the client must wait, count a refusal and return the complete answer, status line included. Otherwise
+        return None.
+        """
         connection = HTTPConnection(_scope(head, client))
         if not (seconds := self.wait(connection)):
             return None

@@ -174,8 +174,8 @@ def _fill_template(queries: str, gaps: Mapping[str, str]) -> str:
 
 
 def _put_values(table: QueueTable, dialect: Dialect, own: Sequence[str], shared: Sequence[str]) -> dict[str, str]:
-    """Return the columns of ``put`` and their values. By default an item is created now and due after its delay,
-    according to the database's clock.
+    """Return the column list and the value list of the INSERT in ``put``, as SQL. By default an item is created now and
+    due after its delay, according to the database's clock.
     """
     one, all_ = ("row.value ->> '{}'", ":every ->> '{}'") if dialect == "sqlite" else ("row.{}", "every.{}")
     filled = {column: one.format(column) for column in own} | {column: all_.format(column) for column in shared}
