@@ -115,12 +115,17 @@ def split_token(text: str) -> tuple[str, str] | None:
     return (found[1], found[2]) if found else None
 
 
-def proves(token: Token, secret: str, *, now: datetime) -> bool:
-    return token.is_valid(now) and same(token.secret_hash, hash_secret(secret))
+def proves(token: Token | None, secret: str, *, now: datetime) -> bool:
+    """Return whether the secret belongs to a valid token. An unknown token takes the same time as a known one."""
+    is_right = same("" if token is None else token.secret_hash, hash_secret(secret))
+    return token is not None and token.is_valid(now) and is_right
 
 
 def same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode(), other.encode())
+    """Compare two secrets in constant time. Digests are compared, because a comparison of the secrets themselves would
+    reveal their length.
+    """
+    return hmac.compare_digest(sha256(one.encode()).digest(), sha256(other.encode()).digest())
 
 
 def hash_secret(secret: str) -> str:

@@ -140,7 +140,13 @@ async def disclose(request: Request, count: int, *, unmasked: bool = False) -> b
 
 
 async def note_access(request: Request, action: str, **facts: Json) -> None:
-    """Write an audit entry with the caller, the operation of the route, the client's address, and ``facts``."""
+    """Write an audit entry with the caller, the operation of the route, the client's address, and ``facts``.
+
+    Raise a 403 problem in a rendering for all readers of a page, because no single caller would be recorded.
+    """
+    if getattr(request.state, "is_shared", False):
+        raise Problem(403, "forbidden", scope=Scope.PII.value)
+    request.state.is_recorded = True
     state = state_of(request)
     subject = str(getattr(request.scope.get("route"), "operation_id", None) or route_of(request.scope))
     client = state.clients.address(request.scope)
@@ -173,7 +179,7 @@ async def bearer(given: str, request: Request) -> tuple[str, Caller]:
         return "API_TOKEN", Caller("API_TOKEN", EVERY_SCOPE)
     if parts := split_token(given):
         token, now = await state.work.tokens.find(parts[0]), state.work.clock.now()
-        if token is not None and proves(token, parts[1], now=now):
+        if proves(token, parts[1], now=now) and token is not None:
             _refuse_other_networks(token, request)
             await state.work.tokens.note_use(token, now=now)
             state.clients.accept(given)

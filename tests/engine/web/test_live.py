@@ -34,7 +34,8 @@ SECRETS = {"API_TOKEN": "t" * 40, "SECRET_KEY": "s" * 40, "APP_ENV": "production
 class Follower:
     """A browser that follows a page: the stream of the ASGI application, read while it is open."""
 
-    def __init__(self, api: FastAPI, path: str, query: str = "", cookie: str = "") -> None:
+    def __init__(self, api: FastAPI, path: str, query: str = "", cookie: str = "", authorization: str = "") -> None:
+        own = {"accept": EVENTS, "host": "127.0.0.1:8000", "cookie": cookie, "authorization": authorization}
         self._scope = {
             "type": "http",
             "method": "GET",
@@ -44,7 +45,7 @@ class Follower:
             "root_path": "",
             "scheme": "http",
             "http_version": "1.1",
-            "headers": [(b"accept", EVENTS.encode()), (b"host", b"127.0.0.1:8000"), (b"cookie", cookie.encode())],
+            "headers": [(name.encode(), value.encode()) for name, value in own.items() if value],
             "client": ("127.0.0.1", 5000),
             "server": ("127.0.0.1", 8000),
         }
@@ -65,11 +66,18 @@ class Follower:
 
     async def parts(self) -> dict[str, str]:
         """Return the next parts that the server sends."""
-        while True:
-            text = (await asyncio.wait_for(self._messages.get(), 30)).get("body", b"").decode()
-            if text.startswith("data: "):
-                found: dict[str, str] = json.loads(text.removeprefix("data: "))
-                return found
+        found: dict[str, str] = json.loads((await self.sent()).removeprefix(b"data: "))
+        return found
+
+    async def sent(self) -> bytes:
+        """Return the bytes of the next parts that the server sends."""
+        while not (body := (await asyncio.wait_for(self._messages.get(), 30)).get("body", b"")).startswith(b"data: "):
+            pass
+        return bytes(body)
+
+    def rest(self) -> bytes:
+        """Return the bytes that the server has sent and that were not read yet."""
+        return b"".join(self._messages.get_nowait().get("body", b"") for _ in range(self._messages.qsize()))
 
     async def close(self) -> None:
         self._closed.set()

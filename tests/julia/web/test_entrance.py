@@ -9,7 +9,8 @@ from datetime import timedelta
 import httpx2
 import pytest
 
-from batuta.access import SESSION_LENGTH, Scope, Sessions, mint
+from batuta import access
+from batuta.access import SESSION_LENGTH, Scope, Sessions, Token, mint
 from batuta.kernel.clock import SystemClock
 from batuta.testing import FakeClock
 from tests.julia.web.test_api import TOKEN, Julia, is_problem, open_julia
@@ -258,6 +259,32 @@ async def test_clients_with_many_addresses_share_one_limit(julia_url: str) -> No
     clients.accept("known")
     assert clients.wait("192.0.2.9", "known") == 0
     await opened.work.close()
+
+
+async def test_sign_in_takes_the_same_steps_for_known_and_unknown_tokens(
+    julia: Julia, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id, _ = await narrow(julia)
+    steps: list[str] = []
+    find, digest = julia.work.tokens.find, access.hash_secret
+
+    async def record_find(id: str) -> Token | None:
+        steps.append("find")
+        return await find(id)
+
+    def record_digest(secret: str) -> str:
+        steps.append("digest")
+        return digest(secret)
+
+    monkeypatch.setattr(julia.work.tokens, "find", record_find)
+    monkeypatch.setattr(access, "hash_secret", record_digest)
+    taken = []
+    async with julia.client() as client:
+        for given in (f"bat_{id}_{'0' * 48}", f"bat_{'0' * 12}_{'0' * 48}"):
+            assert (await sign_in(client, given)).status_code == 401
+            taken.append(tuple(steps))
+            steps.clear()
+    assert taken == [("find", "digest")] * 2
 
 
 async def test_foreign_page_cannot_sign_a_browser_in(julia: Julia) -> None:

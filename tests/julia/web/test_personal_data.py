@@ -17,6 +17,7 @@ from batuta.kernel.events import RequestAnswered, RequestsRefused
 from batuta.kernel.masking import mask
 from batuta.stores.sql.database import AsJson
 from batuta.web.auth import scope_of
+from tests.engine.web.test_live import Follower
 from tests.julia.lgpd.pessoas import Pessoa, add_everywhere, add_shift, insert
 from tests.julia.tables import rows
 from tests.julia.web.test_access import LOCAL, OPEN, OWN_SECRET, SECRETS, SIGNED_LINK, routes
@@ -221,6 +222,29 @@ async def test_no_scope_except_pii_shows_personal_data_on_any_route(office: Offi
     assert len(asked) > 100
     assert refused > 200
     entries = await rows(office.julia.work.database, "SELECT action FROM audit_log WHERE action = 'access.read'")
+    assert not entries
+
+
+async def test_no_stream_of_a_page_contains_personal_data_whatever_its_scope(office: Office) -> None:
+    """A page with personal data is not followed, so that the bytes of a stream are masked even for the scope pii."""
+    api, views = office.julia.api, office.julia.api.state.batuta.live
+    paths = [office.address(path) for method, path in routes(api) if method == "GET" and path.startswith("/painel")]
+    await views.tick()
+    sent = 0
+    for token in (office.tokens[Scope.READ], office.tokens[Scope.PII]):
+        async with office.julia.client() as client:
+            live = {path for path in paths if b"data-refresh" in (await client.get(path, headers=token)).content}
+        for path in paths:
+            follower = Follower(api, path, authorization=token["Authorization"])
+            assert await follower.status() == 200 or path not in live, path
+            await views.tick()
+            raw = await follower.sent() if path in live else b""
+            await follower.close()
+            raw += follower.rest()
+            assert [sign for sign in office.signs if sign in raw] == [], path
+            sent += len(raw)
+    assert sent > 100_000
+    entries = await rows(office.julia.work.database, "SELECT actor FROM audit_log WHERE actor = 'readers'")
     assert not entries
 
 

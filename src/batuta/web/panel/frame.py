@@ -90,9 +90,9 @@ def show(
     request: Request, template: str, words: Words, values: Mapping[str, object], *, live: bool, status: int = 200
 ) -> HTMLResponse:
     result = read_result(request)
-    request.state.is_live = live = (
-        live and REVEAL not in request.query_params
-    )  # a page with personal data is not live, because every access to personal data is recorded
+    # A page with personal data is not live, because every access to personal data is recorded.
+    shows_personal_data = REVEAL in request.query_params or getattr(request.state, "is_recorded", False)
+    request.state.is_live = live = live and not shows_personal_data
     frame = {
         "words": words,
         "service": state_of(request).service,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext
+from inspect import signature
 from typing import Any
 
 from fastapi import Request
@@ -18,6 +19,11 @@ from batuta.web.problems import Problem, refuse_unwritable, safe
 class PageRoute(AuthoriseFirst):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
+        names = signature(self.endpoint).parameters
+
+        def own_parameters(asked: Request) -> dict[str, Any]:
+            """Return the parameters of the path that the endpoint declares. A screen reads them from its request."""
+            return {name: value for name, value in asked.path_params.items() if name in names}
 
         async def answer(request: Request) -> Response:
             if not stream.wants_events(request):
@@ -25,7 +31,7 @@ class PageRoute(AuthoriseFirst):
                     return await handle(request)
             await authorise(request)
             await refuse_unwritable(request)
-            return await stream.open_stream(request, lambda asked: self.endpoint(asked, **asked.path_params))
+            return await stream.open_stream(request, lambda asked: self.endpoint(asked, **own_parameters(asked)))
 
         async def render_problems(request: Request) -> Response:
             try:

@@ -98,7 +98,11 @@ def _view_of(request: Request, page: Page) -> tuple[ViewKey, Render]:
         **request.scope,
         "query_string": query.encode(),
         "headers": [(b"host", request.headers.get("host", "").encode()), (b"accept-language", language.encode())],
-        "state": {"caller": Caller("readers", scopes), "proof": _PLACEHOLDER if has_session else None},
+        "state": {
+            "caller": Caller("readers", scopes),
+            "proof": _PLACEHOLDER if has_session else None,
+            "is_shared": True,
+        },
     }
     work = state_of(request).work
 

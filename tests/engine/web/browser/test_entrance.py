@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -107,3 +108,77 @@ async def test_login_and_logout_fit_the_screen(door: Door, width: int) -> None:
     await sign_in(page)
     await expect(page.get_by_role("button", name="Sair")).to_be_visible()
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@asynccontextmanager
+async def evil(html: str) -> AsyncIterator[str]:
+    """Serve a page of another site, and yield its address. A browser treats ``localhost`` and ``127.0.0.1`` as two
+    sites. A site outside this machine would be refused by the browser, whatever the program answers.
+    """
+
+    html = f"<link rel=icon href='data:,'>{html}"
+
+    async def serve_page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(html)}\r\nConnection: close\r\n\r\n"
+        writer.write((head + html).encode())
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve_page, "127.0.0.1", 0)
+    async with server:
+        yield f"http://localhost:{server.sockets[0].getsockname()[1]}/"
+
+
+async def test_page_of_another_site_cannot_show_the_dashboard_in_a_frame(door: Door) -> None:
+    page = await door.visit("/painel")
+    await sign_in(page)
+    await expect(page.get_by_role("button", name="Sair")).to_be_visible()
+    frames = f"<iframe src='{door.address}/painel'></iframe><iframe src='{door.address}/painel/entrar'></iframe>"
+    async with evil(frames) as address:
+        await page.goto(address)
+        shown = [each for each in page.frames if each is not page.main_frame]
+        assert [each.url for each in shown] == ["chrome-error://chromewebdata/"] * 2
+    door.complaints.clear()  # the browser names the refused frames
+
+
+async def test_page_of_another_site_cannot_act_for_a_signed_in_person(door: Door) -> None:
+    page = await door.visit("/painel")
+    await sign_in(page)
+    await expect(page.get_by_role("button", name="Sair")).to_be_visible()
+    form = (
+        f"<form method=post action='{door.address}/painel/sair'><input name=csrf value=x><button>Clique</button></form>"
+    )
+    async with evil(form) as address:
+        await page.goto(address)
+        read = f"fetch('{door.address}/jobs', {{credentials: 'include'}}).then(() => 'read', () => 'refused')"
+        assert await page.evaluate(read) == "refused"
+        async with page.expect_request(f"{door.address}/painel/sair") as sent:
+            await page.get_by_role("button", name="Clique").click()
+        assert "cookie" not in await (await sent.value).all_headers()
+    await page.goto(f"{door.address}/painel")
+    await expect(page.get_by_role("button", name="Sair")).to_be_visible()  # the session continues
+    door.complaints.clear()  # the browser names the refused request
+
+
+async def test_sign_out_ends_the_session_in_every_window_and_for_a_copied_cookie(door: Door) -> None:
+    page = await door.visit("/painel")
+    await sign_in(page)
+    await expect(page.get_by_role("button", name="Sair")).to_be_visible()
+    cookies = [each for each in await page.context.cookies() if each["name"] == "__Host-batuta_session"]
+    other = await page.context.new_page()
+    await other.goto(f"{door.address}/painel/tarefas")
+    copied = await door.browser.new_context(locale="pt-BR")
+    kept = [
+        {"name": each["name"], "value": each["value"], "url": door.address.replace("http:", "https:")}
+        for each in cookies
+    ]
+    await copied.add_cookies(kept)  # type: ignore[arg-type]
+    stolen = await copied.new_page()
+    await stolen.goto(f"{door.address}/painel")
+    await expect(stolen.get_by_role("button", name="Sair")).to_be_visible()
+    await page.get_by_role("button", name="Sair").click()
+    await expect(page).to_have_url(f"{door.address}/painel/entrar")
+    for window in (other, stolen):
+        await window.goto(f"{door.address}/painel")
+        await expect(window).to_have_title("Entrar · casa")
