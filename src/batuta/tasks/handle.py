@@ -19,15 +19,17 @@ T = TypeVar("T")
 class Handle(Generic[R]):
     """A reference to one call of a task. ``R`` is the return type of the task's function."""
 
-    __slots__ = ("_service", "id")
+    __slots__ = ("_service", "_task", "id")
 
-    def __init__(self, id: str, service: "TaskService[Any]") -> None:
+    def __init__(self, id: str, service: "TaskService[Any]", task: str | None = None) -> None:
+        """Create a handle. ``task`` is the name of the task to which the call must belong; None accepts any task."""
         self.id = id
         self._service = service
+        self._task = task
 
     async def status(self) -> "TaskStatus | None":
         """Return the state of the call, or None if the id is unknown or the retention of the call has ended."""
-        return await self._service.status(self.id)
+        return self._checked(await self._service.status(self.id))
 
     @overload
     async def result(self: "Handle[Outcome]", timeout: float | None = None) -> Any: ...
@@ -54,14 +56,22 @@ class Handle(Generic[R]):
 
     def status_sync(self) -> "TaskStatus | None":
         """Return the state of the call in synchronous code. Raises RuntimeError inside a running event loop."""
-        return self._service.status_sync(self.id)
+        return self._checked(self._service.status_sync(self.id))
 
     def cancel_sync(self, reason: str = "cancelled") -> bool:
         """Cancel the call in synchronous code, as ``cancel`` does. Raises RuntimeError inside a running event loop."""
         return self._service.cancel_sync(self.id, reason)
 
+    def _checked(self, status: "TaskStatus | None") -> "TaskStatus | None":
+        """Return the status. Raises TypeError if the call belongs to another task, whose result has another type."""
+        if status is not None and self._task is not None and status.name != self._task:
+            raise TypeError(
+                f"call {self.id} belongs to task {status.name}, not to {self._task}: write {status.name}.handle(id)"
+            )
+        return status
+
     def _value_of(self, status: "TaskStatus | None") -> Any:
-        if status is None:
+        if self._checked(status) is None or status is None:
             raise TaskUnknown(id=self.id)
         if status.status == "failed":
             raise TaskFailed(task=status.name, id=self.id, why=status.error)

@@ -28,7 +28,7 @@ from batuta.tasks.blocking import BlockingTasks
 from batuta.tasks.enqueueing import AroundEnqueue, NewCalls
 from batuta.tasks.handle import Handle
 from batuta.tasks.registry import TaskRegistry, TaskStatus
-from batuta.tasks.task import AnyTask, Call, EnqueueOptions, TaskFunction, call_of
+from batuta.tasks.task import NO_OPTIONS, AnyTask, BoundTask, Call, EnqueueOptions, TaskFunction, call_of
 
 # The type of a transaction of the backend's database.
 SomeTransaction = TypeVar("SomeTransaction", contravariant=True)
@@ -85,7 +85,7 @@ class TaskService(Generic[SomeTransaction]):
 
     async def enqueue(
         self,
-        task: AnyTask | TaskFunction | str,
+        task: AnyTask | BoundTask[..., Any] | TaskFunction | str,
         *arguments: Json,
         key: str | None = None,
         delay: float = 0,
@@ -93,13 +93,17 @@ class TaskService(Generic[SomeTransaction]):
         within: SomeTransaction | None = None,
         **named: Json,
     ) -> str:
-        """Enqueue a call of a task, given as the task or by its name, and return its id. On return the call is synced
-        to disk. With the transaction ``within``, the call is stored when that transaction commits.
+        """Enqueue a call of a task, given as the task, as ``task.options(…)`` or by its name, and return its id. On
+        return the call is synced to disk. With the transaction ``within``, the call is stored when that transaction commits.
 
         ``key`` deduplicates: if an unfinished task has the same key, nothing is enqueued and its id is returned.
         ``delay`` is in seconds. A smaller ``priority`` is more urgent.
         """
         options = EnqueueOptions(delay=delay, key=key, priority=priority)
+        if isinstance(task, BoundTask):
+            if options != NO_OPTIONS:
+                raise TypeError("the task has options already: write delay, key and priority in task.options(…)")
+            task, options = task.task, task.options
         (id,) = await self.put(self._registry.get(task), [Call(arguments, named)], options, within=within)
         return id
 
@@ -119,6 +123,8 @@ class TaskService(Generic[SomeTransaction]):
         of named arguments. ``keys`` has one element per call: a deduplication key or None. All new calls belong to
         ``batch``. A call whose key belongs to an unfinished task is not enqueued.
         """
+        if isinstance(task, BoundTask):
+            raise TypeError("enqueue_many() takes the task itself: write await task.options(…).enqueue_many(calls)")
         calls = [call_of(each) for each in arguments]
         if keys is not None and len(keys) != len(calls):
             raise ValueError(
@@ -196,9 +202,11 @@ class TaskService(Generic[SomeTransaction]):
         refuse_each_unstorable(stored, "task arguments", self._max_payload, is_flat=is_flat)
         return calls
 
-    def handle(self, id: str) -> Handle[Any]:
-        """Return a handle for the id of an enqueued call, even if another process enqueued it."""
-        return Handle(id, self)
+    def handle(self, id: str, task: str | None = None) -> Handle[Any]:
+        """Return a handle for the id of an enqueued call, even if another process enqueued it. ``task`` is the name of
+        the task to which the call must belong; None accepts any task.
+        """
+        return Handle(id, self, task)
 
     async def status(self, id: str) -> TaskStatus | None:
         """Return the state of a task, or None if the id is unknown or the task's retention has ended."""

@@ -250,7 +250,7 @@ class Task(Generic[P, R]):
         """Return a handle for the id of a call of this task, with the type of its result. The call may have been
         enqueued by another process.
         """
-        return self.require_service().handle(id)
+        return self.require_service().handle(id, self.name)
 
     async def failed(self, limit: int = 100) -> "list[Handle[R]]":
         """Return handles of the calls that failed after their last attempt, most recent failure first.

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from batuta import Batch, BatchProgress, Batuta, Failed, TaskContext
+from batuta import Batch, BatchProgress, Batuta, Failed, TaskContext, enqueue_in
 from batuta.health.batches import batches_check
-from batuta.kernel.errors import BatchEnded, TaskUnknown, UnknownWord
+from batuta.kernel.errors import BatchEnded, ForeignConnection, TaskUnknown, UnknownWord
 from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.reasons import code_of
 from batuta.queue.item import ItemState, Lease
@@ -473,6 +473,32 @@ async def test_an_input_of_a_task_that_ended_is_not_found_after_its_retention(
     await second.cancel()
     with pytest.raises(TaskUnknown):
         await first.result(timeout=60)
+
+
+async def test_a_chain_is_stored_in_one_transaction(program: Program) -> None:
+    async def chain(*, fails: bool) -> list[str]:
+        async with program.work.database.transaction() as transaction:
+            first = await enqueue_in(transaction, program.send, "1")
+            second = await enqueue_in(transaction, program.send.options(after=[first]), "2")
+            bound = program.send.options(after=[second])
+            third = await program.work.enqueue(bound, "3", within=transaction)
+            if fails:
+                raise OSError
+            return [first.id, second.id, third]
+
+    with pytest.raises(OSError):
+        await chain(fails=True)
+    assert await program.stored() == (0, 0, 0)
+    *_, last = await chain(fails=False)
+    await program.kit.drain()
+    assert program.sent == ["1", "2", "3"]
+    assert await program.work.handle(last).result(timeout=60) == "3"
+    with pytest.raises(ForeignConnection):
+        await enqueue_in(program.work.database, program.send, "4")
+    with pytest.raises(TypeError, match=r"in task\.options"):
+        await program.work.enqueue(program.send.options(delay=3), "4", delay=5)
+    with pytest.raises(TypeError, match=r"task\.options\(…\)\.enqueue_many"):
+        await program.work.enqueue_many(program.send.options(delay=3), [["4"]])  # type: ignore[arg-type]
 
 
 async def test_the_end_runs_once_whatever_the_order_of_events(database_url: str, clock: FakeClock) -> None:

@@ -159,3 +159,16 @@ async def test_calls_are_found_by_tag_and_key(caller: Batuta) -> None:
     for wrong in ("mail", ["with space"], [""], [7]):
         with pytest.raises(ValueError, match=r'write tags=\["mail"\]'):
             double.options(tags=wrong)  # type: ignore[arg-type]
+
+
+async def test_a_handle_of_another_task_is_refused(caller: Batuta, worker: Batuta) -> None:
+    @caller.task(name="other")
+    async def other() -> str: ...
+
+    call = caller.handle(await caller.enqueue("double", 5))
+    await worker.work_once("default", 10)
+    wrong = other.handle(call.id)
+    for read in (wrong.status, wrong.result):
+        with pytest.raises(TypeError, match=r"belongs to task double, not to other: write double\.handle"):
+            await read()
+    assert await call.result(timeout=60) == 10

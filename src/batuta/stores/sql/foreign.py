@@ -5,8 +5,8 @@ changes are committed together or not at all.
         await connection.execute("INSERT INTO orders …")
         await enqueue_in(connection, charge, order)
 
-``enqueue_in`` takes a connection of asyncpg, an async connection of psycopg, or an ``AsyncSession`` or
-``AsyncConnection`` of SQLAlchemy. ``enqueue_in_sync`` takes a connection of psycopg, sqlite3 or Django, or a
+``enqueue_in`` takes a connection of asyncpg, an async connection of psycopg, an ``AsyncSession`` or ``AsyncConnection``
+of SQLAlchemy, or a transaction of the engine itself. ``enqueue_in_sync`` takes a connection of psycopg, sqlite3 or Django, or a
 ``Session`` or ``Connection`` of SQLAlchemy. Each of these objects is wrapped in a ``Transaction`` of the engine, whose
 statements the caller's connection executes. The engine neither commits nor rolls back.
 """
@@ -35,9 +35,10 @@ async def enqueue_in(
     connection: object, task: Task[P, R] | BoundTask[P, R], *arguments: P.args, **named: P.kwargs
 ) -> Handle[R]:
     """Enqueue a call in the open transaction of an asyncpg, psycopg (async) or SQLAlchemy (async) connection or
-    session.
+    session, or in a transaction of ``work.database``.
     """
-    return await _bound(task).enqueue_within(_open(connection, is_sync=False), *arguments, **named)
+    within = connection if _is_own_transaction(connection) else _open(connection, is_sync=False)
+    return await _bound(task).enqueue_within(within, *arguments, **named)
 
 
 def enqueue_in_sync(
@@ -49,6 +50,11 @@ def enqueue_in_sync(
 
 def _bound(task: Task[P, R] | BoundTask[P, R]) -> BoundTask[P, R]:
     return task if isinstance(task, BoundTask) else BoundTask(task, NO_OPTIONS)
+
+
+def _is_own_transaction(connection: object) -> bool:
+    """Return whether the object is a transaction of the engine. A database is none: it commits each statement."""
+    return Transaction in type(connection).__mro__ and not hasattr(connection, "transaction")
 
 
 def _run_now(work: Coroutine[Any, Any, T]) -> T:
