@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Build: TypeAlias = "Callable[[str, Clock], Batuta]"
 AT_A_TIME = 100
 MOST_RETRIED = 1000
+# The longest real time that ``handle.result`` waits in a test, where no worker runs beside it.
+PATIENCE = timedelta(seconds=5)
 
 
 class Kit:
@@ -31,6 +33,7 @@ class Kit:
     def __init__(self, work: "Batuta", clock: FakeClock) -> None:
         self.work = work
         self.clock = clock
+        work._task_store.patience = PATIENCE
         self._scheduler: Scheduler | None = None
 
     async def drain(self, *queues: str) -> int:

@@ -40,6 +40,15 @@ async def test_drain_runs_what_is_due_and_travel_makes_retries_due(batuta_kit: K
         assert status.status == "complete"
 
 
+async def test_the_wait_for_a_task_that_nothing_runs_ends_with_the_next_step(batuta_kit: KitFactory) -> None:
+    async with batuta_kit(build) as kit:
+        handle = kit.work.handle(await kit.work.enqueue(send, "a"))
+        with pytest.raises(TimeoutError, match=r"call `await kit\.drain\(\)` first"):
+            await handle.result(timeout=0.01)
+        await kit.drain()
+        assert await handle.result(timeout=60) == "a "
+
+
 async def test_enqueued_calls_are_asserted_with_their_arguments(batuta_kit: KitFactory) -> None:
     async with batuta_kit(build) as kit:
         with pytest.raises(AssertionError, match="enqueued calls: none"):

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from batuta.kernel.batcher import Gatherer
-from batuta.kernel.clock import Clock, in_microseconds
+from batuta.kernel.clock import Clock, SystemClock, in_microseconds
 from batuta.kernel.encryption import PLAIN, Encryption
 from batuta.kernel.errors import BatchEnded, DeadlineExceeded, ForeignConnection, TaskUnknown
 from batuta.kernel.ids import Ids
@@ -80,6 +80,7 @@ class SqlTasks:
     liveness: Database | None = None  # connections for the queues; None means ``database``
     registry: TaskRegistry = field(default_factory=TaskRegistry)  # contains the limits that the queues enforce
     encryption: Encryption = PLAIN  # encrypts arguments, results and progress
+    patience: timedelta | None = None  # the longest wait for the end of a task in real time, for tests on a fake clock
 
     def __post_init__(self) -> None:
         self._table = TASKS
@@ -328,6 +329,8 @@ class SqlTasks:
     async def wait(self, id: str, timeout: timedelta | None, what: str = "task") -> None:
         if not is_uuid(id):
             return None
+        if self.patience is not None:
+            return await self._wait_in_test(id, min(self.patience, self.patience if timeout is None else timeout), what)
         if timeout is None:
             return await self.endings.wait(id)
         try:
@@ -335,6 +338,16 @@ class SqlTasks:
         except DeadlineExceeded:
             seconds = f"{timeout.total_seconds():g}"
             raise TimeoutError(f"{what} {id} has not ended after {seconds} s: {LOOK[what]}") from None
+
+    async def _wait_in_test(self, id: str, patience: timedelta, what: str) -> None:
+        """Wait in real time, because in a test the clock stands still and no worker runs beside the test."""
+        try:
+            await with_timeout(patience, self.endings.wait(id), SystemClock(), f"{what} {id}")
+        except DeadlineExceeded:
+            raise TimeoutError(
+                f"{what} {id} has not ended, and no worker runs in a test: call `await kit.drain()` first, and"
+                " `await kit.travel(seconds)` before it if the task has a delay or waits for a retry"
+            ) from None
 
     async def find(self, queue: str, limit: int, *, tag: str | None = None, key: str | None = None) -> Sequence[Row]:
         """Return the newest tasks of a queue that have this tag and this key; None means any tag or any key; pass at
