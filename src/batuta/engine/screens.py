@@ -123,13 +123,15 @@ class ActionCall:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     """The effect that an action would have, shown before the action runs: a text key with its facts, and the number of
-    affected items. ``values`` fills form fields that the user has left empty.
+    affected items. ``values`` fills form fields that the user has left empty. ``title`` is a text key with the same
+    facts: the title and the button of the form, if they differ from the action's label.
     """
 
     says: str
     facts: Mapping[str, object] = field(default_factory=dict)
     items: int = 1
     values: Mapping[str, str] = field(default_factory=dict)
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -265,3 +265,21 @@ async def test_a_process_is_asked_for_its_stack_and_to_restart(panel: Panel) -> 
     assert await last_entry(panel) == ("local", "process.stack", "worker web1:7")
     refused = await panel.ask("/painel/acoes/process.restart?processo=web1:8")
     assert refused.status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("language", "title", "back", "reason"),
+    [("pt-BR", "Pausar tudo", "Voltar", "MOTIVO"), ("en", "Pause everything", "Back", "REASON")],
+)
+async def test_the_form_names_what_it_pauses_and_shows_a_command_that_works(
+    panel: Panel, language: str, title: str, back: str, reason: str
+) -> None:
+    html = (await panel.ask(f"/painel/acoes/pause?alvo=all:&lang={language}")).text
+    assert f'<h1 id="acao-titulo">{title}</h1>' in html
+    assert f">{title}</button>" in html
+    assert f">{back}</a>" in html
+    assert f"batuta pause all --reason {reason}<" in html
+    panel.work.find_pause("all")
+    one = (await panel.ask("/painel/acoes/resume?alvo=job:pulse")).text
+    assert '<h1 id="acao-titulo">Retomar tarefa agendada pulse</h1>' in one
+    assert "batuta resume job:pulse --reason MOTIVO<" in one

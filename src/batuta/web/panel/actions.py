@@ -126,6 +126,7 @@ async def _form_page(
     values = {name: value or (preview.values.get(name, "") if preview else "") for name, value in call.values.items()}
     content = {
         "action": action,
+        "title": call.texts(preview.title, **preview.facts) if preview and preview.title else call.texts(action.label),
         "preview": preview,
         "says": call.texts(preview.says, **preview.facts) if preview else "",
         "refused": None if refused is None else call.texts.error(refused),
@@ -163,5 +164,11 @@ def _command(action: Action, call: ActionCall) -> str:
         return ""
     private = {each.name for each in action.fields if each.is_private}
     shown = {name: "…" if name in private and value else value for name, value in call.values.items()}
+    # An empty required field is shown as its name, because the command line would refuse or record an empty value.
+    shown |= {
+        each.name: call.texts(each.label).upper()
+        for each in action.fields
+        if each.required and each.label and not shown.get(each.name)
+    }
     arguments = action.command(shown)
     return shlex.join(["batuta", *arguments]) if arguments else ""

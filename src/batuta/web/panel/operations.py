@@ -121,7 +121,7 @@ class Pauses:
             preview=self._preview_pause,
             perform=self._pause,
             fields=[_given("alvo"), SPAN, REASON],
-            command=lambda values: ["pause", values["alvo"], *_span_option(values), "--reason", values["motivo"]],
+            command=lambda values: ["pause", _word(values), *_span_option(values), "--reason", values["motivo"]],
             tone=Tone.HELD,
             audits=True,
         )
@@ -131,7 +131,7 @@ class Pauses:
             preview=self._preview_resume,
             perform=self._resume,
             fields=[_given("alvo"), REASON],
-            command=lambda values: ["resume", values["alvo"], "--reason", values["motivo"]],
+            command=lambda values: ["resume", _word(values), "--reason", values["motivo"]],
             tone=Tone.OK,
             audits=True,
         )
@@ -155,7 +155,7 @@ class Pauses:
         self._key(call.values["alvo"])
         jobs, waiting = await self._affected(call.values["alvo"])
         facts = {"target": _target(call), "jobs": jobs, "waiting": call.texts.number(waiting)}
-        return Preview(says="panel.will.pause", facts=facts, items=jobs + waiting)
+        return Preview(says="panel.will.pause", facts=facts, title=_title("pause", call))
 
     async def _pause(self, call: ActionCall) -> ActionResult:
         key, until = self._key(call.values["alvo"]), end_of(call)
@@ -168,7 +168,7 @@ class Pauses:
         self._key(call.values["alvo"])
         jobs, waiting = await self._affected(call.values["alvo"])
         facts = {"target": _target(call), "jobs": jobs, "waiting": call.texts.number(waiting)}
-        return Preview(says="panel.will.resume", facts=facts, items=jobs + waiting)
+        return Preview(says="panel.will.resume", facts=facts, title=_title("resume", call))
 
     async def _resume(self, call: ActionCall) -> ActionResult:
         await self._set(self._key(call.values["alvo"]), False, call, None)
@@ -304,6 +304,16 @@ def end_of(call: ActionCall) -> datetime | None:
 def _target(call: ActionCall) -> str:
     kind, _, name = call.values["alvo"].partition(":")
     return call.texts("panel.target_all") if kind == "all" else call.texts(f"panel.target_{kind}", name=name)
+
+
+def _title(action: str, call: ActionCall) -> str:
+    """Return the text key of the form's title, which names the target."""
+    return f"panel.act.{action}_{'all' if call.values['alvo'] == 'all:' else 'target'}"
+
+
+def _word(values: Mapping[str, str]) -> str:
+    """Return the target in the form that the command line accepts."""
+    return values["alvo"].removesuffix(":")
 
 
 def _span_option(values: Mapping[str, str]) -> list[str]:
