@@ -20,7 +20,7 @@ from batuta.dispatch.schedules import SCHEDULES_POLICY, ScheduleLoop
 from batuta.engine.extension import Extension
 from batuta.engine.hooks import HookDeclarations
 from batuta.engine.jobs import DEFAULT_SECONDS, JobDeclarations
-from batuta.engine.observability import Observability
+from batuta.engine.observability import Observability, connections_of
 from batuta.engine.queues import QueueDeclarations, Served, queue_loops
 from batuta.engine.running import DEFAULT_ROLES, OnFailure, run_roles
 from batuta.engine.schedules import Schedules
@@ -55,7 +55,7 @@ from batuta.queue.worker import WorkerPolicy
 from batuta.receive.endpoints import JobEndpoints
 from batuta.receive.receiver import JobReceiver
 from batuta.runlog.history import Recorded
-from batuta.stores.connections import Connections, PoolSizes, Wakeups
+from batuta.stores.connections import Wakeups
 from batuta.stores.sql.audit import AccessLog
 from batuta.stores.sql.calls import SqlJobCalls
 from batuta.stores.sql.circuits import SqlCircuits
@@ -131,8 +131,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         self.clock = clock or SystemClock()
         self.ids = Ids(self.clock)
         self._use_events(Fanout())
-        database_url = settings.database_url.get_secret_value() if database_url is None else database_url
-        self.connections = _connections(database_url, settings, lambda: self.queue_lease, lease)
+        self.connections = connections_of(database_url, settings, lambda: self.queue_lease, lease)
         self.database, self.liveness = self.connections.database, self.connections.liveness
         self.switches = SqlSwitches(self.database, self.ids, self.events, own_time=clock is not None)
         self.controls = SqlControls(self.database, self.ids, self.events, own_time=clock is not None)
@@ -586,17 +585,3 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         if self.liveness is not self.database:
             await self.liveness.one(ANSWERS)
         return Part(State.OK)
-
-
-def _connections(
-    url: str, settings: EngineSettings, queue_lease: Callable[[], timedelta], run_lease: timedelta
-) -> Connections:
-    direct = settings.database_direct_url
-    return Connections(
-        url,
-        PoolSizes(settings.batuta_pool_size, settings.batuta_liveness_pool_size),
-        queue_lease=queue_lease,
-        run_lease=run_lease,
-        direct_url=None if direct is None else direct.get_secret_value(),
-        page_limit=timedelta(seconds=settings.batuta_page_seconds),
-    )

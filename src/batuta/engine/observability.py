@@ -19,13 +19,14 @@ from batuta.health.finding import Section, Severity
 from batuta.health.jobs import JobHealthQuery
 from batuta.health.queues import QueueLimits, WatchedQueue, unserved_check
 from batuta.kernel.clock import Clock
+from batuta.kernel.errors import InvalidSetting
 from batuta.kernel.events import Events, Fanout
 from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
 from batuta.processes.heartbeat import HEARTBEAT_POLICY, Heartbeat
 from batuta.queue.store import Unserved
 from batuta.schedule.window import Window
-from batuta.stores.connections import Connections
+from batuta.stores.connections import Connections, PoolSizes
 from batuta.stores.sql.alerts import SqlAlerts, SqlIncidents
 from batuta.stores.sql.executions import SqlTimetables
 from batuta.stores.sql.processes import SqlBeats, SqlRestarts, SqlTransactions
@@ -211,3 +212,23 @@ class Observability:
     def _secret(self, name: str) -> str | None:
         found = getattr(self.settings, name, None)
         return None if found is None else str(found.get_secret_value())
+
+
+def connections_of(
+    url: str | None, settings: EngineSettings, queue_lease: Callable[[], timedelta], run_lease: timedelta
+) -> Connections:
+    """Return the connections to a database. ``url`` is the argument of the program; None means DATABASE_URL."""
+    direct = settings.database_direct_url
+    try:
+        return Connections(
+            settings.database_url.get_secret_value() if url is None else url,
+            PoolSizes(settings.batuta_pool_size, settings.batuta_liveness_pool_size),
+            queue_lease=queue_lease,
+            run_lease=run_lease,
+            direct_url=None if direct is None else direct.get_secret_value(),
+            page_limit=timedelta(seconds=settings.batuta_page_seconds),
+        )
+    except InvalidSetting as error:
+        if url is None or error.facts["name"] != "DATABASE_URL":
+            raise
+        raise InvalidSetting(name="database_url", why=error.facts["why"]) from None

@@ -11,6 +11,7 @@
     │   ├── UnknownApp              --app names no application
     │   ├── InvalidCron             a schedule that cannot be parsed, or would never fire
     │   ├── InvalidName             an invalid name of a job, loop, scope or endpoint
+    │   │   └── InvalidLimit        a limit of a task or stage with an invalid value
     │   ├── InvalidJob              a job that cannot be scheduled as it is declared
     │   │   └── InvalidSchedule     a schedule in the database that cannot be created or changed like this
     │   │       └── ScheduleTaken   another schedule has the name
@@ -152,6 +153,10 @@ class InvalidSections(ConfigError):
 
 class InvalidName(ConfigError):
     sentence = "'{name}' cannot be the name of a {kind}: {why}"
+
+
+class InvalidLimit(InvalidName):
+    sentence = "{limit} is not a valid limit: {why}"
 
 
 def require(kind: str, name: str, condition: object, why: str) -> None:
@@ -344,7 +349,7 @@ class QueryRefused(StoreError):
 
 
 class TransactionMisuse(StoreError):
-    sentence = "{why}: use the open transaction until the end of its block"
+    sentence = "{why}: use the open transaction until the end of its block, for example with within=transaction"
 
 
 class UnstorableValue(BatutaError, TypeError, ValueError):

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Literal, NamedTuple
 
-from batuta.kernel.errors import require
+from batuta.kernel.errors import InvalidLimit
 from batuta.kernel.json import Json, dumps
 from batuta.kernel.reasons import Reason, define
 from batuta.kernel.suggestions import nearest, unknown
@@ -60,7 +60,7 @@ class Limits:
         if self.concurrency is not None:
             is_count = isinstance(self.concurrency, int) and self.concurrency >= 1
             why = Reason("concurrency_least", "give a number of at least 1; to stop everything, pause the queue")
-            require("concurrency", str(self.concurrency), is_count, why)
+            _require_limit(f"concurrency={self.concurrency!r}", is_count, why)
         if self.rate is not None:
             parse_rate(self.rate)
 
@@ -73,19 +73,21 @@ def parse_rate(text: str) -> Rate:
     """Parse a rate such as ``"100/minute"``. The units are second, minute, hour and day."""
     found = _RATE.match(text) if isinstance(text, str) else None
     form = Reason("rate_form", 'write a number and a unit, for example "100/minute"')
-    require("rate", str(text), found, form)
+    limit = f"rate={text!r}"
+    _require_limit(limit, found, form)
     assert found is not None
     most, unit = int(found[1]), found[2]
+    one = Reason("rate_one_unit", "the period is one second, minute, hour or day; write the unit without a number")
+    _require_limit(limit, not unit[0].isdigit(), one)
     if unit not in UNITS:
         near = nearest(unit, UNITS)
         is_near = near is not None
         why = Reason("rate_unit_near", 'write "{most}/{near}"', most=most, near=near) if is_near else form
-        require("rate", text, False, why)
-    require(
-        "rate", text, most >= 1, Reason("rate_least", "it must allow at least one; to stop everything, pause the queue")
-    )
+        _require_limit(limit, False, why)
+    least = Reason("rate_least", "it must allow at least one; to stop everything, pause the queue")
+    _require_limit(limit, most >= 1, least)
     many = Reason("rate_most", "it allows more than {most} in its period; use a shorter period", most=MOST_STARTS)
-    require("rate", text, most <= MOST_STARTS, many)
+    _require_limit(limit, most <= MOST_STARTS, many)
     return Rate(most, UNITS[unit])
 
 
@@ -161,9 +163,15 @@ def limits_of_stage(stage: str, whole: Limits, per_key: Limits | None) -> TaskLi
 
 def _require_key_limits(name: str, per_key: Limits) -> None:
     by = Reason("limit_by", "name the parameter, or the field of the item: Limits(by=…)")
-    require("per_key", name, per_key.by is not None, by)
+    _require_limit(f"per_key of {name}", per_key.by is not None, by)
     is_limit = per_key.concurrency is not None or per_key.rate is not None
-    require("per_key", name, is_limit, Reason("limit_nothing", "give Limits a concurrency or a rate"))
+    nothing = Reason("limit_nothing", "give Limits a concurrency or a rate")
+    _require_limit(f"per_key of {name}", is_limit, nothing)
+
+
+def _require_limit(limit: str, condition: object, why: Reason) -> None:
+    if not condition:
+        raise InvalidLimit(limit=limit, why=why)
 
 
 class Use(NamedTuple):

@@ -317,7 +317,7 @@ class Settler:
         self._record_result([(lease, failed)], result)
 
     def _postpone(self, lease: Lease, settlement: Settlement, error: Exception) -> None:
-        self.events.emit(ItemCrashed(self.queue, lease.id, error))
+        self.events.emit(ItemCrashed(self.queue, lease.id, error, lease.task))
         if self.unsettled.postpone(lease) >= MOST_TIMEOUTS:
             self._record_result([(lease, settlement)], ClaimResult((), [lease]))
 

@@ -1,13 +1,17 @@
 """A misspelt option is an error at registration, and the error names the option that was probably meant."""
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pytest
 
-from batuta import Batuta
+from batuta import Batuta, Limits
+from batuta.config import EngineSettings
+from batuta.errors import InvalidLimit, InvalidSetting, TransactionMisuse
 from batuta.pipelines import step
+from batuta.stores.sql.queries import in_dialect, query_of
 
 work = Batuta("sqlite:///unused.db", timezone="UTC")
 
@@ -59,3 +63,50 @@ async def test_misspelt_option_of_enqueue_is_refused_by_name() -> None:
 
 def test_decorated_function_is_unchanged() -> None:
     assert work.loop(every=2)(beat) is beat
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"concurrency": 0}, "concurrency=0 is not a valid limit: give a number of at least 1"),
+        (
+            {"rate": "3/2seconds"},
+            "rate='3/2seconds' is not a valid limit: the period is one second, minute, hour or day",
+        ),
+        ({"rate": "3/min"}, "rate='3/min' is not a valid limit: write \"3/minute\""),
+    ],
+)
+def test_invalid_limit_is_named_with_its_option(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InvalidLimit, match=re.escape(sentence)):
+        Batuta("sqlite:///limits.db").task(**options)(beat)
+
+
+def test_limit_per_key_without_a_parameter_names_its_task() -> None:
+    async def fetch(order: int) -> None: ...
+
+    with pytest.raises(InvalidLimit, match="per_key of fetch is not a valid limit: name the parameter"):
+        Batuta("sqlite:///limits.db").task(per_key=Limits(concurrency=1))(fetch)
+
+
+def test_wrong_address_of_a_database_names_the_argument_or_the_setting() -> None:
+    with pytest.raises(InvalidSetting, match="database_url has an invalid value"):
+        Batuta("sqlite://")
+    with pytest.raises(InvalidSetting, match="DATABASE_URL has an invalid value"):
+        Batuta(settings=EngineSettings.model_validate({"database_url": "sqlite://"}))
+
+
+async def test_call_inside_a_transaction_says_that_an_effect_runs_inside_one(database_url: str) -> None:
+    work = Batuta(database_url, timezone="UTC")
+    count = in_dialect(query_of("count_tasks", "SELECT count(*) AS n FROM tasks", writes=False), work.database.dialect)
+
+    @work.task()
+    async def send() -> None: ...
+
+    async with work, work.database.transaction():
+        for call, words in (
+            (lambda: work.database.all(count), "statement count_tasks needs a transaction of its own"),
+            (send.enqueue, r"enqueue\(\) needs"),
+            (lambda: work.batches.create("b"), "another transaction needs"),
+        ):
+            with pytest.raises(TransactionMisuse, match=rf"{words}.*an effect runs inside a transaction.*within="):
+                await call()

@@ -192,7 +192,7 @@ class PostgresDatabase(Transaction):
         if self.server.is_pooled:
             async with self.transaction() as transaction:
                 return await transaction.all(query, **values)
-        self._held.check()
+        self._held.check("statement", query.name)
         async with self._connection() as connection:
             return await PostgresTransaction(connection, self.where).all(query, **values)
 
@@ -200,7 +200,7 @@ class PostgresDatabase(Transaction):
         if self.server.is_pooled:
             async with self.transaction() as transaction:
                 return await transaction.run(query, **values)
-        self._held.check()
+        self._held.check("statement", query.name)
         async with self._connection() as connection:
             return await PostgresTransaction(connection, self.where).run(query, **values)
 
@@ -299,7 +299,7 @@ class PostgresDatabase(Transaction):
         return True
 
     def check_free(self) -> None:
-        self._held.check()
+        self._held.check("enqueue()")
 
     def check_file(self) -> None:
         """Do nothing: PostgreSQL has no local file to check, and the next statement detects a lost connection."""

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from batuta.kernel.errors import ConcurrentStatements, StatementRefused, TransactionMisuse
 from batuta.kernel.query import Query as Query
+from batuta.kernel.reasons import Reason
 
 Dialect: TypeAlias = Literal["sqlite", "postgres"]
 DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgres")
@@ -200,11 +201,20 @@ class Held:
     def __init__(self) -> None:
         self._holder: ContextVar[asyncio.Task[Any] | None] = ContextVar("holder", default=None)
 
-    def check(self) -> None:
+    def check(self, *call: str) -> None:
+        """Raise TransactionMisuse if the current task has a transaction open. ``call`` are the words for the call that
+        needs its own transaction.
+        """
         # A task started inside the block inherits the context variable, so compare the variable's value with the
         # current task.
         if self._holder.get() is not None and self._holder.get() is asyncio.current_task():
-            raise TransactionMisuse(why="this task has a transaction open already")
+            why = Reason(
+                "transaction_open",
+                "{call} needs a transaction of its own, but this task has one open (an effect runs inside a transaction,"
+                " which is its argument)",
+                call=" ".join(call or ("another transaction",)),
+            )
+            raise TransactionMisuse(why=why)
 
     @contextmanager
     def by_this_task(self) -> Iterator[None]:

@@ -73,7 +73,7 @@ class SqliteDatabase(Transaction):
         return self._file
 
     def check_free(self) -> None:
-        self._held.check()
+        self._held.check("enqueue()")
 
     def check_file(self) -> None:
         """Raise StoreReplaced if the database file was deleted or replaced after it was opened. Thread-safe."""
@@ -90,18 +90,18 @@ class SqliteDatabase(Transaction):
         self._notifications.close()
 
     async def all(self, query: Query, **values: object) -> list[Row]:
-        self._held.check()
+        self._held.check("statement", query.name)
         act = self._acts.all(query, values)
         rows: list[Row] = await (self._write(act) if query.writes else self._open_readers().read(act))
         return rows
 
     async def run(self, query: Query, **values: object) -> int:
-        self._held.check()
+        self._held.check("statement", query.name)
         touched: int = await self._write(self._acts.run(query, values))
         return touched
 
     async def run_many(self, query: Query, rows: Sequence[Values]) -> None:
-        self._held.check()
+        self._held.check("statement", query.name)
         await self._write(self._acts.run_many(query, rows), needs_savepoint=True)
 
     async def script(self, text: str) -> None:
