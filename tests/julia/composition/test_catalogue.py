@@ -153,9 +153,9 @@ def test_module_starts_its_role(tmp_path: Path, module: str, role: str) -> None:
     assert f"batuta {role}" in done.stdout
 
 
-def test_list_follows_the_profile_that_an_operator_chose(tmp_path: Path) -> None:
+def test_list_follows_the_profile_that_an_operator_chose(tmp_path: Path, julia_url: str) -> None:
     environment = {
-        **os.environ, "SCHEDULE_PROFILE": "continuo", "DATABASE_URL": f"sqlite:///{tmp_path / 'julia.db'}",
+        **os.environ, "SCHEDULE_PROFILE": "continuo", "DATABASE_URL": julia_url,
         "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
     }  # fmt: skip
 
@@ -166,7 +166,6 @@ def test_list_follows_the_profile_that_an_operator_chose(tmp_path: Path) -> None
         return done.stdout
 
     choose = "import sys; from batuta.cli import main; sys.exit(main(['--app', 'app.main:work', *sys.argv[1:]]))"
-    run("-c", choose, "migrate")
     run("-c", choose, "schedule", "use", "janelas")
     program = "from app.workers.scheduler import JOBS; print(*(job['name'] for job in JOBS))"
     assert "processar_campanhas_fim" in run("-c", program)
