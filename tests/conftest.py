@@ -5,6 +5,7 @@ import itertools
 import os
 import shutil
 import signal
+import sys
 import warnings
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -46,6 +47,8 @@ settings.register_profile("explore", max_examples=2_000, deadline=None)
 settings.load_profile("steady")
 # All HTTP clients share one set of certificates, because each would take 20 ms to load them.
 vars(httpcore2)["default_ssl_context"] = functools.cache(httpcore2.default_ssl_context)
+# Every request to an ASGI application asks for sniffio, and would search all folders for it.
+sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
 HERE = Path(__file__).parent
 JULIA, FAULTS, TYPING = HERE / "julia", HERE / "faults", HERE / "typing"
 # Test modules that also run through a transaction pooler.
