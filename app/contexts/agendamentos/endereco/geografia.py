@@ -1,7 +1,6 @@
 """States of Brazil with their CEP ranges, and all municipalities with their abbreviations."""
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -67,6 +66,8 @@ class _Atlas(NamedTuple):
 
 @cache
 def _atlas() -> _Atlas:
+    import tomllib  # the process that reads a spreadsheet uses only the states
+
     here = Path(__file__).parent
     read = tomllib.loads((here / "cidades.toml").read_text(encoding="utf-8"))
     larger = [Cidade(nome, uf) for uf, names in read["cidades"].items() for nome in names]
