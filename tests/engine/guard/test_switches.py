@@ -45,8 +45,8 @@ async def test_every_change_is_in_the_audit_log_and_emits_one_event(
     notes = query_of("notes", "SELECT actor, action, subject, before, after FROM audit_log ORDER BY id", writes=False)
     rows = await database.all(in_dialect(notes, database.dialect))
     assert [tuple(row[key] for key in ("actor", "action", "subject", "before", "after")) for row in rows] == [
-        ("ana", "switch.set", "pausa", None, True),
-        ("rui", "switch.set", "pausa", True, False),
+        ("ana", "switch.set", "pausa", None, {"on": True, "reason": "feriado", "until": None}),
+        ("rui", "switch.set", "pausa", True, {"on": False, "reason": "acabou", "until": None}),
     ]
     assert [(event.on, event.by) for event in events.of(SwitchChanged)] == [(True, "ana"), (False, "rui")]
 

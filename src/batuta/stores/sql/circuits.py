@@ -83,7 +83,7 @@ class SqlCircuits:
                     action="circuit.reset",
                     subject=name,
                     before=before.state,
-                    after=after.state,
+                    after={"state": after.state, "reason": encode(change.reason)},
                     now=at,
                 )
         if after.state is not before.state:

@@ -141,7 +141,7 @@ class SqlSwitches:
                 action="switch.set",
                 subject=key,
                 before=None if before is None else before.on,
-                after=on,
+                after={"on": on, "reason": reason, "until": None if until is None else until.isoformat()},
                 now=now,
             )
             transaction.notify(None)  # the switch may have resumed queues, so wake all workers

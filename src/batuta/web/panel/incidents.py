@@ -1,12 +1,13 @@
 """The incidents page: causes, restarts, operators' actions and recoveries on one timeline, and their export."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 
+from batuta.engine.screens import Action
 from batuta.health.alerts import Incident, stats
 from batuta.kernel.masking import mask
 from batuta.processes.restarts import Restart
@@ -15,7 +16,7 @@ from batuta.stores.sql.audit import Entry
 from batuta.web.auth import note_access
 from batuta.web.context import state_of
 from batuta.web.panel.frame import show, words_of
-from batuta.web.panel.records import DAY, write_csv
+from batuta.web.panel.records import DAY, title_of, write_csv
 from batuta.web.panel.words import Words
 
 PERIOD = timedelta(days=30)
@@ -46,7 +47,9 @@ async def incidents(request: Request) -> HTMLResponse:
     found = await work.observability.incidents.list_between(since, words.now, MOST_INCIDENTS)
     restarts = await work.observability.restarts.since(since, limit=MOST_RESTARTS)
     actions = await work.access.list_before(words.now + DAY, BEFORE_ANY, MOST_ACTIONS)
-    happenings = timeline(found, restarts, (each for each in actions if each.at >= since), words)
+    happenings = timeline(
+        found, restarts, (each for each in actions if each.at >= since), words, state_of(request).actions
+    )
     values = {
         "happenings": happenings[:SHOWN],
         "hidden": max(len(happenings) - SHOWN, 0),
@@ -57,7 +60,11 @@ async def incidents(request: Request) -> HTMLResponse:
 
 
 def timeline(
-    found: Iterable[Incident], restarts: Iterable[Restart], actions: Iterable[Entry], words: Words
+    found: Iterable[Incident],
+    restarts: Iterable[Restart],
+    actions: Iterable[Entry],
+    words: Words,
+    known: Mapping[str, Action],
 ) -> list[Happening]:
     """Return the points of the timeline, newest first."""
     happenings = [each for incident in found for each in _of_incident(incident, words)]
@@ -73,7 +80,9 @@ def timeline(
         for each in restarts
     ]
     happenings += [
-        Happening(each.at, "action", "running", mask(each.actor), (each.action, mask(each.subject)))
+        Happening(
+            each.at, "action", "running", mask(each.actor), (title_of(each.action, known, words), mask(each.subject))
+        )
         for each in actions
         if not each.action.startswith(_ACCESS)
     ]

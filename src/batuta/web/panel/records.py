@@ -2,17 +2,20 @@
 
 import csv
 import io
-import json
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 
+from batuta.engine.screens import Action
 from batuta.health.workers import FORGOTTEN_AFTER
 from batuta.kernel.json import Json
 from batuta.kernel.masking import mask
+from batuta.kernel.reasons import decode
 from batuta.processes.requests import ProcessRequest
 from batuta.runlog.history import BEFORE_ANY
 from batuta.stores.sql.audit import Entry
@@ -20,6 +23,7 @@ from batuta.web.auth import note_access
 from batuta.web.context import state_of
 from batuta.web.panel.frame import show, words_of
 from batuta.web.panel.overview import Cursor
+from batuta.web.panel.words import Words
 
 PAGE = 50
 MOST_RESTARTS = 20
@@ -28,6 +32,7 @@ SHOWN_REQUESTS = 3  # maximum requests shown per process
 MOST_EXPORTED = 10_000
 DAY = timedelta(days=1)
 _COLUMNS = ("at", "actor", "action", "subject", "facts")
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?[+-]\d\d:\d\d$")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -59,7 +64,8 @@ async def audit(request: Request) -> Response:
         "entries": shown,
         "older": Cursor(shown[-1].at, shown[-1].id) if len(entries) > PAGE else None,
         "is_first": "antes" not in request.query_params,
-        "facts": describe,
+        "facts": partial(describe, words=words),
+        "title_of": lambda action: title_of(action, state_of(request).actions, words),
         "mask": mask,
     }
     return show(request, "panel/audit.html.j2", words, values, live=values["is_first"] is True)
@@ -71,22 +77,54 @@ async def audit_file(request: Request) -> Response:
     entries = await work.access.list_before(words_of(request).now + DAY, BEFORE_ANY, MOST_EXPORTED)
     await note_access(request, "export", count=len(entries))
     rows = (
-        [state_of(request).local(each.at), mask(each.actor), each.action, mask(each.subject), describe(each)]
+        [
+            state_of(request).local(each.at),
+            mask(each.actor),
+            each.action,
+            mask(each.subject),
+            describe(each, words_of(request)),
+        ]
         for each in entries
     )
     headers = {"Content-Disposition": 'attachment; filename="auditoria.csv"'}
     return Response(write_csv(_COLUMNS, rows), media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def describe(entry: Entry) -> str:
-    """Return the facts of an entry as text, with personal data masked."""
-    if isinstance(entry.after, dict):
-        return mask(" · ".join(f"{name}: {_plain(value)}" for name, value in entry.after.items() if value is not None))
-    return mask(" → ".join(_plain(each) for each in (entry.before, entry.after) if each is not None))
+def describe(entry: Entry, words: Words) -> str:
+    """Return the facts of an entry in the user's language and time zone, with personal data masked."""
+    after = entry.after if isinstance(entry.after, dict) else None
+    if after is None:
+        sides = (entry.before, entry.after)
+        return mask(" → ".join(_value("", each, words) for each in sides if each is not None))
+    return mask(" · ".join(_fact(name, value, words) for name, value in after.items() if value not in (None, {}, "")))
 
 
-def _plain(value: Json) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def title_of(action: str, actions: Mapping[str, Action], words: Words) -> str:
+    """Return the words for the action of an audit entry: its own text, or the label of its button, or its code."""
+    known = words.texts.get(f"audit_action.{action}", "")
+    return known or (words.texts(actions[action].label) if action in actions else action)
+
+
+def _fact(name: str, value: Json, words: Words) -> str:
+    return f"{words.texts.get(f'audit_fact.{name}', name)}: {_value(name, value, words)}"
+
+
+def _value(name: str, value: Json, words: Words) -> str:
+    match value:
+        case bool():
+            return words.texts("panel.on" if value else "panel.off")
+        case dict():
+            return ", ".join(_fact(each, inner, words) for each, inner in value.items())
+        case list():
+            return ", ".join(_value(name, each, words) for each in value)
+        case str() if _INSTANT.match(value):
+            return words.minute(datetime.fromisoformat(value))
+        case str() if name == "state":
+            return words.texts.get(f"item_state.{value}", words.texts.get(f"circuit.{value}", value))
+        case str():
+            return words.reason(decode(value)) or value
+        case _:
+            return str(value)
 
 
 def write_csv(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import BatchFinished, Events
 from batuta.kernel.ids import Ids
+from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason, decode, encode
 from batuta.kernel.storable import mask_text
 from batuta.kernel.suggestions import unknown
@@ -174,14 +175,16 @@ class SqlBatches:
         return True
 
     async def _change(
-        self, transaction: Transaction, query: Query, action: str, id: str, by: str | None, **values: object
+        self, transaction: Transaction, query: Query, action: str, id: str, by: str | None, **values: Json
     ) -> bool:
         now = self._clock.now()
         if not is_uuid(id):
             raise unknown("batch", id, ())
         is_changed = bool(await transaction.run(query, id=id, now=now, **values))
         if is_changed and by is not None:
-            await self._audit.note(transaction, actor=by, action=action, subject=f"batches:{id}", now=now)
+            await self._audit.note(
+                transaction, actor=by, action=action, subject=f"batches:{id}", after=values or None, now=now
+            )
         await self._announce(transaction, TASK_ENDS)
         return is_changed
 
