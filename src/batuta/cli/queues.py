@@ -17,6 +17,7 @@ from batuta.queue.item import ItemState, QueueTable
 from batuta.stores.sql.database import Row
 from batuta.stores.sql.history import full_id
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.tasks.ends import HELD_UNTIL
 from batuta.tasks.registry import TASKS
 from batuta.texts import Texts
 
@@ -315,7 +316,8 @@ def _queues_table(ctx: CliContext, found: list[dict[str, Any]], unserved: list[d
         states = ", ".join(
             f"{state_word(texts, state)} {texts.number(count)}" for state, count in sorted(each["states"].items())
         )
-        table.add_row(each["queue"], states or "-", ctx.moment(each["next_at"]) or "-")
+        held = texts("cli.queue.held") if each["next_at"] == ctx.iso(HELD_UNTIL) else None
+        table.add_row(each["queue"], states or "-", held or ctx.moment(each["next_at"]) or "-")
     for each in unserved:
         table.add_row(each["queue"], texts("cli.queue.not_served", count=each["count"]), ctx.moment(each["oldest"]))
     return table

@@ -294,7 +294,10 @@ LINES: Mapping[type[events.Event], Callable[..., Line]] = {
     events.ItemsSettled: lambda event: Line("items settled"),
     events.BatchFinished: lambda event: Line("batch ended"),
     events.ItemOverdue: lambda event: Line(f"{TIMEOUT} item exceeded its time limit: it is stopped", logging.WARNING),
-    events.ItemCrashed: lambda event: Line("item crashed", logging.ERROR, trace=event.error),
+    # "crash" means the end of a process, so an error of a handler is a failure.
+    events.ItemCrashed: lambda event: Line(
+        "item failed" if event.task is None else "task failed", logging.ERROR, trace=event.error
+    ),
     events.CallRejected: lambda event: Line(
         "rejected a call in Redis that is not JSON: another program writes to this Redis; "
         "change REDIS_PASSWORD and delete the key",

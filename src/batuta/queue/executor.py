@@ -10,7 +10,7 @@ failures of the item.
 from typing import NamedTuple, assert_never
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import InvalidEffect, UnstorableValue, reason_of_error
+from batuta.kernel.errors import BatchEnded, InvalidEffect, UnstorableValue, reason_of_error
 from batuta.kernel.reasons import ReasonCode
 from batuta.kernel.storable import refuse_unstorable
 from batuta.kernel.trace import read, recorder
@@ -77,6 +77,9 @@ def decide(running: Running, called: Called, crash: ReasonCode, max_result: int)
             return settlement, None
         case Raised(error=NoRetry() as refusal):
             return policy.settlement_of(attempt, refusal.outcome), None
+        case Raised(error=BatchEnded() as ended):
+            # The sentence says everything, and a retry would fail again: an ended batch stays ended.
+            return policy.settlement_of(attempt, Failed(reason_of_error(ended), permanent=True)), None
         case Raised(error=error):
             retry = policy_for(policy.retry, error)
             return policy.settlement_of(attempt, Failed(crash(error=name_of(error))), retry), error

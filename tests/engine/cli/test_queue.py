@@ -240,3 +240,16 @@ def test_waiting_task_is_found_by_tag_or_key_and_cancelled(batuta: Command) -> N
     code, out, _ = batuta("queue", "cancel", "default", id)
     assert (code, "já terminou" in out) == (1, True)
     assert "cancelados" in batuta("queue", "show", "default", "--tag", "mail")[1]
+
+
+def test_list_says_that_a_report_waits_for_its_batch(batuta: Command) -> None:
+    work = importlib.import_module("program").work
+
+    async def wait_for_a_batch() -> None:
+        async with work:
+            await work.batches.create("import 7", on_end=work.task_registry.get("normaliza"))
+
+    asyncio.run(wait_for_a_batch())
+    shown = batuta("queue", "list")[1]
+    assert "espera um lote ou uma tarefa" in " ".join(shown.split())
+    assert "9000" not in shown

@@ -14,6 +14,7 @@ from batuta.kernel.events import (
     ChildRecovered,
     ChildSilent,
     Event,
+    ItemCrashed,
     JobAnswered,
     JobCrashed,
     LoopEnded,
@@ -200,3 +201,8 @@ def test_end_of_a_child_is_logged_with_its_cause_and_stack(stream: io.StringIO) 
     line = log_line(stream, ChildEnded("worker", 7, -6, SECOND, "killed by SIGABRT", 'File "a.py", line 1 in f'))
     assert line["event"] == "child worker ended with an error: killed by SIGABRT; restart in 1.0 s"
     assert line["stack"] == 'File "a.py", line 1 in f'
+
+
+def test_error_of_a_handler_is_a_failure_and_not_a_crash(stream: io.StringIO) -> None:
+    assert log_line(stream, ItemCrashed("mail", "1", ValueError(), "send"))["event"] == "task failed"
+    assert log_line(stream, ItemCrashed("orders.fetch", "1", ValueError()))["event"] == "item failed"

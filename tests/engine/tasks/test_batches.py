@@ -13,6 +13,7 @@ import pytest
 from batuta import Batch, BatchProgress, Batuta, Failed, TaskContext, enqueue_in
 from batuta.health.batches import batches_check
 from batuta.kernel.errors import BatchEnded, ForeignConnection, TaskUnknown, UnknownWord
+from batuta.kernel.events import ItemCrashed
 from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.reasons import code_of
 from batuta.queue.item import ItemState, Lease
@@ -21,7 +22,7 @@ from batuta.queues import MemberCounts
 from batuta.sql import Database, Reading, Transaction
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.stores.sql.queue.batches import KEEP_BATCHES
-from batuta.testing import FakeClock
+from batuta.testing import EventRecorder, FakeClock
 from batuta.testing.kit import Kit
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -558,3 +559,26 @@ async def _reports_of(program: Program, batch: str) -> str:
     row = await program.work.database.one(in_dialect(REPORT, program.work.database.dialect), id=batch)
     assert row is not None
     return "held" if row["claims"] == 0 else "claimed"
+
+
+async def test_task_that_adds_to_a_cancelled_batch_fails_with_the_sentence_and_no_traceback(
+    database_url: str, clock: FakeClock
+) -> None:
+    work, events = Batuta(database_url, timezone="UTC", clock=clock), EventRecorder()
+    work.events.subscribe(events)
+
+    @work.task()
+    async def fetch(context: TaskContext) -> None:
+        assert context.batch is not None
+        await (await work.batches.get(context.batch.id)).cancel("wrong list")
+        await context.batch.add(fetch, [()])
+
+    async with work:
+        async with work.batch("import 7") as batch:
+            handle = await batch.enqueue(fetch)
+        await work.work_once("default", 10)
+        status = await handle.status()
+    assert status is not None
+    assert status.status in ("failed", "cancelled")
+    assert "accepts no further tasks" in str(status.error)
+    assert events.of(ItemCrashed) == []

@@ -98,7 +98,7 @@ async def test_trace_of_a_run_reaches_its_task_and_every_log_line(system: System
         "job started",  # the scheduler
         "job answered",  # the api
         "request answered",
-        "item crashed",  # the worker
+        "task failed",  # the worker
         "job ended: success",
     }
     assert system.events.of(ExecutionEnded)[0].execution == execution.id
