@@ -11,6 +11,7 @@ from batuta.schedule.kinds import Schedule
 from batuta.texts import Texts
 
 NOTHING = "–"
+SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,10 @@ class Words:
 
     def took(self, milliseconds: int | None) -> str:
         return NOTHING if milliseconds is None else self.texts.took(milliseconds)
+
+    def lasts(self, length: timedelta) -> str:
+        """Format the length of a period: rounded, but in milliseconds if it is shorter than a second."""
+        return self.texts.took(length // timedelta(milliseconds=1)) if length < SECOND else self.texts.about(length)
 
     def number(self, number: int) -> str:
         return self.texts.number(number)
