@@ -163,7 +163,7 @@ class Acts:
             name,
             query,
             _shortcut(key),
-            self._texts(label or action.label, **({} if count is None else {"count": self._texts.number(count)})),
+            self._texts(label or action.label, **({} if count is None else {"count": count})),
         )
 
     def form(self, name: str, /, label: str | None = None, *, key: str = "", **values: object) -> Markup:

@@ -135,7 +135,8 @@ class Items:
         async def preview(call: ActionCall) -> Preview:
             queue, asked = self._queue(call, change), _filter(change, call)
             count = await self._count(queue, asked)
-            return Preview(says=f"panel.will.{change}", facts={"queue": queue.name, "count": count}, items=count)
+            facts = {"queue": queue.name, "count": count}
+            return Preview(says=f"panel.will.{change}", facts=facts, items=count, title=f"panel.act.{change}_count")
 
         async def perform(call: ActionCall) -> ActionResult:
             queue, asked = self._queue(call, change), _filter(change, call)
