@@ -16,12 +16,16 @@ from batuta.health.alerts import NewIncident
 from batuta.health.finding import Assessment, Check, Finding, Report, Severity
 from batuta.processes.restarts import NewRestart
 from batuta.stores.sql.queries import query_of
+from batuta.texts import Texts
 from batuta.web.panel import now
 from batuta.web.panel.words import Words
 from tests.engine.web.browser.panel import Panel, open_panel
 
 BROWSER = {"Accept": "text/html"}
 NOTE = query_of("note", "UPDATE tasks SET error = :error WHERE id = :id", writes=True)
+KILL = query_of(
+    "kill", "UPDATE tasks SET status = 'failed', finished_at = :now, error = 'broken' WHERE id = :id", writes=True
+)
 AUDIT = query_of("audit", "SELECT actor, action, subject FROM audit_log ORDER BY at DESC, id DESC", writes=False)
 
 
@@ -115,8 +119,6 @@ async def look(panel: Panel, check: Check) -> Assessment:
 
 
 async def test_the_verdict_is_never_better_than_the_score_or_the_worst_finding(panel: Panel) -> None:
-    from batuta.texts import Texts
-
     words = Words(Texts("pt-BR"), panel.work.zone, panel.clock.now())
     bad = Finding(severity=Severity.CRITICAL, source="jobs", cause="c", says="job_stale", facts={"job": "pulse"})
     note = Finding(severity=Severity.INFO, source="jobs", cause="d", says="processes_never_started")
@@ -300,3 +302,54 @@ async def test_the_audit_log_shows_the_reason_in_the_language_and_zone_of_the_re
     assert f'<span title="switch.set">{action}</span>' in html
     assert facts in html
     assert action in (await panel.ask(f"/painel/incidentes?lang={language}")).text
+
+
+@pytest.mark.parametrize(
+    ("language", "field"),
+    [("pt-BR", "Executar mesmo que a tarefa agendada esteja suspensa"), ("en", "Run even if the job is held back")],
+)
+async def test_the_refusal_of_a_held_job_names_the_field_of_the_form(panel: Panel, language: str, field: str) -> None:
+    await panel.keep("paused", timedelta(minutes=1), "skipped", duration_ms=0)
+    form = (await panel.ask(f"/painel/acoes/job.run?tarefa=paused&lang={language}")).text
+    assert "0 ms" not in form
+    refused = await act(panel, "job.run", tarefa="paused", lang=language)
+    message = refused.text.split('class="refused"')[1].split("</p>")[0]
+    assert "--even-if-held" not in message
+    assert "“" in message
+    assert field in form
+
+
+@pytest.mark.parametrize(
+    ("language", "title"), [("pt-BR", "Tentar de novo os 2"), ("en", "Retry these 2"), ("pt-BR", "Descartar os 2")]
+)
+async def test_the_form_of_a_group_has_the_count_of_its_button(panel: Panel, language: str, title: str) -> None:
+    @panel.work.task()
+    async def send(to: str) -> None: ...
+
+    for to in ("a", "b"):
+        await panel.work.database.run(KILL, id=await panel.work.enqueue(send, to), now=panel.clock.now())
+    name = "bulk.discard" if title.startswith("Desc") else "bulk.retry"
+    html = (await panel.ask(f"/painel/acoes/{name}?fila=default&lang={language}")).text
+    assert f'<h1 id="acao-titulo">{title}</h1>' in html
+    assert f">{title}</button>" in html
+    assert '<div id="lista" data-live>' in (await panel.ask("/painel/filas/default?estado=dead")).text
+
+
+@pytest.mark.parametrize(("language", "hint"), [("pt-BR", "vale o tempo configurado"), ("en", "the configured time")])
+async def test_the_hint_of_a_circuit_agrees_with_its_preview(panel: Panel, language: str, hint: str) -> None:
+    panel.work.circuit("mail")
+    html = (await panel.ask(f"/painel/acoes/circuit.open?circuito=mail&lang={language}")).text
+    assert hint in html
+    assert "a pausa dura" not in html
+
+
+async def test_a_pause_counts_jobs_and_items_apart(panel: Panel) -> None:
+    html = (await panel.ask("/painel/acoes/pause?alvo=all:")).text
+    active = panel.work.registry.timetable(await panel.work.controls.read())
+    assert f"Tarefas agendadas afetadas: {len(active)};" in html
+    assert "itens afetados" not in html
+
+
+async def test_a_short_run_is_not_shown_as_zero_seconds(panel: Panel) -> None:
+    words = Words(Texts("pt-BR"), panel.work.zone, panel.clock.now())
+    assert [words.lasts(timedelta(milliseconds=each)) for each in (230, 45_000)] == ["230 ms", "45 s"]

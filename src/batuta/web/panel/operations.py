@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from batuta.dispatch.job import Job
@@ -9,17 +10,23 @@ from batuta.dispatch.plan import PAUSE_ALL, pause_of_category, pause_of_job
 from batuta.engine.batuta import Batuta
 from batuta.engine.screens import Action, ActionCall, ActionResult, Field, FieldKind, Preview, Tone
 from batuta.guard.breaker import CircuitState
-from batuta.kernel.errors import ActionRefused
-from batuta.kernel.reasons import define
+from batuta.kernel.errors import ActionRefused, JobRefused
+from batuta.kernel.reasons import code_of, define
 from batuta.kernel.spans import read_span
 from batuta.kernel.suggestions import unknown
 from batuta.queue.item import pause_of_queue
+from batuta.runlog.reasons import LIFT_OR_INSIST
 from batuta.web.panel.batches import Batches
 from batuta.web.panel.item_actions import NO_PARAMETER, Items
 from batuta.web.panel.process_actions import ProcessActions
 from batuta.web.panel.schedule_actions import ScheduleActions
 
+INSIST_IN_FORM = define(
+    "held_next_form", "release the pause or switch that holds it back, or choose “{field}” if you are sure"
+)
 NOT_OPEN = define("circuit_not_open", "circuit {circuit} is not open: it needs no probe")
+RAN = ("success", "error", "timeout")  # statuses of a run that took place
+COMPARED = 20  # newest rows of a job that are searched for its last run
 RUN_WAITS = timedelta(seconds=3)  # how long the page waits for the run; a shorter run is reported immediately
 REASON = Field(name="motivo", label="panel.field.reason", required=True, longest=200)
 SPAN = Field(name="prazo", label="panel.field.span", kind=FieldKind.SPAN, hint="panel.field.span_hint")
@@ -67,10 +74,11 @@ class Jobs:
 
     async def _preview(self, call: ActionCall) -> Preview:
         job = await self._find(call)
-        last = await self._work.reports.recent(job=job.name, before=call.now + timedelta(days=1), limit=1)
-        took = last[0].duration_ms if last else None
-        facts = {"job": job.name, "took": call.texts.took(took) if took is not None else "–"}
-        return Preview(says="panel.will.run", facts=facts)
+        last = await self._work.reports.recent(job=job.name, before=call.now + timedelta(days=1), limit=COMPARED)
+        took = next((row.duration_ms for row in last if row.status in RAN and row.duration_ms is not None), None)
+        if took is None:
+            return Preview(says="panel.will.run_first", facts={"job": job.name})
+        return Preview(says="panel.will.run", facts={"job": job.name, "took": call.texts.took(took)})
 
     async def _run(self, call: ActionCall) -> ActionResult:
         job, params = await self._find(call), _params(call.values["parametros"])
@@ -82,7 +90,13 @@ class Jobs:
         await asyncio.wait([running], timeout=RUN_WAITS.total_seconds())
         if not running.done():
             return ActionResult(says="panel.done.run_going", facts={"job": job.name}, tone=Tone.RUNNING)
-        execution = running.result()
+        try:
+            execution = running.result()
+        except JobRefused as refused:
+            if code_of(refused.facts["next_step"]) != LIFT_OR_INSIST:
+                raise
+            field = call.texts("panel.field.even_if_held")
+            raise JobRefused(job=job.name, why=refused.facts["why"], next_step=INSIST_IN_FORM(field=field)) from None
         recorded = await self._work.reports.execution(execution.id)
         has_failed = recorded is not None and recorded.status not in ("success", "running")
         return ActionResult(
@@ -139,9 +153,9 @@ class Pauses:
             yield Action(
                 name=f"switch.{word}",
                 label=f"panel.act.switch_{word}",
-                preview=self._preview_switch,
+                preview=self._preview_switch(is_on),
                 perform=self._switch_to(is_on),
-                fields=[_given("chave"), SPAN, REASON],
+                fields=[_given("chave"), replace(SPAN, hint="panel.field.switch_hint"), REASON],
                 command=lambda values, word=word: [  # type: ignore[misc]
                     *("switch", word, values["chave"]),
                     *_span_option(values),
@@ -174,10 +188,17 @@ class Pauses:
         await self._set(self._key(call.values["alvo"]), False, call, None)
         return ActionResult(says="panel.done.resumed", facts={"target": _target(call)})
 
-    async def _preview_switch(self, call: ActionCall) -> Preview:
-        key = self._switch(call)
-        held = sum(any(rule.key == key for rule in job.holds) for job in self._work.registry)
-        return Preview(says="panel.will.switch", facts={"switch": call.values["chave"], "jobs": held}, items=held)
+    def _preview_switch(self, is_on: bool):  # type: ignore[no-untyped-def]
+        async def preview(call: ActionCall) -> Preview:
+            key, name = self._switch(call), call.values["chave"]
+            active = self._work.registry.timetable(await self._work.controls.read()).values()
+            jobs = sorted(job.name for job in active if any(rule.key == key for rule in job.holds))
+            holds = self._work.extension.switches[name].hold_when is is_on
+            about = call.texts.get(f"switch.{name}", "")
+            facts = {"switch": name, "jobs": ", ".join(jobs) or "–", "about": about and f"{about} "}
+            return Preview(says=f"panel.will.switch_{'holds' if holds else 'releases'}", facts=facts)
+
+        return preview
 
     def _switch_to(self, is_on: bool):  # type: ignore[no-untyped-def]
         async def perform(call: ActionCall) -> ActionResult:
@@ -210,9 +231,10 @@ class Pauses:
     async def _affected(self, target: str) -> tuple[int, int]:
         """Return the number of jobs and the number of waiting items that a pause affects."""
         kind, _, name = target.partition(":")
+        active = self._work.registry.timetable(await self._work.controls.read()).values()
         jobs = [
             job
-            for job in self._work.registry
+            for job in active
             if kind == "all" or (kind == "job" and job.name == name) or (kind == "category" and job.category == name)
         ]
         queues = [
@@ -244,7 +266,7 @@ class Breakers:
             label="panel.act.open_circuit",
             preview=self._preview_open,
             perform=self._open,
-            fields=[_given("circuito"), SPAN, REASON],
+            fields=[_given("circuito"), replace(SPAN, hint="panel.field.open_hint"), REASON],
             tone=Tone.HELD,
         )
         yield Action(
