@@ -1,5 +1,6 @@
 """Limits of stages on both databases: over all processes, by the value of a field, and through every kind of move."""
 
+import warnings
 from datetime import timedelta
 from typing import Any
 
@@ -57,6 +58,7 @@ async def test_concurrency_of_a_stage_holds_over_all_processes(work: Batuta) -> 
         assert numbers(await claim(work, "fetch", ended=running[:1])) == [2]
 
 
+@pytest.mark.filterwarnings("ignore:an item of stage")
 async def test_customers_take_turns_and_each_has_its_own_limits(work: Batuta, clock: FakeClock) -> None:
     each = Limits(by="customer", concurrency=1, rate="2/hour")
     orders = shop(work, step(fetch, per_key=each), parse)
@@ -168,3 +170,18 @@ async def test_wrong_limits_are_refused_at_the_declaration(work: Batuta) -> None
     ):
         with pytest.raises(InvalidName):
             wrong()
+
+
+async def test_item_without_the_field_of_a_limit_is_reported_once(work_url: str) -> None:
+    work = Batuta(work_url, timezone="UTC")
+
+    async def fetch(item: dict[str, str]) -> None: ...
+
+    orders = work.pipeline("orders", [step(fetch, per_key=Limits(by="custmer", concurrency=1))])
+    async with work:
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            await orders.put_many([{"customer": "ana"}, {"customer": "bia"}])
+            await orders.put({"customer": "ana"})
+        (warning,) = found
+        assert "stage orders.fetch has no field 'custmer'" in str(warning.message)

@@ -1,7 +1,8 @@
 """Stores the items of pipelines of functions (``queue.steps``) in the engine's table ``pipeline_items``."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -102,6 +103,7 @@ class PipelineRows:
     pipeline: str
     limits: Mapping[str, TaskLimits]
     items: SqlItems
+    warned: set[str] = field(default_factory=set)  # the stages with an item without the field of their limit
 
     def values(self, stage: str | None, item: object) -> Mapping[str, object]:
         key = self._key(stage, item)
@@ -121,7 +123,17 @@ class PipelineRows:
 
     def _key(self, stage: str | None, item: object) -> str | None:
         limits = self.limits.get(stage or "")
-        return None if limits is None else limits.key_of_item(item)
+        if limits is None:
+            return None
+        by = None if limits.each is None else limits.each.by
+        if by is not None and stage not in self.warned and not (isinstance(item, Mapping) and by in item):
+            self.warned.add(limits.task)
+            warnings.warn(
+                f"an item of stage {stage} has no field '{by}', so Limits(by='{by}') does not apply to it: check the"
+                " name in step(…, per_key=…)",
+                stacklevel=2,
+            )
+        return limits.key_of_item(item)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
