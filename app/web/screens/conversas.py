@@ -78,8 +78,7 @@ class Acts:
         vista = await self._julia().messages.atendimento.ver(_id(call))
         facts = {
             "conversa": _short(vista.conversa["id"], call.texts),
-            "com": vista.conversa["responsavel"]
-            or word(call.texts, "estado.conversa_com", vista.conversa["controlled_by"]),
+            "com": _handler(vista.conversa, call.texts),
             "count": len(vista.na_fila),
         }
         return Preview(says=f"tela.conversas.previa_{says}", facts=facts)
@@ -279,7 +278,7 @@ def _line(row: Row, queue: str, texts: Texts, *, is_open: bool) -> dict[str, obj
         "state": word(texts, "tela.conversas.motivo", row["motivo"])
         if waits
         else word(texts, "estado.conversa_status", row["status"]),
-        "with": row["responsavel"] or word(texts, "estado.conversa_com", row["controlled_by"] or "ai"),
+        "with": _handler(row, texts),
         "stage": None if row["stage"] is None else word(texts, "estado.conversa_estagio", row["stage"]),
         "messages": row["mensagens"] if waits else row["message_count"],
         "at": row["desde"] if waits else row["encerrada_em"] if queue == "encerradas" else row["updated_at"],
@@ -302,6 +301,13 @@ def _tone(row: Row) -> Tone:
     if row["controlled_by"] != PERSON:
         return Tone.RUNNING
     return Tone.HELD if row["responsavel"] is None else Tone.OK
+
+
+def _handler(row: Row, texts: Texts) -> str:
+    """Return who handles the conversation. A conversation that needs a person may have none yet."""
+    if row["responsavel"]:
+        return str(row["responsavel"])
+    return texts("tela.conversas.ninguem") if row["controlled_by"] == PERSON else texts("estado.conversa_com.ai")
 
 
 def _name(row: Row, texts: Texts, *, is_open: bool) -> str:

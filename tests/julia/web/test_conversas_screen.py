@@ -66,6 +66,35 @@ async def test_conversations_that_wait_for_a_person_come_first(painel: Painel) -
     assert "Assumir" not in first.text
 
 
+@pytest.mark.parametrize(
+    ("language", "nobody", "labels"),
+    [
+        ("pt-BR", "ninguém ainda", ("sem responsável", "o médico pediu uma pessoa")),
+        ("en", "nobody yet", ("not taken over", "doctor asked for a person")),
+    ],
+)
+async def test_conversation_without_a_person_names_none_and_says_why_it_waits(
+    painel: Painel, language: str, nobody: str, labels: tuple[str, str]
+) -> None:
+    escalated, asked = await talk_with(painel, 1), await talk_with(painel, 2)
+    await escalate(painel, escalated)
+    doctor = (await one(painel.database, "SELECT cliente_id FROM conversations WHERE id = :id", id=asked))["cliente_id"]
+    await write(
+        painel.database,
+        "INSERT INTO pendencias (id, quem, cliente_id, conversa_id, provider_message_id, motivo, ultima_em, created_at)"
+        " VALUES (:id, 'x', :doctor, :talk, 'm', 'pede_pessoa', :now, :now)",
+        id=PENDING,
+        doctor=doctor,
+        talk=asked,
+        now=painel.clock.now(),
+    )
+    async with painel.browser(*OPERATOR) as operator:
+        page = text_of(await operator.get(f"/painel/conversas?lang={language}"))
+        form = await operator.get(f"/painel/acoes/conversa.assumir?lang={language}", params={"conversa": escalated})
+    assert [label for label in labels if label not in page] == []
+    assert (nobody in page, nobody in text_of(form)) == (True, True)
+
+
 async def test_list_continues_after_the_last_row(painel: Painel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.web.screens.conversas.PAGE", 2)
     ids = [await talk_with(painel, n) for n in range(5)]
