@@ -266,23 +266,34 @@ class Agendamentos:
         found = {row["status"]: row["quantos"] for row in rows}
         return {status.value: found.get(status.value, 0) for status in StatusDaLeitura}
 
+    async def quantas_repetir(self, *, limit: int) -> int:
+        """Count the readings that ``reprocessar`` would enqueue again without ids."""
+        async with self._database.transaction() as transaction:
+            return len(await self._repetiveis(transaction, limit))
+
     async def reprocessar(self, ids: Sequence[str] | None = None, *, limit: int, by: str) -> list[str]:
         """Enqueue again the readings that failed, that were skipped while reading was switched off, or that have no
         task. With ``ids``, completed readings are enqueued too. Return the ids of their appointments.
         """
-        on = {"endereco": self._ligado.endereco, "documento": self._ligado.documento}
         async with self._database.transaction() as transaction:
             if ids is None:
-                rows = await transaction.all(self._queries.failed, limit=limit)
-                rows += await transaction.all(self._queries.unread, limit=limit - len(rows), **on)
+                rows = await self._repetiveis(transaction, limit)
             else:
-                rows = await transaction.all(self._queries.chosen, ids=AsJson(list(ids)), limit=limit, **on)
+                rows = await transaction.all(self._queries.chosen, ids=AsJson(list(ids)), limit=limit, **self._on)
             found = [str(row["id"]) for row in rows]
             await self.reenfileirar(transaction, found)
             if found:
                 await self._note(transaction, by, "reprocessar", f"{len(found)}", [])
         self._wake()
         return found
+
+    @property
+    def _on(self) -> dict[str, bool]:
+        return {"endereco": self._ligado.endereco, "documento": self._ligado.documento}
+
+    async def _repetiveis(self, transaction: Transaction, limit: int) -> list[Row]:
+        failed = await transaction.all(self._queries.failed, limit=limit)
+        return [*failed, *await transaction.all(self._queries.unread, limit=limit - len(failed), **self._on)]
 
     async def reenfileirar(self, transaction: Transaction, ids: Sequence[str]) -> None:
         await transaction.all(self._queries.hold_many, ids=AsJson(list(ids)))

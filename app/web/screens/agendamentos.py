@@ -30,6 +30,8 @@ SHOWN_ID: Final = 8
 FILE, COLUMNS = "arquivo", "colunas"
 # Largest size of the other fields of the form.
 FORM_BYTES: Final = 64 * 1024
+# Largest number of readings that one action repeats.
+MOST_AGAIN: Final = 1000
 TONES: Final[Mapping[str, Tone]] = {
     "recebendo": Tone.RUNNING,
     "em_andamento": Tone.RUNNING,
@@ -79,12 +81,11 @@ class Acts:
         return ActionResult(says="tela.agendamentos.importada", facts=facts, tone=tone, to=f"{PATH}/{row['id']}")
 
     async def preview_again(self, call: ActionCall) -> Preview:
-        counts = await self._julia().appointments.agendamentos.contagem()
-        failed = counts[StatusDaLeitura.FAILED] + counts[StatusDaLeitura.SKIPPED]
-        return Preview(says="tela.agendamentos.previa_reler", facts={"count": failed}, items=failed)
+        count = await self._julia().appointments.agendamentos.quantas_repetir(limit=MOST_AGAIN)
+        return Preview(says="tela.agendamentos.previa_reler", facts={"count": count}, items=count)
 
     async def read_again(self, call: ActionCall) -> ActionResult:
-        found = await self._julia().appointments.agendamentos.reprocessar(None, limit=1000, by=call.caller)
+        found = await self._julia().appointments.agendamentos.reprocessar(None, limit=MOST_AGAIN, by=call.caller)
         return ActionResult(says="tela.agendamentos.relidos", facts={"count": len(found)})
 
 

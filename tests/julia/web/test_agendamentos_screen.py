@@ -77,6 +77,24 @@ async def test_failed_readings_are_read_again(painel: Painel) -> None:
     assert len(await painel.audit("agendamentos.reler")) == 1
 
 
+@pytest.mark.parametrize(("language", "label"), [("pt-BR", "Repetir leituras"), ("en", "Retry parsing")])
+async def test_repetition_counts_only_the_readings_that_it_repeats(painel: Painel, language: str, label: str) -> None:
+    async with painel.browser(*OPERATOR) as operator:
+        await upload(operator, KNOWN)
+        counts = {}
+        for change in (
+            "normalization_status = 'failed'",
+            "normalization_status = 'skipped', endereco_completo = NULL, cep = NULL, documento_completo = NULL",
+        ):
+            await write(painel.database, f"UPDATE appointments SET {change}")
+            form = text_of(await operator.get(f"/painel/acoes/agendamentos.reler?lang={language}"))
+            assert label in form
+            counts[change.split("'")[1]] = form.partition("000): ")[2].partition(".")[0]
+        await act(operator, "agendamentos.reler")
+    assert counts == {"failed": "1", "skipped": "0"}
+    assert (await one(painel.database, "SELECT normalization_status AS now FROM appointments"))["now"] == "skipped"
+
+
 async def test_page_says_how_to_begin_and_offers_no_import_to_readers(painel: Painel) -> None:
     async with painel.browser(*READER) as reader:
         page = await reader.get("/painel/agendamentos")
