@@ -23,6 +23,7 @@ from app.contexts.plantoes.model import (
 )
 from app.contexts.plantoes.service import BEFORE_ALL, Filtro, Plantoes
 from app.contexts.vagas.api import PROCURA, StatusDaVaga
+from app.contexts.vagas.revisao import PERIODOS
 from app.web.screens.missing import refuse_missing
 from app.web.screens.pages import Choice, is_id, word
 from batuta.extension import (
@@ -257,7 +258,7 @@ def _line(row: Row, texts: Texts) -> dict[str, object]:
         "state": texts(f"estado.vaga.{status}"),
         "tone": TONES.get(status, Tone.WAITING),
         "day": texts.day(row["data"]),
-        "hours": hours or row["periodo"] or "–",
+        "hours": hours or texts.get(f"estado.periodo.{PERIODOS.get(row['periodo_id'])}", row["periodo"] or "–"),
         "hospital": row["hospital"],
         "place": "/".join(each for each in (row["cidade"], row["uf"]) if each),
         "area": row["especialidade"],

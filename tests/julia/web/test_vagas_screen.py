@@ -46,6 +46,17 @@ async def test_vacancy_is_created_and_listed(painel: Painel) -> None:
     assert [entry[1] for entry in await painel.audit("vaga.")] == ["vaga.criar"]
 
 
+@pytest.mark.parametrize(("language", "period"), [("pt-BR", "noturno"), ("en", "night")])
+async def test_period_of_a_vacancy_without_hours_is_in_the_language_of_the_page(
+    painel: Painel, language: str, period: str
+) -> None:
+    id = await created(painel)
+    await write(painel.database, "UPDATE vagas SET hora_inicio = NULL, hora_fim = NULL")
+    async with painel.browser(*READER) as reader:
+        for path in ("/painel/vagas", f"/painel/vagas/{id}"):
+            assert period in text_of(await reader.get(f"{path}?lang={language}"))
+
+
 @pytest.mark.parametrize(
     ("field", "value"), [("data", "amanhã"), ("hora_inicio", "25h"), ("valor", "1"), ("valor", "mil"), ("hospital", "")]
 )
