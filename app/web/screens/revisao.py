@@ -54,7 +54,9 @@ COLOURS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FieldOfVacancy:
-    """A field of the form. ``origin`` is the key of the text that says where the value comes from.
+    """A field of the vacancy. ``value`` is its content in the form, and ``shown`` the same in the reader's language.
+
+    ``origin`` is the key of the text that says where the value comes from.
 
     ``confidence`` is a percentage, or None if it is unknown.
     """
@@ -62,6 +64,7 @@ class FieldOfVacancy:
     name: str
     label: str
     value: str
+    shown: str
     origin: str
     raw: str | None = None  # the words of the message, if the dictionary replaced them
     confidence: int | None = None
@@ -90,6 +93,10 @@ class Acts:
         row = await _row(self._julia(), call.values["vaga"])
         facts = _facts(row, call.texts)
         return Preview(says="tela.revisao.previa", facts=facts, values={name: _value(row, name) for name in FORM})
+
+    async def preview_rejection(self, call: ActionCall) -> Preview:
+        row = await _row(self._julia(), call.values["vaga"])
+        return Preview(says="tela.revisao.previa_rejeicao", facts={"vaga": _name(row, call.texts)})
 
     async def approve(self, call: ActionCall) -> ActionResult:
         row = await _row(self._julia(), call.values["vaga"])
@@ -133,7 +140,7 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
             name="revisao.rejeitar",
             label="tela.revisao.rejeitar",
             fields=[vaga, queue, Field(name="motivo", label="tela.motivo", required=True, longest=300)],
-            preview=acts.preview,
+            preview=acts.preview_rejection,
             perform=acts.reject,
             command=lambda values: ["grupos", "rejeitar", values["vaga"], "--motivo", values["motivo"] or "…"],
             tone=Tone.FAILING,
@@ -228,7 +235,7 @@ async def _read(julia: Julia, visit: Visit) -> Mapping[str, object]:
         "vaga": None if shown is None else _vacancy(shown, sources, texts, is_open=is_open),
         "ahead": [_line(row, texts) for row in rows if shown is None or row["id"] != shown["id"]],
         "colours": COLOURS,
-        "quick": [texts(f"tela.revisao.porque.{each}") for each in REASONS],
+        "quick": [f"tela.revisao.porque.{each}" for each in REASONS],
         "periods": [each.value for each in Periodo],
     }
 
@@ -278,7 +285,9 @@ def _field(row: Row, name: str, spans: Mapping[str, Any], texts: Texts) -> Field
         "data": row["confianca_data"],
         "valor": row["confianca_valor"],
     }.get(name)
-    return FieldOfVacancy(name, campo_em_palavras(texts, name), value, origin, raw, _percent(confidence))
+    return FieldOfVacancy(
+        name, campo_em_palavras(texts, name), value, _shown(row, name, texts), origin, raw, _percent(confidence)
+    )
 
 
 def _value(row: Row | Mapping[str, Any], name: str) -> str:
@@ -294,6 +303,19 @@ def _value(row: Row | Mapping[str, Any], name: str) -> str:
             return "" if row["valor"] is None else f"{row['valor']:g}"
         case _:
             return str(row[name] or "")
+
+
+def _shown(row: Row, name: str, texts: Texts) -> str:
+    value = _value(row, name)
+    match name:
+        case "periodo":
+            return texts.get(f"estado.periodo.{value}", value)
+        case "data":
+            return value and texts.day(row["data"])
+        case "valor":
+            return value and texts.money(float(row["valor"]))
+        case _:
+            return value
 
 
 def _line(row: Row, texts: Texts) -> dict[str, object]:

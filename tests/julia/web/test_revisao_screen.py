@@ -3,6 +3,7 @@ without the scope pii.
 """
 
 import html
+import re
 from collections.abc import AsyncIterator
 from datetime import date
 from pathlib import Path
@@ -144,6 +145,44 @@ async def test_filters_and_position_are_in_the_address(painel: Painel) -> None:
         assert f'name="vaga" value="{third}"' in chosen.text
         nothing = await operator.get("/painel/revisao?motivo=score_baixo")
     assert "Fim desta lista" in text_of(nothing)
+
+
+@pytest.mark.parametrize(
+    ("language", "keys", "period", "value"),
+    [
+        ("pt-BR", ("aprovar", "corrigir", "rejeitar"), "noturno", "R$ 1.600,00"),
+        ("en", ("approve", "correct", "reject"), "night", "R$ 1,600.00"),
+    ],
+)
+async def test_decided_vacancy_is_shown_as_text_without_fields_and_keys(
+    painel: Painel, language: str, keys: tuple[str, ...], period: str, value: str
+) -> None:
+    (id,) = await painel.offers(1)
+    async with painel.browser(*REVIEWER) as reviewer:
+        before = await reviewer.get(f"/painel/revisao?lang={language}")
+        assert (await act(reviewer, "revisao.aprovar", vaga=id)).status_code == 303
+        vacancy = (await one(painel.database, "SELECT id FROM vagas"))["id"]
+        page = await reviewer.get(f"/painel/revisao?vaga={vacancy}&lang={language}")
+    assert [key for key in keys if f"</kbd> {key}<" not in before.text] == []
+    assert [key for key in keys if f"</kbd> {key}<" in page.text] == []
+    assert ('id="campo-hospital"' in before.text, 'id="campo-' in page.text) == (True, False)
+    shown = text_of(page)
+    assert [each for each in ("Vila Inventada", period, value) if each not in shown] == []
+
+
+@pytest.mark.parametrize(
+    ("language", "warning"), [("pt-BR", "Não é possível desfazer a rejeição"), ("en", "A rejection cannot be undone")]
+)
+async def test_quick_reason_asks_for_a_confirmation(painel: Painel, language: str, warning: str) -> None:
+    (id,) = await painel.offers(1)
+    async with painel.browser(*OPERATOR) as operator:
+        page = await operator.get(f"/painel/revisao?lang={language}")
+        (link,) = [part.split('"')[0] for part in page.text.split('href="') if 'data-key="1"' in part.partition(">")[0]]
+        form = await operator.get(html.unescape(link))
+        assert (await one(painel.database, "SELECT status FROM vagas_grupo"))["status"] == "aguardando_revisao"
+    assert "/acoes/revisao.rejeitar?" in link
+    assert (warning in text_of(form), f'name="vaga" value="{id}"' in form.text) == (True, True)
+    assert re.search(r'name="motivo" type="text" value="[^"]+"', form.text)
 
 
 async def test_empty_queue_says_what_to_do_first_in_both_languages(painel: Painel) -> None:

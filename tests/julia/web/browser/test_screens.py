@@ -17,7 +17,7 @@ async def decide(page: Page, key: str, next_id: str | None) -> None:
         await expect(page.locator(f'form.fields input[name="vaga"][value="{next_id}"]')).to_have_count(1)
 
 
-async def test_review_needs_one_key_per_vacancy(desk: Desk) -> None:
+async def test_review_needs_no_mouse(desk: Desk) -> None:
     first, second, third = await desk.painel.offers(3)
     page = await desk.sign_in("/revisao")
     await expect(page.locator(".source mark.mark-1").first).to_have_text("Vila Inventada")
@@ -26,7 +26,9 @@ async def test_review_needs_one_key_per_vacancy(desk: Desk) -> None:
     await page.locator("#campo-valor").fill("1750")
     await page.keyboard.press("Escape")
     await decide(page, "a", second)
-    await decide(page, "1", third)
+    await page.keyboard.press("1")
+    await expect(page.locator("dialog #campo-motivo")).to_be_focused()
+    await decide(page, "Enter", third)
     await page.keyboard.press("r")
     await page.keyboard.type("fora do nosso estado")
     await decide(page, "Enter", None)
