@@ -353,3 +353,26 @@ async def test_a_pause_counts_jobs_and_items_apart(panel: Panel) -> None:
 async def test_a_short_run_is_not_shown_as_zero_seconds(panel: Panel) -> None:
     words = Words(Texts("pt-BR"), panel.work.zone, panel.clock.now())
     assert [words.lasts(timedelta(milliseconds=each)) for each in (230, 45_000)] == ["230 ms", "45 s"]
+
+
+@pytest.mark.parametrize(
+    ("language", "gone", "up", "replaced"),
+    [("pt-BR", "sem sinal", "no ar", "substituído"), ("en", "silent", "running", "replaced")],
+)
+async def test_a_killed_process_is_missing_until_another_replaces_it(
+    panel: Panel, language: str, gone: str, up: str, replaced: str
+) -> None:
+    async def pills() -> list[str]:
+        html = (await panel.ask(f"/painel/processos?lang={language}")).text
+        return re.findall(r"</svg>([^<]+)</span> <b>sender</b>", html)
+
+    beats, loops = panel.work.beats, {"outbound": {"alive": True}}
+    await beats.beat("s:1", "sender", loops, now=panel.clock.now(), host="web1", pid=7)
+    assert await pills() == [up]
+    panel.clock.step(timedelta(seconds=2))
+    killed = NewRestart(worker_name="sender", reason="crashed", detail="SIGKILL", host="web1", pid=7)
+    await panel.work.observability.restarts.add(killed, now=panel.clock.now())
+    assert await pills() == [gone]
+    panel.clock.step(timedelta(seconds=2))
+    await beats.beat("s:2", "sender", loops, now=panel.clock.now(), host="web1", pid=8)
+    assert await pills() == [up, replaced]

@@ -12,11 +12,12 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
 
 from batuta.engine.screens import Action
-from batuta.health.workers import FORGOTTEN_AFTER
+from batuta.health.workers import FORGOTTEN_AFTER, Beat
 from batuta.kernel.json import Json
 from batuta.kernel.masking import mask
 from batuta.kernel.reasons import decode
 from batuta.processes.requests import ProcessRequest
+from batuta.processes.restarts import Restart
 from batuta.runlog.history import BEFORE_ANY
 from batuta.stores.sql.audit import Entry
 from batuta.web.auth import note_access
@@ -31,6 +32,8 @@ MOST_REQUESTS = 100
 SHOWN_REQUESTS = 3  # maximum requests shown per process
 MOST_EXPORTED = 10_000
 DAY = timedelta(days=1)
+MISSING, REPLACED = "failing", "unfinished"  # states of a process that has ended: without and with a successor
+_ORDER = {MISSING: 0, REPLACED: 2}
 _COLUMNS = ("at", "actor", "action", "subject", "facts")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?[+-]\d\d:\d\d$")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -40,19 +43,42 @@ async def processes(request: Request) -> HTMLResponse:
     work = state_of(request).work
     signs = await work.beats.read_signs(within=FORGOTTEN_AFTER, now=work.now())
     alive = [beat for beat in signs.beats if not beat.is_offline]
-    running = [beat for beat in alive if beat.lives(signs.now)]
+    restarts = await work.observability.restarts.since(words_of(request).now - DAY, limit=MOST_RESTARTS)
+    states = process_states(alive, restarts, signs.now)
+    running = [beat for beat in alive if states[beat.worker_id] not in (MISSING, REPLACED)]
     requests: dict[str, list[ProcessRequest]] = {}
     for each in await work.process_requests.since(words_of(request).now - DAY, limit=MOST_REQUESTS):
         requests.setdefault(each.worker_id, []).append(each)
     values = {
         "now": signs.now,
-        "beats": sorted(alive, key=lambda beat: (beat.lives(signs.now), beat.role, beat.started_at)),
+        "beats": sorted(alive, key=lambda beat: (_ORDER.get(states[beat.worker_id], 1), beat.role, beat.started_at)),
+        "states": states,
         "versions": sorted(Counter(beat.version for beat in running if beat.version).items()),
         "requests": requests,
         "shown_requests": SHOWN_REQUESTS,
-        "restarts": await work.observability.restarts.since(words_of(request).now - DAY, limit=MOST_RESTARTS),
+        "restarts": restarts,
     }
     return show(request, "panel/processes.html.j2", words_of(request), values, live=True)
+
+
+def process_states(beats: Sequence[Beat], restarts: Iterable[Restart], now: datetime) -> dict[str, str]:
+    """Return the state of each process, by worker id. A process whose end the supervisor recorded after its last
+    heartbeat has ended, even if that heartbeat is recent.
+    """
+    ends = {(each.host, each.pid): each.at for each in restarts if each.loop is None}
+    ended = {each.worker_id for each in beats if (at := ends.get((each.host, each.pid))) and at >= each.beat_at}
+    dead = ended | {each.worker_id for each in beats if not each.lives(now)}
+    states = {}
+    for beat in beats:
+        if beat.worker_id in dead:
+            others = (each for each in beats if each.role == beat.role and each.worker_id not in dead)
+            is_replaced = any(each.started_at > beat.beat_at for each in others)
+            states[beat.worker_id] = REPLACED if is_replaced else MISSING
+        elif not beat.works(now):
+            states[beat.worker_id] = "degraded"
+        else:
+            states[beat.worker_id] = "held" if beat.status == "draining" else "ok"
+    return states
 
 
 async def audit(request: Request) -> Response:
