@@ -1,5 +1,6 @@
 """The part of an application that declares jobs: functions, HTTP calls and other targets with a schedule."""
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, Unpack, get_args
@@ -123,6 +124,7 @@ class JobDeclarations:
 
         def register(function: SomeJob) -> SomeJob:
             called = name or str(getattr(function, "__name__", "job"))
+            _refuse_parameters(called, function)
             self.add_job(
                 called,
                 schedule,
@@ -207,3 +209,14 @@ class JobDeclarations:
             why = f"its timeout is longer than a probe of circuit {circuit} may take ({longest.total_seconds():g} s)"
             raise InvalidJob(job=name, why=why)
         self.registry.add(job, profiles)
+
+
+def _refuse_parameters(job: str, function: JobFunction) -> None:
+    """Raise InvalidJob if the function needs more arguments than the run."""
+    parameters = inspect.signature(function).parameters.values()
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    required = [each for each in parameters if each.default is each.empty and each.kind not in variadic]
+    if len(required) > 1 or any(each.kind is each.KEYWORD_ONLY for each in required):
+        names = ", ".join(each.name for each in required)
+        why = f"its function requires ({names}), but a job passes only the run: give the others a default"
+        raise InvalidJob(job=job, why=why)

@@ -14,6 +14,23 @@ from batuta.kernel.errors import MissingWord, StrangeWord, UnknownWord
 LIKE_ENOUGH: Final = 0.65
 SHORTEST_BEGINNING: Final = 3
 MOST_LISTED: Final = 8
+# Options of other libraries for tasks: the option of Batuta, and how to write it.
+OPTIONS_ELSEWHERE: Final = {
+    "countdown": ("delay", "write delay=…, in seconds"),
+    "eta": ("at", "write at=…, an instant with a time zone"),
+    "rate_limit": ("rate", 'write rate="10/minute"'),
+    "time_limit": ("timeout", "write timeout=…, in seconds"),
+    "soft_time_limit": ("timeout", "write timeout=…, in seconds"),
+    "max_retries": ("retry", "write retry=[10, 60], with the seconds before each retry"),
+    "autoretry_for": ("retry", "write retry={ConnectionError: [10, 60], Exception: never}"),
+    "bind": ("process", "annotate the first parameter of the function as TaskContext"),
+}
+# Methods of other libraries for tasks, and the calls of Batuta.
+METHODS_ELSEWHERE: Final = {
+    "delay": "write await task.enqueue(…), or task.enqueue_sync(…) in synchronous code",
+    "apply_async": "write await task.options(delay=60).enqueue(…), or enqueue_sync(…) in synchronous code",
+    "s": "write task.options(after=[handle]).enqueue(…) for a task that follows another",
+}
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -63,9 +80,17 @@ def check_options(function: Callable[P, R]) -> Callable[P, R]:
 
 def unknown_option(function: str, name: str, known: Collection[str]) -> TypeError:
     """Return the TypeError for an option that ``function`` does not have."""
-    near = nearest(name, known)
-    step = f"write {near}=…" if near is not None else f"it has {', '.join(sorted(known))}"
+    step = suggest_option(name, known) or f"it has {', '.join(sorted(known))}"
     return TypeError(f"{function}() has no option '{name}': {step}")
+
+
+def suggest_option(name: str, known: Collection[str]) -> str | None:
+    """Return how to write the known option that an unknown option most likely means, or None."""
+    option, step = OPTIONS_ELSEWHERE.get(name, (None, None))
+    if option in known:
+        return step
+    near = nearest(name, known)
+    return None if near is None else f"write {near}=…"
 
 
 def _options(function: Callable[..., object]) -> frozenset[str]:

@@ -24,6 +24,7 @@ UNITS = {
     "hour": timedelta(hours=1),
     "day": timedelta(days=1),
 }
+SHORT_UNITS = {unit[0]: unit for unit in UNITS}
 # Upper bound of a rate, because each start is stored until its window has passed.
 MOST_STARTS = 10_000
 # Key of the items without a key. Only the limits of the task apply to them.
@@ -70,13 +71,13 @@ class Limits:
 
 
 def parse_rate(text: str) -> Rate:
-    """Parse a rate such as ``"100/minute"``. The units are second, minute, hour and day."""
+    """Parse a rate such as ``"100/minute"``. The units are second, minute, hour and day, or s, m, h and d."""
     found = _RATE.match(text) if isinstance(text, str) else None
-    form = Reason("rate_form", 'write a number and a unit, for example "100/minute"')
+    form = Reason("rate_form", 'write a number and a unit (second, minute, hour or day), for example "100/minute"')
     limit = f"rate={text!r}"
     _require_limit(limit, found, form)
     assert found is not None
-    most, unit = int(found[1]), found[2]
+    most, unit = int(found[1]), SHORT_UNITS.get(found[2], found[2])
     one = Reason("rate_one_unit", "the period is one second, minute, hour or day; write the unit without a number")
     _require_limit(limit, not unit[0].isdigit(), one)
     if unit not in UNITS:

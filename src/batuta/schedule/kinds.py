@@ -71,9 +71,10 @@ def parse_schedule(text: str) -> Schedule:
 def every_text(every: timedelta | float) -> str:
     """Return an interval as the text of a schedule: ``@every 30s``."""
     seconds = every.total_seconds() if isinstance(every, timedelta) else every
-    if seconds != int(seconds):
+    if not isinstance(seconds, int | float) or seconds % 1 != 0:
+        given = f"{seconds:g}" if isinstance(seconds, float) else str(seconds)
         why = "'{every}' is not a whole number of seconds"
-        raise InvalidCron(cron=f"every={seconds:g}", why=Reason("interval_whole", why, every=f"{seconds:g}"))
+        raise InvalidCron(cron=f"every={given}", why=Reason("interval_whole", why, every=given))
     return f"@every {int(seconds)}s"
 
 

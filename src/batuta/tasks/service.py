@@ -103,7 +103,7 @@ class TaskService(Generic[SomeTransaction]):
         if isinstance(task, BoundTask):
             if options != NO_OPTIONS:
                 raise TypeError("the task has options already: write delay, key and priority in task.options(…)")
-            task, options = task.task, task.options
+            options, task = task.options, task.task
         (id,) = await self.put(self._registry.get(task), [Call(arguments, named)], options, within=within)
         return id
 

@@ -39,7 +39,7 @@ from batuta.kernel.json import Json
 from batuta.kernel.middleware import Around, Attempt
 from batuta.kernel.reasons import Reason, define
 from batuta.kernel.storable import MAX_PAYLOAD, refuse_unstorable
-from batuta.kernel.suggestions import check_options, nearest, unknown
+from batuta.kernel.suggestions import METHODS_ELSEWHERE, check_options, suggest_option, unknown
 from batuta.kernel.trace import HEADER
 from batuta.kernel.usercode import Threads
 from batuta.queue.handler import ItemHandler
@@ -132,6 +132,10 @@ class EnqueueOptions:
     batch: str | None = None  # id of the batch to which the call belongs
 
     def __post_init__(self) -> None:
+        if not isinstance(self.delay, int | float):
+            raise TypeError(f"delay is a number of seconds, not {type(self.delay).__name__}: write delay=60")
+        if self.delay < 0:
+            raise ValueError("delay is a number of seconds from now and cannot be negative: write delay=0 or omit it")
         if not 0 <= self.unique_for <= LONGEST_UNIQUE.total_seconds():
             raise ValueError("unique_for must be a number of seconds, at most a year")
         if self.on_conflict not in get_args(OnConflict):
@@ -300,6 +304,12 @@ class Task(Generic[P, R]):
         )
         return BoundTask(self, options)
 
+    if not TYPE_CHECKING:  # a type checker must report unknown attributes
+
+        def __getattr__(self, name: str) -> Any:
+            step = METHODS_ELSEWHERE.get(name)
+            raise AttributeError(f"a task has no attribute '{name}'" + ("" if step is None else f": {step}"))
+
     def require_service(self) -> "TaskService[Any]":
         if self.service is None:
             raise InvalidTask(
@@ -321,8 +331,8 @@ class Task(Generic[P, R]):
         except TypeError as error:
             known = [*self.signature.parameters, *PUT_OPTIONS]
             for name in named:
-                if name not in known and (near := nearest(name, known)) is not None:
-                    raise TypeError(f"task {self.name} has no parameter '{name}': write {near}=…") from None
+                if name not in known and (step := suggest_option(name, known)) is not None:
+                    raise TypeError(f"task {self.name} has no parameter '{name}': {step}") from None
             raise TypeError(f"task {self.name} cannot be called with these arguments: {error}") from None
 
     def handler(

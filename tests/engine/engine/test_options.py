@@ -9,11 +9,13 @@ import pytest
 
 from batuta import Batuta, Limits
 from batuta.config import EngineSettings
-from batuta.errors import InvalidLimit, InvalidSetting, TransactionMisuse
+from batuta.errors import BatutaError, InvalidLimit, InvalidSetting, TransactionMisuse
 from batuta.pipelines import step
+from batuta.queue.limits import parse_rate
 from batuta.stores.sql.queries import in_dialect, query_of
 
 work = Batuta("sqlite:///unused.db", timezone="UTC")
+named: Any = work.task(name="named")(lambda n: n)
 
 
 async def beat() -> None: ...
@@ -47,6 +49,34 @@ def test_misspelt_option_is_refused_with_the_nearest(
 def test_option_without_a_similar_one_is_refused_with_the_list() -> None:
     with pytest.raises(TypeError, match="it has every, finishes_tick, longest_call"):
         work.loop(colour="red")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("call", "step"),
+    [
+        (partial(work.task, rate_limit="10/m"), 'write rate="10/minute"'),
+        (partial(work.task, time_limit=60), "write timeout="),
+        (partial(work.task, max_retries=3), r"write retry=\[10, 60\]"),
+        (partial(work.task, autoretry_for=(OSError,)), "write retry={ConnectionError"),
+        (partial(work.task, bind=True), "as TaskContext"),
+        (lambda: named.options(countdown=3), "write delay="),
+        (lambda: named.options(eta=3), "write at="),
+        (lambda: named.delay(3), r"write await task\.enqueue"),
+        (lambda: named.apply_async([3]), r"write await task\.options\(delay=60\)\.enqueue"),
+        (lambda: named.options(delay="3"), "delay is a number of seconds, not str"),
+        (lambda: named.options(delay=-3), "cannot be negative"),
+        (lambda: work.job(every="5m", name="minutes")(beat), "'5m' is not a whole number of seconds"),
+        (lambda: work.job(every=5, name="two")(lambda a, b: None), r"requires \(a, b\), but a job passes only the run"),
+        (lambda: work.task(rate="10/fortnight")(beat), r"\(second, minute, hour or day\)"),
+    ],
+)
+def test_words_of_other_libraries_and_wrong_values_name_the_next_step(call: Callable[[], Any], step: str) -> None:
+    with pytest.raises((TypeError, AttributeError, ValueError, BatutaError), match=step):
+        call()
+
+
+def test_units_of_a_rate_can_be_abbreviated() -> None:
+    assert parse_rate("10/m") == parse_rate("10/minute")
 
 
 async def test_misspelt_option_of_enqueue_is_refused_by_name() -> None:
