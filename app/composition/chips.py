@@ -36,7 +36,9 @@ class ChipServices:
 
 
 def build_chips(work: Batuta, messages: Messages, line: WhatsApp | None) -> ChipServices:
-    """Build the services of the chips. ``line`` is None if no gateway is configured."""
+    """Build the services of the chips. ``line`` is the client of the WhatsApp gateway, or None if no
+    gateway is configured.
+    """
     dialect, ids, zone, clock = work.database.dialect, work.ids, work.zone, work.clock
     chips, pool = Chips(dialect, ids, messages.eventos), Pool(dialect, ids)
     return ChipServices(

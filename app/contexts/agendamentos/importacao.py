@@ -97,7 +97,9 @@ class Importacao:
     async def _opened(
         self, content: bytes, name: str, chosen: Mapping[str, str]
     ) -> AsyncIterator[tuple[ArquivoAberto, Mapping[str, str]]]:
-        """Open a file with the chosen columns or, without a choice, with the choice stored for its titles."""
+        """Open a file with the chosen assignment of columns. If none was chosen, use the one stored for files with the
+        same column titles.
+        """
         used = chosen
         async with AsyncExitStack() as stack:
             try:

@@ -172,8 +172,8 @@ class Adia:
 
 @dataclass(frozen=True, slots=True)
 class Bloqueia:
-    """The message will never be sent. ``cancels`` means that no rule forbids the message, but its reason no longer
-    applies.
+    """The message will never be sent. ``cancels`` means that no rule forbids the message, but it is no longer
+    needed.
     """
 
     desfecho: Desfecho

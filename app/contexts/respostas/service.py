@@ -169,7 +169,9 @@ class Respostas:
         )
 
     async def aplicar(self, transaction: Transaction, came: Recebida, reacao: Reacao, now: datetime) -> None:
-        """Write the effects of a reaction: the entry of the pending list and the stage of the conversation."""
+        """Write what Julia decided about an inbound message: an entry of the pending list, and the stage of the
+        conversation.
+        """
         if reacao.motivo is not None:
             await self.pedir_pessoa(transaction, came, reacao.motivo, now)
         if reacao.estagio is not None:

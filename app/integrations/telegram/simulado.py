@@ -237,8 +237,8 @@ class LinhaSimulada:
         return Feito() if isinstance(found, Ok) else found
 
     async def _wait_for_updates(self, prazo: Prazo) -> Falha | None:
-        """Wait for pushed updates. The server pushes an update once. If the answer is lost, the next call fetches the
-        difference. During a flood wait, this method only waits.
+        """Wait for pushed updates. The server pushes an update once. If it is lost, the next call fetches the updates
+        that were missed. During a flood wait, this method only waits.
         """
         if self._may_lack and self._clock.monotonic() >= self._flooded_until:
             failed = await self._fetch_missing(prazo)

@@ -198,7 +198,7 @@ class CliContext:
 
 
 def cli_context(context: typer.Context) -> CliContext:
-    """Return the CliContext that typer's context of the command holds."""
+    """Return the CliContext stored in the command's typer context."""
     ctx: CliContext = context.obj
     return ctx
 

@@ -304,8 +304,8 @@ def _options_of(context: Any) -> list[str]:
 
 
 def _describe_bad_value(texts: Texts, mistake: Any, rest: Sequence[str]) -> str:
-    """Describe why the value of a parameter is refused. For an error of the engine's commands, the message is the
-    expected form or the text key of that form. An error of the parser has a validation error instead.
+    """Return a sentence that says why the value of a parameter was refused. An error that a command raised contains the
+    expected format, or the text key of that format. An error that the parser raised contains a validation error.
     """
     if mistake.param is None:
         return texts("cli.mistake.form", name=mistake.param_hint, form=texts.get(mistake.message, mistake.message))

@@ -63,7 +63,7 @@ class Screen:
 
     ``read`` returns the values for the template, which extends ``panel/base.html.j2``. Elements with an id and the
     attribute ``data-live`` are updated while the page is open. All users with the same scopes and language share these
-    elements, so a live screen must not depend on ``visit.caller``. If a screen is not in the navigation, the navigation
+    elements, so they must not depend on the user (``visit.caller``). If a page is not in the navigation, the navigation
     highlights its parent: ``/printers`` for ``/printers/{name}``.
     """
 

@@ -168,7 +168,9 @@ class EventLoopResponds(Event):
 
 
 class StackFound(Event):
-    """An earlier process of this role ended without a message and left a stack trace in its file."""
+    """An earlier process of this role ended without reporting why. Its stack trace was found in the
+    crash file of the role.
+    """
 
     role: str
     pid: int

@@ -8,8 +8,8 @@ the process's thread                      the watchdog thread, with its own even
 └───────────────────────────┘           └──────────────────────────────────┘
 
 responds ──▶ the parent gets a heartbeat
-no response: 2 of 15 s ──▶ a warning · half of it ──▶ the stack in the log, `stalled` in the heartbeat
-             15 s ──▶ a row with the stack, and the process exits with 75: its parent restarts it
+no response for 2 s ──▶ a warning · for 7.5 s ──▶ the stack in the log, `stalled` in the heartbeat
+            for 15 s ──▶ a row of worker_restarts with the stack, and the process exits with 75: its parent restarts it
 a thread holds the interpreter lock (an endless regular expression): faulthandler's timer, re-armed every other second, writes every
 stack into a file and ends the process; the next process reports the file
 """

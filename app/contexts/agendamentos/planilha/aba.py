@@ -338,7 +338,7 @@ def _next_header(
     """Return the header of another table that begins at this row. Return None if the row belongs to the current table
     or repeats its header.
 
-    The rows below are considered only if the words of at least two titles suggest a field. Each uncertain column adds a
+    The rows below are examined only if the words of at least two cells suggest a field. Each uncertain column adds a
     warning.
     """
     if _is_header_again(lendo.aba.header, linha):

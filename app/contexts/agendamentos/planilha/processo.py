@@ -44,7 +44,9 @@ def name_first(name: str, escolhidas: Mapping[str, str]) -> bytes:
 
 
 class Interrompida(Exception):
-    """Raised if the child dies after the file passed its checks. The file can be read again."""
+    """Raised if the child process that reads a spreadsheet dies, although the file passed the checks. The caller may
+    open the file again.
+    """
 
 
 class ArquivoAberto:

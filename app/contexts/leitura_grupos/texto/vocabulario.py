@@ -73,7 +73,7 @@ class Frases(Generic[T]):
         return found
 
     def todas(self, palavras: Sequence[Palavra]) -> Iterator[Achado[T]]:
-        """Yield every phrase, without overlaps."""
+        """Yield every phrase of the vocabulary among these words. Phrases do not overlap."""
         free, begins = 0, self._raiz
         for place in [at for at, word in enumerate(palavras) if word[0] in begins]:
             if place < free:
