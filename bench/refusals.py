@@ -18,7 +18,7 @@ from bench.report import markdown
 COUNT, AT_ONCE = 2_000, 400  # an answer above the limit is one to two seconds late
 WRONG = f"Bearer bat_{'0' * 12}_{'0' * 48}"
 UNLIMITED = {"BATUTA_REFUSALS_PER_MINUTE": "1000000000"}
-CASES = (
+CASES: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("an accepted token", ACCEPTED, UNLIMITED),
     ("no credential, below the limit", "", UNLIMITED),
     ("a wrong token, below the limit", WRONG, UNLIMITED),

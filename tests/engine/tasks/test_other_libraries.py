@@ -3,7 +3,7 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
@@ -252,12 +252,13 @@ async def test_synchronous_code_waits_for_results_and_cancels(work: Batuta, doub
         await asyncio.to_thread(work.handle("no-id").result_sync)
     with pytest.raises(ValueError, match="omit key"):
         double.options(key="k").enqueue_many_sync([[1]])
-    for method, call in {
+    calls: dict[str, Callable[[], object]] = {
         "enqueue_many": lambda: double.enqueue_many_sync([[1]]),
         "result": first.result_sync,
         "status": first.status_sync,
         "cancel": first.cancel_sync,
-    }.items():
+    }
+    for method, call in calls.items():
         with pytest.raises(RuntimeError, match=rf"{method}_sync\(\) would block .* await ….{method}\("):
             call()
 

@@ -163,7 +163,8 @@ async def test_calls_are_found_by_tag_and_key(caller: Batuta) -> None:
 
 async def test_a_handle_of_another_task_is_refused(caller: Batuta, worker: Batuta) -> None:
     @caller.task(name="other")
-    async def other() -> str: ...
+    async def other() -> str:
+        return "other"
 
     call = caller.handle(await caller.enqueue("double", 5))
     await worker.work_once("default", 10)

@@ -11,7 +11,7 @@ from batuta.engine.batuta import Batuta
 from batuta.engine.screens import Action, ActionCall, ActionResult, Field, FieldKind, Preview, Tone
 from batuta.guard.breaker import CircuitState
 from batuta.kernel.errors import ActionRefused, JobRefused
-from batuta.kernel.reasons import code_of, define
+from batuta.kernel.reasons import Reason, define
 from batuta.kernel.spans import read_span
 from batuta.kernel.suggestions import unknown
 from batuta.queue.item import pause_of_queue
@@ -93,7 +93,8 @@ class Jobs:
         try:
             execution = running.result()
         except JobRefused as refused:
-            if code_of(refused.facts["next_step"]) != LIFT_OR_INSIST:
+            step = refused.facts["next_step"]
+            if not isinstance(step, Reason) or step.code != LIFT_OR_INSIST:
                 raise
             field = call.texts("panel.field.even_if_held")
             raise JobRefused(job=job.name, why=refused.facts["why"], next_step=INSIST_IN_FORM(field=field)) from None

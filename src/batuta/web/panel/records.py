@@ -65,7 +65,9 @@ def process_states(beats: Sequence[Beat], restarts: Iterable[Restart], now: date
     """Return the state of each process, by worker id. A process whose end the supervisor recorded after its last
     heartbeat has ended, even if that heartbeat is recent.
     """
-    ends = {(each.host, each.pid): each.at for each in restarts if each.loop is None}
+    ends: dict[tuple[str | None, int | None], datetime] = {
+        (each.host, each.pid): each.at for each in restarts if each.loop is None
+    }
     ended = {each.worker_id for each in beats if (at := ends.get((each.host, each.pid))) and at >= each.beat_at}
     dead = ended | {each.worker_id for each in beats if not each.lives(now)}
     states = {}
