@@ -39,7 +39,7 @@ def test_every_category_has_a_text_and_pause_accepts_it(language: Language) -> N
         shown = texts.get(f"category.{category}", "")
         assert shown != "", category
         assert work.find_pause(f"category:{shown}", texts.category).key == f"pause.category.{category}"
-    assert Texts("pt-BR", work.extension.texts).category("critico") == "crítico"
+    assert Texts("pt-BR", work.extension.texts).category("critico") == "essencial"
 
 
 def test_score_has_julias_sections_and_the_live_category_is_reserved() -> None:

@@ -185,6 +185,20 @@ async def test_quick_reason_asks_for_a_confirmation(painel: Painel, language: st
     assert re.search(r'name="motivo" type="text" value="[^"]+"', form.text)
 
 
+@pytest.mark.parametrize(
+    ("language", "headings"),
+    [("pt-BR", ("Próxima vaga", "Próximas 2 vagas")), ("en", ("Next vacancy", "Next 2 vacancies"))],
+)
+async def test_list_of_the_next_vacancies_says_how_many_it_shows(
+    painel: Painel, monkeypatch: pytest.MonkeyPatch, language: str, headings: tuple[str, str]
+) -> None:
+    await painel.offers(4)
+    async with painel.browser(*READER) as reader:
+        for ahead, heading in enumerate(headings, start=1):
+            monkeypatch.setattr("app.web.screens.revisao.AHEAD", ahead)
+            assert heading in text_of(await reader.get(f"/painel/revisao?lang={language}"))
+
+
 async def test_empty_queue_says_what_to_do_first_in_both_languages(painel: Painel) -> None:
     async with painel.browser(*READER) as reader:
         assert "Nenhuma vaga para revisar" in text_of(await reader.get("/painel/revisao"))
