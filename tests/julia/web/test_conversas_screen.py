@@ -67,14 +67,14 @@ async def test_conversations_that_wait_for_a_person_come_first(painel: Painel) -
 
 
 @pytest.mark.parametrize(
-    ("language", "nobody", "labels"),
+    ("language", "unassigned", "labels"),
     [
         ("pt-BR", "ninguém ainda", ("sem responsável", "o médico pediu uma pessoa")),
-        ("en", "nobody yet", ("not taken over", "doctor asked for a person")),
+        ("en", "no person yet", ("not taken over", "doctor asked for a person")),
     ],
 )
 async def test_conversation_without_a_person_names_none_and_says_why_it_waits(
-    painel: Painel, language: str, nobody: str, labels: tuple[str, str]
+    painel: Painel, language: str, unassigned: str, labels: tuple[str, str]
 ) -> None:
     escalated, asked = await talk_with(painel, 1), await talk_with(painel, 2)
     await escalate(painel, escalated)
@@ -92,7 +92,7 @@ async def test_conversation_without_a_person_names_none_and_says_why_it_waits(
         page = text_of(await operator.get(f"/painel/conversas?lang={language}"))
         form = await operator.get(f"/painel/acoes/conversa.assumir?lang={language}", params={"conversa": escalated})
     assert [label for label in labels if label not in page] == []
-    assert (nobody in page, nobody in text_of(form)) == (True, True)
+    assert (unassigned in page, unassigned in text_of(form)) == (True, True)
 
 
 async def test_list_continues_after_the_last_row(painel: Painel, monkeypatch: pytest.MonkeyPatch) -> None:
