@@ -299,6 +299,8 @@ document.addEventListener("keydown", (event) => {
 });
 
 document.addEventListener("click", (event) => event.target.closest("[data-close]")?.closest("dialog")?.close());
+const menu = $("menu");
+if (menu) { menu.hidden = false; menu.addEventListener("click", () => showDialog("paginas")); }
 const help = $("ajuda");
 if (help) { help.hidden = false; help.addEventListener("click", () => showDialog("teclas")); }
 

@@ -216,3 +216,21 @@ CONTRAST = """() => {
   }
   return poor;
 }"""
+
+
+async def test_a_phone_shows_the_clock_and_lists_every_page(dashboard: Dashboard) -> None:
+    page = await dashboard.visit("/painel/tarefas", viewport={"width": 390, "height": 844})
+    await expect(page.locator("#agora")).to_be_visible()
+    cut = (
+        "each => each.filter((pill) => pill.getBoundingClientRect().right > innerWidth).map((pill) => pill.textContent)"
+    )
+    assert await page.locator(".jobs .pill, .jobs td small").evaluate_all(cut) == []
+    await page.locator("#menu").click()
+    await expect(page.locator("#paginas li").last).to_be_visible()
+    dashboard.panel.work.task(name="send")(_send)
+    wide = await dashboard.visit("/painel/filas/default")
+    await expect(wide.locator("#menu")).to_be_hidden()
+    assert await wide.locator("#estados").evaluate("each => getComputedStyle(each).overflowY") == "hidden"
+
+
+async def _send(to: str) -> None: ...
