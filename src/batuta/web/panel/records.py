@@ -34,6 +34,7 @@ MOST_EXPORTED = 10_000
 DAY = timedelta(days=1)
 MISSING, REPLACED = "failing", "unfinished"  # states of a process that has ended: without and with a successor
 _ORDER = {MISSING: 0, REPLACED: 2}
+NOTHING = (None, {}, "", "-")  # stored values that carry no information
 _COLUMNS = ("at", "actor", "action", "subject", "facts")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?[+-]\d\d:\d\d$")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -124,7 +125,7 @@ def describe(entry: Entry, words: Words) -> str:
     if after is None:
         sides = (entry.before, entry.after)
         return mask(" → ".join(_value("", each, words) for each in sides if each is not None))
-    return mask(" · ".join(_fact(name, value, words) for name, value in after.items() if value not in (None, {}, "")))
+    return mask(" · ".join(_fact(name, value, words) for name, value in after.items() if value not in NOTHING))
 
 
 def title_of(action: str, actions: Mapping[str, Action], words: Words) -> str:
