@@ -81,7 +81,11 @@ def timeline(
     ]
     happenings += [
         Happening(
-            each.at, "action", "running", mask(each.actor), (title_of(each.action, known, words), mask(each.subject))
+            each.at,
+            "action",
+            "running",
+            f"{mask(each.actor)}: {title_of(each.action, known, words)}",
+            (mask(each.subject),),
         )
         for each in actions
         if not each.action.startswith(_ACCESS)
