@@ -244,13 +244,14 @@ async def test_lost_answers_and_kills_double_and_lose_no_message(places: dict[st
 
 
 async def _storm(url: str, folder: Path, forgets: bool) -> None:
-    messages, kills, accounts = (1_000, 40, 40) if LONG else (30, 3, 5)
+    messages, kills, accounts = (1_000, 40, 50) if LONG else (30, 3, 5)
     lost: list[str] = [] if LONG else ["send_text"]  # the loss of other answers breaks connections, which takes time
     behaviour = {"lost_answers": 0.3, "lost_methods": lost, "forgets_random_ids": forgets}
     memory = "; the server forgets the random_ids" if forgets else ""
     done = f"Telegram: 30 % of the answers to {messages} sends lost; worker and server killed -9 all the time{memory}"
     figures = Figures("T39", kind(url), done)
-    # Each doctor receives two messages, so that their order can be compared.
+    # Each doctor receives two messages of the same account, so that their order can be compared: the number of doctors is
+    # a multiple of the number of accounts.
     async with telegram_office(folder, url, accounts=accounts, doctors=messages // 2) as office:
         await office.put(messages)
         await office.storm(random.Random(20260311), kills, behaviour)

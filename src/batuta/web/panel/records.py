@@ -34,7 +34,7 @@ MOST_EXPORTED = 10_000
 DAY = timedelta(days=1)
 MISSING, REPLACED = "failing", "unfinished"  # states of a process that has ended: without and with a successor
 _ORDER = {MISSING: 0, REPLACED: 2}
-NOTHING = (None, {}, "", "-")  # stored values that carry no information
+NOTHING: tuple[object, ...] = (None, {}, "", "-")  # stored values that carry no information
 _COLUMNS = ("at", "actor", "action", "subject", "facts")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?[+-]\d\d:\d\d$")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
