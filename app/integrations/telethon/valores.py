@@ -30,7 +30,9 @@ from app.contexts.telegram.porta import (
 )
 
 BANNED: Final = (errors.UserDeactivatedBanError, errors.UserDeactivatedError, errors.PhoneNumberBannedError)
-REVOKED: Final = (errors.UnauthorizedError, errors.AuthKeyError, AuthKeyNotFound, *BANNED)
+REVOKED: Final = (errors.UnauthorizedError, errors.AuthKeyDuplicatedError, AuthKeyNotFound, *BANNED)
+# A frozen account may not send until its owner appeals.
+FROZEN: Final = (errors.FrozenMethodInvalidError, errors.FrozenParticipantMissingError)
 UNKNOWN_PEER: Final = (
     errors.PeerIdInvalidError,
     errors.UserIdInvalidError,
@@ -53,7 +55,7 @@ BLOCKED: Final = (
     errors.ChatAdminRequiredError,
 )
 # Errors after which the server may have done the request.
-UNSURE: Final = (errors.ServerError, errors.TimedOutError, errors.RpcCallFailError)
+UNSURE: Final = (errors.ServerError, errors.TimedOutError, errors.RpcCallFailError, errors.MsgWaitFailedError)
 
 
 def failure(error: errors.RPCError | AuthKeyNotFound, metodo: Metodo) -> Falha:
@@ -68,6 +70,8 @@ def failure(error: errors.RPCError | AuthKeyNotFound, metodo: Metodo) -> Falha:
             return FloodWait(metodo, timedelta(seconds=error.seconds))
         case errors.PeerFloodError():
             return PeerFlood()
+    if isinstance(error, FROZEN):
+        return PeerFlood()
     if isinstance(error, REVOKED):
         return SessionRevoked(name, banned=isinstance(error, BANNED))
     if isinstance(error, UNKNOWN_PEER):
