@@ -81,7 +81,8 @@ HEAD = """# Python API
 `python3 dev.py check --fix` writes this page from the code, and a test compares them. Do not edit it by hand.
 
 Import from these modules only. All others are internal and change without notice. `mypy --strict` checks the types,
-and a misspelt option is a `TypeError` that names the nearest one. In this page, `work` is a `Batuta`. The
+and a misspelt option is a `TypeError` that names the nearest one. In this page, `work` is a `Batuta`, and
+`async` marks a function that is awaited. The
 [tutorial](tutorial.md) and the [how-tos](README.md) show these names in use.
 """
 
@@ -232,7 +233,7 @@ def _signature(function: Function, name: str, names: Mapping[str, Any], *, retur
     parts += [_parameter(each, value, names) for each, value in zip(given.kwonlyargs, given.kw_defaults, strict=True)]
     if given.kwarg is not None:
         parts.append(f"**{_parameter(given.kwarg, None, names)}")
-    start = "await " if isinstance(function, ast.AsyncFunctionDef) else ""
+    start = "async " if isinstance(function, ast.AsyncFunctionDef) else ""
     for decorator in (ast.unparse(each) for each in function.decorator_list):
         start = {"contextmanager": "with ", "asynccontextmanager": "async with "}.get(decorator, start)
     has_result = returns and function.returns is not None and "with" not in start

@@ -252,8 +252,8 @@ async def test_pooler_declared_as_none_is_reported_with_the_setting_to_change(
     ("url", "direct", "says"),
     [
         ("postgresql://host/db?pooler=session", None, "neither transaction nor none"),
-        ("postgresql://host/db", "mysql://host/db", "begins with postgresql://"),
-        ("postgresql://host/db", "postgresql://host/db?pooler=transaction", "without a pooler"),
+        ("postgresql://host/db", "mysql://host/db", "begin with postgresql://"),
+        ("postgresql://host/db", "postgresql://host/db?pooler=transaction", "bypass the pooler"),
         ("sqlite:///work.db", "postgresql://host/db", "only with PostgreSQL in DATABASE_URL"),
     ],
 )
