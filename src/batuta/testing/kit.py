@@ -24,7 +24,7 @@ Build: TypeAlias = "Callable[[str, Clock], Batuta]"
 AT_A_TIME = 100
 MOST_RETRIED = 1000
 # The longest real time that ``handle.result`` waits in a test, where no worker runs beside it.
-PATIENCE = timedelta(seconds=5)
+LONGEST_WAIT = timedelta(seconds=5)
 
 
 class Kit:
@@ -33,7 +33,7 @@ class Kit:
     def __init__(self, work: "Batuta", clock: FakeClock) -> None:
         self.work = work
         self.clock = clock
-        work._task_store.patience = PATIENCE
+        work._task_store.longest_wait = LONGEST_WAIT
         self._scheduler: Scheduler | None = None
 
     async def drain(self, *queues: str) -> int:

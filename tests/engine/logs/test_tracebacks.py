@@ -2,6 +2,7 @@ import socket
 import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from pydantic import BaseModel, ValidationError
@@ -9,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import InvalidSetting, StoreUnavailable
 from batuta.kernel.usercode import Raised, call_with_deadline
+from batuta.logs import scrubbing
 from batuta.logs.scrubbing import describe, summary
 
 LATER = datetime(2099, 1, 1, tzinfo=UTC)
@@ -47,6 +49,10 @@ async def test_traceback_of_an_application_begins_in_the_application() -> None:
     text = describe(outcome.error)
     assert "usercode.py" not in text
     assert text.splitlines()[1].endswith("in fail")
+
+
+def test_files_that_call_an_application_exist() -> None:
+    assert [file for file in scrubbing._CALLERS if not Path(file).is_file()] == []
 
 
 async def test_traceback_that_passes_through_other_parts_of_the_engine_is_complete() -> None:

@@ -80,7 +80,9 @@ class SqlTasks:
     liveness: Database | None = None  # connections for the queues; None means ``database``
     registry: TaskRegistry = field(default_factory=TaskRegistry)  # contains the limits that the queues enforce
     encryption: Encryption = PLAIN  # encrypts arguments, results and progress
-    patience: timedelta | None = None  # the longest wait for the end of a task in real time, for tests on a fake clock
+    longest_wait: timedelta | None = (
+        None  # the longest wait for the end of a task in real time, for tests on a fake clock
+    )
 
     def __post_init__(self) -> None:
         self._table = TASKS
@@ -329,8 +331,10 @@ class SqlTasks:
     async def wait(self, id: str, timeout: timedelta | None, what: str = "task") -> None:
         if not is_uuid(id):
             return None
-        if self.patience is not None:
-            return await self._wait_in_test(id, min(self.patience, self.patience if timeout is None else timeout), what)
+        if self.longest_wait is not None:
+            return await self._wait_in_test(
+                id, min(self.longest_wait, self.longest_wait if timeout is None else timeout), what
+            )
         if timeout is None:
             return await self.endings.wait(id)
         try:
@@ -339,10 +343,10 @@ class SqlTasks:
             seconds = f"{timeout.total_seconds():g}"
             raise TimeoutError(f"{what} {id} has not ended after {seconds} s: {LOOK[what]}") from None
 
-    async def _wait_in_test(self, id: str, patience: timedelta, what: str) -> None:
+    async def _wait_in_test(self, id: str, limit: timedelta, what: str) -> None:
         """Wait in real time, because in a test the clock stands still and no worker runs beside the test."""
         try:
-            await with_timeout(patience, self.endings.wait(id), SystemClock(), f"{what} {id}")
+            await with_timeout(limit, self.endings.wait(id), SystemClock(), f"{what} {id}")
         except DeadlineExceeded:
             raise TimeoutError(
                 f"{what} {id} has not ended, and no worker runs in a test: call `await kit.drain()` first, and"
