@@ -1,8 +1,8 @@
 """Build Julia from the settings: the engine, all services, the roles and the web pages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from app.catalogue import build_engine, extension_of
 from app.cli import COMMANDS
@@ -29,6 +29,30 @@ from batuta.kernel import Clock
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+# The page on which operators fix a finding, by its text key or its source.
+FINDING_PAGES: Final[Mapping[str, str]] = {
+    "grupos": "/vagas",
+    "alertas": "/conversas",
+    "alertas_performance": "/tarefas/heartbeat",
+    "alertas_recusas_altas": "/vagas?situacao=anunciada",
+    "alertas_sem_respostas": "/freios",
+    "alertas_tempo_resposta_alto": "/processos",
+    "diretrizes": "/tarefas/sincronizar_briefing",
+    "equipe_avisos": "/filas/avisos_equipe?estado=dead",
+    "equipe_central": "/filas/central_fila?estado=dead",
+    "fila_sem_gateway": "/processos",
+    "followups": "/tarefas/processar_followups",
+    "gatilhos": "/freios",
+    "grupos_canario": "/filas",
+    "grupos_fila_travada": "/filas?estado=dead",
+    "grupos_itens_pendentes_antigos": "/processos",
+    "grupos_travados": "/filas",
+    "handoffs": "/tarefas/processar_handoffs",
+    "plantoes": "/vagas?situacao=pendente_confirmacao",
+    "plantoes_reservada_passada": "/tarefas/processar_confirmacao_plantao",
+    "respostas": "/tarefas/processar_retomadas",
+}
+
 
 def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = None, port: Port | None = None) -> Julia:
     """Build Julia for this process. ``port`` replaces the Telegram client that the settings select."""
@@ -52,7 +76,7 @@ def build(settings: Settings, clock: Clock | None = None, pace: Pace | None = No
             ],
             screens=screens(lambda: julia),
             actions=actions(lambda: julia),
-            finding_pages={"grupos": "/vagas", "alertas": "/conversas"},
+            finding_pages=FINDING_PAGES,
             templates=[TEMPLATES],
             rebuilt=lambda added: build(with_environment(settings, added)).work,
             encrypted=ENCRYPTED,

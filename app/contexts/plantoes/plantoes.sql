@@ -23,6 +23,8 @@ WHERE vaga.deleted_at IS NULL AND vaga.data >= :de AND vaga.data <= :ate
   AND (CAST(:status AS text) IS NULL OR vaga.status = :status)
   AND (CAST(:origem AS text) IS NULL OR vaga.origem = :origem)
   AND (NOT :por_medico OR vaga.cliente_id = :cliente_id)
+  AND (CAST(:hospital AS text) IS NULL OR EXISTS (SELECT 1 FROM hospitais_alias AS alias
+       WHERE alias.hospital_id = vaga.hospital_id AND alias.alias_normalizado LIKE :hospital))
   AND (vaga.data, coalesce(vaga.hora_inicio, ''), vaga.id) > (:depois_dia, :depois_hora, :depois_de)
 ORDER BY vaga.data, coalesce(vaga.hora_inicio, ''), vaga.id LIMIT :limite OFFSET :pular;
 

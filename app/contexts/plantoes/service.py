@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from app.contexts.leitura_grupos.api import Periodo, periodo_das_horas
+from app.contexts.leitura_grupos.api import Periodo, chave, periodo_das_horas
 from app.contexts.nomes.api import Dicionario
 from app.contexts.operacao.service import Eventos
 from app.contexts.plantoes.horario import HORAS
@@ -66,6 +66,7 @@ class Filtro:
     status: StatusDaVaga | None = None
     origem: str | None = None
     cliente_id: str | None = None
+    hospital: str = ""  # part of a name of the hospital, with or without accents
     de: date = date.min
     ate: date = date.max
 
@@ -131,7 +132,8 @@ class Plantoes:
         """
         return await self._database.all(
             self._queries.listed, status=filtro.status, origem=filtro.origem, cliente_id=filtro.cliente_id,
-            por_medico=filtro.cliente_id is not None, de=filtro.de, ate=filtro.ate, limite=limite, pular=pular,
+            por_medico=filtro.cliente_id is not None, hospital=_pattern(filtro.hospital), de=filtro.de,
+            ate=filtro.ate, limite=limite, pular=pular,
             depois_dia=depois[0], depois_hora=depois[1], depois_de=depois[2],
         )  # fmt: skip
 
@@ -246,6 +248,12 @@ class Plantoes:
         if cliente_id is not None and await transaction.one(self._queries.is_doctor, id=cliente_id) is None:
             raise MedicoDesconhecido(id=cliente_id)
         return vaga
+
+
+def _pattern(nome: str) -> str | None:
+    """Return the pattern of names that contain ``nome``. The form of a name has letters, digits and spaces only."""
+    form = chave(nome)
+    return f"%{form}%" if form else None
 
 
 def _horas(nova: NovaVaga) -> tuple[Periodo, str, str]:

@@ -43,6 +43,7 @@ from batuta.sql import Row
 
 PATH: Final = "/vagas"
 PAGE: Final = 40
+LONGEST_NAME: Final = 80
 BEST: Final = 8
 SHOWN_ID: Final = 6
 # Text keys of reasons that have a code. Any other reason is free text.
@@ -185,21 +186,28 @@ async def _list(julia: Julia, visit: Visit) -> Mapping[str, object]:
     plantoes, query = julia.shifts.plantoes, visit.query
     status = StatusDaVaga(query["situacao"]) if query.get("situacao") in set(StatusDaVaga) else None
     origin = query.get("origem") if query.get("origem") in ("manual", "grupo_whatsapp") else None
+    hospital = query.get("hospital", "").strip()[:LONGEST_NAME]
     today = visit.now.astimezone(julia.work.zone).date()
     start = _day(query.get("de", "")) or today
     after = POSITION.fullmatch(query.get("depois", ""))
     day = None if after is None else _day(after[1])
     rows = await plantoes.listar(
-        Filtro(status=status, origem=origin, de=start),
+        Filtro(status=status, origem=origin, hospital=hospital, de=start),
         limite=PAGE + 1,
         depois=BEFORE_ALL if after is None or day is None else (day, after[2], after[3]),
     )
     shown, counts = rows[:PAGE], await plantoes.contagem()
-    kept = {"situacao": status, "origem": origin, "de": query.get("de") if _day(query.get("de", "")) else None}
+    kept = {
+        "situacao": status,
+        "origem": origin,
+        "hospital": hospital,
+        "de": query.get("de") if _day(query.get("de", "")) else None,
+    }
     others = {name: str(value) for name, value in kept.items() if value and name != "situacao"}
     return {
         "kept": {name: str(value) for name, value in kept.items() if value},
         "origin": origin,
+        "hospital": hospital,
         "start": start.isoformat(),
         "filters": [
             Choice(visit.texts("tela.todas"), others, status is None),

@@ -120,7 +120,8 @@ class Extension:
     boards: Sequence[Callable[[], Awaitable[Board]]] = ()  # cards of the dashboard's first page, in order
     screens: Sequence[Screen] = ()  # pages of the dashboard, in the order of the navigation
     actions: Sequence[Action] = ()  # changes that operators make in the dashboard
-    # Maps the source of a finding (``Finding.source``) to the screen on which operators fix it.
+    # Maps the text key or the source of a finding (``Finding.says``, ``Finding.source``) to the page on which operators
+    # fix it. The page of a job, such as ``/tarefas/NAME``, also offers to run the job.
     finding_pages: Mapping[str, str] = field(default_factory=dict)
     templates: Sequence[Path] = ()  # folders with the templates of the screens
     # Returns the application's components whose data must survive the restore of an older backup.

@@ -185,9 +185,18 @@ def queues(watched: Callable[[], Iterable[WatchedQueue]], beats: Beats, now: Now
     async def ask() -> Report:
         if not (asked := list(watched())):
             return Report()
-        loops = (await beats.read_signs(within=FORGOTTEN_AFTER, now=now())).living_loops
+        signs = await beats.read_signs(within=FORGOTTEN_AFTER, now=now())
+        living = signs.living_loops
         return merge_reports(
-            [judge_queue(queue, await queue.pulse(), has_worker=bool(loops & set(queue.loops))) for queue in asked]
+            [
+                judge_queue(
+                    queue,
+                    await queue.pulse(),
+                    has_worker=not living.isdisjoint(queue.loops),
+                    because=signs.causes_of_absence(queue.loops),
+                )
+                for queue in asked
+            ]
         )
 
     return Check(name="queues", section=QUEUES, ask=ask, timeout=2 * PROBE_TIMEOUT)

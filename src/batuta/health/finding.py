@@ -2,7 +2,8 @@
 section.
 
 A finding has a text key (``says``) and the facts for its text. Each language has two texts per key:
-``finding.<says>.message`` is the message and ``finding.<says>.next`` is the next step.
+``finding.<says>.message`` is the message and ``finding.<says>.next`` is the next step. If ``next`` names commands,
+``finding.<says>.panel`` may say the next step for a reader of the dashboard.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

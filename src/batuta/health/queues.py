@@ -64,22 +64,25 @@ class WatchedQueue:
     hands_over: bool = False
 
 
-def judge_queue(queue: WatchedQueue, pulse: Pulse, *, has_worker: bool) -> Report:
+def judge_queue(queue: WatchedQueue, pulse: Pulse, *, has_worker: bool, because: tuple[str, ...] = ()) -> Report:
+    """Judge the counts of a queue. ``because`` contains the causes that explain why the queue has no worker."""
     if pulse.is_held:
         held = _finding(queue, Severity.INFO, "held", pulse, value=pulse.due, threshold=None)
         return Report(findings=(held,) if pulse.due else ())
-    found = list(_findings(queue, pulse, has_worker))
+    found = list(_findings(queue, pulse, has_worker, because))
     return Report(findings=tuple(finding for finding, _ in found), lost=sum(lost for _, lost in found))
 
 
-def _findings(queue: WatchedQueue, pulse: Pulse, has_worker: bool) -> Iterator[tuple[Finding, int]]:
+def _findings(
+    queue: WatchedQueue, pulse: Pulse, has_worker: bool, because: tuple[str, ...]
+) -> Iterator[tuple[Finding, int]]:
     limits, age = queue.limits, _age(pulse)
     if pulse.held_back:
         yield _finding(queue, Severity.WARNING, "clock_set_back", pulse, value=pulse.held_back, threshold=0), 5
     waiting = _add_handed_over(pulse) if queue.hands_over else pulse
     if not has_worker and _age(waiting) > limits.deserted_after:
         found = _finding(queue, Severity.CRITICAL, "deserted", waiting, value=waiting.due, threshold=0)
-        yield replace(found, says="queue_unserved") if queue.hands_over else found, 20
+        yield replace(found, says="queue_unserved" if queue.hands_over else found.says, because=because), 20
     if age > limits.slow_after and pulse.due > limits.backlog_warning:
         is_worse = pulse.due > limits.backlog_critical
         limit = limits.backlog_critical if is_worse else limits.backlog_warning

@@ -22,6 +22,10 @@ def cause_of(role: str) -> str:
     return f"workers.crashing.{role}"
 
 
+def dead_cause_of(role: str) -> str:
+    return f"workers.dead.{role}"
+
+
 def judge_restarts(restarts: Sequence[Restart], now: datetime) -> Report:
     """Report crash loops. ``restarts`` is sorted newest first. A crash loop ends after the role has run for COUNTED
     without a restart.
@@ -154,6 +158,13 @@ class Signs:
             if seen.failures < FAILING_AFTER
         )
 
+    def causes_of_absence(self, loops: Collection[str]) -> tuple[str, ...]:
+        """Return the causes of the findings about dead processes that ran one of these loops."""
+        roles = {
+            beat.role for beat in self.beats if not beat.lives(self.now) and not beat.loops.keys().isdisjoint(loops)
+        }
+        return tuple(dead_cause_of(role) for role in sorted(roles))
+
 
 class Beats(Protocol):
     """Interface of the store of heartbeats."""
@@ -168,7 +179,7 @@ def judge_workers(signs: Signs) -> Report:
     roles = {beat.role for beat in beats}
     return merge_reports(
         [
-            *(_role(role, [beat for beat in beats if beat.role == role], now) for role in sorted(roles)),
+            *(_role(role, signs) for role in sorted(roles)),
             *_failing_loops(beats, now),
             *_stalled_reports(beats, now),
             _stuck_threads(beats, now),
@@ -176,7 +187,8 @@ def judge_workers(signs: Signs) -> Report:
     )
 
 
-def _role(role: str, beats: Collection[Beat], now: datetime) -> Report:
+def _role(role: str, signs: Signs) -> Report:
+    now, beats = signs.now, [beat for beat in signs.beats if beat.role == role]
     missing = find_unreplaced(beats, now)
     if not missing:
         return Report()
@@ -185,10 +197,12 @@ def _role(role: str, beats: Collection[Beat], now: datetime) -> Report:
     # A missing scheduler has a separate finding (``judge_scheduler``).
     if (is_deserted and role == "scheduler") or (not is_deserted and now - last > REMEMBERED):
         return Report()
+    served = {name for beat in missing for name, loop in beat.loops.items() if loop.concurrency is not None}
+    is_needed = is_deserted and not served <= signs.living_loops  # items of a queue can no longer run
     finding = Finding(
-        severity=Severity.ERROR if is_deserted else Severity.WARNING,
+        severity=Severity.CRITICAL if is_needed else Severity.ERROR if is_deserted else Severity.WARNING,
         source=SOURCE,
-        cause=f"workers.dead.{role}",
+        cause=dead_cause_of(role),
         says="role_deserted" if is_deserted else "worker_dead",
         facts={"role": role, "count": len(missing), "last": brief(now - last)},
         value=len(missing),
@@ -196,7 +210,7 @@ def _role(role: str, beats: Collection[Beat], now: datetime) -> Report:
         since=last,
         because=(cause_of(role),),
     )
-    return Report(findings=(finding,), lost=10 if is_deserted else 3)
+    return Report(findings=(finding,), lost=25 if is_needed else 10 if is_deserted else 3)
 
 
 def find_unreplaced(beats: Iterable[Beat], now: datetime) -> list[Beat]:

@@ -8,9 +8,10 @@ import string
 import tomllib
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -41,6 +42,19 @@ class Texts:
         self._table: dict[str, str] = {}
         for folder in (*reversed(folders), HERE):
             self._table |= read_table(folder, language)
+
+    @cached_property
+    def for_pages(self) -> "Texts":
+        """The same texts for the dashboard, which writes dates as people do. A terminal writes a date in the format in
+        which a command accepts it.
+        """
+        made, day = copy(self), self._table["format.page_day"]
+        made._table = self._table | {
+            "format.day": day,
+            "format.minute": f"{day} %H:%M",
+            "format.second": f"{day} %H:%M:%S",
+        }
+        return made
 
     def __call__(self, key: str, **facts: object) -> str:
         """Return the text of ``key``. Facts that are reasons, errors, instants, days or durations are rendered in the

@@ -18,6 +18,12 @@ def next_step_of(finding: Finding, texts: Texts) -> str:
     return texts(f"finding.{finding.says}.next", **finding.facts)
 
 
+def next_on_page(finding: Finding, texts: Texts) -> str:
+    """Return the next step for a reader of the dashboard, without commands. The text is empty if a button says it all."""
+    key = f"finding.{finding.says}.panel"
+    return texts(key, **finding.facts) if texts.get(key, "") else ""
+
+
 def describe_findings(
     assessment: Assessment, texts: Texts, show_instant: Callable[[datetime | None], str | None]
 ) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from batuta.web.context import base_of, state_of
-from batuta.web.problems import LANGUAGE_COOKIE, texts_for
+from batuta.web.problems import LANGUAGE_COOKIE, page_texts
 
 HERE = Path(__file__).parent
 YEAR = 365 * 24 * 3600
@@ -48,7 +48,7 @@ def breakable(name: str) -> Markup:
 
 def page(request: Request, template: str, values: Mapping[str, object], *, status: int = 200) -> HTMLResponse:
     """Render a template in the reader's language. A language chosen with ``?lang=`` is stored in a cookie."""
-    texts = texts_for(request)
+    texts = page_texts(request)
     # Only a session has this value. Forms contain it, and the page then shows a sign-out button.
     proof = getattr(request.state, "proof", None)
     frame = {"request": request, "texts": texts, "asset": asset, "proof": proof, "base": base_of(request)}

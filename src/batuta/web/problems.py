@@ -106,6 +106,11 @@ def texts_for(request: Request) -> Texts:
     return state.texts[language_of(request, state.settings.batuta_lang)]
 
 
+def page_texts(request: Request) -> Texts:
+    """Return the texts for a page of the dashboard, in the reader's language."""
+    return texts_for(request).for_pages
+
+
 def language_of(connection: HTTPConnection, otherwise: Language) -> Language:
     chosen = connection.query_params.get("lang") or connection.cookies.get(LANGUAGE_COOKIE)
     return choose_language(chosen or connection.headers.get("accept-language", ""), otherwise)

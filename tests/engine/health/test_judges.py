@@ -185,6 +185,23 @@ def test_process_that_missed_three_heartbeats_is_dead() -> None:
     assert severities(judge_workers(signs(beat(ago=DEAD_AFTER + SECOND)))) == {"workers.dead.worker": Severity.ERROR}
 
 
+def test_queue_whose_last_worker_died_makes_the_whole_critical() -> None:
+    serving = {"worker:mail": LoopSeen(concurrency=5)}
+    dead = replace(beat(ago=DEAD_AFTER + SECOND), loops=serving)
+    assert severities(judge_workers(signs(dead))) == {"workers.dead.worker": Severity.CRITICAL}
+    assert assess([("jobs_and_workers", judge_workers(signs(dead)))], NOW).score <= CEILING_WHEN_CRITICAL
+    other = replace(beat("all"), loops=serving)  # another role serves the same queue
+    assert severities(judge_workers(signs(dead, other))) == {"workers.dead.worker": Severity.ERROR}
+
+
+def test_dead_worker_explains_the_queues_that_no_process_serves() -> None:
+    dead = replace(beat(ago=DEAD_AFTER + SECOND), loops={"worker:mail": LoopSeen(concurrency=5)})
+    why = signs(dead).causes_of_absence(("worker:mail",))
+    waiting = judge_queue(queue(), pulse(3, 15 * MINUTE), has_worker=False, because=why)
+    found = merge_reports([judge_workers(signs(dead)), waiting]).findings
+    assert {finding.cause for finding in found} - set(find_silenced(found)) == {"workers.dead.worker"}
+
+
 def test_one_dead_process_of_several_is_a_warning_until_it_is_replaced() -> None:
     dead, lives = beat(ago=5 * MINUTE), beat(started=2 * HOUR)
     assert severities(judge_workers(signs(dead, lives))) == {"workers.dead.worker": Severity.WARNING}

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import httpx2
 import pytest
@@ -14,9 +15,11 @@ from batuta.guard.base import Admit
 from batuta.health.aggregator import HealthAggregator
 from batuta.health.alerts import NewIncident
 from batuta.health.finding import Assessment, Check, Finding, Report, Severity
+from batuta.health.finding import assess as health_of
 from batuta.processes.restarts import NewRestart
 from batuta.stores.sql.queries import query_of
-from batuta.texts import Texts
+from batuta.testing.clock import START
+from batuta.texts import LANGUAGES, Language, Texts
 from batuta.web.panel import now
 from batuta.web.panel.words import Words
 from tests.engine.web.browser.panel import Panel, open_panel
@@ -142,7 +145,8 @@ def test_every_finding_leads_to_a_page() -> None:
         return {}
 
     screen = Screen(path="/chips", title="t", template="t", read=read)
-    extension = Extension(screens=[screen], finding_pages={"grupos": "/vagas"})
+    pages = {"grupos": "/vagas", "reminders_late": "/tarefas/remind"}
+    extension = Extension(screens=[screen], finding_pages=pages)
 
     def page(source: str, says: str = "x") -> str:
         finding = Finding(severity=Severity.ERROR, source=source, cause="c", says=says)
@@ -150,6 +154,22 @@ def test_every_finding_leads_to_a_page() -> None:
 
     assert [page("chips"), page("grupos"), page("elsewhere")] == ["/chips", "/vagas", "/incidentes"]
     assert page("database", "part_down") == "/processos"
+    late = Finding(severity=Severity.ERROR, source="reminders", cause="c", says="reminders_late")
+    assert now.next_step(late, extension) == now.NextStep("/tarefas/remind", "job.run", {"tarefa": "remind"})
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_page_never_asks_for_a_terminal_where_it_has_a_button(language: Language) -> None:
+    texts = Texts(language)
+    words = Words(texts, ZoneInfo("UTC"), START)
+    for says in {key.split(".")[0] for key in texts.group("finding")}:
+        sentence = texts.get(f"finding.{says}.panel", "")
+        assert "`" not in sentence, says
+    facts = {"role": "worker", "last": "2 min"}
+    dead = Finding(severity=Severity.CRITICAL, source="workers", cause="c", says="role_deserted", facts=facts)
+    whole = health_of([("jobs_and_workers", Report(findings=(dead,), lost=25))], START)
+    (shown,) = now.show_findings(whole, words, Extension(), {"/processos": "Processos"})
+    assert (shown.page_title, "`" in shown.advice, "batuta worker" in shown.commands) == ("Processos", False, True)
 
 
 async def test_two_runs_are_compared_and_differences_are_marked(panel: Panel) -> None:

@@ -50,7 +50,7 @@ async def panel(tmp_path: Path, work_url: str) -> AsyncIterator[Panel]:
 
 
 def words(language: Language) -> Words:
-    return Words(Texts(language), ZoneInfo("UTC"), START)
+    return Words(Texts(language).for_pages, ZoneInfo("UTC"), START)
 
 
 class Elements(HTMLParser):
@@ -109,9 +109,9 @@ async def test_summary_says_that_nothing_is_wrong(work_url: str) -> None:
 def test_panel_writes_instants_in_the_language_of_the_reader() -> None:
     portuguese, english = words("pt-BR"), words("en")
     assert portuguese.minute(START) == f"{START:%d/%m/%Y %H:%M}"
-    assert english.minute(START) == "2026-01-05 12:00"
-    assert english.second(START) == "2026-01-05 12:00:00"
-    assert english.whole(START) == "Mon 2026-01-05 12:00:00 +0000"
+    assert english.minute(START) == "05 Jan 2026 12:00"
+    assert english.second(START) == "05 Jan 2026 12:00:00"
+    assert english.whole(START) == "Mon 05 Jan 2026 12:00:00 +0000"
 
 
 async def test_row_shows_the_last_run_the_next_fire_and_the_outcome(panel: Panel) -> None:
@@ -342,6 +342,12 @@ async def test_production_shows_nothing_without_a_token(julia_url: str) -> None:
 async def test_root_page_redirects_to_the_dashboard(panel: Panel) -> None:
     answer = await panel.ask("/")
     assert (answer.status_code, answer.headers["location"]) == (307, "/painel")
+
+
+async def test_address_with_a_slash_at_its_end_leads_to_the_page(panel: Panel) -> None:
+    for path in ("/painel/", "/painel/filas/"):
+        answer = await panel.ask(path)
+        assert (answer.status_code, answer.headers["location"]) == (307, path.rstrip("/"))
 
 
 async def test_static_files_are_cached_until_they_change(panel: Panel) -> None:

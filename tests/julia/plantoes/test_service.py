@@ -144,7 +144,11 @@ async def test_vacancies_are_listed_by_state_day_origin_and_doctor(office: Offic
     assert await listed(de=DAY + timedelta(days=1)) == [second]
     assert await listed(ate=DAY) == [first]
     assert await listed(origem="grupo_whatsapp") == []
-    assert await plantoes.contagem() == {StatusDaVaga.ABERTA: 1, StatusDaVaga.RESERVADA: 1}
+    other = await add_vaga(office, hospital="Hospital São Fictício", data=DAY + timedelta(days=2))
+    assert await listed(hospital="sao fict") == [other]
+    assert await listed(hospital="São") == [other]
+    assert await listed(hospital="100%") == []
+    assert await plantoes.contagem() == {StatusDaVaga.ABERTA: 2, StatusDaVaga.RESERVADA: 1}
 
 
 async def test_of_many_concurrent_doctors_one_gets_the_vacancy_and_the_others_learn_that_it_is_taken(

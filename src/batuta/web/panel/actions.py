@@ -20,7 +20,7 @@ from batuta.web.forms import Form, read_form
 from batuta.web.panel.frame import BACK, CHOSEN, caller_of, keep_result, show, words_of
 from batuta.web.panel.page_route import is_browser
 from batuta.web.panel.sign_in import own_address
-from batuta.web.problems import Problem, texts_for
+from batuta.web.problems import Problem, page_texts
 
 FIELD_MISSING = define("field_missing", "fill in the field “{field}”")
 FIELD_TOO_LONG = define("field_too_long", "the field “{field}” has more than {most} characters: shorten it")
@@ -84,7 +84,7 @@ def _call(request: Request, action: Action, form: Form) -> ActionCall:
     return ActionCall(
         caller=caller_of(request).name,
         values=values,
-        texts=texts_for(request),
+        texts=page_texts(request),
         now=state_of(request).work.clock.now(),
         chosen=chosen,
         scopes=caller_of(request).scopes,

@@ -18,7 +18,7 @@ from batuta.web.auth import ANYBODY, Caller, note_access
 from batuta.web.context import ApiState, base_of, state_of
 from batuta.web.pages import page
 from batuta.web.panel.words import Words
-from batuta.web.problems import texts_for
+from batuta.web.problems import page_texts
 
 REFRESH_SECONDS = 20
 RESULT_COOKIE, SECURE_RESULT_COOKIE = "batuta_result", "__Host-batuta_result"
@@ -60,7 +60,7 @@ def words_of(request: Request, now: datetime | None = None) -> Words:
     the process's time.
     """
     state = state_of(request)
-    return Words(texts_for(request), state.work.zone, now or state.now())
+    return Words(page_texts(request), state.work.zone, now or state.now())
 
 
 def caller_of(request: Request) -> Caller:
@@ -79,7 +79,7 @@ def visit_of(request: Request) -> Visit:
         scopes=caller.scopes,
         path={name: str(value) for name, value in request.path_params.items()},
         query=dict(request.query_params),
-        texts=texts_for(request),
+        texts=page_texts(request),
         now=state_of(request).now(),
         wants_personal_data=request.query_params.get(REVEAL) == "dados",
         note=note,
@@ -124,7 +124,7 @@ def navigation(request: Request) -> list[NavigationEntry]:
         for screen in state.work.extension.screens
         if screen.in_navigation and includes(scopes, screen.scope)
     ]
-    texts = texts_for(request)
+    texts = page_texts(request)
     entries: list[NavigationEntry] = []
     for path, title in (*engine, *own):
         href = base + path
@@ -133,12 +133,18 @@ def navigation(request: Request) -> list[NavigationEntry]:
     return entries
 
 
+def screen_titles(request: Request) -> dict[str, str]:
+    """Return the titles of the screens in the navigation, by path below the prefix."""
+    base = base_of(request)
+    return {entry.href.removeprefix(base): entry.title for entry in navigation(request)}
+
+
 class Acts:
     """Buttons of actions. An action that the user may not perform has no button."""
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._texts = texts_for(request)
+        self._texts = page_texts(request)
         self._actions = state_of(request).actions
         self._scopes = caller_of(request).scopes
 
@@ -244,7 +250,7 @@ def _revealing(request: Request) -> Markup:
     """Return the button that shows the personal data of this page. If the user may not see the data, return nothing."""
     if not includes(caller_of(request).scopes, Scope.PII):
         return Markup("")
-    texts, is_shown = texts_for(request), request.query_params.get(REVEAL) == "dados"
+    texts, is_shown = page_texts(request), request.query_params.get(REVEAL) == "dados"
     kept = [(name, value) for name, value in request.query_params.multi_items() if name != REVEAL]
     query = urlencode([*kept, *([] if is_shown else [(REVEAL, "dados")])])
     label = texts("panel.hide_data" if is_shown else "panel.show_data")

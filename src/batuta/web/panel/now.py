@@ -8,12 +8,19 @@ from batuta.engine.extension import Extension
 from batuta.health.finding import Assessment, Finding, Grade, Severity
 from batuta.health.jobs import JobsSeen, JobState
 from batuta.health.queues import Pulse
-from batuta.texts.findings import message_of, next_step_of
+from batuta.texts.findings import message_of, next_on_page, next_step_of
 from batuta.web.panel.overview import root_findings
 from batuta.web.panel.words import Words
 
 _LEVELS = {Grade.HEALTHY: "healthy", Grade.CRITICAL: "critical"}
 _WORST_PARTS = 3
+JOBS = "/tarefas"
+ELSEWHERE = "/incidentes"  # the page of findings that no other page explains
+_STATES = {
+    "jobs_failing": JobState.FAILING,
+    "jobs_not_succeeding": JobState.FAILING,
+    "jobs_stale": JobState.STALE,
+}
 _ABOUT_PROCESSES = (
     "worker",
     "role",
@@ -47,10 +54,14 @@ class NextStep:
 
 
 class ShownFinding(NamedTuple):
+    """A finding on the page. ``commands`` is the advice for the terminal; it is empty if ``advice`` says everything."""
+
     severity: str
     message: str
     advice: str
+    commands: str
     step: NextStep
+    page_title: str
 
 
 class KeyNumber(NamedTuple):
@@ -87,44 +98,64 @@ def worst_parts(assessment: Assessment) -> list[Part]:
     return sorted(hurt, key=lambda part: part.points - part.most)[:_WORST_PARTS]
 
 
-def show_findings(assessment: Assessment, words: Words, extension: Extension) -> list[ShownFinding]:
-    return [
-        ShownFinding(
-            each.severity.value,
-            message_of(each, words.texts),
-            next_step_of(each, words.texts),
-            next_step(each, extension),
-        )
-        for each in root_findings(assessment)
-    ]
+def show_findings(
+    assessment: Assessment, words: Words, extension: Extension, titles: Mapping[str, str]
+) -> list[ShownFinding]:
+    """Return the findings with their next steps. ``titles`` maps the path of a screen to its title."""
+    return [_show(each, words, next_step(each, extension), titles) for each in root_findings(assessment)]
+
+
+def _show(finding: Finding, words: Words, step: NextStep, titles: Mapping[str, str]) -> ShownFinding:
+    """Show one finding. Advice that names commands is for the terminal. The page shows it only if the finding has no
+    page of its own.
+    """
+    whole = next_step_of(finding, words.texts)
+    advice = next_on_page(finding, words.texts)
+    if not advice and ("`" not in whole or step.page == ELSEWHERE):
+        advice = whole
+    screen = "/" + step.page.removeprefix("/").partition("?")[0].partition("/")[0]
+    return ShownFinding(
+        severity=finding.severity.value,
+        message=message_of(finding, words.texts),
+        advice=advice,
+        commands=whole if "`" in whole and advice != whole else "",
+        step=step,
+        page_title=titles.get(screen, ""),
+    )
 
 
 def next_step(finding: Finding, extension: Extension) -> NextStep:
     """Return the page to which the operator should go next, and the action that solves the problem if the dashboard has
     one.
 
-    A finding of the application leads to the screen that ``finding_pages`` names for its source. Without an entry for
-    its source, it leads to the screen with the name of the source.
+    A finding of the application leads to the page that ``finding_pages`` names for its text key or its source. Without
+    such an entry, it leads to the screen with the name of the source.
     """
     facts, says = finding.facts, finding.says
+    own = {screen.path.removeprefix("/"): screen.path for screen in extension.screens if screen.in_navigation}
+    for page in (extension.finding_pages.get(says), extension.finding_pages.get(finding.source)):
+        if page is not None:
+            return _step_to(page)
     if queue := facts.get("queue"):
         return _step_of_queue(says, str(queue))
     if job := facts.get("job"):
-        return NextStep(f"/tarefas/{job}", "job.run", {"tarefa": str(job)})
+        return _step_to(f"{JOBS}/{job}")
     if says.startswith("circuit_"):
         return NextStep("/freios", "circuit.close", {"circuito": finding.cause.removeprefix("circuit.")})
     if says.startswith("jobs_"):
-        states = {
-            "jobs_failing": JobState.FAILING,
-            "jobs_not_succeeding": JobState.FAILING,
-            "jobs_stale": JobState.STALE,
-        }
-        state = states.get(says)
-        return NextStep("/tarefas" if state is None else f"/tarefas?estado={state.value}")
+        state = _STATES.get(says)
+        return NextStep(JOBS if state is None else f"{JOBS}?estado={state.value}")
+    if says == "batch_open":
+        return NextStep("/filas", "batch.close", {"lote": str(facts["id"])})
     if says.startswith(_ABOUT_PROCESSES):
         return NextStep("/processos")
-    own = {screen.path.removeprefix("/"): screen.path for screen in extension.screens if screen.in_navigation}
-    return NextStep({**own, **extension.finding_pages}.get(finding.source, "/incidentes"))
+    return NextStep(own.get(finding.source, ELSEWHERE))
+
+
+def _step_to(page: str) -> NextStep:
+    """Return the step to a page. The page of a job offers to run the job."""
+    job = page.removeprefix(f"{JOBS}/")
+    return NextStep(page) if job == page else NextStep(page, "job.run", {"tarefa": job})
 
 
 def _step_of_queue(says: str, queue: str) -> NextStep:

@@ -35,7 +35,7 @@ from batuta.web.panel import (
     sign_in,
 )
 from batuta.web.panel import words as crons
-from batuta.web.panel.frame import show, words_of
+from batuta.web.panel.frame import screen_titles, show, words_of
 from batuta.web.panel.overview import Cursor
 from batuta.web.panel.page_route import PageRoute
 from batuta.web.panel.timeline import draw, periods_of
@@ -97,7 +97,7 @@ async def overview_page(request: Request) -> HTMLResponse:
         seen=seen,
         verdict=now.verdict(assessment, words),
         assessment=assessment,
-        findings=now.show_findings(assessment, words, work.extension),
+        findings=now.show_findings(assessment, words, work.extension, screen_titles(request)),
         most_findings=overview.MOST_FINDINGS,
         numbers=now.key_numbers(seen, pulses, held),
         windows=overview.windows(seen, work.registry, words),
@@ -262,7 +262,10 @@ async def file(request: Request, name: str) -> Response:
     return found
 
 
-async def nothing(request: Request, rest: str) -> None:
+async def nothing(request: Request, rest: str) -> RedirectResponse:
+    """Redirect an address with a slash at its end, as people type it, to the page. Other addresses have no page."""
+    if request.url.path.endswith("/"):
+        return RedirectResponse(request.url.path.rstrip("/"))
     raise Problem(404, "not_found")
 
 
