@@ -13,7 +13,7 @@ from app.integrations.evolution.events import delivery_of
 from app.integrations.evolution.secret import is_proved
 from app.settings import Settings
 from batuta.kernel import Json, loads, mask_text
-from batuta.web import AuthoriseFirst, Problem, is_local, state_of
+from batuta.web import AuthoriseFirst, Problem, is_local, refuse_above_limit, state_of
 
 EVOLUTION = "/webhook/evolution"
 CHATWOOT = "/webhook/chatwoot"
@@ -21,6 +21,7 @@ LONGEST_WORD = 80
 ANSWERS: dict[int | str, dict[str, Any]] = {
     400: {"description": "not a delivery of the gateway"},
     401: {"description": "the delivery is not authenticated with WEBHOOK_SECRET"},
+    429: {"description": "too many refused requests of this client"},
 }
 # An example of a delivery for a group message, without the fields that Julia ignores.
 EXAMPLE: dict[str, Any] = {
@@ -48,6 +49,7 @@ BODY: dict[str, Any] = {
 DESK_ANSWERS: dict[int | str, dict[str, Any]] = {
     400: {"description": "not an event of Chatwoot"},
     401: {"description": "the event is not signed with CHATWOOT_WEBHOOK_SECRET, or Chatwoot is not configured"},
+    429: {"description": "too many refused requests of this client"},
 }
 DESK_BODY: dict[str, Any] = {
     "requestBody": {
@@ -80,6 +82,7 @@ def router(inbox: Inbox, settings: Settings) -> APIRouter:
             raise Problem(401, "chatwoot_off")
         body, now = await request.body(), state_of(request).work.clock.now()
         if not chatwoot.is_proved(secret.get_secret_value(), request.headers, request.query_params, body, now):
+            refuse_above_limit(request)
             raise Problem(401, "chatwoot_unproved")
         delivery = chatwoot.delivery_of(await _body(request), inbox_id, request.headers.get("x-chatwoot-delivery"))
         if delivery is None:
@@ -100,6 +103,7 @@ def _require_proof(request: Request, settings: Settings) -> None:
         raise Problem(503, "webhook_closed", headers={"Retry-After": "60"})
     secret, now = settings.webhook_secret.get_secret_value(), state_of(request).work.clock.now()
     if not is_proved(secret, request.headers, request.query_params, now):
+        refuse_above_limit(request)
         raise Problem(401, "webhook_unproved")
 
 

@@ -4,7 +4,16 @@ routes.
 
 from batuta.metrics.readings import MetricReading
 from batuta.web.api import create_api, serve
-from batuta.web.auth import AuthoriseFirst, disclose, is_local, needs, note_access, require, sees_personal_data
+from batuta.web.auth import (
+    AuthoriseFirst,
+    disclose,
+    is_local,
+    needs,
+    note_access,
+    refuse_above_limit,
+    require,
+    sees_personal_data,
+)
 from batuta.web.context import state_of
 from batuta.web.problems import Problem, Sentence, texts_for
 from batuta.web.routes.openapi import WRITABLE
@@ -20,6 +29,7 @@ __all__ = [
     "is_local",
     "needs",
     "note_access",
+    "refuse_above_limit",
     "require",
     "sees_personal_data",
     "serve",

@@ -118,6 +118,17 @@ def require(caller: Caller, scope: Scope) -> None:
         raise Problem(403, "forbidden", scope=scope.value)
 
 
+def refuse_above_limit(request: Request, credential: str = "") -> None:
+    """Raise a 429 problem if the client is above its limit of refusals, unless the credential was accepted before.
+
+    A route that checks a secret of its own, such as a webhook, calls this function when the secret is wrong. The right
+    secret is accepted above the limit too, because its sender may share an address with an attacker.
+    """
+    clients = state_of(request).clients
+    if seconds := clients.wait(clients.address(request.scope), credential):
+        raise Problem(429, "too_many_refusals", headers={"Retry-After": str(seconds)}, seconds=seconds)
+
+
 def sees_personal_data(request: Request) -> bool:
     """Return whether the caller has the scope pii."""
     caller: Caller = request.state.caller

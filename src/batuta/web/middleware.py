@@ -82,7 +82,7 @@ class RequestAccounting:
             took = timedelta(seconds=(ended or self._clock.monotonic()) - started)
             caller = getattr(scope["state"].get("caller"), "name", None)
             if status is not None and (status in REFUSED or (caller is None and 400 <= status < 500)):
-                cost = scope["state"].get("refusal_cost", 1) if status == 401 else 0
+                cost = scope["state"].get("refusal_cost", 1 if status == 401 else 0)
                 self._clients.refuse(self._clients.address(scope), status, cost=cost)
             self._events.emit(
                 RequestAnswered(scope["method"], route_of(scope), status or 500, took, request_id_of(scope), caller)

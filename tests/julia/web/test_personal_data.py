@@ -290,6 +290,28 @@ async def test_unmasking_is_refused_without_pii(office: Office, path: str) -> No
         assert is_problem(answer, 403, "forbidden")
 
 
+async def test_sending_on_telegram_needs_the_scope_send(office: Office) -> None:
+    message = {"quem": "5511900000001", "texto": "Bom dia"}
+    edit = {"acao": "editar", "chat": "pessoa:7", "mensagem": 1, "texto": "Boa tarde"}
+    forward = {"acao": "encaminhar", "chat": "pessoa:7", "mensagem": 1, "para": "5511900000001"}
+    given: dict[str, dict[str, Any]] = {
+        "/mensagens": {"json": message},
+        "/arquivos": {"data": message, "files": {"arquivo": ("a.txt", b"texto", "text/plain")}},
+        "/contas/x/acoes": {"json": edit},
+        "/contas/y/acoes": {"json": forward},
+    }
+    for path, options in given.items():
+        answer = await office.julia.ask(
+            "POST", f"/api/v1/telegram{path}", headers=office.tokens[Scope.OPERATE], **options
+        )
+        assert is_problem(answer, 403, "forbidden"), path
+    read = {"acao": "ler", "chat": "pessoa:7", "mensagem": 1}
+    answer = await office.julia.ask(
+        "POST", "/api/v1/telegram/contas/x/acoes", headers=office.tokens[Scope.OPERATE], json=read
+    )
+    assert answer.status_code == 404  # marking a message as read needs operate only; the account does not exist
+
+
 async def test_answers_to_writers_are_masked_too(office: Office) -> None:
     new = {"nome_paciente": f"{office.who.nome} Nova", "observacoes": FREE, "telefone": office.who.telefone}
     made = await office.julia.ask("POST", "/api/v1/appointments", json=new, headers=office.tokens[Scope.OPERATE])

@@ -17,6 +17,7 @@ from app.composition.development.simulator import SIMULATED
 from app.contexts.grupos.fila import Estagio
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX
 from batuta.kernel.clock import SystemClock
+from batuta.testing import FakeClock
 from tests import ROOT
 from tests.julia.tables import PHONE, add_doctor, one, rows
 from tests.julia.web.test_api import BEARER, Julia, open_julia
@@ -24,6 +25,13 @@ from tests.julia.web.test_api import BEARER, Julia, open_julia
 SECRET = "segredo-de-teste"
 PATH = "/webhook/evolution"
 ELSEWHERE = "203.0.113.7"
+DESK = {
+    "CHATWOOT_URL": "http://127.0.0.1:9",
+    "CHATWOOT_TOKEN": "ficha-de-teste",
+    "CHATWOOT_ACCOUNT_ID": "1",
+    "CHATWOOT_INBOX_ID": "1",
+    "CHATWOOT_WEBHOOK_SECRET": "outro-segredo-de-teste",
+}
 
 
 @pytest.fixture
@@ -93,6 +101,36 @@ async def test_no_other_credential_opens_the_webhook_not_even_loopback(julia: Ju
     assert (await julia.ask("POST", PATH, json=delivery())).status_code == 401
     assert (await post(julia, f"{PATH}?token=")).status_code == 401
     assert await rows(julia.work.database, "SELECT id FROM webhook_inbox") == []
+
+
+async def test_wrong_secret_is_limited_and_recorded_and_the_right_one_is_accepted(julia_url: str) -> None:
+    opened = await open_julia(
+        julia_url,
+        APP_ENV="production",
+        SECRET_KEY="s" * 32,
+        WEBHOOK_SECRET=SECRET,
+        **DESK,
+        BATUTA_REFUSALS_PER_MINUTE="3",
+    )
+    opened.api.state.batuta.clients._clock = FakeClock()
+    paths = {PATH: 401, "/webhook/chatwoot": 401, "/handoffs/confirmar": 404}
+    wrong = {"X-Webhook-Secret": "outro", "Authorization": f"Bearer {jwt('outro', SystemClock().now())}"}
+    right = [{"X-Webhook-Secret": SECRET}, {"Authorization": f"Bearer {jwt(SECRET, SystemClock().now())}"}]
+    async with opened.work:
+        for number, (path, status) in enumerate(paths.items()):
+            async with opened.client(f"203.0.113.{number}", "http://api.exemplo.test") as client:
+                answers = [await client.post(f"{path}?token=x", json=delivery(), headers=wrong) for _ in range(6)]
+                assert [each.status_code for each in answers] == [status] * 3 + [429] * 3
+                assert 1 <= int(answers[-1].headers["retry-after"]) <= 60
+                # The right secret is accepted above the limit too: the gateway may share its address with an attacker.
+                assert [(await client.post(PATH, json=delivery(), headers=each)).status_code for each in right] == [
+                    200
+                ] * 2
+        await opened.api.state.batuta.clients.drain(timedelta())
+        kept = await rows(opened.work.database, "SELECT actor, after FROM audit_log WHERE action = 'access.refused'")
+    assert {each["actor"]: each["after"]["counts"] for each in kept} == {
+        f"203.0.113.{number}": {str(status): 3, "429": 3} for number, status in enumerate(paths.values())
+    }
 
 
 async def test_webhook_secret_opens_nothing_else(julia: Julia) -> None:

@@ -22,7 +22,8 @@ from app.web.personal import personal
 from app.web.refusals import as_problems, caller_of
 from app.web.routes.grupos import Word
 from batuta import Batuta
-from batuta.web import AuthoriseFirst
+from batuta.extension import Scope
+from batuta.web import AuthoriseFirst, needs, require
 
 PREFIX = "/api/v1/telegram"
 SEND_FILE = f"{PREFIX}/arquivos"
@@ -96,6 +97,7 @@ def _add_sending(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> N
         "/mensagens",
         operation_id="send_telegram",
         status_code=202,
+        openapi_extra=needs(Scope.SEND),
         responses={404: {"description": "no such doctor or account"}, 409: {"description": "no active account"}},
     )
     async def send(request: Request, nova: NovaMensagem) -> dict[str, Any]:
@@ -109,6 +111,7 @@ def _add_sending(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> N
         "/arquivos",
         operation_id="send_telegram_file",
         status_code=202,
+        openapi_extra=needs(Scope.SEND),
         responses={
             404: {"description": "no such doctor or account"},
             409: {"description": "no active account"},
@@ -149,8 +152,11 @@ def _add_actions(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> N
     )
     async def act(request: Request, conta: Annotated[str, Path(max_length=200)], nova: NovaAcao) -> dict[str, Any]:
         """Queue an action on a message: edit, delete, mark as read, or forward to a doctor. The sending rules apply to
-        a forward. ``id`` is null if the same action is already queued.
+        a forward. ``id`` is null if the same action is already queued. Editing and forwarding need the scopes operate
+        and send.
         """
+        if isinstance(nova, Edicao | Encaminhamento):
+            require(request.state.caller, Scope.SEND)
         with as_problems(request, REFUSALS):
             id = await servico.agir(
                 conta,

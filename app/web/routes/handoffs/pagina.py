@@ -17,7 +17,7 @@ from app.contexts.handoffs.links import PATH
 from app.contexts.handoffs.model import ABERTOS, LinkRecusado, Status
 from app.contexts.handoffs.service import Handoffs
 from app.contexts.plantoes.api import fatos_da_vaga
-from batuta.web import AuthoriseFirst
+from batuta.web import AuthoriseFirst, refuse_above_limit
 
 CONFIRMAR, RECUSAR = "confirmar", "recusar"
 MOST_FIELDS: Final = 5
@@ -57,11 +57,11 @@ def router(handoffs: Handoffs) -> APIRouter:
     routes = APIRouter(tags=["handoffs"], include_in_schema=False, route_class=AuthoriseFirst)
 
     @routes.get(PATH)
-    async def show(token: str = Query(default="", max_length=500)) -> HTMLResponse:
+    async def show(request: Request, token: str = Query(default="", max_length=500)) -> HTMLResponse:
         try:
             vista = await handoffs.ver_por_link(token)
         except LinkRecusado:
-            return _refuse()
+            return _refuse(request)
         status = Status(vista.handoff["status"])
         if status not in ABERTOS:
             return _page(f"<p>{ENCERRADO[status]}</p>")
@@ -71,11 +71,11 @@ def router(handoffs: Handoffs) -> APIRouter:
     async def decide(request: Request) -> HTMLResponse:
         fields = await _fields(request)
         if (decisao := fields.get("decisao")) not in (CONFIRMAR, RECUSAR):
-            return _refuse()
+            return _refuse(request)
         try:
             done = await handoffs.decidir_por_link(fields.get("token", ""), confirma=decisao == CONFIRMAR)
         except LinkRecusado:
-            return _refuse()
+            return _refuse(request)
         return _page(f"<p>{ENCERRADO[done.status]}</p>")
 
     return routes
@@ -88,7 +88,10 @@ async def _fields(request: Request) -> dict[str, str]:
         return {}
 
 
-def _refuse() -> HTMLResponse:
+def _refuse(request: Request) -> HTMLResponse:
+    """Refuse a link. The request counts as a guess of a token."""
+    refuse_above_limit(request)
+    request.state.refusal_cost = 1
     return _page(f"<p>{RECUSADO}</p>", 404)
 
 

@@ -8,7 +8,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from batuta.access import SESSION_LENGTH
-from batuta.web.auth import bearer, is_own_page, session_cookie, session_of
+from batuta.web.auth import bearer, is_own_page, refuse_above_limit, session_cookie, session_of
 from batuta.web.clients import SIGN_IN_COST
 from batuta.web.context import base_of, state_of
 from batuta.web.forms import read_form
@@ -31,7 +31,7 @@ async def sign_in(request: Request) -> Response:
     form = await read_form(request)
     to = own_address(form.get("para"), base_of(request))
     given = form.get("token").strip()
-    _refuse_guesses(request, given)
+    refuse_above_limit(request, given)
     try:
         holder, caller = await bearer(given, request)
     except Problem as refused:
@@ -84,13 +84,6 @@ def own_address(address: str, base: str) -> str:
     below = next((address.removeprefix(each) for each in (base, "/docs") if address.startswith(each)), None)
     is_ours = below is not None and _OWN_PATH.fullmatch(below) and "//" not in address and ".." not in address
     return address if is_ours else base
-
-
-def _refuse_guesses(request: Request, token: str) -> None:
-    """Raise a 429 problem if the client had too many refusals, unless the token was accepted before."""
-    clients = state_of(request).clients
-    if seconds := clients.wait(clients.address(request.scope), token):
-        raise Problem(429, "too_many_refusals", headers={"Retry-After": str(seconds)}, seconds=seconds)
 
 
 def _page(request: Request, *, to: str, refused: bool = False, status: int = 200) -> HTMLResponse:
