@@ -241,6 +241,8 @@ async def enqueue(transaction: Transaction) -> None:
     async with work.batch("import 7", on_end=sum_up) as batch:
         assert_type(batch, Batch)
         assert_type(await batch.add(double, [1, (2,), {"n": 3}]), list[Handle[int]])
+        assert_type(await batch.add(letters, [{"n": 1}]), list[str])
+        assert_type(await letters.put({"n": 1}, batch=batch), str)
         assert_type(await batch.enqueue(greet, "a@example.com", subject="hi"), Handle[str])
         last = await batch.enqueue(double.options(delay=60), 4)
     work.batch("import 8", on_end=finish)

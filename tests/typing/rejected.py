@@ -176,8 +176,8 @@ async def program(lease: Lease) -> None:
     work.batch("import 7", on_end=double)  # E: arg-type
     work.batch("import 7", on_end="double")  # E: arg-type
     async with work.batch("import 7") as batch:
-        await batch.add("double", [1])  # E: arg-type
-        await batch.add(double, 1)  # E: arg-type
+        await batch.add("double", [1])  # E: call-overload
+        await batch.add(double, 1)  # E: call-overload
         await batch.enqueue(double, "1")  # E: arg-type
     await send.options(after=["1"]).enqueue("a")  # E: list-item
     await send.options(after=[batch], after_failure="ignore").enqueue("a")  # E: arg-type

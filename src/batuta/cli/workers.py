@@ -10,7 +10,7 @@ from batuta.cli.context import CliContext, JsonFlag, cli_context, current_user, 
 from batuta.health.jobs import LOOKED_AT, TimetableState, state_of
 from batuta.health.workers import FORGOTTEN_AFTER, Beat, LoopSeen, Signs
 from batuta.kernel.clock import brief
-from batuta.kernel.identity import short
+from batuta.kernel.identity import has_ended, short
 from batuta.kernel.suggestions import unknown
 from batuta.processes.heartbeat import Status
 from batuta.processes.requests import RequestKind
@@ -35,8 +35,10 @@ def workers(
         return
     ctx = cli_context(context)
     signs, restarts, timetables = wait_for(_read_workers(ctx))
-    # Processes whose exit was recorded. They are not shown as alive, even if their last heartbeat is recent.
+    # Processes whose exit was recorded, or whose end the kernel of this host confirms. They are not shown as alive, even
+    # if their last heartbeat is recent.
     ended = {each.worker_id for each in restarts if each.loop is None}
+    ended |= {beat.worker_id for beat in signs.beats if not beat.is_offline and has_ended(beat.worker_id)}
     shown = [beat for beat in signs.beats if everyone or _lives(beat, signs, ended) or _is_missing(beat, signs)]
     processes = [
         _process(ctx, beat, signs, is_dead=not beat.is_offline and not _lives(beat, signs, ended))

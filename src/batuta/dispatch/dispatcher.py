@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from batuta.dispatch.activation import Activation, Active, StandsBy, TakesOver
 from batuta.dispatch.job import Job
-from batuta.dispatch.plan import hold, next_start, plan
+from batuta.dispatch.plan import facts_of, hold, next_start, plan
 from batuta.dispatch.registry import JobRegistry
 from batuta.dispatch.runner import Gate, Lanes, Runner
 from batuta.kernel.clock import Clock
@@ -21,7 +21,6 @@ from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import (
     ClockStepped,
     Events,
-    FireExplained,
     JobsRegistered,
     ScheduleFailed,
     TimetableActivated,
@@ -190,12 +189,8 @@ class Dispatcher:
 
     def _start(self, opened: Opened) -> None:
         self.runner.cancel_replaced(opened.replaced)
-        for opening in opened.explained:
-            self.events.emit(
-                FireExplained(
-                    opening.job, opening.category, opening.scheduled_for, opening.status.value, opening.reason
-                )
-            )
+        for event in facts_of(opened.explained):
+            self.events.emit(event)
         for execution in opened.started:
             self.runner.start(execution, self._timetable[execution.job])
 

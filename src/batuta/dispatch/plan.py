@@ -2,7 +2,8 @@
 list and compare the fires of timetables.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import chain
@@ -12,6 +13,7 @@ from batuta.dispatch.job import Job, Overlap
 from batuta.guard.base import Hold
 from batuta.guard.switches import SWITCH_ON, Switch, SwitchRule, judge_switch
 from batuta.kernel.errors import JobRefused
+from batuta.kernel.events import Event, FireExplained, FiresMissed
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
 from batuta.runlog import reasons
@@ -154,6 +156,25 @@ def _missed_openings(job: Job, owed: Owed, is_running: bool) -> Iterator[Opening
         row = _row(job, gap.last, True, Status.MISSED, reasons.MANY_FIRES(why=_why_missed(job), count=gap.count))
         span: dict[str, Json] = {"from": gap.first.isoformat(), "to": gap.last.isoformat(), "count": gap.count}
         yield replace(row, covers=span)
+
+
+def facts_of(openings: Sequence[Opening]) -> Iterator[Event]:
+    """Return the events about fires that do not run: one for each skipped fire, and one for all missed fires together,
+    so that a long outage does not flood the log.
+    """
+    missed = [each for each in openings if each.status is Status.MISSED]
+    for each in openings:
+        if each.status is not Status.MISSED:
+            yield FireExplained(each.job, each.category, each.scheduled_for, each.status.value, each.reason)
+    if not missed:
+        return
+    counts, instants = Counter[str](), list[datetime]()
+    for each in missed:
+        covers = each.covers or {}
+        counts[each.job] += int(str(covers.get("count", 1)))
+        instants += [datetime.fromisoformat(str(covers["from"]))] if covers else []
+        instants += [] if each.scheduled_for is None else [each.scheduled_for]
+    yield FiresMissed(counts.total(), len(counts), min(instants), max(instants), dict(counts))
 
 
 def _why_missed(job: Job) -> str:

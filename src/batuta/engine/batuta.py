@@ -150,12 +150,12 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         self.queue_lease, self._isolation = QUEUE_LEASE, Isolation(self.clock)
         self.tokens, self.access = SqlTokens(self.database, self.ids), AccessLog(self.database, self.ids, self.clock)
         self.wakeups = Wakeups(self.database, self.clock)
+        self._items = SqlItems(self.database, self.worker_policy.max_result, self.now)
         self._use_task_store(self._tasks_in_sql(), self.worker_policy.max_result)
         self.endpoints = JobEndpoints()
         self._calls = SqlJobCalls(self.database, self.now, liveness=self.connections.run_liveness)
         self.receiver = JobReceiver(self._calls, self.clock, self.ids, self.events)
         self._schedules = self._schedules_in_sql()
-        self._items = SqlItems(self.database, self.worker_policy.max_result, self.now)
         self.probes: dict[str, Probe] = {"database": Probe(self._database_answers, needed=True)}
         self.observability = self._observability()
         self.health, self.beats = self.observability.aggregator, self.observability.beats
@@ -499,12 +499,16 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
             )
 
     async def work_once(self, queue: str, most: int, at_a_time: int | None = None) -> int:
-        """Run at most ``most`` due items of a queue and return their number. Other workers may run at the same time."""
+        """Run at most ``most`` due items of a queue and return their number. Other workers may run at the same time.
+        Failures are written to standard ``logging``.
+        """
         queues = {each.store.name: each for each in self._worker_queues()}
         if (served := queues.get(queue)) is None:
             raise unknown("queue", queue, queues)
+        from batuta.logs.host import log_if_silent  # imported here, because the logging library takes a while to load
+
         lease_holder = self._lease_holder()
-        with self.presence.present(lease_holder.owner):
+        with log_if_silent(self.events, self.extension.wording), self.presence.present(lease_holder.owner):
             return await served.worker(lease_holder, self._isolation, self.clock, self.events, at_a_time).once(most)
 
     async def rescue(self, queue: str, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:

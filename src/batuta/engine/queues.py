@@ -226,12 +226,7 @@ def queue_loops(
 
 
 def _recoveries(queues: Iterable[Served], wakeups: Wakeups, events: Events) -> Iterator[Recover]:
-    """Return one recovery function per table. If this process serves one queue of the table, the function is named
-    after the queue, otherwise after the table.
-    """
-    tables: dict[str, list[SqlQueue]] = {}
-    for served in queues:
-        tables.setdefault(served.store.table.name, []).append(served.store)
-    for table, stores in tables.items():
-        name = stores[0].name if len(stores) == 1 else table
-        yield partial(recover_items, name, stores[0], events, wakeups.wake_here)
+    """Return one recovery function per table."""
+    tables = {served.store.table.name: served.store for served in queues}
+    for store in tables.values():
+        yield partial(recover_items, store, events, wakeups.wake_here)

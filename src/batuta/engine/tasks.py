@@ -20,6 +20,7 @@ from batuta.stores.connections import Connections, Wakeups
 from batuta.stores.sql.database import Database, Row, Transaction
 from batuta.stores.sql.migrations import Migrator
 from batuta.stores.sql.queue.batches import SqlBatches
+from batuta.stores.sql.queue.items import SqlItems
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.stores.sql.queue.tasks import SqlTasks
 from batuta.tasks.batch import Batches, NewBatch, OnEnd
@@ -46,6 +47,7 @@ class TaskDeclarations:
     ids: Ids
     clock: Clock
     _migrates: bool
+    _items: SqlItems
 
     def now(self) -> datetime | None:
         """Return the time of the application's own clock. None means that statements use the database's clock."""
@@ -64,7 +66,9 @@ class TaskDeclarations:
         self.tasks = TaskService[Transaction](self.task_registry, store, max_payload, store.encryption)
         self.enqueue, self.enqueue_many = self.tasks.enqueue, self.tasks.enqueue_many
         self.status, self.handle = self.tasks.status, self.tasks.handle
-        self.batch_store = SqlBatches(store, self.tasks, self.ids, self.clock, self.events, self.now)
+        self.batch_store = SqlBatches(
+            store, self.tasks, self.ids, self.clock, self.events, self.now, self._items.batch_members
+        )
         self.batches = self.tasks.batches = Batches(self.batch_store, self.tasks)
         self.task_ends = TaskEnds(self.batch_store, self.clock)
         self.wakeups.add(self.task_ends.name, self.task_ends.wakeup)

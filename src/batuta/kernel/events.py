@@ -308,8 +308,20 @@ class ExecutionTakenOver(Event):
     reason: str
 
 
+class FiresMissed(Event):
+    """Fires were missed, because no scheduler ran at their time. One event reports all missed fires that one check
+    found; ``counts`` holds their number by job.
+    """
+
+    fires: int
+    jobs: int
+    first: datetime
+    last: datetime
+    counts: Mapping[str, int]
+
+
 class FireExplained(Event):
-    """A fire was skipped or missed. ``status`` is the recorded state, and ``reason`` is the cause."""
+    """A fire was skipped. ``status`` is the recorded state, and ``reason`` is the cause."""
 
     job: str
     category: str
@@ -421,13 +433,15 @@ class TaskThreadsStuck(Event):
 
 class ItemsRescued(Event):
     """Expired leases of items were released. ``dead`` counts the items that were marked dead after repeated worker
-    crashes. ``proven`` is true if the kernel confirmed that the worker's process ended.
+    crashes. ``proven`` is true if the kernel confirmed that the worker's process ended. ``tasks`` names the called
+    tasks; it is empty if the items are not calls of tasks.
     """
 
     queue: str
     rescued: int
     dead: int
     proven: bool = False
+    tasks: tuple[str, ...] = ()
 
 
 class CircuitMoved(Event):
@@ -511,6 +525,10 @@ class Fanout:
 
     def unsubscribe(self, subscriber: Subscriber) -> None:
         self._subscribers.remove(subscriber)
+
+    def has(self, *kinds: type) -> bool:
+        """Return whether a subscriber is an object of one of these classes."""
+        return any(isinstance(each, kinds) for each in self._subscribers)
 
     def emit(self, event: Event) -> None:
         for subscriber in self._subscribers:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 from batuta.kernel.events import Event, Fanout
 from batuta.logs.scrubbing import describe, scrub_field, scrub_text
-from batuta.logs.subscriber import LINES, LOGGER, fields_of
+from batuta.logs.subscriber import LINES, LOGGER, LogSubscriber, fields_of
 from batuta.texts import Wording
 
 
@@ -42,6 +42,22 @@ async def log_to_host(events: Fanout, wording: Wording | None) -> AsyncIterator[
     try:
         with _visible():
             yield
+    finally:
+        events.unsubscribe(log)
+
+
+@contextmanager
+def log_if_silent(events: Fanout, wording: Wording | None) -> Iterator[None]:
+    """Log the events while the block runs, unless this process already logs them. Without any handler, Python writes
+    the warnings to standard error.
+    """
+    if events.has(HostLog, LogSubscriber):
+        yield
+        return
+    log = HostLog(wording or Wording())
+    events.subscribe(log)
+    try:
+        yield
     finally:
         events.unsubscribe(log)
 

@@ -115,11 +115,13 @@ def field_label(kind: type, field: str) -> str:
     return _RENAMED.get((kind, field), field)
 
 
-# Fields omitted from the log: durations per item, which only the metrics use, and details that another log line shows.
+# Fields omitted from the log: durations per item and counts per job, which only the metrics use, and details that
+# another log line shows.
 _OMITTED = {
     (events.ItemsClaimed, "waited"),
     (events.ItemsSettled, "took"),
     (events.ChildEnded, "how"),
+    (events.FiresMissed, "counts"),
     (events.LoopRestarted, "stack"),
 }
 # A field `name` would be masked as a person's name, and `event` is the line's message.
@@ -278,9 +280,10 @@ LINES: Mapping[type[events.Event], Callable[..., Line]] = {
     events.ExecutionTakenOver: lambda event: Line(
         "run taken over" if event.again else "run abandoned", logging.WARNING
     ),
-    events.FireExplained: lambda event: Line(
-        f"fire {event.status}", logging.WARNING if event.status == "missed" else logging.INFO
+    events.FiresMissed: lambda event: Line(
+        "fires missed: no scheduler ran at their time; `batuta executions --status missed` lists them", logging.WARNING
     ),
+    events.FireExplained: lambda event: Line(f"fire {event.status}"),
     events.TimetableActivated: lambda event: Line("timetable activated: its schedules fire"),
     events.TimetableStandsBy: lambda event: Line(
         "scheduler stands by: a more recent release runs; stop this one when the deployment is complete",

@@ -48,6 +48,7 @@ class MetricsSubscriber:
             events.ExecutionStarted: self._count_start,
             events.ExecutionEnded: self._count_end,
             events.FireExplained: lambda event: self._runs.labels(event.job, event.status).inc(),
+            events.FiresMissed: self._count_missed,
             events.ItemsClaimed: self._count_claims,
             events.ItemsSettled: self._count_settlements,
             events.ItemsRescued: self._count_rescues,
@@ -111,6 +112,10 @@ class MetricsSubscriber:
         handlers = self._handlers.labels(event.queue)
         for seconds in event.took:
             handlers.observe(seconds)
+
+    def _count_missed(self, event: events.FiresMissed) -> None:
+        for job, fires in event.counts.items():
+            self._runs.labels(job, "missed").inc(fires)
 
     def _count_rescues(self, event: events.ItemsRescued) -> None:
         self._rescued.labels(event.queue).inc(event.rescued)

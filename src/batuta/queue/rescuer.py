@@ -63,7 +63,7 @@ class Rescuer:
         except StoreUnavailable:
             self._silence.forget()  # while the store was unavailable, no worker could renew its leases
             raise
-        _announce(self.queue, rescued, self.events, self._wake)
+        _announce(rescued, self.events, self._wake)
         return rescued
 
     async def look_twice(self, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
@@ -108,22 +108,23 @@ class Rescuer:
         return self.clock.monotonic() - began > self.lease.total_seconds() / 3
 
 
-async def recover_items(
-    name: str, store: QueueStore, events: Events, ring: Callable[[], None], owners: Collection[str]
-) -> int:
+async def recover_items(store: QueueStore, events: Events, ring: Callable[[], None], owners: Collection[str]) -> int:
     """Release items whose owner process is proven dead, without waiting for their leases to expire. Return the number
     of released items.
     """
     rescued = await store.rescue_owned(owners, RESCUE_BATCH)
-    _announce(name, rescued, events, ring, is_proven=True)
+    _announce(rescued, events, ring, is_proven=True)
     return len(rescued)
 
 
-def _announce(
-    queue: str, rescued: Sequence[Rescued], events: Events, wake: Callable[[], None], *, is_proven: bool = False
-) -> None:
-    """Emit ItemsRescued and wake the workers of this process, so that they can claim the released items."""
+def _announce(rescued: Sequence[Rescued], events: Events, wake: Callable[[], None], *, is_proven: bool = False) -> None:
+    """Emit ItemsRescued for each queue of these items, and wake the workers of this process, so that they can claim the
+    released items.
+    """
+    for queue in sorted({each.queue for each in rescued}):
+        items = [each for each in rescued if each.queue == queue]
+        dead = sum(each.state is ItemState.DEAD for each in items)
+        tasks = tuple(sorted({each.task for each in items if each.task is not None}))
+        events.emit(ItemsRescued(queue, len(items), dead, proven=is_proven, tasks=tasks))
     if rescued:
-        dead = sum(each.state is ItemState.DEAD for each in rescued)
-        events.emit(ItemsRescued(queue, len(rescued), dead, proven=is_proven))
         wake()

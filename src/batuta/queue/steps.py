@@ -45,8 +45,9 @@ PIPELINE_ITEMS = QueueTable(
     key="unique_key",
     expires_at="expires_at",
     fixed_times=False,
+    cancel_requested="cancel_requested",
     limit_key="limit_key",
-    given=("item",),
+    given=("item", "batch_id"),
     documents=("item",),
 )
 DROPPED = "dropped"
@@ -79,8 +80,10 @@ class Step:
 class ItemRows(Protocol):
     """Converts the JSON items of one pipeline to rows. Raises UnstorableValue for a value that JSON would change."""
 
-    def values(self, stage: str | None, item: object) -> Mapping[str, object]:
-        """Return the columns of a new row that starts at ``stage``. If ``stage`` is None, the row is created as done."""
+    def values(self, stage: str | None, item: object, batch: str | None = None) -> Mapping[str, object]:
+        """Return the columns of a new row that starts at ``stage``. If ``stage`` is None, the row is created as done.
+        ``batch`` is the id of its batch.
+        """
 
     def replace(self, id: str, stage: str | None, item: object) -> Writes:
         """Return the effect that replaces the item of a row and moves the row to ``stage``. If ``stage`` is None, the
@@ -201,7 +204,8 @@ def _stage(
                 target = stage_name(pipeline, stage)
                 return Jump(stage=target, effect=_both(effect, rows.label(lease.id, target, item)))
             case FanOut(items=items):
-                made = tuple(replace(each, values=rows.values(following, each.values)) for each in items)
+                batch = lease.row["batch_id"]
+                made = tuple(replace(each, values=rows.values(following, each.values, batch)) for each in items)
                 return replace(returned, items=made)
             case _ if isinstance(returned, Outcome):
                 return returned

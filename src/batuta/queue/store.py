@@ -39,6 +39,8 @@ class Rescued:
     # READY: the item will be retried. DEAD: it exceeded the crash limit. CANCELLED: a cancellation was requested
     state: ItemState
     crashes: int
+    queue: str
+    task: str | None  # name of the called task; None if the item is not a call of a task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

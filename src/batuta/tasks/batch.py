@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, overload, runtime_checkable
 
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.json import Json
@@ -156,6 +156,13 @@ class BatchStore(Protocol):
     async def newest(self, limit: int) -> list[BatchProgress]: ...
 
 
+@runtime_checkable
+class TakesItems(Protocol):
+    """A pipeline of functions."""
+
+    async def put_many(self, items: Sequence[Json], *, batch: "Batch | None" = None) -> list[str]: ...
+
+
 class Batch:
     """A reference to a batch. A running task finds its own batch in ``TaskContext.batch``."""
 
@@ -166,18 +173,30 @@ class Batch:
         self._store = store
         self._service = service
 
-    async def add(self, task: "Task[..., R] | BoundTask[..., R]", rows: Iterable[object]) -> "list[Handle[R]]":
+    @overload
+    async def add(self, task: "Task[..., R] | BoundTask[..., R]", rows: Iterable[object], /) -> "list[Handle[R]]": ...
+
+    @overload
+    async def add(self, pipeline: TakesItems, items: Iterable[Json], /) -> list[str]: ...
+
+    async def add(self, task: Any, rows: Iterable[Any], /) -> "list[Any]":
         """Enqueue a call of the task for each row, and return their handles. On return the calls are synced to disk.
+        Instead of a task, pass a pipeline to put each row into its first stage; then the result is the ids of the items.
 
         A row that is a mapping contains named arguments; a tuple or a list contains positional arguments; any other row
         is the only argument. Each transaction stores up to a thousand rows. The tasks of a batch may add further tasks
         to the batch. Raises BatchEnded if the batch has ended or was cancelled.
         """
-        bound, left, ids = _bind(task), iter(rows), list[str]()
+        left, ids = iter(rows), list[str]()
+        bound = None if isinstance(task, TakesItems) else _bind(task)
         for first in left:
-            calls = [_call_of_row(row) for row in (first, *islice(left, ADDED_AT_ONCE - 1))]
-            ids += await self._service.put(bound.task, calls, replace(bound.options, batch=self.id))
-        return [self._service.handle(id) for id in ids]
+            part = [first, *islice(left, ADDED_AT_ONCE - 1)]
+            if bound is None:
+                ids += await task.put_many(part, batch=self)
+            else:
+                calls = [_call_of_row(row) for row in part]
+                ids += await self._service.put(bound.task, calls, replace(bound.options, batch=self.id))
+        return ids if bound is None else [self._service.handle(id) for id in ids]
 
     async def enqueue(self, task: "Task[P, R] | BoundTask[P, R]", *arguments: P.args, **named: P.kwargs) -> "Handle[R]":
         """Enqueue one call in the batch. The type checker compares the arguments with the parameters of the task."""

@@ -3,6 +3,8 @@
 import asyncio
 import importlib
 import json
+import subprocess
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from batuta import Batuta
 from batuta.dispatch.scheduler import Scheduler
+from batuta.kernel.identity import identity
 from batuta.processes.restarts import NewRestart, RestartReason
 from tests.command import Command
 
@@ -46,6 +49,22 @@ def store_processes() -> None:
             await work.observability.restarts.add(restart)
 
     asyncio.run(write())
+
+
+def test_process_that_was_killed_elsewhere_is_dead_at_once(batuta: Command) -> None:
+    work = importlib.import_module("program").work
+    with subprocess.Popen([sys.executable, "-c", "pass"]) as ended:
+        ended.wait()
+    here = identity()
+    killed = f"{here.host}:{ended.pid}:1:{here.place}:x"
+
+    async def write() -> None:
+        async with work:
+            await work.beats.beat(killed, "worker", {"outbound": LOOP}, now=work.clock.now(), pid=ended.pid)
+
+    asyncio.run(write())
+    (shown,) = json.loads(batuta(*ENGLISH, "workers", "--json")[1])["workers"]
+    assert shown["status"] == "dead"
 
 
 def test_workers_lists_processes_loops_and_restarts_and_marks_dead_ones(batuta: Command) -> None:

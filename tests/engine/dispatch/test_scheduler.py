@@ -20,6 +20,7 @@ from batuta.kernel.events import (
     ExecutionLost,
     ExecutionStarted,
     ExecutionTakenOver,
+    FiresMissed,
     JobsRegistered,
     ScheduleFailed,
     TimetableStandsBy,
@@ -96,6 +97,17 @@ async def test_fires_missed_while_no_scheduler_ran_are_caught_up_once_by_default
         ("success", "catch_up"),
     ]
     assert code_of(rows[0]["reason"]) == "missed_latest"
+
+
+async def test_missed_fires_of_an_outage_are_one_fact(house: House, clock: FakeClock) -> None:
+    jobs = [job("often"), job("rarely", "*/10 * * * *", catch_up="skip")]
+    await tick_at(house.scheduler(*jobs), clock, T0 + HALF)
+    await tick_at(house.scheduler(*jobs), clock, T0 + timedelta(days=1) + HALF)
+    missed = house.events.of(FiresMissed)
+    assert [(each.fires, each.jobs, each.counts) for each in missed] == [
+        (1439 + 144, 2, {"often": 1439, "rarely": 144})
+    ]
+    assert (missed[0].first, missed[0].last) == (T0 + MINUTE, T0 + timedelta(days=1))
 
 
 async def test_fires_older_than_max_age_are_missed(house: House, clock: FakeClock) -> None:

@@ -85,6 +85,22 @@ async def test_handlers_of_the_program_get_the_log_without_the_message_of_an_exc
     assert vars(caplog.records[0])["batuta"]["role"] == "worker"
 
 
+async def test_failure_in_work_once_is_logged_once(work_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    work, _ = build(work_url)
+
+    @work.task(retry=[])
+    async def fail() -> None:
+        raise ValueError("ana@example.com")
+
+    async with work:
+        await fail.enqueue()
+        assert await work.work_once("default", 10) == 1
+    (failed,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert failed.getMessage().startswith("task failed")
+    assert "task=fail" in failed.getMessage()
+    assert "Traceback" in failed.getMessage()
+
+
 async def test_log_goes_to_standard_error_if_the_program_has_no_handler(
     work_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

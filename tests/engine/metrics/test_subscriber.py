@@ -17,6 +17,7 @@ from batuta.kernel.events import (
     ExecutionEnded,
     ExecutionStarted,
     FireExplained,
+    FiresMissed,
     ItemsClaimed,
     ItemsRescued,
     ItemsSettled,
@@ -47,11 +48,13 @@ def test_run_is_counted_by_ending_with_duration_and_lateness() -> None:
     registry = counted(
         ExecutionStarted("resumo", "report", "id", "schedule", AT, 1, timedelta(milliseconds=30)),
         ExecutionEnded("resumo", "report", "id", "success", None, None, 3, 2 * SECOND),
-        FireExplained("resumo", "report", AT, "missed", "nobody was there"),
+        FireExplained("resumo", "report", AT, "skipped", "it was running"),
+        FiresMissed(3, 1, AT, AT, {"resumo": 3}),
         ExecutionStarted("resumo", "report", "id", "catch_up", AT, 1, timedelta(hours=2)),
     )
     assert value(registry, "job_runs_total", job="resumo", status="success") == 1
-    assert value(registry, "job_runs_total", job="resumo", status="missed") == 1
+    assert value(registry, "job_runs_total", job="resumo", status="skipped") == 1
+    assert value(registry, "job_runs_total", job="resumo", status="missed") == 3
     assert value(registry, "job_run_duration_seconds_sum", job="resumo") == 2
     assert value(registry, "job_lateness_seconds_count", category="report") == 1
     assert value(registry, "job_lateness_seconds_bucket", category="report", le="0.05") == 1

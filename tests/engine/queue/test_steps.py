@@ -1,13 +1,19 @@
 """Pipelines of functions: without an application table, with any JSON item and every outcome of a stage."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from batuta import Batuta, Failed, Skipped
-from batuta.errors import InvalidName, UnstorableValue
+from batuta import BatchProgress, Batuta, Failed, Skipped
+from batuta.errors import BatchEnded, InvalidName, UnstorableValue
+from batuta.kernel.leases import LeaseHolder
+from batuta.kernel.reasons import decode
 from batuta.pipelines import FanOut, Jump, step
+from batuta.queue.item import ItemState
+from batuta.queue.outcome import Settlement
 from batuta.queues import NewItem
+from batuta.tasks.ends import Advance
 from batuta.testing import FakeClock
 
 
@@ -184,3 +190,140 @@ def test_stage_must_take_the_item() -> None:
 
     with pytest.raises(InvalidName, match="must take one argument"):
         step(forget)  # type: ignore[arg-type]
+
+
+class Batched:
+    """A program with a pipeline whose second stage fails for odd numbers, and a task that receives the counts."""
+
+    def __init__(self, url: str, clock: FakeClock) -> None:
+        self.work = work = Batuta(url, clock=clock, timezone="UTC")
+        self.reports: list[BatchProgress] = []
+
+        def store(item: dict[str, int]) -> Failed | None:
+            return Failed("odd", permanent=True) if item["n"] % 2 else None
+
+        self.orders = work.pipeline("orders", [fetch, store])
+
+        @work.task(retry=[])
+        async def report(progress: BatchProgress) -> None:
+            self.reports.append(progress)
+
+        self.report = report
+
+    async def run(self, *queues: str) -> None:
+        """Run the due items of these queues, then end batches and run the tasks that this releases."""
+        for queue in queues:
+            await self.work.work_once(queue, 100)
+        while await self.work.batch_store.advance() is Advance.SOME:
+            await self.work.work_once("default", 100)
+
+
+def counts(progress: BatchProgress) -> tuple[int, int, int, int, int]:
+    return progress.waiting, progress.running, progress.succeeded, progress.failed, progress.cancelled
+
+
+async def test_batch_ends_after_the_last_stage_of_its_items(database_url: str, clock: FakeClock) -> None:
+    program = Batched(database_url, clock)
+    work = program.work
+    async with work:
+        async with work.batch("import 7", on_end=program.report) as batch:
+            ids = await batch.add(program.orders, [{"n": n} for n in range(5)])
+            await program.orders.put({"n": 6}, batch=batch)
+            await program.orders.put({"n": 8})  # belongs to no batch
+        assert len(set(ids)) == 5
+        await program.run("orders.fetch")
+        assert counts(await batch.progress()) == (6, 0, 0, 0, 0)
+        assert program.reports == []
+        await program.run("orders.store")
+        assert [(counts(each), each.state) for each in program.reports] == [((0, 0, 4, 2, 0), "ended")]
+        with pytest.raises(BatchEnded):
+            await batch.add(program.orders, [{"n": 9}])
+
+
+async def test_items_that_a_stage_creates_belong_to_its_batch(database_url: str, clock: FakeClock) -> None:
+    work, reports = Batuta(database_url, clock=clock, timezone="UTC"), []
+
+    def split(item: dict[str, int]) -> FanOut:
+        return FanOut(items=tuple(NewItem(values={"n": n}, key=f"part-{n}") for n in range(item["n"])))
+
+    orders = work.pipeline("orders", [split, store])
+
+    @work.task(retry=[])
+    async def report(progress: BatchProgress) -> None:
+        reports.append(counts(progress))
+
+    async with work:
+        async with work.batch("parts", on_end=report) as batch:
+            await batch.add(orders, [{"n": 3}])
+        await work.work_once("orders.split", 10)
+        await work.batch_store.advance()
+        assert not (await batch.progress()).has_ended
+        await work.work_once("orders.store", 10)
+        while await work.batch_store.advance() is Advance.SOME:
+            pass
+        await work.work_once("default", 10)
+    assert reports == [(0, 0, 4, 0, 0)]
+
+
+async def test_cancelled_batch_cancels_waiting_running_and_later_items(database_url: str, clock: FakeClock) -> None:
+    program = Batched(database_url, clock)
+    work, holder = program.work, LeaseHolder(owner="p1", lease=timedelta(minutes=1))
+    async with work:
+        async with work.batch("import 7", on_end=program.report) as batch:
+            await batch.add(program.orders, [{"n": n} for n in range(4)])
+        queue = work.queues["orders.fetch"]
+        (lease,) = (await queue.settle_and_claim([], holder, 1)).leases
+        assert await batch.cancel("wrong file")
+        assert counts(await batch.progress()) == (0, 1, 0, 0, 3)
+        assert (await queue.renew([lease], holder)).cancelled == {lease.id}
+        # The stage ends before it notices the request. Its item does not move to the next stage.
+        moved = Settlement(state=ItemState.READY, stage="orders.store", wait=timedelta(0))
+        await queue.settle_and_claim([(lease, moved)], holder, 0)
+        await program.run()
+        assert [(counts(each), each.state) for each in program.reports] == [((0, 0, 0, 0, 4), "cancelled")]
+        row = await queue.item(lease.id)
+        assert row is not None
+        assert (row["stage"], decode(row["error"])) == ("cancelled", "its batch was cancelled: wrong file")
+
+
+async def test_item_that_was_added_before_the_lock_keeps_its_batch_open(database_url: str, clock: FakeClock) -> None:
+    program = Batched(database_url, clock)
+    work = program.work
+    async with work:
+        batch = await work.batches.create("late")
+        await program.orders.put({"n": 2}, batch=batch)
+        await program.run("orders.fetch", "orders.store")
+        await batch.close()
+        find, calls = work._items.batch_members.find_unfinished, 0
+
+        async def add_then_find(reading: Any, ids: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            found = await find(reading, ids)
+            if calls == 1:
+                await program.orders.put({"n": 4}, batch=batch)
+            return found
+
+        work._items.batch_members.find_unfinished = add_then_find  # type: ignore[method-assign]
+        await work.batch_store.advance()
+        assert not (await batch.progress()).has_ended
+        await program.run("orders.fetch", "orders.store")
+        assert counts(await batch.progress()) == (0, 0, 2, 0, 0)
+        assert (await batch.progress()).has_ended
+
+
+async def test_items_are_kept_until_their_batch_has_ended(database_url: str, clock: FakeClock) -> None:
+    program = Batched(database_url, clock)
+    work = program.work
+    async with work:
+        batch = await work.batches.create("slow")
+        await program.orders.put({"n": 2}, batch=batch)
+        await program.run("orders.fetch", "orders.store")
+        assert await work.batch_store.find_abandoned(timedelta(hours=1)) == []
+        clock.step(timedelta(days=400))
+        assert await work._items.prune(10) == 0
+        assert [each["name"] for each in await work.batch_store.find_abandoned(timedelta(hours=1))] == ["slow"]
+        await batch.close()
+        await program.run()
+        assert await work._items.prune(10) == 1
+        assert counts(await batch.progress()) == (0, 0, 1, 0, 0)

@@ -17,9 +17,11 @@ from app.settings import Settings
 from batuta import Batuta, Cancelled, Failed, Snooze
 from batuta.config import EngineSettings
 from batuta.kernel.errors import InvalidJob, InvalidName, InvalidTask, PayloadTooLarge, TransactionMisuse, UnknownWord
-from batuta.kernel.events import ItemCrashed, ItemsSettled, TaskThreadsStuck
+from batuta.kernel.events import ItemCrashed, ItemsRescued, ItemsSettled, TaskThreadsStuck
 from batuta.kernel.leases import LeaseHolder
+from batuta.pipelines import step
 from batuta.queue.outcome import DEFAULT_RETRY, settle
+from batuta.queue.rescuer import recover_items
 from batuta.stores.arq.calls import encode_call
 from batuta.stores.arq.runner import RunnerContext, functions
 from batuta.stores.sql.queue.tasks import SqlTasks
@@ -600,3 +602,27 @@ async def test_running_task_keeps_the_reason_of_its_cancellation(database_url: s
         status = await handle.status()
         assert status is not None
         assert (status.status, status.error) == ("cancelled", "no longer needed")
+
+
+async def test_rescue_names_the_queue_and_the_tasks(database_url: str, clock: FakeClock, events: EventRecorder) -> None:
+    work = Batuta(database_url, clock=clock, timezone="UTC")
+
+    @work.task(queue="mail")
+    async def send(to: str) -> None: ...
+
+    @work.task(queue="mail")
+    async def sign() -> None: ...
+
+    orders = work.pipeline("orders", [step(lambda item: item, name="fetch"), step(lambda item: item, name="store")])
+    holder = LeaseHolder(owner="p1", lease=timedelta(seconds=30))
+    async with work:
+        await send.enqueue("a@example.com")
+        await sign.enqueue()
+        await orders.put({"n": 1})
+        for queue in (work.queues["mail"], work.queues["orders.fetch"]):
+            await queue.settle_and_claim([], holder, 10)
+            await recover_items(queue, events, lambda: None, ["p1"])
+    assert [(each.queue, each.rescued, each.tasks) for each in events.of(ItemsRescued)] == [
+        ("mail", 2, ("send", "sign")),
+        ("orders.fetch", 1, ()),
+    ]

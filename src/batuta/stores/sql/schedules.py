@@ -8,12 +8,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from batuta.dispatch.job import Job, Overlap
-from batuta.dispatch.plan import plan
+from batuta.dispatch.plan import facts_of, plan
 from batuta.dispatch.schedules import TaskSchedule, job_of, next_look
 from batuta.kernel.clock import Clock
 from batuta.kernel.encryption import PLAIN, Encryption
 from batuta.kernel.errors import BatutaError, InvalidSchedule, ScheduleTaken, reason_of_error
-from batuta.kernel.events import Events, FireExplained, ScheduleFailed
+from batuta.kernel.events import Events, ScheduleFailed
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason, encode
@@ -181,6 +181,7 @@ class SqlSchedules:
 
     async def fire(self, limit: int) -> int:
         replaced: list[str] = []
+        explained: list[Opening] = []
         async with self._database.transaction() as transaction:
             now = await self._now(transaction)
             rows = await transaction.all(self._queries.due, now=now, limit=limit)
@@ -195,7 +196,9 @@ class SqlSchedules:
                     running=await self._running(transaction, row),
                     switches=switches,
                 )
-                replaced += await self._decide(transaction, row, ledger)
+                replaced += await self._decide(transaction, row, ledger, explained)
+        for event in facts_of(explained):
+            self._events.emit(event)
         self._wake_queues(row["task"] for row in rows)
         for id in replaced:
             await self._tasks.cancel(id, Reason("replaced", "a later fire replaced it"))
@@ -210,9 +213,9 @@ class SqlSchedules:
         at: datetime | None = None if row is None else row["at"]
         return None if at is None else at - self._ahead
 
-    async def _decide(self, transaction: Transaction, row: Row, ledger: Ledger) -> list[str]:
+    async def _decide(self, transaction: Transaction, row: Row, ledger: Ledger, explained: list[Opening]) -> list[str]:
         """Write the rows of the due fires and enqueue their tasks. Return the ids of earlier tasks that the new tasks
-        replace.
+        replace. Add the fires that do not run to ``explained``.
         """
         name, last, replaced = str(row["name"]), row["last_task"], []
         try:
@@ -229,7 +232,7 @@ class SqlSchedules:
             fire = opening.scheduled_for
             assert fire is not None
             if opening.status is not Status.RUNNING:
-                await self._explain(transaction, opening, ledger.now)
+                explained += [opening] if await self._explain(transaction, opening, ledger.now) else []
                 continue
             query = self._queries.record
             started = await self._start(transaction, schedule, fire, opening.trigger, ledger.now, query)
@@ -274,14 +277,13 @@ class SqlSchedules:
         await transaction.run(self._queries.link, id=id, result=AsJson({"task": task}))
         return task
 
-    async def _explain(self, transaction: Transaction, opening: Opening, now: datetime) -> None:
+    async def _explain(self, transaction: Transaction, opening: Opening, now: datetime) -> bool:
+        """Write the row of a fire that does not run. Return False if the fire already has a row."""
         fire = opening.scheduled_for
         assert fire is not None
         row = _execution(self._ids.new(), opening.job, fire, opening.trigger, opening.status, now)
         row |= {"reason": encode(opening.reason), "result": AsJson(opening.covers and dict(opening.covers))}
-        if await transaction.run(self._queries.record, **row):
-            reason, status = opening.reason, opening.status.value
-            self._events.emit(FireExplained(opening.job, opening.category, fire, status, reason))
+        return bool(await transaction.run(self._queries.record, **row))
 
     async def _running(self, transaction: Transaction, row: Row) -> frozenset[str]:
         if row["last_task"] is None or row["overlap"] == Overlap.ALLOW:

@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from batuta.engine.screens import Action
 from batuta.health.workers import FORGOTTEN_AFTER, Beat
+from batuta.kernel.identity import has_ended
 from batuta.kernel.json import Json
 from batuta.kernel.masking import mask
 from batuta.kernel.reasons import decode
@@ -64,13 +65,13 @@ async def processes(request: Request) -> HTMLResponse:
 
 def process_states(beats: Sequence[Beat], restarts: Iterable[Restart], now: datetime) -> dict[str, str]:
     """Return the state of each process, by worker id. A process whose end the supervisor recorded after its last
-    heartbeat has ended, even if that heartbeat is recent.
+    heartbeat, or whose end the kernel of this host confirms, has ended, even if that heartbeat is recent.
     """
     ends: dict[tuple[str | None, int | None], datetime] = {
         (each.host, each.pid): each.at for each in restarts if each.loop is None
     }
     ended = {each.worker_id for each in beats if (at := ends.get((each.host, each.pid))) and at >= each.beat_at}
-    dead = ended | {each.worker_id for each in beats if not each.lives(now)}
+    dead = ended | {each.worker_id for each in beats if not each.lives(now) or has_ended(each.worker_id)}
     states = {}
     for beat in beats:
         if beat.worker_id in dead:

@@ -29,6 +29,7 @@ from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Query, Reading, Row, Transaction, from_row
 from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.queue.endings import ENDED
+from batuta.stores.sql.queue.items import PipelineMembers
 from batuta.stores.sql.queue.statements import more_queries
 from batuta.stores.sql.queue.tasks import SqlTasks
 from batuta.tasks.batch import (
@@ -93,9 +94,10 @@ class SqlBatches:
         clock: Clock,
         events: Events,
         now: Callable[[], datetime | None],
+        items: PipelineMembers,
     ) -> None:
         """Create the store. ``service`` checks and enqueues the tasks. ``now`` returns the time to write, or None to
-        use the database's clock.
+        use the database's clock. ``items`` are the pipeline items that belong to batches.
         """
         self._database = tasks.database
         self._tasks = tasks
@@ -106,10 +108,13 @@ class SqlBatches:
         self._now = now
         self._audit = AuditLog(self._database.dialect, ids)
         self._queries = more_queries("batches.sql", TASKS, self._database.dialect, BatchQueries)
-        self._members: dict[str, BatchMembers] = {}
+        self._items = items
+        self._members: dict[str, BatchMembers] = {items.name: items}
         self.is_needed = True  # True until the first check shows whether batches exist
 
     def add_members(self, members: BatchMembers) -> None:
+        if members.name == self._items.name:
+            raise ValueError(f"the engine uses the name '{members.name}' for its own records: choose another name")
         self._members[members.name] = members
 
     async def create(
@@ -249,8 +254,8 @@ class SqlBatches:
         pending = await self._database.one(self._queries.pending)
         assert pending is not None
         self.is_needed = pending["has_batches"] or pending["has_waits"]
-        ready = await self._ready_members(self._database) if pending["has_members"] else []
-        if not (pending["has_cancelled"] or pending["has_ended"] or pending["has_resolved"] or ready):
+        ready, unwanted = await self._look_at_members() if pending["has_members"] else ([], {})
+        if not (pending["has_cancelled"] or pending["has_ended"] or pending["has_resolved"] or ready or unwanted):
             return Advance.NOTHING
         ended, changed = list[BatchProgress](), 0
         async with self._database.transaction() as transaction:
@@ -259,6 +264,8 @@ class SqlBatches:
                 return Advance.BUSY
             for row in await transaction.all(self._queries.cancelled, limit=AT_ONCE):
                 changed += await self._cancel_tasks(transaction, str(row["id"]), row["reason"])
+            for id, reason in unwanted.items():
+                changed += await self._items.cancel_some(transaction, id, reason)
             for row in await transaction.all(self._queries.ended, without_unfinished=AsJson(ready), limit=AT_ONCE):
                 ended += await self._end(transaction, row)
             changed += await self._follow(transaction)
@@ -271,19 +278,28 @@ class SqlBatches:
         why = encode(BATCH_CANCELLED(why=decode(reason) or "-"), LONGEST_ERROR)
         return await within.run(self._queries.cancel_tasks, id=id, reason=why, now=self._now(), limit=AT_ONCE)
 
-    async def _ready_members(self, reading: Reading) -> list[str]:
-        """Return the closed batches that have records of the program, if all these records have ended."""
-        ready: list[str] = []
-        for members, ids in self._by_members(await reading.all(self._queries.closed)):
-            unfinished = set(await members.find_unfinished(reading, ids))
+    async def _look_at_members(self) -> tuple[list[str], dict[str, str]]:
+        """Return the closed batches whose records have all ended, and the cancelled batches with unfinished pipeline
+        items, with the reason of the cancellation. A stage may have created such an item after the cancellation.
+        """
+        rows = await self._database.all(self._queries.closed)
+        cancelled = {str(row["id"]): decode(row["reason"]) or "-" for row in rows if row["is_cancelled"]}
+        ready, unwanted = list[str](), dict[str, str]()
+        for members, ids in self._by_members(rows):
+            unfinished = set(await members.find_unfinished(self._database, ids))
             ready += [id for id in ids if id not in unfinished]
-        return ready
+            if members is self._items:
+                unwanted = {id: cancelled[id] for id in unfinished if id in cancelled}
+        return ready, unwanted
 
     async def _end(self, transaction: Transaction, locked: Row) -> list[BatchProgress]:
-        """End a locked batch, pass the counts to its task ``on_end``, and return the counts. If a task was added before
-        the batch was locked, return an empty list.
+        """End a locked batch, pass the counts to its task ``on_end``, and return the counts. If a task or a record was
+        added before the batch was locked, return an empty list.
         """
         id = str(locked["id"])
+        for each, _ in self._by_members([locked]):
+            if await each.find_unfinished(transaction, [id]):
+                return []
         counts = (await self._count_members(transaction, [locked])).get(id, NO_MEMBERS)
         ends = {name: getattr(counts, name) for name in ("succeeded", "failed", "cancelled")}
         if not await transaction.run(self._queries.end, id=id, now=self._clock.now(), **ends):

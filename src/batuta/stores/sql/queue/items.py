@@ -6,18 +6,26 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from batuta.kernel.errors import UnstorableValue
+from batuta.kernel.clock import in_microseconds
+from batuta.kernel.errors import BatchEnded, UnstorableValue
 from batuta.kernel.json import Json
-from batuta.kernel.reasons import Reason, decode
+from batuta.kernel.reasons import Reason, decode, encode
 from batuta.kernel.storable import refuse_unstorable, refuse_unstorable_key, refuse_unstorable_priority
 from batuta.queue.item import ItemState, NewItem
 from batuta.queue.limits import TaskLimits
-from batuta.queue.outcome import Writes, clamp_wait
-from batuta.stores.sql.database import AsJson, Database, Query, Transaction
+from batuta.queue.outcome import LONGEST_ERROR, Writes, clamp_wait
+from batuta.queue.steps import PIPELINE_ITEMS
+from batuta.stores.sql.database import AsJson, Database, Query, Reading, Transaction, from_row
 from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 from batuta.stores.sql.queue.store import SqlQueue
+from batuta.tasks.batch import BATCH_CANCELLED, Batch, BatchProgress, MemberCounts
+
+# Value of ``batches.members`` for a batch with pipeline items.
+BATCH_MEMBERS = "pipeline_items"
+# Maximum items that one statement cancels.
+CANCELLED_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,11 @@ class ItemQueries:
     close_unused_lines: Query
     alive: Query
     prune: Query
+    mark_batch: Query
+    share_batch: Query
+    unfinished_batches: Query
+    count_batches: Query
+    cancel_batch: Query
 
 
 class SqlItems:
@@ -38,10 +51,11 @@ class SqlItems:
 
     def __init__(self, database: Database, max_payload: int, now: Callable[[], datetime | None]) -> None:
         """Create the store. ``now`` returns the time to write, or None to use the database's clock."""
-        self._database = database
+        self.database = database
         self._max_payload = max_payload
         self._now = now
         self.queries = load_queries(ItemQueries, STATEMENTS / "items.sql", database.dialect)
+        self.batch_members = PipelineMembers(self.queries, now)
         self.unlimited = set()
 
     def rows(self, pipeline: str, limits: Mapping[str, TaskLimits]) -> "PipelineRows":
@@ -69,8 +83,21 @@ class SqlItems:
             for id, item in zip(ids, items, strict=True)
         ]
 
+    async def join_batch(self, id: str, within: Transaction) -> None:
+        """Lock a batch, so that it cannot end before the transaction ends. Raises BatchEnded if the batch accepts no
+        items.
+        """
+        if not is_uuid(id):
+            raise BatchEnded(id=id)
+        await within.run(self.queries.mark_batch, id=id)
+        row = await within.one(self.queries.share_batch, id=id)
+        if row is None:
+            raise BatchEnded(id=id)
+        if row["members"] != BATCH_MEMBERS:
+            raise ValueError("the batch has records of the program: use another batch for the items of a pipeline")
+
     async def prune(self, limit: int) -> int:
-        return await self._database.run(self.queries.prune, now=self._now(), limit=limit)
+        return await self.database.run(self.queries.prune, now=self._now(), limit=limit)
 
     async def unlabel(self, limit: int) -> int:
         """Clear the limit key of waiting items whose stage has no limits any more, so that the claim for items without
@@ -79,7 +106,7 @@ class SqlItems:
         if not self.unlimited:
             return 0
         stages = AsJson(sorted(self.unlimited))
-        async with self._database.transaction() as transaction:
+        async with self.database.transaction() as transaction:
             count = await transaction.run(self.queries.unlabel, stages=stages, limit=limit)
             if count < limit:
                 await transaction.run(self.queries.close_unused_lines, stages=stages)
@@ -87,7 +114,7 @@ class SqlItems:
 
     async def _find_alive(self, pipeline: str, first: SqlQueue, item: NewItem, within: Transaction | None) -> str:
         while True:
-            row = await (within or self._database).one(self.queries.alive, pipeline=pipeline, key=item.key)
+            row = await (within or self.database).one(self.queries.alive, pipeline=pipeline, key=item.key)
             if row is not None:
                 return str(row["id"])
             # the item with this key has just ended, so insert the new item
@@ -105,10 +132,10 @@ class PipelineRows:
     items: SqlItems
     warned: set[str] = field(default_factory=set)  # the stages with an item without the field of their limit
 
-    def values(self, stage: str | None, item: object) -> Mapping[str, object]:
-        key = self._key(stage, item)
+    def values(self, stage: str | None, item: object, batch: str | None = None) -> Mapping[str, object]:
         known = {"pipeline": self.pipeline, "item": self.items.encode(item)}
-        return known if key is None else {**known, "limit_key": key}
+        more = {"limit_key": self._key(stage, item), "batch_id": batch}
+        return {**known, **{name: value for name, value in more.items() if value is not None}}
 
     def replace(self, id: str, stage: str | None, item: object) -> Writes:
         changed = {"id": id, "item": self.items.encode(item)}
@@ -167,15 +194,17 @@ class ItemPipeline:
         key: str | None = None,
         delay: float = 0,
         priority: int = 0,
+        batch: Batch | None = None,
         within: Transaction | None = None,
     ) -> str:
         """Put an item into the first stage and return its id. On return the item is synced to disk. With the
         transaction ``within``, the item is stored when that transaction commits.
 
         ``key`` deduplicates: if an unfinished item has the same key, nothing is inserted and its id is returned.
-        ``delay`` is in seconds. A smaller ``priority`` is more urgent.
+        ``delay`` is in seconds. A smaller ``priority`` is more urgent. The item belongs to ``batch``, which then ends
+        after the last stage of the item.
         """
-        (id,) = await self._put([item], [key], delay, priority, within)
+        (id,) = await self.put_many([item], keys=[key], delay=delay, priority=priority, batch=batch, within=within)
         return id
 
     async def put_many(
@@ -185,16 +214,25 @@ class ItemPipeline:
         keys: Sequence[str | None] | None = None,
         delay: float = 0,
         priority: int = 0,
+        batch: Batch | None = None,
         within: Transaction | None = None,
     ) -> list[str]:
         """Put several items into the first stage in one transaction and return their ids. ``keys`` has one element per
-        item: a key or None.
+        item: a key or None. Raises BatchEnded if ``batch`` has ended or was cancelled.
         """
         if keys is not None and len(keys) != len(items):
             raise ValueError(
                 f"{len(items)} items and {len(keys)} keys: pass one key per item, or None for an item without a key"
             )
-        return await self._put(items, keys or [None] * len(items), delay, priority, within)
+        rows = self._new_rows(items, keys or [None] * len(items), delay, priority, None if batch is None else batch.id)
+        if batch is not None and within is None:
+            async with self._items.database.transaction() as transaction:
+                ids = await self._put(rows, batch, transaction)
+        else:
+            ids = await self._put(rows, batch, within)
+        if within is None:
+            self._wake(self._first.name)
+        return ids
 
     async def dead(self, limit: int = 100) -> list[DeadItem]:
         """Return the items that failed after their last attempt, most recent failure first."""
@@ -230,27 +268,60 @@ class ItemPipeline:
         """Return the stage in which a dead item failed, or the first stage if that stage no longer exists."""
         return self._stages.get(row["last_stage"] or "", self._first)
 
-    async def _put(
+    async def _put(self, rows: Sequence[NewItem], batch: Batch | None, within: Transaction | None) -> list[str]:
+        if batch is not None and within is not None:
+            await self._items.join_batch(batch.id, within)
+        return await self._items.put(self.name, self._first, rows, within)
+
+    def _new_rows(
         self,
         items: Sequence[Json],
         keys: Sequence[str | None],
         delay: float,
         priority: int,
-        within: Transaction | None,
-    ) -> list[str]:
+        batch: str | None,
+    ) -> list[NewItem]:
         refuse_unstorable_priority(priority)
         for key in keys:
             refuse_unstorable_key(key)
-        rows = [
+        return [
             NewItem(
-                values=self._rows.values(self._first.name, item),
+                values=self._rows.values(self._first.name, item, batch),
                 key=key,
                 priority=priority,
                 delay=clamp_wait(timedelta(seconds=delay)),
             )
             for item, key in zip(items, keys, strict=True)
         ]
-        ids = await self._items.put(self.name, self._first, rows, within)
-        if within is None:
-            self._wake(self._first.name)
-        return ids
+
+
+class PipelineMembers:
+    """The pipeline items that belong to batches (``BatchMembers``)."""
+
+    name = BATCH_MEMBERS
+
+    def __init__(self, queries: ItemQueries, now: Callable[[], datetime | None]) -> None:
+        self._queries = queries
+        self._now = now
+
+    async def find_unfinished(self, reading: Reading, ids: Sequence[str]) -> set[str]:
+        rows = await reading.all(self._queries.unfinished_batches, ids=AsJson(list(ids)))
+        return {str(row["id"]) for row in rows}
+
+    async def count(self, reading: Reading, ids: Sequence[str]) -> dict[str, MemberCounts]:
+        rows = await reading.all(self._queries.count_batches, ids=AsJson(list(ids)))
+        return {str(row["batch_id"]): from_row(MemberCounts, row) for row in rows}
+
+    async def cancel(self, transaction: Transaction, id: str, reason: str) -> None:
+        await self.cancel_some(transaction, id, reason)
+
+    async def cancel_some(self, transaction: Transaction, id: str, reason: str) -> int:
+        """Cancel a bounded number of items, and request the cancellation of running ones. Return their number."""
+        why = encode(BATCH_CANCELLED(why=reason), LONGEST_ERROR)
+        keep = in_microseconds(PIPELINE_ITEMS.keep)
+        return await transaction.run(
+            self._queries.cancel_batch, id=id, reason=why, now=self._now(), keep=keep, limit=CANCELLED_AT_ONCE
+        )
+
+    async def end(self, transaction: Transaction, progress: BatchProgress) -> None:
+        """Change nothing: the items of a batch are independent of its end."""

@@ -61,7 +61,7 @@ def settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) -
         table.available_at: f"coalesce({after('wait')}, {instant('available_at')}, {mine(table.available_at)})",
         table.attempts: f"CASE WHEN {of('resets')} THEN 0 ELSE {mine(table.attempts)} - coalesce({of('back')}, 0) END",
         table.crashes: f"CASE WHEN {of('untried')} THEN {mine(table.crashes)} ELSE 0 END",
-        table.error: _error(table, of("error"), of("state"), mine),
+        table.error: _error(table, of, mine),
         table.finished_at: f"CASE WHEN {of('ended')} OR {is_unwanted} THEN {now_of(dialect)} END",
         table.lease_until: "NULL",
         table.owner: "NULL",
@@ -80,13 +80,15 @@ def settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) -
     )
 
 
-def _error(table: QueueTable, given: str, state: str, mine: Callable[[str], str]) -> str:
+def _error(table: QueueTable, of: Callable[[str], str], mine: Callable[[str], str]) -> str:
     """Return the SQL expression for the error of a settled row. If the cancellation of a running item was requested,
     its row already contains the reason, which is kept.
     """
+    given = of("error")
     if table.cancel_requested is None:
         return given
-    is_cancelled = f"{state} = '{table.cancelled}' AND {mine(table.cancel_requested)}"
+    ends_so = f"({of('state')} = '{table.cancelled}' OR {of('ended')} IS NULL)"
+    is_cancelled = f"{mine(table.cancel_requested)} AND {ends_so}"
     return f"CASE WHEN {is_cancelled} THEN coalesce({mine(table.error)}, {given}) ELSE {given} END"
 
 

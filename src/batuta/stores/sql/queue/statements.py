@@ -222,6 +222,8 @@ def queue_gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
         else "",
         "taken": _take_changes(table, now_of(dialect)),
         "rescued": _rescue_changes(table, dialect),
+        "rescued_from": _rescued_from(table),
+        "task_name": "name" if table.name == "tasks" else "NULL",
         "released": _release_changes(table, dialect),
         "all_waits_are_delays": "FALSE" if table.fixed_times else "TRUE",
         "started_after_now": f"{table.started_at} > :now" if table.started_at else "TRUE",
@@ -404,6 +406,18 @@ def _rescue_changes(table: QueueTable, dialect: Dialect) -> str:
         table.updated_at: now_of(dialect),
     }
     return assign(values)
+
+
+def _rescued_from(table: QueueTable) -> str:
+    """Return the SQL expression for the queue of a rescued item. A pipeline item that the rescue ended has left its
+    stage.
+    """
+    if table.queue is None:
+        return f"'{table.name}'"
+    if table.queue != table.state:
+        return table.queue
+    ended = f"coalesce({table.last_stage or 'NULL'}, '{table.name}')"
+    return f"CASE WHEN {table.finished_at} IS NULL THEN {table.state} ELSE {ended} END"
 
 
 def _release_values(table: QueueTable) -> dict[str | None, str]:

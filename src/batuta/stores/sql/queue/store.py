@@ -316,7 +316,10 @@ class SqlQueue:
         if rows:
             self._liveness.notify(None)  # notify all queues, because the items may belong to any queue of the table
         ends = {self.table.dead: ItemState.DEAD, self.table.cancelled: ItemState.CANCELLED}
-        return [Rescued(row["id"], ends.get(row["state"], ItemState.READY), row["crashes"]) for row in rows]
+        return [
+            Rescued(row["id"], ends.get(row["state"], ItemState.READY), row["crashes"], row["queue"], row["task"])
+            for row in rows
+        ]
 
     async def follow_clock(self, lease: timedelta) -> timedelta:
         if self._set_clock is None:

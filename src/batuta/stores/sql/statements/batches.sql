@@ -17,7 +17,8 @@ WHERE id = :id AND ended_at IS NULL AND cancelled_at IS NULL;
 SELECT members FROM batches WHERE id = :id;
 
 -- read closed: closed batches with records of the program
-SELECT id, members FROM batches WHERE ended_at IS NULL AND closed_at IS NOT NULL AND members IS NOT NULL ORDER BY created_at;
+SELECT id, members, reason, cancelled_at IS NOT NULL AS "is_cancelled [BOOLEAN]"
+FROM batches WHERE ended_at IS NULL AND closed_at IS NOT NULL AND members IS NOT NULL ORDER BY created_at;
 
 -- write cancel_tasks on sqlite: cancel a bounded number of tasks of a batch, or request it for running tasks
 UPDATE tasks SET {unwanted} WHERE id IN (
@@ -154,10 +155,11 @@ LEFT JOIN tasks AS task ON task.batch_id = batch.id AND task.batch_id IS NOT NUL
 WHERE batch.id IN (SELECT id FROM batches ORDER BY created_at DESC, id DESC LIMIT :limit)
 GROUP BY batch.id ORDER BY batch.created_at DESC, batch.id DESC;
 
--- read abandoned: batches of tasks that are open since before :before although all their tasks have ended
+-- read abandoned: batches that are open since before :before although all their tasks and pipeline items have ended
 SELECT id, name, created_at FROM batches AS batch
-WHERE ended_at IS NULL AND closed_at IS NULL AND members IS NULL AND created_at < :before AND NOT EXISTS (
-    SELECT 1 FROM tasks WHERE batch_id = batch.id AND batch_id IS NOT NULL AND status IN ('queued', 'in_progress'))
+WHERE ended_at IS NULL AND closed_at IS NULL AND coalesce(members, 'pipeline_items') = 'pipeline_items' AND created_at < :before
+  AND NOT EXISTS (SELECT 1 FROM tasks WHERE batch_id = batch.id AND batch_id IS NOT NULL AND status IN ('queued', 'in_progress'))
+  AND NOT EXISTS (SELECT 1 FROM pipeline_items WHERE batch_id = batch.id AND batch_id IS NOT NULL AND finished_at IS NULL)
 ORDER BY created_at LIMIT :limit;
 
 -- read waits_of on sqlite: the tasks and batches that these tasks wait for

@@ -54,20 +54,20 @@ ORDER BY {lease_until} LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED;
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT {id} FROM {table} INDEXED BY {lease_index}
                WHERE {lease_until} IS NOT NULL AND {lease_until} <= (SELECT coalesce(:now, now())) ORDER BY {lease_until} LIMIT :limit)
-RETURNING {id} AS id, {state} AS state, {crashes} AS crashes;
+RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, {rescued_from} AS queue, {task_name} AS task;
 
 -- write rescue on postgres: release items whose lease expired, and count a crash
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT {id} FROM {table} WHERE {lease_until} IS NOT NULL AND {lease_until} <= coalesce(:now, statement_timestamp())
                ORDER BY {lease_until} LIMIT :limit FOR UPDATE SKIP LOCKED)
-RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_queue}) IS NULL AS sent;
+RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, {rescued_from} AS queue, {task_name} AS task, pg_notify('batuta', {own_queue}) IS NULL AS sent;
 
 -- write rescue_seen on sqlite: release items whose lease expired and is unchanged since it was observed, and count a crash
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT item.{id} FROM json_each(:seen) AS seen CROSS JOIN {table} AS item
                WHERE item.{id} = seen.value ->> 0 AND item.{fence} = seen.value ->> 1
                  AND item.{lease_until} = seen.value ->> 2 AND item.{lease_until} <= coalesce(:now, now()) LIMIT :limit)
-RETURNING {id} AS id, {state} AS state, {crashes} AS crashes;
+RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, {rescued_from} AS queue, {task_name} AS task;
 
 -- write rescue_seen on postgres: release items whose lease expired and is unchanged since it was observed, and count a crash
 UPDATE {table} SET {rescued}
@@ -75,21 +75,21 @@ WHERE {id} IN (SELECT item.{id} FROM jsonb_array_elements(:seen) AS seen (lease)
                ON item.{id} = (seen.lease ->> 0)::{id_type} AND item.{fence} = (seen.lease ->> 1)::bigint
                AND item.{lease_until} = TIMESTAMPTZ 'epoch' + (seen.lease ->> 2)::bigint * INTERVAL '1 microsecond'
                WHERE item.{lease_until} <= coalesce(:now, statement_timestamp()) LIMIT :limit FOR NO KEY UPDATE OF item SKIP LOCKED)
-RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_queue}) IS NULL AS sent;
+RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, {rescued_from} AS queue, {task_name} AS task, pg_notify('batuta', {own_queue}) IS NULL AS sent;
 
 -- write rescue_owned on sqlite: release items of owners whose processes are proven dead, before their leases expire
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT {id} FROM {table} INDEXED BY {lease_index}
                WHERE {lease_until} IS NOT NULL AND {owner} IN (SELECT value FROM json_each(:owners))
                ORDER BY {lease_until} LIMIT :limit)
-RETURNING {id} AS id, {state} AS state, {crashes} AS crashes;
+RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, {rescued_from} AS queue, {task_name} AS task;
 
 -- write rescue_owned on postgres: release items of owners whose processes are proven dead, before their leases expire
 UPDATE {table} SET {rescued}
 WHERE {id} IN (SELECT {id} FROM {table}
                WHERE {lease_until} IS NOT NULL AND {owner} IN (SELECT jsonb_array_elements_text(:owners))
                ORDER BY {lease_until} LIMIT :limit FOR UPDATE SKIP LOCKED)
-RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, pg_notify('batuta', {own_queue}) IS NULL AS sent;
+RETURNING {id} AS id, {state} AS state, {crashes} AS crashes, {rescued_from} AS queue, {task_name} AS task, pg_notify('batuta', {own_queue}) IS NULL AS sent;
 
 -- write release_stray on sqlite: undo claims whose living owner did not receive the reply; count neither an attempt nor a crash
 UPDATE {table} SET {released}
