@@ -89,9 +89,10 @@ class Ausente:
 
 @dataclass(frozen=True, slots=True)
 class Incerta:
-    """No proof yet whether the message was sent."""
+    """No proof yet whether the message was sent. A search before ``until`` would find no proof either."""
 
     why: str
+    until: datetime | None = None
 
 
 class Remessa(Protocol):

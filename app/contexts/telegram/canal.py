@@ -196,8 +196,8 @@ class CanalTelegram:
                 return Lembrada(fatos.mensagem, found)
             case Ausente():
                 return None
-            case Incerta(why=why):
-                return Snooze(self.conexoes.retry_at(linha.conta), why)
+            case Incerta(why=why, until=until):
+                return Snooze(until or self.conexoes.retry_at(linha.conta), why)
 
     async def look_up(self, doubt: Duvida) -> Achada | Ausente | Incerta:
         conta = doubt.mensagem.conta_id
@@ -215,10 +215,13 @@ class CanalTelegram:
         self, linha: Linha, mensagem: Mensagem, hash: str, peer: Peer, *, since: datetime
     ) -> Achada | Ausente | Incerta:
         if (wait := await self.contas.espera(self.database, linha.conta, Metodo.LIST_SENT)) is not None:
-            return Incerta(wait.motivo)
+            return Incerta(wait.motivo, wait.ate)
         sent = await chamar(
             lambda limit: linha.list_sent(peer, since=since, limit=limit), self.prazos.send, self.clock, "list_sent"
         )
+        if isinstance(sent, FloodWait):
+            until = await self.conexoes.esperar(linha.conta, sent.metodo, sent.wait)
+            return Incerta(_flood_reason(sent.metodo, sent.wait), until)
         if not isinstance(sent, Enviadas):
             await self.conexoes.failed(linha, sent)
             return Incerta(CANNOT_SEARCH(why=_why(sent)))

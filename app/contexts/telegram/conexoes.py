@@ -74,7 +74,8 @@ class Recebedor(Protocol):
 @dataclass(slots=True)
 class Conexao:
     """One account in this process. ``until`` is the end of the pause after a failure. ``began`` is the start of the
-    current step on the monotonic clock.
+    current step on the monotonic clock. ``closing`` closes the previous connection: the next one must wait for its end,
+    because a close releases the session.
     """
 
     conta: ContaAtiva
@@ -85,6 +86,7 @@ class Conexao:
     until: datetime | None = None
     failures: int = 0
     why: str = "not connected yet"
+    closing: asyncio.Task[None] | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,7 +104,6 @@ class Conexoes:
     name: str = "sync"
     wakeup: Wakeup = field(default_factory=Wakeup)
     _open: dict[str, Conexao] = field(default_factory=dict)
-    _ending: set[asyncio.Task[None]] = field(default_factory=set)
 
     def linha(self, conta: str) -> Linha | None:
         known = self._open.get(conta)
@@ -128,8 +129,7 @@ class Conexoes:
         found = await with_timeout(self.prazos.database, self.contas.ativas(), self.clock, "telegram_contas")
         active = {each.id: each for each in found}
         for id in [id for id in self._open if id not in active]:
-            self._ending.add(ending := asyncio.create_task(self._end(self._open.pop(id))))
-            ending.add_done_callback(self._ending.discard)
+            self._end(id)
         now = self.clock.now()
         for id, conta in active.items():
             known = self._open.setdefault(id, Conexao(conta))
@@ -154,8 +154,8 @@ class Conexoes:
         return min([*(each for each in pauses if each > now), now + EVERY])
 
     def _next_step(self, known: Conexao, now: datetime) -> Coroutine[Any, Any, None] | None:
-        """Return the step that is due, or None during a pause or a flood wait."""
-        if known.until is not None and known.until > now:
+        """Return the step that is due, or None during a pause or a flood wait, or while the old connection closes."""
+        if known.closing is not None or (known.until is not None and known.until > now):
             return None
         if known.linha is None:
             return self._connect(known) if _is_over(known.conta.connect_after, now) else None
@@ -175,16 +175,20 @@ class Conexoes:
         known.step.add_done_callback(over)
 
     async def _run(self, known: Conexao, step: Coroutine[Any, Any, None]) -> None:
-        """Run one step within its time limit. If the store fails or the step takes too long, the account pauses."""
+        """Run one step within its time limit. If the store fails or the step takes too long, the connection ends, because
+        it may have delivered updates that are not stored. The next connection delivers them again.
+        """
         limit = self.prazos.step
         match await call_with_deadline(lambda: step, self.clock.now() + limit, self.clock, "a step"):
             case Raised(error=error):
-                self._pause(known, name_of(error))
+                why = name_of(error)
             case Late(error=why):
                 log_timeout("sync", limit)
-                self._pause(known, why)
             case _:
                 return
+        known.began = self.clock.monotonic()  # ending the connection has a time limit of its own
+        limit = self.prazos.database
+        await call_with_deadline(lambda: self._drop(known, why), self.clock.now() + limit, self.clock, "a step")
 
     async def _connect(self, known: Conexao) -> None:
         conta, limit = known.conta, self.prazos.connect
@@ -197,7 +201,7 @@ class Conexoes:
         known.linha, known.failures, known.until, known.why = made, 0, None, ""
         # Connecting has already probed the server. The first receive stores the position from which updates count.
         known.probed_at = self.clock.now()
-        await self.contas.conectada(conta.id)
+        await with_timeout(self.prazos.database, self.contas.conectada(conta.id), self.clock, "telegram_contas")
         self.on_connect()
         await self._receive(known, made, FIRST_RECEIVE)
 
@@ -244,6 +248,9 @@ class Conexoes:
         """Start a wait, reconnect, or end the session, depending on the failure."""
         conta = known.conta.id
         match failure:
+            case SlowMode() | PeerFlood() | PeerUnknown() | PeerBlocked() | Refused() if known.linha is None:
+                # The connection was refused.
+                await self._drop(known, str(getattr(failure, "why", type(failure).__name__)))
             case SlowMode() | PeerUnknown() | PeerBlocked() | Refused():
                 return  # this failure concerns one request, not the account
             case FloodWait(metodo=metodo, wait=wait):
@@ -255,6 +262,8 @@ class Conexoes:
                 state = EstadoDaConta.BANIDA if banned else EstadoDaConta.REVOGADA
                 await self.contas.mudar(conta, state, by=SYSTEM, erro=REVOKED(why=why))
                 await self._drop(known, REVOKED(why=why))
+            case OwnedElsewhere(until=until) if known.linha is None:
+                self._pause(known, OWNED(), until)  # the owner records whether the account is connected
             case OwnedElsewhere(until=until):
                 await self._drop(known, OWNED(), until=until)
             case Unavailable(why=why) | Unknown(why=why):
@@ -268,14 +277,26 @@ class Conexoes:
 
     async def _drop(self, known: Conexao, why: str, *, until: datetime | None = None) -> None:
         """Close the connection of an account and connect again after a pause."""
-        linha, known.linha = known.linha, None
         self._pause(known, why, until)
-        try:
-            await self.contas.caiu(known.conta.id, why)
-        finally:  # without this, the old and the new connection would use the session at the same time
-            if linha is not None:
-                await chamar(lambda limit: linha.close(limit=limit), self.prazos.entity, self.clock, "close")
+        self._close(known)
+        lost = self.contas.caiu(known.conta.id, why)
+        await with_timeout(self.prazos.database, lost, self.clock, "telegram_contas")
+
+    def _close(self, known: Conexao) -> None:
+        """Start to close the connection of an account. The account connects again after the close has ended."""
+        if (linha := known.linha) is None:
+            return
+
+        def over(task: asyncio.Task[None]) -> None:
+            known.closing = None
             self.wakeup.set()
+
+        known.linha = None
+        known.closing = asyncio.create_task(self._close_line(linha), name=f"telegram:{known.conta.id}:close")
+        known.closing.add_done_callback(over)
+
+    async def _close_line(self, linha: Linha) -> None:
+        await chamar(lambda limit: linha.close(limit=limit), self.prazos.entity, self.clock, "close")
 
     def _pause(self, known: Conexao, why: str, until: datetime | None = None) -> None:
         longest = min(FIRST_PAUSE * 2**known.failures, LONGEST_PAUSE)
@@ -283,16 +304,27 @@ class Conexoes:
         known.until = until or self.clock.now() + longest * (0.5 + self.chance() / 2)
         known.why = why
 
-    async def _end(self, known: Conexao) -> None:
-        """End the connection of an account that is no longer active."""
+    def _end(self, id: str) -> None:
+        """End the connection of an account that is no longer active, and forget the account once it is closed."""
+        known = self._open[id]
+        self._close(known)
         if known.step is not None:
-            known.step.cancel()
-        if (linha := known.linha) is not None:
-            await chamar(lambda limit: linha.close(limit=limit), self.prazos.entity, self.clock, "close")
+            if not known.step.cancelling():  # a second cancellation would interrupt the close
+                known.step.cancel()
+        elif known.closing is None:
+            del self._open[id]
 
     async def drain(self, grace: timedelta) -> None:
-        await asyncio.gather(*(self._end(each) for each in self._open.values()), *self._ending)
+        """End all connections. A step that does not end within ``grace`` ends with the process."""
+        await call_with_deadline(self._end_all, self.clock.now() + grace, self.clock, "drain")
         self._open.clear()
+
+    async def _end_all(self) -> None:
+        while self._open:
+            for id in list(self._open):
+                self._end(id)
+            if tasks := [task for each in self._open.values() for task in (each.step, each.closing) if task]:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
 
 def _is_over(wait: datetime | None, now: datetime) -> bool:

@@ -54,6 +54,8 @@ class AccountQueries:
     active: Query
     account: Query
     state: Query
+    retire: Query
+    delete_session: Query
     add: Query
     change: Query
     connected: Query
@@ -74,15 +76,28 @@ class Contas:
         self._queries = load_queries(AccountQueries, Path(__file__).parent / "contas.sql", database.dialect)
 
     async def adicionar(self, nome: str, *, telefone: str | None = None, usuario_id: int | None = None, by: str) -> str:
-        """Add an account, or reactivate the account with this name. Return its id."""
+        """Add an account, or reactivate the account with this name. Return its id.
+
+        If another user had this name, the account of that user is removed, and its messages stay with it. Telegram numbers
+        the messages of each user from 1, so the messages of two users cannot share an account.
+        """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
+            await self._remove_other_user(transaction, nome, usuario_id, by, now)
             values = {"telefone": telefone, "usuario_id": usuario_id}
             await transaction.run(self._queries.add, id=self._ids.new(), nome=nome, **values, now=now)
             row = await transaction.one(self._queries.account, nome=nome)
             assert row is not None
             await self._note(transaction, str(row["id"]), EstadoDaConta.ATIVA, by, now)
             return str(row["id"])
+
+    async def _remove_other_user(
+        self, transaction: Transaction, nome: str, usuario_id: int | None, by: str, now: datetime
+    ) -> None:
+        row = await transaction.one(self._queries.retire, nome=nome, usuario_id=usuario_id, now=now)
+        if row is not None:
+            await transaction.run(self._queries.delete_session, conta_id=row["id"])
+            await self._note(transaction, str(row["id"]), EstadoDaConta.REMOVIDA, by, now)
 
     async def listar(self) -> list[Row]:
         now = self._clock.now()

@@ -25,12 +25,19 @@ SELECT id, nome, estado FROM telegram_contas WHERE (nome = :nome OR id = :nome) 
 -- read state: the state of one account
 SELECT estado, nome FROM telegram_contas WHERE id = :id;
 
--- write add: add an account, or activate the account of this name again; another user has other updates, so the position is reset
+-- write retire: remove the account of this name if it belongs to another user; its name becomes free
+UPDATE telegram_contas SET estado = 'removida', nome = nome || ' ' || id, conectada = FALSE, updated_at = :now
+WHERE nome = :nome AND usuario_id <> :usuario_id
+RETURNING id;
+
+-- write delete_session: delete the session of a removed account
+DELETE FROM telegram_sessoes WHERE conta_id = :conta_id;
+
+-- write add: add an account, or activate the account of this name again
 INSERT INTO telegram_contas (id, nome, telefone, usuario_id, estado, created_at, updated_at)
 VALUES (:id, :nome, :telefone, :usuario_id, 'ativa', :now, :now)
 ON CONFLICT (nome) DO UPDATE SET telefone = coalesce(excluded.telefone, telegram_contas.telefone),
-    usuario_id = coalesce(excluded.usuario_id, telegram_contas.usuario_id), estado = 'ativa', erro = NULL, updated_at = excluded.updated_at,
-    marca = CASE WHEN excluded.usuario_id <> telegram_contas.usuario_id THEN NULL ELSE telegram_contas.marca END;
+    usuario_id = coalesce(excluded.usuario_id, telegram_contas.usuario_id), estado = 'ativa', erro = NULL, updated_at = excluded.updated_at;
 
 -- write change: change the state of an account
 UPDATE telegram_contas SET estado = :estado, erro = :erro, conectada = FALSE, updated_at = :now

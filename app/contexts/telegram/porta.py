@@ -23,7 +23,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
+
+from batuta.kernel import make_writable
 
 
 class Metodo(StrEnum):
@@ -135,8 +137,22 @@ class Peer:
         return f"{self.tipo.value}:{self.id}"
 
 
+class _Writable:
+    """Base of the values whose texts other people write. A character that no database stores, such as NUL, is replaced in
+    the fields that ``WRITTEN`` names.
+    """
+
+    __slots__ = ()
+    WRITTEN: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for name in self.WRITTEN:
+            if (text := getattr(self, name)) is not None:
+                object.__setattr__(self, name, make_writable(text))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entidade:
+class Entidade(_Writable):
     """A person or a chat. ``telefone`` has digits only. Telegram shows a number only to contacts."""
 
     peer: Peer
@@ -144,10 +160,11 @@ class Entidade:
     username: str | None = None  # without @
     telefone: str | None = None
     is_bot: bool = False
+    WRITTEN: ClassVar[tuple[str, ...]] = ("nome", "username")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Midia:
+class Midia(_Writable):
     """A reference to an attachment. ``referencia`` identifies the file at Telegram; its content is not downloaded."""
 
     tipo: str  # imagem, video, audio, documento, figurinha, localizacao, contato, outro
@@ -155,10 +172,11 @@ class Midia:
     nome: str | None = None
     mime: str | None = None
     tamanho: int | None = None
+    WRITTEN: ClassVar[tuple[str, ...]] = ("referencia", "nome", "mime")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MensagemVista:
+class MensagemVista(_Writable):
     """A message of a chat, from an update or from the history.
 
     ``id`` is unique in its chat only (``chat.peer.chave``). ``random_id`` is known only for messages that this
@@ -176,6 +194,7 @@ class MensagemVista:
     resposta_a: int | None = None
     encaminhada: bool = False
     editada: datetime | None = None
+    WRITTEN: ClassVar[tuple[str, ...]] = ("texto",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

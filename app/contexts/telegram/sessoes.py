@@ -11,11 +11,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final, Protocol
 
-from app.contexts.telegram.porta import OwnedElsewhere, SessionRevoked
+from app.contexts.telegram.porta import OwnedElsewhere, SessionRevoked, Unavailable
 from batuta import BatutaError
 from batuta.kernel import Clock, has_ended
 from batuta.reasons import define, reason_of_error
-from batuta.sql import Database, Query, Transaction, load_queries
+from batuta.sql import Database, Query, Row, Transaction, load_queries
 
 # Longer than three probe intervals. If the owner is killed on another machine, its session becomes free after this
 # time.
@@ -58,12 +58,11 @@ class Cifra(Protocol):
 class SessionQueries:
     store: Query
     take: Query
-    take_over: Query
     renew: Query
     release: Query
     encrypt_again: Query
     remove: Query
-    owner: Query
+    session: Query
     all_sessions: Query
 
 
@@ -82,25 +81,30 @@ class Sessoes:
             self._queries.store, conta_id=conta, cifrada=self._cifra.encrypt(conta, sessao), now=self._clock.now()
         )
 
-    async def take(self, conta: str) -> str | OwnedElsewhere | SessionRevoked:
+    async def take(self, conta: str) -> str | OwnedElsewhere | SessionRevoked | Unavailable:
         """Take ownership of a session and return it. A session that an old key encrypted is encrypted with the newest
-        key.
+        key. A process without the key does not take the session, because another process may have the key.
         """
         now = self._clock.now()
-        mine = {"conta_id": conta, "dono": self._dono, "ate": now + LEASE}
-        row = await self._database.one(self._queries.take, **mine, now=now)
+        row = await self._database.one(self._queries.session, conta_id=conta)
         if row is None:
-            owner = await self._database.one(self._queries.owner, conta_id=conta)
-            if owner is not None and owner["dono"] is not None and has_ended(owner["dono"]):
-                row = await self._database.one(self._queries.take_over, **mine, antes=owner["dono"])
-        if row is None:
-            return await self._why_not(conta)
+            return SessionRevoked(NO_SESSION())
+        if not self._may_take(row):
+            return OwnedElsewhere(row["dono_ate"])
+        cifrada, seen = row["cifrada"], {"antes": row["dono"], "antes_ate": row["dono_ate"]}
         try:
-            sessao = self._cifra.decrypt(conta, row["cifrada"])
+            sessao = self._cifra.decrypt(conta, cifrada)
         except ChaveErrada as error:
-            return SessionRevoked(str(reason_of_error(error)))
-        await self._encrypt_again(conta, row["cifrada"], sessao)
+            return Unavailable(str(reason_of_error(error)))
+        mine = {"conta_id": conta, "dono": self._dono, "ate": now + LEASE}
+        if not await self._database.run(self._queries.take, **mine, **seen, cifrada=cifrada):
+            return await self._why_not(conta)
+        await self._encrypt_again(conta, cifrada, sessao)
         return sessao
+
+    def _may_take(self, row: Row) -> bool:
+        dono, until = row["dono"], row["dono_ate"]
+        return dono is None or dono == self._dono or until <= self._clock.now() or has_ended(dono)
 
     async def renew(self, conta: str) -> OwnedElsewhere | SessionRevoked | None:
         """Renew the ownership. Return None, or the reason why the session must no longer be used."""
@@ -133,7 +137,7 @@ class Sessoes:
         return await self._database.run(query, conta_id=conta, cifrada=new, antes=cifrada, now=now) > 0
 
     async def _why_not(self, conta: str) -> OwnedElsewhere | SessionRevoked:
-        row = await self._database.one(self._queries.owner, conta_id=conta)
+        row = await self._database.one(self._queries.session, conta_id=conta)
         if row is None:
             return SessionRevoked(NO_SESSION())
         return OwnedElsewhere(row["dono_ate"] or self._clock.now())

@@ -2,14 +2,9 @@
 INSERT INTO telegram_sessoes (conta_id, cifrada, created_at, updated_at) VALUES (:conta_id, :cifrada, :now, :now)
 ON CONFLICT (conta_id) DO UPDATE SET cifrada = excluded.cifrada, dono = NULL, dono_ate = NULL, updated_at = excluded.updated_at;
 
--- write take: take or renew the ownership of a session, unless another process has it
+-- write take: take the ownership of a session; no row if the session or its owner changed, or the owner renewed its lease
 UPDATE telegram_sessoes SET dono = :dono, dono_ate = :ate
-WHERE conta_id = :conta_id AND (dono IS NULL OR dono = :dono OR dono_ate <= :now)
-RETURNING cifrada;
-
--- write take_over: take the session of a process that has ended; no row if another process was first
-UPDATE telegram_sessoes SET dono = :dono, dono_ate = :ate WHERE conta_id = :conta_id AND dono = :antes
-RETURNING cifrada;
+WHERE conta_id = :conta_id AND cifrada = :cifrada AND (dono IS NULL OR dono = :antes AND dono_ate = :antes_ate);
 
 -- write renew: renew the ownership of a session; no row if it was lost
 UPDATE telegram_sessoes SET dono_ate = :ate WHERE conta_id = :conta_id AND dono = :dono;
@@ -23,8 +18,8 @@ UPDATE telegram_sessoes SET cifrada = :cifrada, updated_at = :now WHERE conta_id
 -- write remove: delete the session of an account
 DELETE FROM telegram_sessoes WHERE conta_id = :conta_id;
 
--- read owner: the process that owns a session
-SELECT dono, dono_ate FROM telegram_sessoes WHERE conta_id = :conta_id;
+-- read session: an encrypted session, and the process that owns it
+SELECT cifrada, dono, dono_ate FROM telegram_sessoes WHERE conta_id = :conta_id;
 
 -- read all_sessions: every encrypted session
 SELECT conta_id, cifrada FROM telegram_sessoes ORDER BY conta_id;

@@ -12,6 +12,9 @@ from batuta.kernel import Clock, with_timeout
 
 T = TypeVar("T")
 CLOSES_WITHIN: Final = timedelta(seconds=1)
+# Time limit for closing a connection that failed or was cancelled while it began. It is shorter than the time that a
+# cancelled step has to end.
+ENDS_WITHIN: Final = timedelta(seconds=5)
 
 
 class Ok:
@@ -74,9 +77,9 @@ async def connect_line(sessoes: Sessoes, conta: str, prazo: Prazo, make: Callabl
     try:
         failed = await line.begin(prazo)
     except BaseException:
-        await line.close(limit=prazo.limit)
+        await line.close(limit=min(prazo.limit, ENDS_WITHIN))
         raise
     if failed is None:
         return line
-    await line.close(limit=prazo.limit)
+    await line.close(limit=min(prazo.limit, ENDS_WITHIN))
     return failed

@@ -7,11 +7,15 @@ from datetime import timedelta
 
 import pytest
 
-from app.contexts.telegram.conexoes import Conexoes
-from app.contexts.telegram.porta import FloodWait, Unavailable
-from app.contexts.telegram.prazo import chamar
+from app.composition.telegram.port import LateRing
+from app.contexts.telegram.conexoes import Conexoes, Recebedor
+from app.contexts.telegram.contas import EstadoDaConta
+from app.contexts.telegram.porta import FloodWait, Linha, Novidades, Refused, Unavailable
+from app.contexts.telegram.prazo import Prazos, chamar
+from app.contexts.telegram.sessoes import Sessoes
+from app.integrations.telegram.simulado import TelegramSimulado
 from batuta.errors import StoreError
-from tests.julia.tables import write
+from tests.julia.tables import one, write
 from tests.julia.telegram.escritorio import PHONE, Escritorio, open_office
 
 OTHER = "5511900000002"
@@ -103,6 +107,7 @@ async def test_dropped_connection_is_closed_even_if_the_store_fails(office: Escr
     with pytest.raises(StoreError):
         await conexoes.failed(linha, Unavailable("test"))
     await write(office.database, "ALTER TABLE telegram_contas_away RENAME TO telegram_contas")
+    await office.connect()
     sent = await linha.receive(limit=timedelta(seconds=1))
     assert sent == Unavailable("closed")
 
@@ -133,6 +138,120 @@ async def test_hanging_account_does_not_delay_the_doubts_of_others(office: Escri
     assert (await office.message(first))["envio_estado"] == "unknown"
     assert not looking.done()
     await looking
+
+
+async def test_update_survives_a_step_that_ends_while_it_is_stored(office: Escritorio) -> None:
+    conta = await office.account()
+    _, person = await office.doctor()
+    await office.connect()
+    conexoes = office.telegram.conexoes
+    await _steps_end(conexoes)
+    conexoes.recebedor = _HangsOnce(conexoes, conexoes.recebedor, conexoes.prazos)
+    conexoes.prazos = Prazos(cycle=timedelta(milliseconds=500))
+    office.mundo.says(person, office.usuarios[conta], "Tem plantão amanhã?")
+    await office.sync("SELECT 1 FROM telegram_entrada")
+
+
+@pytest.mark.parametrize("is_paused", [False, True], ids=["failed", "paused and resumed"])
+async def test_slow_close_of_an_old_connection_keeps_the_session_of_the_new_one(
+    office: Escritorio, monkeypatch: pytest.MonkeyPatch, is_paused: bool
+) -> None:
+    monkeypatch.setattr("app.contexts.telegram.conexoes.FIRST_PAUSE", timedelta(0))
+    conta = await office.account()
+    await office.connect()
+    conexoes = office.telegram.conexoes
+    await _steps_end(conexoes)
+    conexoes.prazos = Prazos(entity=timedelta(seconds=60))
+    old = conexoes.linha(conta)
+    assert old is not None
+    may_close, closed = _close_slowly(old)
+    failing = None if is_paused else asyncio.create_task(conexoes.failed(old, Unavailable("test")))
+    if is_paused:
+        await office.telegram.servico.mudar("conta-1", EstadoDaConta.PAUSADA, by="teste")
+        await conexoes.tick()
+        await office.telegram.servico.mudar("conta-1", EstadoDaConta.ATIVA, by="teste")
+    for _ in range(3):
+        await conexoes.tick()
+        await _steps_end(conexoes)
+    may_close.set()
+    await closed.wait()
+    if failing is not None:
+        await failing
+    await office.connect()
+    assert (await one(office.database, "SELECT dono FROM telegram_sessoes"))["dono"] is not None
+
+
+async def test_process_with_another_key_leaves_the_account_to_the_others(office: Escritorio) -> None:
+    conta = await office.account()
+    own = office.telegram.conexoes
+    sessoes = Sessoes(office.database, LateRing(("another key",)), office.work.clock, "another process")
+    other = _as_another_process(office)
+    other.sessoes, other.telegram = (
+        sessoes,
+        TelegramSimulado(f"{office.url}/telegram", sessoes, office.telegram.entidades, other.clock),
+    )
+    await other.tick()
+    await _steps_end(other)
+    read = "SELECT estado, conectada, erro FROM telegram_contas WHERE id = :id"
+    before = await one(office.database, read, id=conta)
+    assert before["estado"] == "ativa"
+    assert "TELEGRAM_SESSION_KEYS" in before["erro"]
+    await office.connect()
+    assert own.linha(conta) is not None
+    again = _as_another_process(office)
+    again.sessoes, again.telegram = other.sessoes, other.telegram
+    await again.tick()
+    await _steps_end(again)
+    assert await one(office.database, read, id=conta) == {"estado": "ativa", "conectada": True, "erro": None}
+
+
+async def test_refused_connection_is_not_repeated_at_once(office: Escritorio) -> None:
+    conta = await office.account()
+    refusing = _Refusing()
+    conexoes = _as_another_process(office)
+    conexoes.telegram = refusing
+    for _ in range(3):
+        await conexoes.tick()
+        await _steps_end(conexoes)
+    assert refusing.calls == 1
+    assert conexoes.why(conta) == "not configured"
+
+
+class _HangsOnce:
+    """Receiver that does not return for the first updates. The steps after that one have their normal time limits."""
+
+    def __init__(self, conexoes: Conexoes, recebedor: Recebedor, prazos: Prazos) -> None:
+        self._conexoes, self._recebedor, self._prazos = conexoes, recebedor, prazos
+        self._has_hung = False
+
+    async def guardar(self, conta: str, recebidas: Novidades) -> None:
+        if not self._has_hung and recebidas.atualizacoes:
+            self._has_hung, self._conexoes.prazos = True, self._prazos
+            await asyncio.Event().wait()
+        await self._recebedor.guardar(conta, recebidas)
+
+
+class _Refusing:
+    calls = 0
+
+    async def connect(self, conta: str, *, marca: str | None, limit: timedelta) -> Refused:
+        self.calls += 1
+        return Refused("not configured", permanent=True)
+
+
+def _close_slowly(linha: Linha) -> tuple[asyncio.Event, asyncio.Event]:
+    """Let the connection close only after the first event. The second event is set when it is closed."""
+    may_close, closed, close = asyncio.Event(), asyncio.Event(), linha.close
+
+    async def slowly(*, limit: timedelta) -> None:
+        try:
+            await may_close.wait()
+            await close(limit=limit)
+        finally:
+            closed.set()
+
+    linha.close = slowly  # type: ignore[method-assign]
+    return may_close, closed
 
 
 def _as_another_process(office: Escritorio) -> Conexoes:

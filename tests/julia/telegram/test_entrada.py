@@ -7,6 +7,7 @@ import pytest
 from app.contexts.mensagens.api import FILA_MENSAGENS, NovaMensagem, Tipo
 from app.contexts.telegram.entrada import TELEGRAM_ENTRADA
 from app.contexts.telegram.tarefas import TELEGRAM_ACOES, TELEGRAM_HISTORICO, Acao
+from batuta.kernel import Json
 from tests.julia.tables import one, rows, write
 from tests.julia.telegram.escritorio import PHONE, Escritorio, open_office
 
@@ -48,6 +49,37 @@ async def test_repeated_update_is_stored_once(office: Escritorio) -> None:
     assert texts == ["Bom dia", "Tudo bem?"]
     came = await rows(office.database, "SELECT conteudo FROM interacoes WHERE tipo = 'entrada' ORDER BY id")
     assert [each["conteudo"] for each in came] == texts
+
+
+async def test_another_user_under_the_same_name_is_another_account(office: Escritorio) -> None:
+    first = await office.account()
+    _, person = await office.doctor()
+    await office.connect()
+    office.mundo.says(person, office.usuarios[first], "Bom dia")
+    await office.sync("SELECT 1 FROM telegram_entrada")
+    second = await office.account()  # the same name, another user, whose first message has the same number
+    await office.connect()
+    office.mundo.says(person, office.usuarios[second], "Boa tarde")
+    await office.sync("SELECT 1 FROM telegram_entrada WHERE texto = 'Boa tarde'")
+    contas = await rows(office.database, "SELECT id, nome, estado FROM telegram_contas ORDER BY created_at, id")
+    assert [(str(each["id"]), each["estado"]) for each in contas] == [(first, "removida"), (second, "ativa")]
+    assert contas[1]["nome"] == "conta-1"
+    sessions = await rows(office.database, "SELECT conta_id FROM telegram_sessoes")
+    assert [str(each["conta_id"]) for each in sessions] == [second]
+
+
+async def test_characters_that_no_database_stores_are_replaced(office: Escritorio) -> None:
+    conta = await office.account()
+    await office.connect()
+    person = office.mundo.add_person("Nome\x00 Sintético", username="nome\x00")
+    midia: dict[str, Json] = {"tipo": "documento", "sha256": "a\x00b", "nome": "escala\x00.pdf", "mime": "x\x00", "tamanho": 1}
+    office.mundo.says(person, office.usuarios[conta], "Tem plantão\x00 amanhã?", midia=midia)
+    await office.sync("SELECT 1 FROM telegram_entrada")
+    row = await one(office.database, "SELECT texto, autor_nome, midia FROM telegram_entrada")
+    assert (row["texto"], row["autor_nome"]) == ("Tem plantão\ufffd amanhã?", "Nome\ufffd Sintético")
+    await office.telegram.servico.ler_historico("conta-1", f"pessoa:{person}", maximo=10)
+    await office.works(TELEGRAM_HISTORICO.name)
+    assert (await one(office.database, "SELECT status FROM telegram_historico"))["status"] == "concluido"
 
 
 async def test_opt_out_of_an_unlinked_person_holds_after_the_link(office: Escritorio) -> None:

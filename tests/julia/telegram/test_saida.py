@@ -62,6 +62,23 @@ async def test_flood_is_stored_for_the_account_and_the_method_and_ends_without_a
     assert wait["ate"] > office.work.clock.now() + timedelta(seconds=290)
 
 
+async def test_flood_of_the_search_holds_the_message_until_its_end(office: Escritorio) -> None:
+    await _known_person(office)
+    (conta,) = office.usuarios.values()
+    office.mundo.change({"flood_wait": 300, "flood_methods": ["list_sent"]})
+    id = await office.send(PHONE, "Bom dia")
+    # The message is older than this process, so the history of the chat is searched first.
+    old = office.work.clock.now() - timedelta(hours=1)
+    await write(office.database, "UPDATE fila_mensagens SET created_at = :at WHERE id = :id", id=id, at=old)
+    for _ in range(2):
+        await office.is_due(id)
+        await office.works()
+        message = await office.message(id)
+        assert (message["status"], message["tentativas"]) == ("pendente", 0)
+        assert message["agendar_para"] > office.work.clock.now() + timedelta(seconds=250)
+    assert office.mundo.calls[(conta, "list_sent")] == 1
+
+
 async def test_person_who_opted_out_on_telegram_gets_no_message_on_either_channel(office: Escritorio) -> None:
     conta = await office.account()
     doctor, person = await office.doctor()

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.composition.telegram.port import LateRing
-from app.contexts.telegram.porta import OwnedElsewhere, SessionRevoked
+from app.contexts.telegram.porta import OwnedElsewhere, SessionRevoked, Unavailable
 from app.contexts.telegram.sessoes import LEASE, ChaveErrada, SemChave, Sessoes
 from batuta.kernel import Ids, make_owner
 from batuta.sql import Database, query_of
@@ -40,8 +40,16 @@ async def test_a_stored_session_is_unreadable_without_its_key(database: Database
     assert "canary" not in row["cifrada"]
     assert await vault(database, clock).take(CONTA) == SESSION
     lost = await vault(database, clock, keys=("another key",)).take(CONTA)
-    assert isinstance(lost, SessionRevoked)
+    assert isinstance(lost, Unavailable)
     assert "TELEGRAM_SESSION_KEYS" in lost.why
+
+
+async def test_process_without_the_key_does_not_take_the_session(database: Database, clock: FakeClock) -> None:
+    right, wrong = vault(database, clock, "right"), vault(database, clock, "wrong", keys=("another key",))
+    await right.store(CONTA, SESSION)
+    assert isinstance(await wrong.take(CONTA), Unavailable)
+    assert await right.take(CONTA) == SESSION
+    assert isinstance(await wrong.take(CONTA), OwnedElsewhere)
 
 
 async def test_a_session_has_one_owner_until_the_lease_ends(database: Database, clock: FakeClock) -> None:
