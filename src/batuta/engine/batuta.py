@@ -98,6 +98,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
     only: Collection[str] = ()  # queues that the worker serves; if empty, BATUTA_QUEUES applies
     is_open = False
+    _more_users = 0  # how many times the application was opened while it was already open
     _lines: "LineCollector | None" = None
 
     @check_options
@@ -534,7 +535,13 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         yield from self._app_queues.values()
 
     async def open(self) -> None:
-        """Open the database, apply missing migrations if configured, and check the schema and the project."""
+        """Open the database, apply missing migrations if configured, and check the schema and the project.
+
+        If the application is already open, nothing happens, and it stays open until the last user has closed it.
+        """
+        if self.is_open:
+            self._more_users += 1
+            return
         show_messages(is_visible=self.settings.shows_errors)
         await self.connections.open()
         self.opened_at = self.clock.now()
@@ -570,7 +577,12 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return Migrator(database or self.database, migrations, self.clock, self.events)
 
     async def close(self) -> None:
-        """Close the database, and call every function in ``closers``."""
+        """Close the database, and call every function in ``closers``. If the application was opened several times, only
+        the last call closes it.
+        """
+        if self._more_users:
+            self._more_users -= 1
+            return
         self.is_open = False
         for close in (*self.closers, self.connections.close):
             await close()

@@ -89,10 +89,7 @@ async def run_roles(
 
 @asynccontextmanager
 async def _opened(work: Program) -> AsyncIterator[None]:
-    """Open the database, unless the program has already opened it."""
-    if work.is_open:
-        yield
-        return
+    """Open the application while the block runs. It stays open if the program has opened it too."""
     await work.open()
     try:
         yield

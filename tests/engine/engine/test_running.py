@@ -65,6 +65,18 @@ async def test_block_keeps_a_database_open_that_the_program_opened(work_url: str
         assert work.is_open
 
 
+async def test_application_that_was_opened_twice_stays_open_until_the_last_user_closes_it(database_url: str) -> None:
+    work, _ = build(database_url)
+    async with work:
+        async with work:
+            pass
+        assert work.is_open
+        await work.check()
+    assert not work.is_open
+    async with work:
+        await work.check()
+
+
 async def test_handlers_of_the_program_get_the_log_without_the_message_of_an_exception(
     work_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -72,7 +72,13 @@ async def test_characters_that_no_database_stores_are_replaced(office: Escritori
     conta = await office.account()
     await office.connect()
     person = office.mundo.add_person("Nome\x00 Sintético", username="nome\x00")
-    midia: dict[str, Json] = {"tipo": "documento", "sha256": "a\x00b", "nome": "escala\x00.pdf", "mime": "x\x00", "tamanho": 1}
+    midia: dict[str, Json] = {
+        "tipo": "documento",
+        "sha256": "a\x00b",
+        "nome": "escala\x00.pdf",
+        "mime": "x\x00",
+        "tamanho": 1,
+    }
     office.mundo.says(person, office.usuarios[conta], "Tem plantão\x00 amanhã?", midia=midia)
     await office.sync("SELECT 1 FROM telegram_entrada")
     row = await one(office.database, "SELECT texto, autor_nome, midia FROM telegram_entrada")
