@@ -2,18 +2,22 @@
 
 It measures every page, the claims of a busy queue without and with twenty live viewers, and a bulk retry of 100,000
 items while that queue is busy. Wall times include the load of the machine; processor times are those of the API process
-and of all processes of the server. ``--rows`` makes the tables smaller, for a first impression.
+and of all processes of the server. ``--rows`` makes the tables smaller, for a first impression. The last table compares
+each figure with its target, and the exit code is 1 if a target is missed.
 """
 
 import argparse
 import asyncio
+import gzip
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -35,7 +39,9 @@ JOBS = 40
 DEAD, READY, CAUSES = 0.12, 0.1, 25  # shares of the items, and the number of different errors of the dead items
 BULK = 100_000
 VIEWERS = 20
+SETTLED = 3.0  # seconds after the viewers have opened their pages
 ROUND = 6.0  # seconds of each round of claims, without and with viewers
+MOST_PAGE_MS, MOST_SLOWER, MOST_BULK_SECONDS, MOST_KB = 300, 1.1, 60, 30  # the targets
 PAGES = {
     "now": "",
     "jobs": "/tarefas",
@@ -109,11 +115,29 @@ def main(arguments: list[str]) -> int:
             return 1
         print("\n".join(machine(options.folder)), flush=True)
         os.environ["DATABASE_URL"] = server.url(server.create())
-        asyncio.run(measure(options.rows, options.repeats, options.rounds))
-    return 0
+        targets = asyncio.run(measure(options.rows, options.repeats, options.rounds))
+    print(f"\n{markdown([['target', 'limit', 'measured', ''], *(each.line for each in targets)])}")
+    return 0 if all(each.is_met for each in targets) else 1
 
 
-async def measure(rows: int, repeats: int, rounds: int) -> None:
+@dataclass(frozen=True, slots=True)
+class Target:
+    what: str
+    limit: float
+    measured: float
+    unit: str
+
+    @property
+    def is_met(self) -> bool:
+        return self.measured <= self.limit
+
+    @property
+    def line(self) -> list[str]:
+        said = "met" if self.is_met else "MISSED"
+        return [self.what, f"≤ {self.limit:g} {self.unit}", f"{self.measured:.1f} {self.unit}", said]
+
+
+async def measure(rows: int, repeats: int, rounds: int) -> list[Target]:
     made = program()
     async with made:
         known = await fill(rows)
@@ -127,9 +151,11 @@ async def measure(rows: int, repeats: int, rounds: int) -> None:
             base = f"http://127.0.0.1:{port}/painel"
             await wait_for(base)
             spent = await processor_of(api.pid)
-            await pages(base, known, repeats, spent)
-            await claims(made, base, rounds)
-            await bulk(made)
+            return [
+                *await pages(base, known, repeats, spent),
+                *await claims(made, base, rounds, spent),
+                await bulk(made),
+            ]
         finally:
             api.send_signal(signal.SIGINT)
             api.wait(60)
@@ -185,7 +211,8 @@ def _lives(pid: int) -> bool:
     return Path(f"/proc/{pid}/stat").exists()
 
 
-async def pages(base: str, known: dict[str, str], repeats: int, spent: Callable[[], float]) -> None:
+async def pages(base: str, known: dict[str, str], repeats: int, spent: Callable[[], float]) -> list[Target]:
+    slowest = largest = 0.0
     lines = [["page", "p50, ms", "p95, ms", "processor, ms", "gzipped, KB"]]
     async with httpx2.AsyncClient(headers={"Accept": "text/html"}, timeout=60) as client:
         for title, path in PAGES.items():
@@ -199,45 +226,60 @@ async def pages(base: str, known: dict[str, str], repeats: int, spent: Callable[
                 took.append(1000 * (time.perf_counter() - began))
                 answer.raise_for_status()
             each = (spent() - before) / repeats
-            import gzip
-
             size = len(gzip.compress(answer.content)) / 1000
+            slowest, largest = max(slowest, share_of(took, 0.95)), max(largest, size)
             lines.append([title, *_of(took, 0.5, 0.95), f"{each:.0f}", f"{size:.1f}"])
     print(f"\n{markdown(lines)}", flush=True)
+    return [
+        Target("slowest page, p95", MOST_PAGE_MS, slowest, "ms"),
+        Target("largest page, gzipped", MOST_KB, largest, "KB"),
+    ]
+
+
+def share_of(values: Sequence[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
 
 
 def _of(values: Sequence[float], *shares: float) -> list[str]:
-    ordered = sorted(values)
-    return [f"{ordered[min(int(share * len(ordered)), len(ordered) - 1)]:.1f}" for share in shares]
+    return [f"{share_of(values, share):.1f}" for share in shares]
 
 
-async def claims(made: Any, base: str, rounds: int) -> None:
+async def claims(made: Any, base: str, rounds: int, spent: Callable[[], float]) -> list[Target]:
     """Claim and settle items of a separate queue, alternately without and with viewers."""
-    busy = BusyQueue(made)
+    busy, cost = BusyQueue(made), 0.0
     took: dict[str, list[float]] = {"alone": [], "beside viewers": []}
     for n in range(rounds):
         for title in sorted(took, reverse=bool(n % 2)):
-            viewers = [asyncio.create_task(view(base, each)) for each in range(VIEWERS)] if title != "alone" else []
-            await asyncio.sleep(1.0)
-            took[title] += await busy.claim_for(ROUND)
-            for each in viewers:
-                each.cancel()
-            await asyncio.gather(*viewers, return_exceptions=True)
+            async with viewers(base) if title != "alone" else nullcontext():
+                took[title] += await busy.claim_for(ROUND)
+    async with viewers(base):  # without claims, so that the processor time is the viewers'
+        before = spent()
+        await asyncio.sleep(ROUND)
+        cost = (spent() - before) / ROUND
     lines = [["claim of a busy queue", "claims", "p50, ms", "p99, ms"]]
     lines += [[title, str(len(each)), *_of(each, 0.5, 0.99)] for title, each in took.items()]
-    print(f"\n{VIEWERS} live viewers, {rounds} rounds of {ROUND:.0f} s each\n\n{markdown(lines)}", flush=True)
+    print(f"\n{VIEWERS} live viewers, {rounds} rounds of {ROUND:.0f} s each\n\n{markdown(lines)}")
+    print(f"\nprocessor per second for {VIEWERS} viewers: {cost:.0f} ms ({cost / VIEWERS:.1f} ms each)", flush=True)
+    slower = share_of(took["beside viewers"], 0.99) / share_of(took["alone"], 0.99)
+    return [Target(f"claim p99 beside {VIEWERS} viewers, compared with alone", MOST_SLOWER, slower, "×")]
 
 
-async def view(base: str, number: int) -> None:
-    """Open a page and follow its updates, as a browser does."""
-    path = list(PAGES.values())[number % 3 if number < 12 else (0, 8, 9, 17, 18)[number % 5]]
-    async with httpx2.AsyncClient(timeout=60) as client:
-        await client.get(base + path, headers={"Accept": "text/html"})
-        while True:
-            async with client.stream("GET", base + path, headers={"Accept": "text/event-stream"}) as stream:
-                async for _ in stream.aiter_lines():
-                    pass
-            await asyncio.sleep(1)
+@asynccontextmanager
+async def viewers(base: str) -> AsyncIterator[None]:
+    """Keep pages open in a process of their own. The block begins when every viewer follows its page."""
+    command = [sys.executable, "-m", "bench.viewers", base, str(VIEWERS)]
+    process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        if await process.stdout.readline() != b"open\n":
+            raise SystemExit("bench: the viewers could not open their pages")
+        await asyncio.sleep(SETTLED)
+        yield
+    finally:
+        process.stdin.close()
+        await process.wait()
 
 
 class BusyQueue:
@@ -259,7 +301,7 @@ class BusyQueue:
         return took
 
 
-async def bulk(made: Any) -> None:
+async def bulk(made: Any) -> Target:
     """Retry 100,000 dead items while the busy queue works."""
     queue = made.queues["default"]
     before = (await queue.depth()).dead
@@ -280,6 +322,7 @@ async def bulk(made: Any) -> None:
         f"\nbulk retry beside live work: {before - after:,} items in {took:.1f} s, the first {BULK:,} in {seconds:.1f} s "
         f"({time.process_time() - spent:.1f} s of processor in this process, the live work included)"
     )
+    return Target(f"bulk retry of {min(BULK, before):,} items", MOST_BULK_SECONDS, seconds, "s")
 
 
 if __name__ == "__main__":

@@ -158,6 +158,11 @@ class Signs:
             if seen.failures < FAILING_AFTER
         )
 
+    def slots(self, loops: Collection[str]) -> int:
+        """Return how many items the working processes execute at the same time in these loops."""
+        working = (beat for beat in self.beats if beat.works(self.now))
+        return sum(seen.concurrency or 0 for beat in working for name, seen in beat.loops.items() if name in loops)
+
     def causes_of_absence(self, loops: Collection[str]) -> tuple[str, ...]:
         """Return the causes of the findings about dead processes that ran one of these loops."""
         roles = {

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Protocol, Self
 
 from batuta.kernel.errors import StoreUnavailable
@@ -91,6 +92,7 @@ class ErrorGroup:
     latest: datetime
 
 
+@lru_cache(maxsize=8192)  # the page of dead items groups the same errors every few seconds
 def signature_of(name: object, error: str | None) -> str:
     """Return the key of an error group. Errors that differ only in numbers, ids and quoted values have the same key."""
     reason = decode(error) or ""

@@ -27,6 +27,7 @@ from batuta.web.auth import OPEN, AuthoriseFirst, authorise, make_sessions
 from batuta.web.clients import POLICY, Clients
 from batuta.web.connections import Http, limited_protocol
 from batuta.web.context import ApiState
+from batuta.web.counts import LargeCounts
 from batuta.web.limit import Limit
 from batuta.web.live import POLICY as LIVE_POLICY
 from batuta.web.live import LiveViews
@@ -101,8 +102,10 @@ def _state(
     )
     ready = Cached(lambda: look(work.probes, work.clock), work.clock, READY_KEPT)
     sessions = make_sessions(settings)
-    live = LiveViews(work.clock)
-    return ApiState(work, settings, texts, registry, readings, service, sessions, clients, ready, open_routes, live)
+    live, counts = LiveViews(work.clock), LargeCounts(work.clock)
+    return ApiState(
+        work, settings, texts, registry, readings, service, sessions, clients, ready, open_routes, live, counts
+    )
 
 
 def _assemble(state: ApiState, routers: Sequence[APIRouter], larger_bodies: Mapping[str, int]) -> FastAPI:

@@ -18,6 +18,7 @@ from batuta.health.aggregator import Cached, Part
 from batuta.metrics.readings import Readings
 from batuta.texts import Language, Texts
 from batuta.web.clients import Clients
+from batuta.web.counts import LargeCounts
 from batuta.web.live import LiveViews
 
 UNMATCHED = "(none)"
@@ -36,6 +37,7 @@ class ApiState:
     ready: Cached[dict[str, Part]]
     open_routes: frozenset[str]  # routes that need no token: public routes, and routes that check the caller themselves
     live: LiveViews
+    counts: LargeCounts
     actions: Mapping[str, Action] = field(default_factory=dict)  # actions of the dashboard by name
     draining: asyncio.Event = field(default_factory=asyncio.Event)
     is_served: bool = False  # whether the engine's own server runs the API; that server sets ``draining``

@@ -24,6 +24,9 @@ POLICY = LoopPolicy(every=timedelta(seconds=3), stuck_after=timedelta(minutes=1)
 PUSH_EVERY = 3.0  # minimum seconds between two renderings of a view
 # rendering one view may take at most one twentieth of the time, so a slow view is rendered less often
 SHARE_OF_TIME = 20
+# The loop rests this many times as long as it rendered, so that rendering uses at most a fifth of the time and the work
+# of other processes fits in between.
+RESTS = 4
 MOST_READERS = 200
 MOST_VIEWS = 60
 _LIVE = re.compile(r"<(\w+)\b[^<>]*\bdata-live(-rows)?(?=[\s>=])[^<>]*>")
@@ -166,8 +169,9 @@ class LiveViews:
         self.is_running = True
         for key, view in list(self._views.items()):
             if view.due_at <= self._clock.monotonic():
-                await self._update(key, view)
+                took = await self._update(key, view)
                 note_progress()
+                await self._clock.sleep(took * RESTS)
         left = min((view.due_at for view in self._views.values()), default=None)
         if left is None:
             return Idle()
@@ -178,7 +182,8 @@ class LiveViews:
         for view in self._views.values():
             view.end()
 
-    async def _update(self, key: ViewKey, view: View) -> None:
+    async def _update(self, key: ViewKey, view: View) -> float:
+        """Render a view and send its changes. Return the seconds that it took."""
         started, rendered = self._clock.monotonic(), None
         try:
             rendered = await view.render()
@@ -189,14 +194,14 @@ class LiveViews:
                 self._end(key, view)
         took = self._clock.monotonic() - started
         view.due_at = started + max(PUSH_EVERY, took * SHARE_OF_TIME)
-        if rendered is None or not rendered.html:
-            return
-        parts = live_parts(rendered.html)
-        changed, view.parts = parts.since(view.parts), parts
-        for reader in view.readers:
-            reader.put(changed)
-        if not rendered.is_live:
-            self._end(key, view)
+        if rendered is not None and rendered.html:
+            parts = live_parts(rendered.html)
+            changed, view.parts = parts.since(view.parts), parts
+            for reader in view.readers:
+                reader.put(changed)
+            if not rendered.is_live:
+                self._end(key, view)
+        return took
 
     def _end(self, key: ViewKey, view: View) -> None:
         self._views.pop(key, None)

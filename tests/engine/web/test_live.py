@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, MutableMapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from batuta.engine.batuta import Batuta
 from batuta.errors import StoreTimeout
 from batuta.extension import Extension, Screen, Visit
 from batuta.stores.sql.queries import query_of
+from batuta.testing.clock import FakeClock
 from batuta.web import create_api
-from batuta.web.live import LiveViews, live_parts
+from batuta.web.live import RESTS, LiveViews, Rendered, ViewKey, live_parts
 from batuta.web.panel import stream
 from batuta.web.panel.stream import EVENTS
 from tests.engine.web.browser.panel import MINUTE, Panel, open_panel
@@ -107,6 +109,24 @@ def test_only_changed_parts_are_sent_and_a_list_as_a_whole_if_its_rows_moved() -
     assert set(live_parts(page("b1", "a1")).since(first)) == {"list"}
     assert live_parts(page("a1", "b1")).since(first) == {}
     assert live_parts(page("a1", "b1", clock="09:01")).since(first) == {"clock": '<p id="clock" data-live>09:01</p>'}
+
+
+async def test_rendering_rests_between_two_views() -> None:
+    clock, began = FakeClock(), []
+    views = LiveViews(clock)
+    await views.tick()
+
+    async def render() -> Rendered:
+        began.append(clock.monotonic())
+        await clock.sleep(0.1)
+        return Rendered("<p></p>", is_live=True)
+
+    for path in ("/a", "/b"):
+        views.join(ViewKey(path, "", frozenset(), "en", has_session=False), render)
+    ticking = asyncio.create_task(views.tick())
+    while not ticking.done():
+        await clock.advance(timedelta(milliseconds=50))
+    assert began[1] - began[0] >= 0.1 * (1 + RESTS)
 
 
 async def test_readers_of_a_view_share_one_rendering_and_get_its_changes(panel: Panel) -> None:

@@ -14,12 +14,14 @@ from batuta import Batuta, TaskContext
 from batuta.access import Scope, mint
 from batuta.config import EngineSettings, load_settings
 from batuta.engine.batuta import Batuta as Work
+from batuta.health.queues import Pulse, WatchedQueue
 from batuta.queue.inspection import BulkOperator, Change, ItemFilter, signature_of
 from batuta.queue.item import ItemState
 from batuta.stores.sql.queries import in_dialect, query_of
 from batuta.supervise.loop import Idle
 from batuta.testing import FakeClock
 from batuta.web import create_api
+from batuta.web.counts import KEPT_SECONDS, LARGE, LargeCounts
 
 SECRETS = {"API_TOKEN": "t" * 40, "SECRET_KEY": "s" * 40, "APP_ENV": "production", "BATUTA_HTTPS": "false"}
 HOSTILE = "<script>alert('5')</script><img src=x onerror=alert(1)>"
@@ -157,6 +159,26 @@ async def test_a_batch_is_shown_with_its_progress_and_cancelled_with_an_entry(pl
     assert sorted(await plant.entries()) == [
         ("token ana", f"batch.{change}", f"batches:{batch.id}") for change in ("cancel", "close")
     ]
+
+
+async def test_viewers_of_a_large_queue_share_its_counts_for_seconds() -> None:
+    clock, asked, due = FakeClock(), [], LARGE
+
+    async def pulse() -> Pulse:
+        asked.append(1)
+        return Pulse(now=clock.now(), due=due, oldest_due_at=None, stuck=0, dead=0, dead_lately=0)
+
+    counts, queue = LargeCounts(clock), WatchedQueue(name="mail", pulse=pulse, loops=())
+    for _ in range(20):
+        assert (await counts.pulse(queue)).due == LARGE
+    assert len(asked) == 1
+    counts.forget()  # an operator changed something
+    await counts.pulse(queue)
+    await clock.advance(KEPT_SECONDS)
+    due = 1  # small queues are counted every time
+    await counts.pulse(queue)
+    await counts.pulse(queue)
+    assert len(asked) == 4
 
 
 async def test_everything_of_an_error_group_is_retried_by_a_durable_operation(plant: Plant) -> None:

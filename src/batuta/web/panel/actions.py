@@ -56,6 +56,7 @@ def _performing(action: Action) -> Handler:
             raise
         except BatutaError as refused:
             return await _refuse(request, action, call, form.get(BACK), refused)
+        state_of(request).counts.forget()
         state_of(request).live.refresh()
         return _follow(request, action, call, result, form.get(BACK))
 

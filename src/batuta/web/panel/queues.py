@@ -53,6 +53,7 @@ class QueueRow:
     depth: Depth
     is_paused: bool
     has_worker: bool
+    slots: int  # how many items the running workers execute at the same time
 
 
 class ShownItem(NamedTuple):
@@ -90,14 +91,15 @@ class Moment(NamedTuple):
 async def queues(request: Request) -> HTMLResponse:
     work = state_of(request).work
     switches, now = await work.switches.all(), work.clock.now()
-    living = (await work.beats.read_signs(within=FORGOTTEN_AFTER, now=work.now())).living_loops
+    signs = await work.beats.read_signs(within=FORGOTTEN_AFTER, now=work.now())
     served = {each.name: each.loops for each in work.observability.queues()}
-    rows = []
+    counts, rows = state_of(request).counts, []
     for name, queue in work.queues.items():
         switch = switches.get(pause_of_queue(name))
         is_paused = switch is not None and bool(switch.on) and (switch.until is None or switch.until > now)
-        has_worker = any(loop in living for loop in served.get(name, (f"worker:{name}",)))
-        rows.append(QueueRow(name, await queue.depth(), is_paused, has_worker))
+        loops = served.get(name, (f"worker:{name}",))
+        has_worker = not signs.living_loops.isdisjoint(loops)
+        rows.append(QueueRow(name, await counts.depth(queue), is_paused, has_worker, signs.slots(loops)))
     only_dead = request.query_params.get("estado") == ItemState.DEAD
     shown = [row for row in rows if row.depth.dead or not only_dead]
     shown.sort(key=lambda row: (-row.depth.dead, -row.depth.due, row.name))
@@ -114,13 +116,14 @@ async def queues(request: Request) -> HTMLResponse:
 async def queue(request: Request, name: str) -> HTMLResponse:
     work, found = state_of(request).work, require_queue(state_of(request).work, name)
     words, inspection = words_of(request), QueueInspection(found, work.database, work.database.dialect)
-    depth = await found.depth()
+    counts = state_of(request).counts
+    depth = await counts.depth(found)
     asked = read_filter(request.query_params, depth, words.now)
     given = asked_query(asked, request.query_params)
     after = read_place(request.query_params.get("depois", ""))
     rows, last = await inspection.page(asked, after, PAGE)
     shows_groups = depth.dead and asked.state is ItemState.DEAD and asked.error is None
-    groups = (await inspection.groups())[:MOST_GROUPS] if shows_groups else []
+    groups = (await counts.groups(inspection))[:MOST_GROUPS] if shows_groups else []
     values = {
         "queue": name,
         "table": found.table,

@@ -87,7 +87,8 @@ async def overview_page(request: Request) -> HTMLResponse:
     words = words_of(request, seen.now)
     categories = tuple(dict.fromkeys(health.job.category for health in seen.jobs))
     assessment = await work.health.look()
-    pulses = [await queue.pulse() for queue in work.observability.queues()]
+    counts = state_of(request).counts
+    pulses = [await counts.pulse(queue) for queue in work.observability.queues()]
     held = sum(health.state is JobState.HELD for health in seen.jobs) + sum(pulse.is_held for pulse in pulses)
     return _page(
         request,
