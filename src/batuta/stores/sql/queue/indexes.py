@@ -39,7 +39,12 @@ _INDEXES: Mapping[Dialect, Query] = {
     ),
     "postgres": query_of(
         "indexes",
-        'SELECT indexname AS name, tablename AS "table" FROM pg_indexes WHERE schemaname = ANY (current_schemas(FALSE))',
+        # pg_indexes, the readable view, takes four times as long, and every start reads it.
+        """
+        SELECT index.relname AS name, parent.relname AS "table"
+        FROM pg_index JOIN pg_class index ON index.oid = indexrelid JOIN pg_class parent ON parent.oid = indrelid
+        WHERE index.relnamespace = ANY (current_schemas(FALSE)::regnamespace[])
+        """,
         writes=False,
     ),
 }
