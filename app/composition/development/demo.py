@@ -4,7 +4,6 @@ for it.
 
 from dataclasses import dataclass
 from datetime import date, timedelta
-from pathlib import Path
 
 from batuta.sql import Database, Query, load_queries
 
@@ -47,5 +46,5 @@ async def is_free(database: Database) -> bool:
     """Return whether the demonstration may use the database. It may if the database has no doctors and no campaigns, or
     only those of a demonstration.
     """
-    queries = load_queries(DemoQueries, Path(__file__).parent / "demo.sql", database.dialect)
+    queries = load_queries(DemoQueries, "demo.sql", database.dialect)
     return await database.one(queries.owned, first=str(FIRST_NUMBER)) is None

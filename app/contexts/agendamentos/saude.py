@@ -6,7 +6,6 @@ The engine checks the queue (backlog, age, dead items, workers). This module add
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -53,7 +52,7 @@ class SaudeDosAgendamentos:
         self._now = now
         self._zone = zone
         self._is_handed_over = is_handed_over
-        self._queries = load_queries(AppointmentHealthQueries, Path(__file__).parent / "saude.sql", database.dialect)
+        self._queries = load_queries(AppointmentHealthQueries, "saude.sql", database.dialect)
 
     @property
     def page(self) -> HealthPage:

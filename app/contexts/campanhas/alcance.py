@@ -7,7 +7,6 @@ The caller owns the transaction of every write.
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Final
 
 from batuta.sql import Dialect, Query, Transaction, load_queries
@@ -32,7 +31,7 @@ class ReachQueries:
 
 class Alcance:
     def __init__(self, dialect: Dialect) -> None:
-        self._queries = load_queries(ReachQueries, Path(__file__).parent / "alcance.sql", dialect)
+        self._queries = load_queries(ReachQueries, "alcance.sql", dialect)
 
     async def enviada(
         self,

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
-from pathlib import Path
 from typing import Final
 
 from app.contexts.chips.confianca import MedidasDoChip, Nivel, Permissoes, factors
@@ -104,7 +103,7 @@ class Avaliado:
 
 class Pool:
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
-        self._queries = load_queries(PoolQueries, Path(__file__).parent / "pool.sql", dialect)
+        self._queries = load_queries(PoolQueries, "pool.sql", dialect)
         self._ids = ids
 
     async def list_known(self, reading: Reading) -> list[Conhecido]:

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Final
 
 from app.contexts.mensagens.api import DIA, HORA, TipoDeMensagem
@@ -93,7 +92,7 @@ class SelectionQueries:
 
 class Emissores:
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
-        self._queries = load_queries(SelectionQueries, Path(__file__).parent / "selecao.sql", dialect)
+        self._queries = load_queries(SelectionQueries, "selecao.sql", dialect)
         self._ids = ids
 
     async def all(self, reading: Reading, *, cliente_id: str, conversa_id: str | None, now: datetime) -> list[Emissor]:

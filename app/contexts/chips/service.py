@@ -8,7 +8,6 @@ with the phone can pair it again.
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
 
 from app.contexts.comum.whatsapp import Conexao
 from app.contexts.operacao.service import Eventos
@@ -82,7 +81,7 @@ class DecisaoDoChip:
 
 class Chips:
     def __init__(self, dialect: Dialect, ids: Ids, eventos: Eventos) -> None:
-        self._queries = load_queries(ChipQueries, Path(__file__).parent / "chips.sql", dialect)
+        self._queries = load_queries(ChipQueries, "chips.sql", dialect)
         self._ids = ids
         self._eventos = eventos
 

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Final
 
 from app.contexts.comum.saude import report_count
@@ -135,7 +134,7 @@ class Estagios:
 
     def __init__(self, dialect: Dialect, chamados: Chamados | None = None) -> None:
         self._chamados = chamados or Chamados()
-        self._queries = load_queries(CareQueries, Path(__file__).parent / "atendimento.sql", dialect)
+        self._queries = load_queries(CareQueries, "atendimento.sql", dialect)
 
     async def travar(self, transaction: Transaction, mensagens: Mensagens, conversa_id: str) -> Row:
         """Lock the doctor of an open conversation until the transaction ends, and return the conversation.
@@ -257,7 +256,7 @@ class Atendimento:
         self._estagios = Estagios(database.dialect)
         self._audit = AuditLog(database.dialect, ids)
         self._clock = clock
-        self._queries = load_queries(CareQueries, Path(__file__).parent / "atendimento.sql", database.dialect)
+        self._queries = load_queries(CareQueries, "atendimento.sql", database.dialect)
 
     async def listar(
         self,

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
 
 from app.contexts.comum.saude import report_count
 from app.contexts.conversas.service import Conversas
@@ -55,7 +54,7 @@ class DuvidasDeOptout:
         self._conversas = conversas
         self._audit = AuditLog(database.dialect, ids)
         self._clock = clock
-        self._queries = load_queries(DoubtQueries, Path(__file__).parent / "duvidas.sql", database.dialect)
+        self._queries = load_queries(DoubtQueries, "duvidas.sql", database.dialect)
 
     async def listar(self, *, limite: int) -> Sequence[Duvida]:
         return [

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Protocol
 
 from app.contexts.conversas.atendimento import Atendimento
@@ -47,7 +46,7 @@ class EscritaDaEquipe:
         self._ids = ids
         self._audit = AuditLog(database.dialect, ids)
         self._clock = clock
-        self._queries = load_queries(WritingQueries, Path(__file__).parent / "escrita.sql", database.dialect)
+        self._queries = load_queries(WritingQueries, "escrita.sql", database.dialect)
 
     async def responder(self, id: str, texto: str, *, por: str, chave: str | None = None) -> Respondida:
         """Queue a text of the person ``por``, who from now on handles the conversation. The sending rules apply.

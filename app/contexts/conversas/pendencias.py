@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Final
 
 from app.contexts.comum.saude import report_count
@@ -84,7 +83,7 @@ class Pendencias:
     """Writes and reads the pending list. The caller owns the transaction."""
 
     def __init__(self, dialect: Dialect, ids: Ids, chamados: Chamados | None = None) -> None:
-        self._queries = load_queries(PendingQueries, Path(__file__).parent / "pendencias.sql", dialect)
+        self._queries = load_queries(PendingQueries, "pendencias.sql", dialect)
         self._ids = ids
         self._chamados = chamados or Chamados()
 

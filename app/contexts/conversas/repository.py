@@ -1,7 +1,6 @@
 """SQL statements of the conversations."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from batuta.sql import Dialect, Query, load_queries
 
@@ -39,4 +38,4 @@ class ConversationQueries:
 
 
 def conversation_queries(dialect: Dialect) -> ConversationQueries:
-    return load_queries(ConversationQueries, Path(__file__).parent / "conversas.sql", dialect)
+    return load_queries(ConversationQueries, "conversas.sql", dialect)

@@ -7,7 +7,6 @@ version omits a section, the directive of that section ends. Every version stays
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Protocol, TypeAlias
 
 from app.contexts.comum.saude import report_count
@@ -105,7 +104,7 @@ class Diretrizes:
         self._database = database
         self._ids = ids
         self._clock = clock
-        self._queries = load_queries(DirectiveQueries, Path(__file__).parent / "diretrizes.sql", database.dialect)
+        self._queries = load_queries(DirectiveQueries, "diretrizes.sql", database.dialect)
 
     def ao_aplicar(self, ouvinte: AoAplicar) -> None:
         """Register a listener for new versions of documents."""

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from app.contexts.campanhas.api import Alcance
@@ -135,7 +134,7 @@ class Registro:
     ) -> None:
         """Build the statements. ``resumos`` computes the digests by which an opt-out without a stored number is found."""
         self._resumos = resumos
-        self._queries = load_queries(SendQueries, Path(__file__).parent / "envio.sql", dialect)
+        self._queries = load_queries(SendQueries, "envio.sql", dialect)
         self._alcance = Alcance(dialect)
         self._ids = ids
         self._mensagens = mensagens

@@ -7,7 +7,6 @@ and the sender searches for each queued message at the gateway before it sends t
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from app.contexts.conversas.api import Diario, digest
 from app.contexts.conversas.service import Conversas
@@ -62,7 +61,7 @@ class Restauracao:
         self._dialect = dialect
         self._conversas = conversas
         self._diario = diario
-        self._queries = load_queries(RestoreQueries, Path(__file__).parent / "restauracao.sql", dialect)
+        self._queries = load_queries(RestoreQueries, "restauracao.sql", dialect)
 
     async def collect(self, old: Reading, since: datetime) -> LaterFacts:
         return LaterFacts(

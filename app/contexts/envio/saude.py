@@ -7,7 +7,6 @@ queue: messages that wait for a gateway, and parked messages about which an oper
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 
 from app.contexts.comum.saude import report_count
@@ -169,7 +168,7 @@ class SaudeDaFila:
         self._beats = beats
         self._now = now
         self._local = local
-        self._queries = load_queries(FilaQueries, Path(__file__).parent / "saude.sql", database.dialect)
+        self._queries = load_queries(FilaQueries, "saude.sql", database.dialect)
 
     async def medidas(self) -> MedidasDaFila:
         signs = await self._beats.read_signs(within=FORGOTTEN_AFTER, now=self._now())

@@ -11,7 +11,6 @@ only if the destination recognises repetitions. Otherwise an operator repeats it
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Final, Protocol
 
 from app.contexts.comum.entrega import Entrega, Entregue, Recusado
@@ -104,7 +103,7 @@ class Avisos:
         self.canais = {each.nome: each for each in canais}
         self._database = database
         self._clock = clock
-        self._queries = load_queries(NoticeQueries, Path(__file__).parent / "avisos.sql", database.dialect)
+        self._queries = load_queries(NoticeQueries, "avisos.sql", database.dialect)
         self.fila: Fila | None = None  # set when the queue is registered
 
     async def chamada(self, transaction: Transaction, chamado: Chamado, *, now: datetime) -> None:

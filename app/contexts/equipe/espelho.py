@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from app.contexts.comum.saude import report_count
@@ -92,7 +91,7 @@ class Espelho:
         self._central = central
         self._circuits = circuits
         self._clock = clock
-        self._queries = load_queries(MirrorQueries, Path(__file__).parent / "espelho.sql", database.dialect)
+        self._queries = load_queries(MirrorQueries, "espelho.sql", database.dialect)
 
     async def chamada(self, transaction: Transaction, chamado: Chamado, *, now: datetime) -> None:
         """Queue the opening of a conversation that needs a person."""

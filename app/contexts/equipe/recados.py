@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Final, Protocol
 
 from app.contexts.conversas.api import Atendimento, ConversaComPessoa, ConversaSemPessoa, Estagios
@@ -53,7 +52,7 @@ class Recados:
         self._atendimento = atendimento
         self._estagios = estagios
         self._fila = fila
-        self._queries = load_queries(DeskQueries, Path(__file__).parent / "recados.sql", dialect)
+        self._queries = load_queries(DeskQueries, "recados.sql", dialect)
 
     async def escrita(self, transaction: Transaction, fato: EscritaNaCentral, *, now: datetime) -> None:
         """Queue a message that a person wrote. The person then handles the conversation, unless another person handles it."""

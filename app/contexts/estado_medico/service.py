@@ -11,7 +11,6 @@ time has passed, or when an operator ends it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 
 from app.contexts.conversas.api import MensagemRecebida
@@ -65,7 +64,7 @@ class StateQueries:
 
 
 def state_queries(dialect: Dialect) -> StateQueries:
-    return load_queries(StateQueries, Path(__file__).parent / "estado.sql", dialect)
+    return load_queries(StateQueries, "estado.sql", dialect)
 
 
 class EstadoDosMedicos:

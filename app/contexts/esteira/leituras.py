@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
@@ -129,7 +128,7 @@ class Leituras:
         self._leitor = leitor
         self._limiares = limiares
         self._clock = clock
-        self._queries = load_queries(GroupMessageQueries, Path(__file__).parent / "mensagens.sql", database.dialect)
+        self._queries = load_queries(GroupMessageQueries, "mensagens.sql", database.dialect)
         self._messages = BatchLoader(self._of)
 
     async def heuristica(self, lease: Lease) -> StageOutcome:

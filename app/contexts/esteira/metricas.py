@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from app.contexts.llm.service import Gasto
@@ -25,7 +24,7 @@ class Metricas:
     def __init__(self, database: Database, zone: ZoneInfo) -> None:
         self._database = database
         self._zone = zone
-        self._queries = load_queries(MetricQueries, Path(__file__).parent / "metricas.sql", database.dialect)
+        self._queries = load_queries(MetricQueries, "metricas.sql", database.dialect)
 
     def dia(self, day: date) -> tuple[datetime, datetime]:
         """Return the start and the end of a day in the local time zone."""

@@ -5,7 +5,6 @@ delete old rows.
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from pathlib import Path
 from typing import Final, Protocol
 
 from app.contexts.esteira.esteira import Ritmo
@@ -71,7 +70,7 @@ class Operacao:
         self._ritmo = ritmo
         self._clock = clock
         self._outside = {Estagio.CLASSIFICACAO, Estagio.EXTRACAO} if pergunta_fora else set()
-        self._queries = load_queries(OperationQueries, Path(__file__).parent / "operacao.sql", database.dialect)
+        self._queries = load_queries(OperationQueries, "operacao.sql", database.dialect)
 
     async def ciclo(self, lote: int | None = None, fora: int | None = None) -> Ciclo:
         """Run every stage once, in order, so that one call can move a row through all stages. Workers may run at the

@@ -8,7 +8,6 @@ message.
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 
 from app.contexts.vagas.api import CANARIO
@@ -195,7 +194,7 @@ class SaudeDosGrupos:
         self._custo = custo
         self._local = local
         self._clock = clock
-        self._queries = load_queries(GroupHealthQueries, Path(__file__).parent / "saude.sql", database.dialect)
+        self._queries = load_queries(GroupHealthQueries, "saude.sql", database.dialect)
 
     async def medidas(self) -> MedidasDosGrupos:
         now = self._clock.now()

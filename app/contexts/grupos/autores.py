@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from app.contexts.grupos.pessoas import Pessoas
 from app.contexts.vagas.api import Chaves, VagaInexistente
@@ -46,7 +45,7 @@ class Autores:
         self._audit = AuditLog(database.dialect, ids)
         self._chaves = Chaves(database.dialect)
         self._pessoas = Pessoas(database.dialect)
-        self._queries = load_queries(AuthorQueries, Path(__file__).parent / "autores.sql", database.dialect)
+        self._queries = load_queries(AuthorQueries, "autores.sql", database.dialect)
 
     async def bloqueados(self, *, limite: int, pular: int = 0) -> Sequence[Row]:
         return await self._database.all(self._queries.blocked, limite=limite, pular=pular)

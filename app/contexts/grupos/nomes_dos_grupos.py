@@ -3,7 +3,6 @@
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Final, Protocol
 
 from app.contexts.comum.disjuntor import Disjuntor
@@ -55,7 +54,7 @@ class NomesDosGrupos:
         self._gateway = gateway
         self._dicionario = dicionario
         self._clock = clock
-        self._queries = load_queries(GroupNameQueries, Path(__file__).parent / "nomes_dos_grupos.sql", database.dialect)
+        self._queries = load_queries(GroupNameQueries, "nomes_dos_grupos.sql", database.dialect)
 
     async def sincronizar_grupos(self, call: JobCall) -> Outcome:
         """Query the gateway for missing or outdated names of groups, a few per run. The result contains counts but no

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from app.contexts.comum.telefone import chave, forms
 from batuta.kernel import Ids
@@ -20,7 +19,7 @@ class PersonQueries:
 
 class Pessoas:
     def __init__(self, dialect: Dialect) -> None:
-        self._queries = load_queries(PersonQueries, Path(__file__).parent / "pessoas.sql", dialect)
+        self._queries = load_queries(PersonQueries, "pessoas.sql", dialect)
 
     async def mesma(
         self, transaction: Transaction, id: str, telefone: str | None, lid: str | None = None

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -58,7 +57,7 @@ class Recebidas:
         self._database = database
         self._zone = zone
         self._clock = clock
-        self._queries = load_queries(ReceivedMessageQueries, Path(__file__).parent / "recebidas.sql", database.dialect)
+        self._queries = load_queries(ReceivedMessageQueries, "recebidas.sql", database.dialect)
 
     async def lista(
         self, *, limite: int, pular: int = 0, descartadas: bool = False, motivo: MotivoDoDescarte | None = None

@@ -8,7 +8,6 @@ sender checks every rule again before it sends the message.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
-from pathlib import Path
 from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
@@ -124,7 +123,7 @@ class Recuperacao:
         self._zone = zone
         self._clock = clock
         self._pessoas = Pessoas(database.dialect)
-        self._queries = load_queries(RecoveryQueries, Path(__file__).parent / "recuperacao.sql", database.dialect)
+        self._queries = load_queries(RecoveryQueries, "recuperacao.sql", database.dialect)
 
     async def recovery_vagas_incompletas(self, call: JobCall) -> Outcome:
         """Ask at most twenty authors for missing fields. If earlier questions are still queued, ask fewer."""

@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from pathlib import Path
 from typing import Final, Protocol
 
 from app.contexts.comum.telefone import Address
@@ -74,7 +73,7 @@ class Grupos:
     """Receives group messages. ``fila`` is the queue of the first pipeline stage."""
 
     def __init__(self, dialect: Dialect, ids: Ids, telefones: Telefones, fila: Fila) -> None:
-        self._queries = load_queries(GroupQueries, Path(__file__).parent / "grupos.sql", dialect)
+        self._queries = load_queries(GroupQueries, "grupos.sql", dialect)
         self._ids = ids
         self._telefones = telefones
         self._pessoas = Pessoas(dialect)

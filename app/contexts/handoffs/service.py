@@ -8,7 +8,6 @@ poster no further message about the hand-off.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
@@ -117,7 +116,7 @@ class Handoffs:
     def __init__(self, parts: PartesDoHandoff) -> None:
         dialect = parts.database.dialect
         self.parts = parts
-        self.queries = load_queries(HandoffQueries, Path(__file__).parent / "externos.sql", dialect)
+        self.queries = load_queries(HandoffQueries, "externos.sql", dialect)
         self._pessoas = Pessoas(dialect)
         self._transicoes = Transicoes(dialect, parts.ids)
         self._eventos = Eventos(dialect, parts.ids)

@@ -7,7 +7,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from app.contexts.agendamentos.api import decifrado
@@ -117,7 +116,7 @@ class Pessoas:
         """Build the search. ``cifra`` decrypts the documents of appointments."""
         self._database = database
         self._cifra = cifra
-        self._queries = load_queries(PersonQueries, Path(__file__).parent / "pessoa.sql", database.dialect)
+        self._queries = load_queries(PersonQueries, "pessoa.sql", database.dialect)
 
     async def achar(self, escrito: str) -> Alvo:
         """Return the identifiers of a person. ``escrito`` is a phone number, an id or the beginning of an id.

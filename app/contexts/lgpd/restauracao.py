@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Final
 
 from app.contexts.comum.telefone import chave
@@ -35,7 +34,7 @@ class RestauracaoLgpd:
         self._resumos = resumos
         self._diario = diario
         self._ids = ids
-        self._queries = load_queries(RestoreQueries, Path(__file__).parent / "restauracao.sql", dialect)
+        self._queries = load_queries(RestoreQueries, "restauracao.sql", dialect)
 
     async def collect(self, old: Reading, since: datetime) -> Sequence[Row]:
         return await old.all(self._queries.requests)

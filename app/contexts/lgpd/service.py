@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -99,7 +98,7 @@ class Lgpd:
         self._pessoas = Pessoas(parts.database, parts.cifra)
         dialect = parts.database.dialect
         self._audit = AuditLog(dialect, parts.ids)
-        self._queries = load_queries(RequestQueries, Path(__file__).parent / "lgpd.sql", dialect)
+        self._queries = load_queries(RequestQueries, "lgpd.sql", dialect)
         self._comandos = comandos(dialect)
         self._livres = textos_livres(dialect)
 

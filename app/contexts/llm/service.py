@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
-from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -128,7 +127,7 @@ class Custos:
         self._database = database
         self._clock = clock
         self._uso = uso
-        self._queries = load_queries(ModelQueries, Path(__file__).parent / "consulta.sql", database.dialect)
+        self._queries = load_queries(ModelQueries, "consulta.sql", database.dialect)
 
     async def desde(self, since: datetime) -> float:
         return (await self.no_dia(since, self._clock.now() + timedelta(days=1))).custo
@@ -162,7 +161,7 @@ class Consulta:
         self._clock = clock
         self._custos = Custos(database, clock)
         self._spent: tuple[datetime, datetime, float] | None = None  # day, time of reading, dollars
-        self._queries = load_queries(ModelQueries, Path(__file__).parent / "consulta.sql", database.dialect)
+        self._queries = load_queries(ModelQueries, "consulta.sql", database.dialect)
 
     async def uma_vez(self, uso: str, chave: str, pergunta: Pergunta) -> Json | Snooze:
         """Return the stored answer, or query the model and store its answer. Return None if the daily budget is spent."""

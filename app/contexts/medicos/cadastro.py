@@ -9,7 +9,6 @@ import io
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Final
 
 from app.contexts.comum.telefone import telefone_de
@@ -70,7 +69,7 @@ class Cadastro:
         self._ids = ids
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
-        self._queries = load_queries(CadastroQueries, Path(__file__).parent / "cadastro.sql", database.dialect)
+        self._queries = load_queries(CadastroQueries, "cadastro.sql", database.dialect)
 
     async def incluir(self, medicos: Sequence[NovoMedico], *, por: str) -> Incluidos:
         """Register the doctors whose numbers are new. Record the operator in the audit log."""

@@ -12,7 +12,6 @@ and with one chip. During a pause it looks up none.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
-from pathlib import Path
 from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
@@ -90,7 +89,7 @@ class Validacao:
         self._switches = switches
         self._zone = zone
         self._clock = clock
-        self._queries = load_queries(PhoneQueries, Path(__file__).parent / "validacao.sql", database.dialect)
+        self._queries = load_queries(PhoneQueries, "validacao.sql", database.dialect)
 
     async def validar_telefones(self, call: JobCall) -> Outcome:
         if (hold := await self._find_hold()) is not None:

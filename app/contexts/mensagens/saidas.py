@@ -4,7 +4,6 @@ wrote uses the channel on which the doctor wrote last. All other messages use Wh
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from app.contexts.comum.telegram import conta_de
@@ -30,7 +29,7 @@ class Saidas:
         self._database = database
         self._whatsapp = whatsapp
         self._telegram = telegram
-        self._queries = load_queries(OutboundQueries, Path(__file__).parent / "saidas.sql", database.dialect)
+        self._queries = load_queries(OutboundQueries, "saidas.sql", database.dialect)
 
     async def put(
         self, items: Sequence[NewItem], within: Transaction | None = None, shared: Mapping[str, object] | None = None

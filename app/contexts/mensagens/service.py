@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import assert_never
 
 from app.contexts.mensagens.desfecho import Desfecho
@@ -42,7 +41,7 @@ class Mensagens:
     def __init__(self, dialect: Dialect, ouvintes: Ouvintes | None = None) -> None:
         """Build the service. ``ouvintes`` is called for each message that this service cancels."""
         self.ouvintes = ouvintes or Ouvintes()
-        self._queries = load_queries(MessageQueries, Path(__file__).parent / "mensagens.sql", dialect)
+        self._queries = load_queries(MessageQueries, "mensagens.sql", dialect)
 
     async def travar(self, transaction: Transaction, cliente_id: str) -> None:
         """Lock the doctor, so that decisions about the doctor are made one after the other until the transaction ends.

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from app.contexts.comum.ids import id_de
@@ -52,7 +51,7 @@ class Dicionario:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self.queries = load_queries(NameQueries, Path(__file__).parent / "nomes.sql", database.dialect)
+        self.queries = load_queries(NameQueries, "nomes.sql", database.dialect)
         self._nomes: Nomes | None = None
         self._found: dict[tuple[str | None, ...], Achado] = {}
         self._looks_at = 0.0

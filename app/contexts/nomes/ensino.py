@@ -4,7 +4,6 @@ until it is removed.
 
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from app.contexts.leitura_grupos.api import chave
 from app.contexts.nomes.dicionario import Dicionario
@@ -52,7 +51,7 @@ class Ensino:
         self._dicionario = dicionario
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
-        self._queries = load_queries(TeachingQueries, Path(__file__).parent / "ensino.sql", database.dialect)
+        self._queries = load_queries(TeachingQueries, "ensino.sql", database.dialect)
 
     async def de_quem(self, nome: str) -> list[Ensinado]:
         async with self._database.transaction() as transaction:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Final
 from uuid import UUID
 
@@ -35,7 +34,7 @@ class Limpeza:
         self._dicionario = dicionario
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
-        self._queries = load_queries(CleaningQueries, Path(__file__).parent / "limpeza.sql", database.dialect)
+        self._queries = load_queries(CleaningQueries, "limpeza.sql", database.dialect)
 
     async def limpeza_hospitais(self, call: JobCall) -> Outcome:
         """Delete hospitals that the pipeline created, whose text cannot be a name, and to which no row refers."""

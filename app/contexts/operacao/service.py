@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from batuta.kernel import Ids, Json
 from batuta.sql import AsJson, Dialect, Query, Transaction, load_queries
@@ -16,7 +15,7 @@ class EventQueries:
 
 class Eventos:
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
-        self._queries = load_queries(EventQueries, Path(__file__).parent / "eventos.sql", dialect)
+        self._queries = load_queries(EventQueries, "eventos.sql", dialect)
         self._ids = ids
 
     async def record(

@@ -8,7 +8,6 @@ message is checked again. If the vacancy has been taken, the message is cancelle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Final, Protocol
 from zoneinfo import ZoneInfo
 
@@ -77,7 +76,7 @@ class Anuncios:
         self._wake = wake
         self._transicoes = Transicoes(database.dialect, ids)
         self._eventos = Eventos(database.dialect, ids)
-        self._queries = load_queries(OfferQueries, Path(__file__).parent / "anuncios.sql", database.dialect)
+        self._queries = load_queries(OfferQueries, "anuncios.sql", database.dialect)
 
     async def anunciar(
         self, id: str, clientes: Sequence[str], *, por: str, gatilho: str | None = None

@@ -9,7 +9,6 @@ The job locks and checks every vacancy again before it changes it, so that two c
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from pathlib import Path
 from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -64,7 +63,7 @@ class Confirmacao:
         self._zone = zone
         self._clock = clock
         self._transicoes = Transicoes(database.dialect, ids)
-        self._queries = load_queries(ConfirmationQueries, Path(__file__).parent / "confirmacao.sql", database.dialect)
+        self._queries = load_queries(ConfirmationQueries, "confirmacao.sql", database.dialect)
 
     async def processar_confirmacao_plantao(self, call: JobCall) -> Outcome:
         """Change the state of every shift and vacancy for which a change is due. ``buffer_horas`` is the number of

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from functools import partial
-from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -90,7 +89,7 @@ class Plantoes:
         self._clock = clock
         self._transicoes = Transicoes(database.dialect, ids)
         self._eventos = Eventos(database.dialect, ids)
-        self._queries = load_queries(VacancyQueries, Path(__file__).parent / "plantoes.sql", database.dialect)
+        self._queries = load_queries(VacancyQueries, "plantoes.sql", database.dialect)
 
     async def criar(self, nova: NovaVaga, *, por: str) -> str:
         """Create a vacancy and return its id. Raises CampoDaVagaRecusado for an implausible field, and VagaRepetida if

@@ -7,7 +7,6 @@ The state of the vacancy does not change, so it can still be announced.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -47,7 +46,7 @@ class Sugestoes:
     def __init__(self, dialect: Dialect, dicionario: Dicionario, zone: ZoneInfo) -> None:
         self._dicionario = dicionario
         self._zone = zone
-        self._queries = load_queries(SuggestionQueries, Path(__file__).parent / "sugestoes.sql", dialect)
+        self._queries = load_queries(SuggestionQueries, "sugestoes.sql", dialect)
 
     async def abertas(self, reading: Reading, *, now: datetime) -> VagasAbertas:
         """Read the open vacancies whose shift begins tomorrow or later."""

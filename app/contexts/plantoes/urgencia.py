@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -49,7 +48,7 @@ class Urgencias:
         self._audit = AuditLog(database.dialect, ids)
         self._zone = zone
         self._clock = clock
-        self._queries = load_queries(UrgencyQueries, Path(__file__).parent / "urgencia.sql", database.dialect)
+        self._queries = load_queries(UrgencyQueries, "urgencia.sql", database.dialect)
 
     async def marcar(self, itens: Sequence[Mapping[str, Any]]) -> Urgentes:
         """Mark as urgent exactly the open vacancies whose ``hospital`` and ``data`` are named in ``itens``."""

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -189,7 +188,7 @@ class Alertas:
         self._hours = hours
         self._zone = zone
         self._clock = clock
-        self._queries = load_queries(AlertQueries, Path(__file__).parent / "alertas.sql", database.dialect)
+        self._queries = load_queries(AlertQueries, "alertas.sql", database.dialect)
 
     async def medir(self) -> Medidas:
         """Read every figure from the stored rows."""

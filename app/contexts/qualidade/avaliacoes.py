@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 
 from app.contexts.llm.service import (
@@ -100,7 +99,7 @@ class Avaliacoes:
         self._ids = ids
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
-        self._queries = load_queries(EvaluationQueries, Path(__file__).parent / "avaliacoes.sql", database.dialect)
+        self._queries = load_queries(EvaluationQueries, "avaliacoes.sql", database.dialect)
 
     async def avaliar_conversas_pendentes(self, call: JobCall) -> Outcome:
         """Evaluate up to 50 conversations. The result counts the evaluations by evaluator, and the conversations that

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, Final
 
 from batuta import Done, Outcome, Skipped
@@ -83,7 +82,7 @@ class Orientacoes:
         self._database = database
         self._ids = ids
         self._clock = clock
-        self._queries = load_queries(GuidanceQueries, Path(__file__).parent / "orientacao.sql", database.dialect)
+        self._queries = load_queries(GuidanceQueries, "orientacao.sql", database.dialect)
 
     async def em_vigor(self) -> Row | None:
         """Return the active version, or None if there is no version yet."""

@@ -9,7 +9,6 @@ no row ──▶ enviando ──▶ enviado
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 from app.contexts.comum.entrega import Entrega, Entregue
@@ -79,7 +78,7 @@ class Relatorios:
         self._database = database
         self._ids = ids
         self._clock = clock
-        self._queries = load_queries(ReportQueries, Path(__file__).parent / "relatorios.sql", database.dialect)
+        self._queries = load_queries(ReportQueries, "relatorios.sql", database.dialect)
 
     async def contar(self, periodo: Periodo) -> dict[str, Json]:
         """Count the figures of a period without storing a report."""

@@ -10,7 +10,6 @@ A message that no rule answers enters the pending list. An answer that is not se
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Final, Protocol
 from zoneinfo import ZoneInfo
 
@@ -107,7 +106,7 @@ class Recebida:
 class Respostas:
     def __init__(self, parts: PartesDaResposta) -> None:
         self._parts = parts
-        self.queries = load_queries(AnswerQueries, Path(__file__).parent / "respostas.sql", parts.dialect)
+        self.queries = load_queries(AnswerQueries, "respostas.sql", parts.dialect)
 
     def is_open(self, at: datetime) -> bool:
         """Return whether ``at`` is inside the sending hours."""

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from pathlib import Path
 from typing import NamedTuple
 
 from app.contexts.telegram.porta import Metodo
@@ -73,7 +72,7 @@ class Contas:
         self._ids = ids
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
-        self._queries = load_queries(AccountQueries, Path(__file__).parent / "contas.sql", database.dialect)
+        self._queries = load_queries(AccountQueries, "contas.sql", database.dialect)
 
     async def adicionar(self, nome: str, *, telefone: str | None = None, usuario_id: int | None = None, by: str) -> str:
         """Add an account, or reactivate the account with this name. Return its id.

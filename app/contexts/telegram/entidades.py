@@ -7,7 +7,6 @@ WhatsApp. The number identifies the row in ``clientes``, so opt-outs and limits 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 from app.contexts.comum.telefone import Address, other_form, telefone_de
@@ -55,7 +54,7 @@ class EntidadesConhecidas:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
-        self._queries = load_queries(EntityQueries, Path(__file__).parent / "entidades.sql", database.dialect)
+        self._queries = load_queries(EntityQueries, "entidades.sql", database.dialect)
 
     async def find(self, conta: str, destino: str) -> Entidade | None:
         """Find a person or a chat by ``@username``, ``+telephone``, ``Peer.chave`` or the id of a person."""

@@ -9,7 +9,6 @@ stored.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, Final, Protocol, assert_never
 
 from app.contexts.comum.telefone import Address, telefone_de
@@ -91,7 +90,7 @@ class Entrada:
         self._conversas = conversas
         self._ids = ids
         self._clock = clock
-        self._queries = load_queries(InboxQueries, Path(__file__).parent / "entrada.sql", database.dialect)
+        self._queries = load_queries(InboxQueries, "entrada.sql", database.dialect)
 
     async def guardar(self, conta: str, recebidas: Novidades) -> None:
         """Store updates and their position in one transaction. Repeated updates change nothing."""

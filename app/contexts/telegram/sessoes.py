@@ -8,7 +8,6 @@ session immediately.
 
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Final, Protocol
 
 from app.contexts.telegram.porta import OwnedElsewhere, SessionRevoked, Unavailable
@@ -73,7 +72,7 @@ class Sessoes:
         self._cifra = cifra
         self._clock = clock
         self._dono = dono
-        self._queries = load_queries(SessionQueries, Path(__file__).parent / "sessoes.sql", database.dialect)
+        self._queries = load_queries(SessionQueries, "sessoes.sql", database.dialect)
 
     async def store(self, conta: str, sessao: str, *, within: Transaction | None = None) -> None:
         """Store the session of a login. A process that uses an earlier session of the account loses the ownership."""

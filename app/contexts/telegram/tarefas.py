@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from app.contexts.mensagens.api import NovaMensagem, Tipo, na_conta
@@ -101,7 +100,7 @@ class TaskQueries:
 
 
 def task_queries(dialect: Any) -> TaskQueries:
-    return load_queries(TaskQueries, Path(__file__).parent / "tarefas.sql", dialect)
+    return load_queries(TaskQueries, "tarefas.sql", dialect)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ extracted vacancy from which it was imported.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -27,7 +26,7 @@ class Abertas:
         self._database = database
         self._zone = zone
         self._clock = clock
-        self._queries = load_queries(VacancyQueries, Path(__file__).parent / "abertas.sql", database.dialect)
+        self._queries = load_queries(VacancyQueries, "abertas.sql", database.dialect)
 
     async def lista(
         self, *, limite: int, pular: int = 0, dia: date | None = None, fechadas: bool = False

@@ -7,7 +7,6 @@ reason and the message of every closing.
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Final
 from uuid import UUID
 
@@ -80,7 +79,7 @@ class Fechamentos:
         self._clock = clock
         self._audit = AuditLog(database.dialect, ids)
         self._transicoes = Transicoes(database.dialect, ids)
-        self._queries = load_queries(ClosingQueries, Path(__file__).parent / "fechamentos.sql", database.dialect)
+        self._queries = load_queries(ClosingQueries, "fechamentos.sql", database.dialect)
 
     async def de(self, mensagem: Row, dito: Fechamento | None) -> DecisaoDoFechamento | Snooze:
         """Decide which vacancies a message closes. Returns a Snooze while an earlier message, which may contain the

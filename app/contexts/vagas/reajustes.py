@@ -8,7 +8,6 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -195,7 +194,7 @@ class Reajustes:
         self._vagas = vagas
         self._zone = zone
         self._clock = clock
-        self._queries = load_queries(AdjustmentQueries, Path(__file__).parent / "reajustes.sql", database.dialect)
+        self._queries = load_queries(AdjustmentQueries, "reajustes.sql", database.dialect)
 
     async def de(self, mensagem: Row, leitura: Leitura) -> Reajustado | Snooze | None:
         """Read the price correction in a message. Returns a Snooze while an earlier message of its group, which may

@@ -8,7 +8,6 @@ the sources.
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 
 from app.contexts.comum.telefone import forms
@@ -70,7 +69,7 @@ def mudancas(dita: Row | Mapping[str, Any], antes: Row | Mapping[str, Any]) -> d
 
 class Retificacoes:
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
-        self._queries = load_queries(RectificationQueries, Path(__file__).parent / "retificacoes.sql", dialect)
+        self._queries = load_queries(RectificationQueries, "retificacoes.sql", dialect)
         self._audit = AuditLog(dialect, ids)
 
     def efeito(

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
-from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -87,7 +86,7 @@ class Revisao:
         self._chaves = Chaves(database.dialect)
         self._zone = zone
         self._clock = clock
-        self._queries = load_queries(ReviewQueries, Path(__file__).parent / "revisao.sql", database.dialect)
+        self._queries = load_queries(ReviewQueries, "revisao.sql", database.dialect)
 
     async def pendentes(
         self,

@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Final
 
 from app.contexts.operacao.service import Eventos
@@ -63,7 +62,7 @@ class TransitionQueries:
 class Transicoes:
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
         self._eventos = Eventos(dialect, ids)
-        self._queries = load_queries(TransitionQueries, Path(__file__).parent / "transicoes.sql", dialect)
+        self._queries = load_queries(TransitionQueries, "transicoes.sql", dialect)
 
     async def travar(self, transaction: Transaction, id: str) -> Row | None:
         """Lock a vacancy until the transaction ends and return it, or None if it does not exist."""

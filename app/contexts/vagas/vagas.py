@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import md5
-from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -63,7 +62,7 @@ class Vagas:
         self._limiares = limiares
         self._zone = zone
         self._clock = clock
-        self.queries = load_queries(VagaQueries, Path(__file__).parent / "vagas.sql", database.dialect)
+        self.queries = load_queries(VagaQueries, "vagas.sql", database.dialect)
         self._vagas = BatchLoader(self._of)
         self._keys = BatchLoader(self._take_keys)
 

@@ -1,3 +1,4 @@
+import importlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,19 @@ def test_each_database_gets_its_own_statement(tmp_path: Path) -> None:
     assert sqlite.two.text == "UPDATE t SET x = :x"
     assert postgres.two.text == "UPDATE t SET x = $1::text WHERE y = 'a:b' -- not :this\nRETURNING \"n\""
     assert sqlite.two.writes
+
+
+def test_name_alone_is_a_file_beside_the_module_of_the_dataclass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = (
+        "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass Beside:\n    one: object\n    two: object\n"
+    )
+    (tmp_path / "module_with_queries.py").write_text(module)
+    write_queries(tmp_path, GOOD)
+    monkeypatch.syspath_prepend(tmp_path)
+    beside = importlib.import_module("module_with_queries").Beside
+    assert load_queries(beside, "book.sql", "sqlite").one.text == "SELECT 1 WHERE :a = :b AND :a > 0"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ A query without ``on`` serves both databases; a query with ``on`` is defined onc
 column needs no type.
 """
 
+import inspect
 import re
 from collections.abc import Sequence
 from dataclasses import fields
@@ -37,11 +38,17 @@ _TYPED_NAME = re.compile(r'"(\w+) \[\w+\]"')
 SomeQueries = TypeVar("SomeQueries", bound=AnyDataclass)
 
 
-def load_queries(queries: type[SomeQueries], file: Path, dialect: Dialect) -> SomeQueries:
-    """Load the queries of ``file`` into the dataclass ``queries``. A missing, extra or duplicate name in any dialect
-    raises QueryFileError.
+def load_queries(queries: type[SomeQueries], file: Path | str, dialect: Dialect) -> SomeQueries:
+    """Load the queries of ``file`` into the dataclass ``queries``. A name alone is a file beside the module of the
+    dataclass. A missing, extra or duplicate query in any dialect raises QueryFileError.
     """
-    return load_text(queries, read_sql(file), file.name, dialect)
+    path = _find_beside(queries, file) if isinstance(file, str) else file
+    return load_text(queries, read_sql(path), path.name, dialect)
+
+
+@cache
+def _find_beside(queries: type[Any], name: str) -> Path:
+    return Path(inspect.getfile(queries)).with_name(name)
 
 
 @cache
