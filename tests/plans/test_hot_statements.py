@@ -15,6 +15,8 @@ from batuta.stores.sql.executions import ExecutionQueries
 from batuta.stores.sql.history import ReportQueries
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import in_dialect, load_queries, query_of
+from batuta.stores.sql.queue.inspection import LAST
+from batuta.stores.sql.queue.inspection import _queries as inspection_queries
 from batuta.stores.sql.queue.statements import queue_queries
 from batuta.stores.sql.rates import RateQueries
 from batuta.stores.sql.tokens import TokenQueries
@@ -108,6 +110,18 @@ async def test_queue_counts_use_indexes_alone(full: Database) -> None:
     assert not re.search(r"SCAN tasks$", found, re.MULTILINE), found
     assert "tasks_ready" in found
     assert "tasks_dead" in found
+
+
+@pytest.mark.parametrize("compared", [frozenset[str](), frozenset({"key"}), frozenset({"name", "before"})])
+async def test_pages_of_items_use_an_index(full: Database, compared: frozenset[str]) -> None:
+    queries = inspection_queries(TASKS, full.dialect, compared)
+    known = {
+        "at": LAST.at, "id": LAST.id, "limit": 50, "most": 100, "queue": "q1", "name": "n", "key": "k", "before": LAST.at,
+    }  # fmt: skip
+    for query in (queries.dead, queries.ready, queries.running, queries.done, queries.cancelled, queries.errors):
+        found = await plan(full, query, **{name: known[name] for name in query.parameters})
+        assert "Seq Scan on tasks" not in found, (query.name, found)
+        assert not re.search(r"SCAN tasks$", found, re.MULTILINE), (query.name, found)
 
 
 async def test_alert_hub_statements_use_an_index(full: Database, clock: FakeClock) -> None:

@@ -31,9 +31,8 @@ class LargeCounts:
     async def pulse(self, queue: WatchedQueue) -> Pulse:
         return await self._keep(("pulse", queue.name), queue.pulse, lambda it: it.due + it.running + it.dead)
 
-    async def groups(self, inspection: QueueInspection) -> list[ErrorGroup]:
-        name = inspection.queue.name
-        return await self._keep(("groups", name), inspection.groups, lambda it: sum(each.items for each in it))
+    async def groups(self, inspection: QueueInspection, dead: int) -> list[ErrorGroup]:
+        return await self._keep(("groups", inspection.queue.name), inspection.groups, lambda _: dead)
 
     def forget(self) -> None:
         self._kept.clear()

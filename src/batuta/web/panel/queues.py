@@ -123,7 +123,7 @@ async def queue(request: Request, name: str) -> HTMLResponse:
     after = read_place(request.query_params.get("depois", ""))
     rows, last = await inspection.page(asked, after, PAGE)
     shows_groups = depth.dead and asked.state is ItemState.DEAD and asked.error is None
-    groups = (await counts.groups(inspection))[:MOST_GROUPS] if shows_groups else []
+    groups = (await counts.groups(inspection, depth.dead))[:MOST_GROUPS] if shows_groups else []
     values = {
         "queue": name,
         "table": found.table,
