@@ -33,6 +33,7 @@ MORE = (
     "99999999d",
     "0" * 30 + "1",
 )
+LONGEST = 8_000  # characters of all values together, because the client refuses longer addresses
 IS_FULL = os.environ.get("MATRIX") == "full"
 
 
@@ -57,7 +58,7 @@ def queries() -> Iterator[dict[str, str]]:
     for odd in (*ODD, *MORE) if IS_FULL else ODD:
         if IS_FULL:
             yield from ({name: odd} for name in names)
-        yield dict.fromkeys(names, odd)
+        yield dict.fromkeys(names, odd[: LONGEST // len(names)])
 
 
 async def test_no_value_of_a_parameter_ends_a_page_with_an_error(julia_url: str, tmp_path: Path) -> None:
