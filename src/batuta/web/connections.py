@@ -162,6 +162,8 @@ class _LimitedProtocol(H11Protocol):
         self._stop_deadline()
         super().connection_lost(exc)
         self._stop_reading()
+        # Without this reference to itself, the protocol is freed now instead of by the garbage collector.
+        self.app = self._application
 
     @property
     def is_waiting(self) -> bool:

@@ -1,6 +1,7 @@
 """The api role: it drains and releases its port, and denies access by default."""
 
 import asyncio
+import gc
 import json
 import logging
 from collections.abc import AsyncIterator
@@ -14,6 +15,7 @@ from fastapi import APIRouter
 from starlette.types import Receive, Scope, Send
 
 from batuta import Batuta
+from batuta.cli.roles import open_for_process
 from batuta.config import EngineSettings, load_settings
 from batuta.processes.address import listen
 from batuta.queue.outcome import Done, Outcome
@@ -251,6 +253,26 @@ async def test_process_of_a_role_runs_every_loop_that_was_added_to_the_role(work
     added = {loop.name for its_role, loop, _ in work._loops if its_role == role}
     assert added >= ({"refusals", "live-pages"} if role == "api" else set())
     assert added <= {loop.name for loop, _ in work._loops_of(role)}
+
+
+async def test_closed_connection_is_freed_without_the_garbage_collector(work: Batuta) -> None:
+    serving = Serving(work, grace=1)
+    gc.collect()
+    gc.disable()
+    try:
+        assert b"200 OK" in await serving.send(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        await asyncio.sleep(0)  # the server sees the end of the connection
+        assert not any(isinstance(each, connections._LimitedProtocol) for each in gc.get_objects())
+    finally:
+        gc.enable()
+    serving.stop.set()
+    await serving.task
+
+
+async def test_collections_of_a_role_skip_the_objects_of_its_start(work_url: str) -> None:
+    started = [object()]
+    async with open_for_process(Batuta(work_url)):
+        assert not any(each is started for each in gc.get_objects())  # the collector visits only these objects
 
 
 async def test_loops_of_an_api_that_is_built_twice_run_once(work: Batuta) -> None:
