@@ -180,6 +180,11 @@ class _LimitedProtocol(H11Protocol):
         late = self._reading is not None or self._is_limited
         return late or self.is_waiting or self.conn.their_state is h11.SEND_BODY
 
+    @property
+    def _can_make_room(self) -> bool:
+        # A connection that was closed stays in the set until the next step of the event loop.
+        return self.needs_client and not self.transport.is_closing()
+
     def _expect_client(self) -> None:
         if not self.is_waiting:
             self._stop_deadline()
@@ -213,7 +218,7 @@ class _LimitedProtocol(H11Protocol):
         all other connections are new or are producing an answer.
         """
         new = self.loop.time() - NEW_FOR
-        found = [each for each in self.connections if isinstance(each, _LimitedProtocol) and each.needs_client]
+        found = [each for each in self.connections if isinstance(each, _LimitedProtocol) and each._can_make_room]
         min(
             found,
             key=lambda each: (not each._is_limited, each._since > new, not each.is_waiting, each._since),

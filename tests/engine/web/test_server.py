@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import logging
+import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -253,6 +254,28 @@ async def test_process_of_a_role_runs_every_loop_that_was_added_to_the_role(work
     added = {loop.name for its_role, loop, _ in work._loops if its_role == role}
     assert added >= ({"refusals", "live-pages"} if role == "api" else set())
     assert added <= {loop.name for loop, _ in work._loops_of(role)}
+
+
+async def test_each_connection_of_a_burst_makes_room(work: Batuta) -> None:
+    serving = Serving(work, grace=1, BATUTA_MAX_CONNECTIONS="10")
+    address = ("127.0.0.1", int(serving.url.rpartition(":")[2]))
+    burst = [socket.create_connection(address) for _ in range(40)]  # the server accepts all of them in one step
+    assert b"200 OK" in await serving.send(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert sum(map(is_closed, burst)) >= 30
+    for each in burst:
+        each.close()
+    serving.stop.set()
+    await serving.task
+
+
+def is_closed(connection: socket.socket) -> bool:
+    connection.setblocking(False)
+    try:
+        return connection.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
 
 
 async def test_closed_connection_is_freed_without_the_garbage_collector(work: Batuta) -> None:
