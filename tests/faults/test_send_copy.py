@@ -36,7 +36,7 @@ async def _restored(url: str, folder: Path, *, lost: bool) -> None:
         await office.put(messages * 2 // 3)
         workers = await office.begin_until_up(2)
         await office.until_left(1)
-        await backup.take(office.work, folder / "backup", _ignore)
+        await backup.take(office.work, folder / "backup", _ignore, by="ana")
         waiting = sum(end is End.OPEN for end in (await office.ends()).values())
         await office.put(messages // 3)
         await office.until_over()

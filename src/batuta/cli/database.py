@@ -11,6 +11,7 @@ from rich.table import Table
 from batuta.cli.context import CliContext, JsonFlag, cli_context, current_user, wait_for
 from batuta.engine import backup as backups
 from batuta.engine.backup import PAGES, Progress, RestoreReport
+from batuta.engine.batuta import Batuta
 from batuta.stores.backup.archive import Manifest
 from batuta.stores.sql.migrations import Migration
 from batuta.stores.sql.operators import read_for_operators
@@ -22,7 +23,7 @@ Force = Annotated[bool, typer.Option("--force", help="restore even if processes 
 
 def backup(context: typer.Context, file: File, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    made = wait_for(backups.take(ctx.work(), file, _progress(ctx, as_json)))
+    made = wait_for(backups.take(ctx.work(), file, _progress(ctx, as_json), by=current_user()))
     document = {"file": str(file), "bytes": file.stat().st_size, **_describe(made)}
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.backup.done", **document)))
 
@@ -37,8 +38,18 @@ def restore(context: typer.Context, file: File, force: Force = False, as_json: J
 
 def sql(context: typer.Context, query: QueryText, as_json: JsonFlag = False) -> None:
     ctx = cli_context(context)
-    rows = ctx.ask(lambda work: read_for_operators(work.database, query, work.zone))
+    rows = ctx.ask(lambda work: _read(work, query))
     ctx.show({"rows": [_plain(ctx, row) for row in rows]}, as_json, lambda: _print_rows(ctx, rows))
+
+
+async def _read(work: Batuta, query: str) -> list[dict[str, Any]]:
+    """Return the rows of a query and record the access, because any row may contain personal data. The query is not
+    recorded: it may contain personal data too.
+    """
+    rows = await read_for_operators(work.database, query, work.zone)
+    if rows:
+        await work.access.note(actor=current_user(), action="access.read", subject="batuta sql", count=len(rows))
+    return rows
 
 
 def _plain(ctx: CliContext, row: dict[str, Any]) -> dict[str, Any]:

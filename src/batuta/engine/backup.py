@@ -29,6 +29,7 @@ from batuta.stores.backup.restoring import (
     Restoring,
     engine_restore_queries,
 )
+from batuta.stores.sql.audit import AccessLog
 from batuta.stores.sql.database import Database, Limits, Reading, Transaction
 from batuta.stores.sql.migrations import LEDGER, Migration, Migrator, applied_migrations
 from batuta.tasks.registry import TASKS
@@ -62,14 +63,16 @@ class RestoreReport:
     kept: Path | None
 
 
-async def take(work: Batuta, file: Path, progress: Progress) -> Manifest:
-    """Write a consistent backup to ``file`` while other processes use the database."""
+async def take(work: Batuta, file: Path, progress: Progress, *, by: str) -> Manifest:
+    """Write a consistent backup to ``file`` while other processes use the database. The audit log records it first."""
     database = work.connections.aside()
     if not await database.exists():  # check first, because opening a missing database would create it
         raise SchemaOutOfDate(missing=_migrations(work)[0].title)
     await database.open()
     try:
         database_id = await _identify(database, work)
+        log = AccessLog(database, work.ids, work.clock)
+        await log.note(actor=by, action="access.export", subject="batuta backup")
         if database.dialect == "sqlite":
             source = cast("SqliteDatabase", database)
             return await asyncio.to_thread(_take_sqlite, work, source, file, database_id, progress)

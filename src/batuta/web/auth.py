@@ -249,12 +249,15 @@ def _caller(token: Token) -> Caller:
 
 
 async def _refuse_foreign_pages(request: Request, state: ApiState, session: Session) -> None:
-    """Require the CSRF token on requests that change state, because browsers attach the session cookie to cross-site
-    requests too.
+    """Require the CSRF token on requests that change state, because browsers attach the session cookie to requests of
+    other pages too. Other pages may link to a page, but not read anything with a script or an image: the browser would
+    hide the answer, but the access would be recorded.
     """
     proof = state.sessions.proof(session)
     request.state.proof = proof
     if request.method in SAFE_METHODS:
+        if request.headers.get("sec-fetch-mode", "navigate") != "navigate" and not is_own_page(request):
+            raise Problem(403, "foreign_page")
         return
     given = request.headers.get(PROOF_HEADER) or (await read_form(request)).get(PROOF_FIELD)
     if not is_own_page(request) or not same(proof, given):

@@ -47,6 +47,8 @@ def test_backup_and_restore_print_one_json_document_each(julia: Command, folder:
     assert (code, err) == (0, "")
     made = json.loads(out)
     assert (made["database"], made["file"], made["bytes"]) == ("sqlite", "copia", (folder / "copia").stat().st_size)
+    entry = json.loads(julia("sql", "SELECT action FROM audit_log WHERE subject = 'batuta backup'", "--json")[1])
+    assert entry == {"rows": [{"action": "access.export"}]}
     (folder / "julia.db").unlink()
     code, out, err = julia("--lang", "en", "restore", "copia", "--json")
     assert (code, err) == (0, "")

@@ -46,7 +46,7 @@ class Site:
         return made
 
     async def back_up(self) -> archive.Manifest:
-        return await backup.take(self.work(), self.file, _ignore)
+        return await backup.take(self.work(), self.file, _ignore, by="ana")
 
     async def restore(self, *, force: bool = False) -> backup.RestoreReport:
         return await backup.restore(self.work(), self.file, by="test", force=force, progress=_ignore)

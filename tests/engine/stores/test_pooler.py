@@ -191,7 +191,7 @@ async def test_backup_and_restore_work_through_a_pooler(pooler_port: int, postgr
 
     async with made() as work:
         kept = await work.enqueue("count")
-        await backup.take(made(), tmp_path / "backup", lambda what, count: None)
+        await backup.take(made(), tmp_path / "backup", lambda what, count: None, by="ana")
         await work.enqueue("count")
     async with asyncio.timeout(60):
         while True:  # the pooler closes its connections to the server a moment after ours

@@ -26,7 +26,7 @@ class Copy:
         self.url = url
 
     async def take(self) -> None:
-        await backup.take(self.office.work, self.file, _ignore)
+        await backup.take(self.office.work, self.file, _ignore, by="ana")
         await self.office.later(MINUTE)
 
     async def put_back(self, *, lost: bool = False) -> backup.RestoreReport:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shlex
 import sqlite3
 from pathlib import Path
 
@@ -79,10 +80,11 @@ telegram status
 vagas candidatos {/api/v1/vagas}
 vagas listar
 vagas ver {/api/v1/vagas}
+sql "SELECT nome_paciente FROM appointments"
 """
 # Commands that change something, start a process, or read a file or text of their caller.
 OTHERS = """
-api backup migrate restore scheduler sql up worker arq simulador simulador_telegram pause resume run chip configurar-webhook
+api backup migrate restore scheduler up worker arq simulador simulador_telegram pause resume run chip configurar-webhook
 decidir optout remover "batches cancel" "batches close" "circuits reset" "keys rotate" "queue cancel" "queue discard"
 "queue rehome" "queue retry" "queue unstick" "schedule compare" "schedule use" "schedules backfill" "schedules create"
 "schedules delete" "schedules edit" "schedules pause" "schedules resume" "switch off" "switch on" "token create"
@@ -119,16 +121,17 @@ def test_command_that_shows_personal_data_leaves_an_audit_entry(
     shown, silent = set(), []
     with sqlite3.connect(f"file:{tmp_path}/julia.db?mode=ro", uri=True) as database:
         for line in READING.strip().splitlines():
-            words = re.sub(r"{(.+?)}", lambda found: ids[found[1]], line).split()
+            command = re.sub(r"{(.+?)}", lambda found: ids[found[1]], line)
             for form in ([], ["--json"]):
                 (before,) = database.execute(ENTRIES).fetchone()
-                code, out, err = batuta(*JULIA, *words, *form)
+                code, out, err = batuta(*JULIA, *shlex.split(command), *form)
                 assert code in (0, 1), (line, err)
                 if any(sign in out + err for sign in signs):
                     shown.add(line.partition(" {")[0])
                     silent += [line] if database.execute(ENTRIES).fetchone()[0] == before else []
     assert silent == []
     assert {"conversas ver", "grupos mensagens", "handoffs ver", "agendamentos ver", "telegram acoes"} <= shown
+    assert any(line.startswith("sql ") for line in shown)
     for file in ("exported.csv", "labels.jsonl", "person.json"):
         assert (tmp_path / file).stat().st_mode & 0o777 == 0o600
 

@@ -132,6 +132,17 @@ async def test_request_with_effects_needs_the_csrf_token(julia: Julia) -> None:
         assert as_form.status_code == 200
 
 
+async def test_page_of_another_origin_may_link_but_not_read(julia: Julia) -> None:
+    async with julia.client() as client:
+        await sign_in(client, TOKEN)
+        script = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors"}
+        assert is_problem(await client.get("/jobs", headers=script), 403, "foreign_page")
+        link = {**BROWSER, "Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "navigate"}
+        assert (await client.get("/painel", headers=link)).status_code == 200
+        own = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}
+        assert (await client.get("/jobs", headers=own)).status_code == 200
+
+
 async def test_csrf_token_of_one_session_is_invalid_in_another(julia: Julia) -> None:
     async with julia.client() as mine, julia.client() as other:
         await sign_in(mine, TOKEN)
