@@ -4,6 +4,7 @@ keyboard.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
@@ -199,7 +200,9 @@ async def _read(julia: Julia, visit: Visit) -> Mapping[str, object]:
     shown: Row | None = rows[0] if rows else None
     sources: Sequence[Row] = ()
     if is_id(asked["vaga"]):
-        shown, sources = await revisao.ver(asked["vaga"])
+        shown = None  # an unknown id shows no vacancy, so that no key decides another one
+        with suppress(VagaInexistente):
+            shown, sources = await revisao.ver(asked["vaga"])
     elif shown is not None:
         shown, sources = await revisao.ver(str(shown["id"]))
     is_open = shown is not None and visit.may(Scope.PII)

@@ -72,6 +72,12 @@ async def test_no_value_of_a_parameter_ends_a_page_with_an_error(julia_url: str,
                 assert page.status_code == 200, (path, query, text_of(page))
 
 
+async def test_an_unknown_vacancy_to_review_shows_none(julia_url: str, tmp_path: Path) -> None:
+    async with open_painel(julia_url, FakeClock(), tmp_path) as painel, painel.browser(*EVERYTHING) as client:
+        page = await client.get("/painel/revisao", params={"vaga": ID})
+        assert page.status_code == 200, text_of(page)
+
+
 async def test_an_unknown_id_is_a_page_that_says_so(julia_url: str, tmp_path: Path) -> None:
     async with open_painel(julia_url, FakeClock(), tmp_path) as painel, painel.browser(*READER) as client:
         for path in pages(painel):
