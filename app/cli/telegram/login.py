@@ -15,8 +15,9 @@ from typing import Annotated, Final, NoReturn
 import typer
 
 from app.cli.shared import ask
+from app.composition.development.simulator import as_child
 from app.composition.julia import Julia
-from app.composition.telegram.port import build_login
+from app.composition.telegram.port import build_login, build_sessions
 from app.contexts.telegram.porta import (
     Entrou,
     Falha,
@@ -49,15 +50,15 @@ def login(
         _refuse(ctx, "nome")  # the message omits the name, which may be a session pasted by mistake
 
     async def act(julia: Julia) -> Entrou:
-        made = build_login(julia.settings, julia.work.clock)
+        settings, work = as_child(julia.settings), julia.work
+        made = build_login(settings, work.clock)
         try:
             entered = await (_import(ctx, made) if importar else _log_in(ctx, made))
         finally:
             await made.close(limit=LIMIT)
-        telegram = julia.telegram
-        eu = entered.eu
-        conta = await telegram.contas.adicionar(nome, telefone=eu.telefone, usuario_id=eu.peer.id, by=current_user())
-        await telegram.sessoes.store(conta, entered.sessao)
+        contas, eu = julia.telegram.contas, entered.eu
+        conta = await contas.adicionar(nome, telefone=eu.telefone, usuario_id=eu.peer.id, by=current_user())
+        await build_sessions(settings, work.database, work.clock).store(conta, entered.sessao)
         return entered
 
     entered = ask(ctx, act)

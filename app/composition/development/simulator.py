@@ -52,6 +52,18 @@ def simulator_settings(settings: Settings) -> Mapping[str, str]:
     }
 
 
+def as_child(settings: Settings) -> Settings:
+    """Return the settings that a child of `batuta up` has. In development, settings that the operator has not set point to
+    the simulated services.
+    """
+    if not settings.in_development:
+        return settings
+    added = simulator_settings(settings).items()
+    return with_environment(
+        settings, {name: value for name, value in added if name.lower() not in settings.model_fields_set}
+    )
+
+
 def with_environment(settings: Settings, added: Mapping[str, str]) -> Settings:
     """Return the settings that a process would load if it had the environment variables ``added`` too."""
     return Settings.model_validate(settings.model_dump() | {name.lower(): value for name, value in added.items()})

@@ -4,7 +4,9 @@ import logging
 
 import pytest
 
+from app.composition.development.simulator import SIMULATED, as_child
 from app.contexts.telegram.porta import Entrou, Feito, MotivoDaRecusa, PedeSenha, Recusado, Unavailable, Unknown, Vivo
+from app.settings import Settings
 from simulador.telegram_mundo import LOGIN_CODE
 from tests.julia.telegram.ambiente import LONG, SHORT, Ambiente
 from tests.julia.telegram.tl_server import session_of
@@ -98,3 +100,13 @@ async def test_nothing_secret_is_logged_or_shown(ambiente: Ambiente, caplog: pyt
     written = caplog.text + repr([*shown, entered])
     for secret in (PHONE, PHONE[1:], LOGIN_CODE, PASSWORD, entered.sessao):
         assert secret not in written
+
+
+def test_login_in_development_uses_the_telegram_and_the_key_of_the_worker() -> None:
+    """`batuta up` gives its children the simulated Telegram and a key; a command in another terminal has neither."""
+    settings = as_child(Settings(app_env="development", secret_key="synthetic key of the operator"))
+    assert settings.session_keys == (SIMULATED,)
+    assert settings.telegram_simulador_url == "http://127.0.0.1:8098/telegram"
+    own = as_child(Settings(app_env="development", telegram_session_keys="synthetic own key"))
+    assert own.session_keys == ("synthetic own key",)
+    assert as_child(Settings()).telegram_simulador_url is None
