@@ -93,8 +93,8 @@ async def bounded(folder: Path, effort: Effort, what: Sequence[str], *, quick: b
 
 
 def measure_queue(folder: Path, options: argparse.Namespace) -> list[str]:
-    """Measure the queue with real processes. No event loop runs here, so that every exit stops these processes. With
-    ``--check``, return the regressions.
+    """Measure the queue with real processes. This function runs without an event loop, so that a signal raises an error
+    here and the processes are stopped. With ``--check``, return the regressions.
     """
     signal.signal(signal.SIGTERM, stopped)
     signal.signal(signal.SIGALRM, overdue)

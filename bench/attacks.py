@@ -2,10 +2,10 @@
 machine and on loopback.
 
 The server and the attacker run in separate processes. A normal client requests ``GET /jobs`` with a new connection each
-time. Each attack is repeated ``ROUNDS`` times: the client is measured alone and then during the whole attack, because
-other programs use the machine too. The attacker sends wrong tokens with ``AT_ONCE`` connections, or holds half-open
-connections until the server has closed them all. The client notices an attack if its median is more than ``NOTICED``
-times the median alone. The run ends by itself within ``LIMIT`` seconds.
+time. Each attack is repeated ``ROUNDS`` times. In each round the client is measured alone and then during the attack,
+because the load of other programs changes over time. The attacker sends wrong tokens with ``AT_ONCE`` connections, or
+holds half-open connections until the server has closed them all. The client notices an attack if its median is more
+than ``NOTICED`` times the median alone. The run ends by itself within ``LIMIT`` seconds.
 """
 
 import asyncio
@@ -109,7 +109,7 @@ async def say(
 
 
 async def normal(port: int, ends: asyncio.Future[Any]) -> list[float]:
-    """Return the seconds of each answer to a normal client until ``ends``."""
+    """Act as a normal client until ``ends``, and return how many seconds each answer took."""
     took = []
     while not ends.done():
         began = time.monotonic()
@@ -146,7 +146,7 @@ async def measure(pid: int, port: int) -> None:
 
 
 async def attacked(port: int, kind: str) -> tuple[list[float], str]:
-    """Return the seconds of each answer to a normal client during one attack, and the report of the attacker."""
+    """Run one attack. Return how many seconds each answer to a normal client took, and the report of the attacker."""
     attacker = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "bench.attacks", kind, str(port), cwd=ROOT, stdout=asyncio.subprocess.PIPE
     )

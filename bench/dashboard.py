@@ -162,7 +162,7 @@ async def measure(rows: int, repeats: int, rounds: int) -> list[Target]:
 
 
 async def fill(rows: int) -> dict[str, str]:
-    """Fill both tables. Return one id of each."""
+    """Fill the tables of executions and of items. Return the id of a failed row of each."""
     began, connection = time.monotonic(), await asyncpg.connect(os.environ["DATABASE_URL"])
     await connection.execute(_EXECUTIONS, rows, JOBS)
     await connection.execute(_ITEMS, rows, DEAD, READY, CAUSES)
@@ -290,7 +290,7 @@ class BusyQueue:
         self._holder = LeaseHolder(owner="bench", lease=timedelta(minutes=5))
 
     async def claim_for(self, seconds: float) -> list[float]:
-        """Return the milliseconds of each claim."""
+        """Enqueue and claim items for this many seconds. Return how many milliseconds each claim took."""
         took, ends = [], time.monotonic() + seconds
         while time.monotonic() < ends:
             new = NewItem(values={"name": "send", "args": AsJson([[], {}])})

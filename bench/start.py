@@ -157,8 +157,8 @@ class Running:
     parts: str = ""
 
     def pids(self) -> list[int]:
-        """Return the ids of the process and of its children that run Python. The helper that kills orphans is a shell
-        and left out.
+        """Return the ids of the process and of its children that run Python. The helper that kills orphans is a shell,
+        so it is left out.
         """
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         python = [int(pid) for pid in children if b"batuta\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]

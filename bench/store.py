@@ -181,8 +181,8 @@ async def rate(act: Callable[[], Awaitable[object]], tasks: int, seconds: float)
 
 
 def syncs_per_second(folder: Path, seconds: float) -> float:
-    """Return the current syncs per second of the disk, with one sync per commit. Each sync writes pages of a log that
-    are overwritten in place.
+    """Return how many times per second the disk can sync now. Each sync follows the write of one page into an existing
+    file, as in a commit.
     """
     with tempfile.NamedTemporaryFile(dir=folder, buffering=0) as log:
         log.write(bytes(LOG_PAGES * PAGE))

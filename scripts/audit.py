@@ -73,8 +73,8 @@ def canonical(name: str) -> str:
 
 
 def licence_of(name: str) -> str:
-    """Return the licence that the installed package declares. A package for another operating system is not installed
-    here.
+    """Return the licence that the installed package declares. If the package is not installed, because it is for
+    another operating system, return NOT_HERE.
     """
     try:
         said = metadata(name)

@@ -1,5 +1,6 @@
-"""Check the promises of a demonstrated day. The receipts come from the simulator. The expected fires come from a
-calendar computation that shares no code with the scheduler. All other facts come from the database rows.
+"""Check that a simulated day of the demonstration kept the engine's promises. The receipts come from the simulator. The
+expected fires come from a calendar computation that shares no code with the scheduler. All other facts come from the
+database rows.
 """
 
 import re

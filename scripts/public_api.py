@@ -171,7 +171,9 @@ def _constructor(kind: type) -> str:
 
 
 def _own_bases(kind: type) -> list[type]:
-    """Return a class and its base classes in the engine, as written. A TypedDict does not keep its bases."""
+    """Return a class and those of its base classes that the engine defines. The bases are read from the source, because
+    a TypedDict does not keep them.
+    """
     written = (_globals_of(kind).get(ast.unparse(each)) for each in _parsed_class(kind).bases)
     bases = [each for each in written if inspect.isclass(each) and each.__module__.startswith("batuta")]
     return [kind, *(base for each in bases for base in _own_bases(each))]

@@ -1,7 +1,8 @@
 """Take the screenshots of the documents: `python -m scripts.screenshots`, about two minutes, needs Chromium.
 
-The screenshots show real pages. `jobs.png` is the first program of the README, whose last day the engine ran on a fake clock; the
-others show Julia as `make run` starts it. Everything runs on 127.0.0.1 with temporary databases.
+The screenshots show real pages. `jobs.png` shows the first program of the README, after the engine ran its jobs on a
+fake clock for a day. The other screenshots show Julia as `make run` starts it. Everything runs on 127.0.0.1 with
+temporary databases.
 """
 
 import asyncio

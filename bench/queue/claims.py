@@ -164,7 +164,7 @@ async def _took(act: Callable[[], Awaitable[object]], calls: int, server: Sequen
 
 
 async def _server_pids(database: Any) -> list[int]:
-    """Return the process ids of the server that work for this database. Calls run one after the other, so one
+    """Return the ids of the server's processes that work for this database. Calls run one after the other, so one
     connection serves all of them.
     """
     from batuta.stores.sql.database import Query

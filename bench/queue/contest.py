@@ -88,7 +88,7 @@ class Contest:
 
     @property
     def surroundings(self) -> str:
-        """The versions of the servers and peers, as text."""
+        """The versions of the servers and of the other task queues, as text."""
         versions = [asyncio.run(described(self.postgres.url()))] if self.postgres is not None else []
         if self.redis is not None:
             versions.append(f"Redis {self.redis.version} without persistence")
@@ -204,8 +204,9 @@ class Contest:
                 figures.add(f"{workers} beside 2", _share(rates[workers], rates[2]))
 
     def with_held_snapshot(self, entry: Entry, figures: Figures) -> None:
-        """Compare a drain while another session keeps an old snapshot, so that no dead row can be removed, with a usual
-        drain. Several drains follow each other, because dead rows accumulate.
+        """Compare a usual drain with a drain during which another session keeps an old snapshot, so that no dead row
+        can be removed. In each case several drains follow each other and the last one counts, because dead rows
+        accumulate.
         """
         jobs = int((figures.middle("drain") or entry.expected) * self.effort.drain)
         for name, held in (("free", False), ("held", True)):

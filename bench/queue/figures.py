@@ -71,15 +71,16 @@ class Figures:
 
 
 def ratios(ours: Figures, theirs: Figures, name: str) -> list[float]:
-    """Return the ratio of both contenders in each repeat. The two figures of a repeat were measured within a minute of
-    each other.
+    """Return our figure divided by the other contender's figure, for each repeat. Both figures of a repeat were
+    measured within a minute.
     """
     pairs = zip(ours.values.get(name, ()), theirs.values.get(name, ()), strict=False)
     return [one / other for one, other in pairs if not math.isnan(one / other)]
 
 
 def cpu_ratios(ours: Figures, theirs: Figures) -> list[float]:
-    """Return the other contender's processor time per job divided by ours. Worker and server are added.
+    """Return the other contender's processor time per job divided by ours, for each repeat. The processor time is that
+    of the worker and the server together.
 
     Other load on the machine affects wall time much more than this figure.
     """
@@ -94,7 +95,9 @@ def _cpu(figures: Figures) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A promised limit for ``figure`` of one contender: for the figure alone, or for its ratio to another contender."""
+    """A promised limit for one contender: for its ``figure``, or for the ratio of this figure to that of another
+    contender.
+    """
 
     what: str
     of: str

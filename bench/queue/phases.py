@@ -64,7 +64,7 @@ class Samples:
             self.places[f"{Path(code.co_filename).name}:{code.co_qualname}:{innermost.f_lineno}"] += 1
 
     def _writer(self) -> FrameType | None:
-        """Return the frame of another thread that works while the event loop only waits for it, or None."""
+        """Return the frame of a database thread that is working while the event loop waits for it, or None."""
         for frame in sys._current_frames().values():
             if (
                 Path(frame.f_code.co_filename).name in ("connection.py", "writer.py")

@@ -71,7 +71,7 @@ QUESTIONS = {
 
 
 def render(contest: Contest) -> str:
-    """Return one table of goals for each question, then all figures."""
+    """Return a table of goals below each question in ``QUESTIONS``, then tables of all figures."""
     parts, found = [], verdicts(contest.figures)
     for question, names in QUESTIONS.items():
         if answers := [_verdict(each) for each in found if each.bar.figure in names]:

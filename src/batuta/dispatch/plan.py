@@ -262,7 +262,7 @@ def day_of(jobs: Collection[Job], day: date, zone: ZoneInfo) -> list[Fire]:
 
 
 def compare(before: Collection[Job], after: Collection[Job]) -> Comparison:
-    """Compare the fires of two timetables. A job is compared with the job of the other timetable that it replaces."""
+    """Compare the fires of two timetables. A job is compared with the job that it replaces in the other timetable."""
     old, new = _group_by_work(before), _group_by_work(after)
     works = dict.fromkeys(chain(old, new))
     per_job = tuple(

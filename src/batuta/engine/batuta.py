@@ -471,8 +471,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return [*of_tasks, *(each for limits in self._stage_limits for each in limits.values())]
 
     def _served_here(self, role: str) -> Collection[str]:
-        """Return the only queues that this process serves. An empty result means that it serves all queues and the
-        application's loops.
+        """Return the queues to which this process is restricted. If the result is empty, the process serves all queues
+        and the application's loops.
         """
         only = self.only or (self.settings.batuta_queues if role == "worker" else ())
         known = [each.store.name for each in self._worker_queues() if each.role == role]

@@ -217,7 +217,9 @@ class Observability:
 def connections_of(
     url: str | None, settings: EngineSettings, queue_lease: Callable[[], timedelta], run_lease: timedelta
 ) -> Connections:
-    """Return the connections to a database. ``url`` is the argument of the program; None means DATABASE_URL."""
+    """Return the connections to a database. ``url`` is the address that the program passed; None means the setting
+    DATABASE_URL.
+    """
     direct = settings.database_direct_url
     try:
         return Connections(

@@ -89,7 +89,9 @@ async def run_roles(
 
 @asynccontextmanager
 async def _opened(work: Program) -> AsyncIterator[None]:
-    """Open the application while the block runs. It stays open if the program has opened it too."""
+    """Open the application while the block runs. If the program has opened the application too, it stays open after the
+    block.
+    """
     await work.open()
     try:
         yield

@@ -165,7 +165,9 @@ def _text(name: str, cron: str | None, every: timedelta | float | None, at: date
 
 
 def _aware(name: str, at: datetime | None, timezone: str | None) -> datetime | None:
-    """Return the instant. An instant without a zone is local time in ``timezone``, if that is given."""
+    """Return the instant. If it has no time zone, it gets the zone ``timezone``; without ``timezone`` it stays
+    unchanged.
+    """
     if at is None or at.tzinfo is not None or timezone is None:
         return at
     return at.replace(tzinfo=ZoneInfo(_zone(name, timezone)))

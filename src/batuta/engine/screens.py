@@ -123,8 +123,8 @@ class ActionCall:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     """The effect that an action would have, shown before the action runs: a text key with its facts, and the number of
-    affected items. ``values`` fills form fields that the user has left empty. ``title`` is a text key with the same
-    facts: the title and the button of the form, if they differ from the action's label.
+    affected items. ``values`` fills form fields that the user has left empty. ``title`` is the text key of the form's
+    title and button, for which ``facts`` are used too. If it is empty, they show the action's label.
     """
 
     says: str

@@ -227,7 +227,7 @@ class AlertHub:
         return False
 
     async def _alert_without_store(self, assessment: Assessment) -> None:
-        """Send a single alert about the database. Its failure explains every other finding, so those cause no alerts."""
+        """Send one alert about the database. The outage explains all other findings, so they cause no alerts."""
         now = self.clock.now()
         root = tuple(finding for finding in assessment.findings if finding.cause == DATABASE_DOWN)
         known = {said.alerted.cause: said.alerted for said in self._unstored}

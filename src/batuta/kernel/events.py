@@ -425,7 +425,9 @@ class ItemLost(Event):
 
 
 class TaskThreadsStuck(Event):
-    """``stuck`` threads now run this task after its time limit. The event is emitted when this number changes."""
+    """``stuck`` threads run this task although its time limit has passed. The event is emitted when this number
+    changes.
+    """
 
     task: str
     stuck: int

@@ -21,8 +21,8 @@ class LeaseHolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewed:
-    """The rows that a renewal did not simply renew: ids of rows whose lease is lost, could not be checked, or belongs
-    to cancelled work.
+    """The ids of rows that need attention after a renewal: the lease is lost, the lease could not be checked, or the
+    work was cancelled.
     """
 
     lost: frozenset[str] = frozenset()  # the holder no longer has these leases

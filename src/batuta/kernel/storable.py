@@ -172,7 +172,7 @@ def refuse_unstorable(
 ) -> None:
     """Raise UnstorableValue if a database would change the value, and PayloadTooLarge if its JSON exceeds ``limit``
     bytes. ``keeps_tuples`` allows tuples, which become lists. ``is_flat`` asserts that the value contains only types
-    that JSON returns unchanged, and skips the comparison.
+    that JSON returns unchanged, so the value is not compared with its decoded JSON.
     """
     if value is None:
         return

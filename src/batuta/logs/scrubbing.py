@@ -92,8 +92,9 @@ def _frames(error: BaseException) -> Iterator[str]:
 
 
 def _first_of_application(first: TracebackType) -> TracebackType:
-    """Return the first frame of an application's function. The frames above it are those of the call, which are the
-    same for every function. Any other traceback is returned unchanged.
+    """Return the traceback from the application's function on, without the frames with which the engine called the
+    function. These frames are the same for every function. If no application code follows them, return the traceback
+    unchanged.
     """
     link: TracebackType | None = first
     while link is not None and link.tb_frame.f_code.co_filename in _CALLERS:

@@ -106,8 +106,8 @@ class LoopMonitor:
             faulthandler.cancel_dump_traceback_later()
 
     def _discount_pause(self, now: float) -> None:
-        """Restart the measurement if the whole process was suspended. A sleep that took much longer than requested,
-        with little CPU time, indicates this.
+        """Restart the measurement if the whole process was suspended. A suspension is assumed if a sleep took much
+        longer than requested and the process used little CPU time meanwhile.
         """
         used = cpu_seconds()
         if self._last_look is not None and self._asked_at is not None:
@@ -130,8 +130,8 @@ class LoopMonitor:
         self._asked_at = None
 
     def _arm(self, silent: timedelta, now: float) -> None:
-        """Restart faulthandler's timer. Each restart creates a thread, so while the process responds, only every second
-        call restarts it.
+        """Restart faulthandler's timer. Each restart creates a thread, so while the event loop responds, the timer is
+        restarted at most once per REARM_EVERY.
         """
         if self.dump is None or (not silent and now - self._armed_at < REARM_EVERY.total_seconds()):
             return

@@ -68,11 +68,12 @@ UNKNOWN_TASK_DEAD = define(
 
 
 def unknown_item_handler(last_error: Callable[[str], Awaitable[tuple[str | None, datetime]]]) -> ItemHandler:
-    """Return a handler for tasks that this release does not define. The handler postpones them without counting an
-    attempt.
+    """Return the handler for calls of a task that this release does not define. The handler postpones such an item
+    without counting an attempt.
 
-    The task becomes dead when UNKNOWN_AT_MOST has passed. The first worker that does not know the task stores the
-    current time in the item's error, where later workers read it. A worker that knows the task overwrites the error.
+    The item becomes dead when UNKNOWN_AT_MOST has passed. The first worker that does not know the task stores the
+    current time in the item's error, and later workers read the time there. A worker that knows the task overwrites the
+    error.
     """
 
     async def handle(lease: Lease) -> Outcome:

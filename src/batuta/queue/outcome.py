@@ -83,8 +83,8 @@ CANCELLED = define("cancelled", "cancelled")
 class Writes:
     """An effect that consists of SQL statements with their values. The statements of many items run in one batch.
 
-    Each distinct statement runs once, with the values of all items. The order follows the lists of the items: if any
-    item lists A before B, A runs first. So a statement must not rely on a later statement of another item.
+    Each distinct statement runs once, with the values of all items. If any item lists statement A before statement B, A
+    runs before B for all items. So a statement must not rely on a statement that another item lists later.
     """
 
     statements: tuple[tuple[Query, Mapping[str, object]], ...] = ()
@@ -249,7 +249,7 @@ class Settlement(NamedTuple):
 
     @property
     def is_plain_success(self) -> bool:
-        """Whether the item succeeded and only the retention time of its row must be written."""
+        """Whether the settlement only marks the item as done and sets its retention."""
         return self == Settlement(ItemState.DONE, keep=self.keep)
 
     @property
@@ -293,7 +293,7 @@ def settle(
 
 def refuse_wrong_effect(effect: object) -> None:
     """Raise InvalidEffect unless the effect has the shape of an ``ItemEffect``. The settlements of many items share one
-    transaction, so a wrong effect must be found before it is written.
+    transaction, so a wrong effect must be refused before that transaction begins.
     """
     if not isinstance(effect, Writes):
         if not callable(effect):

@@ -87,8 +87,8 @@ class Running:
     async def handle(self) -> Called:
         """Call the handler and return its result, or the result of a stop that was requested before the task started.
 
-        Equivalent to ``guard(call(handler))``. It creates fewer coroutines, which matters because it is called for
-        every item.
+        The result is that of ``guard(call(handler))``. This method creates fewer coroutines, because it runs for every
+        item.
         """
         if self.stop is not None:
             return self.stop.result()

@@ -95,7 +95,9 @@ def _mask(text: str) -> str:
 
 
 def _note(text: str | None) -> str | None:
-    """Return the text in ASCII, without facts that the database may have refused. A reason keeps its code."""
+    """Return the text in ASCII, followed by a note that the database refused the details. A reason keeps its code, but
+    not its facts, because the database may have refused them.
+    """
     if text is None:
         return None
     note = f"; {DETAILS_REFUSED()}"

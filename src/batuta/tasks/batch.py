@@ -158,7 +158,7 @@ class BatchStore(Protocol):
 
 @runtime_checkable
 class TakesItems(Protocol):
-    """A pipeline of functions."""
+    """A pipeline of functions, into which a batch can put items."""
 
     async def put_many(self, items: Sequence[Json], *, batch: "Batch | None" = None) -> list[str]: ...
 

@@ -104,7 +104,7 @@ def why_waiting(rows: Sequence[Mapping[str, object]]) -> Reason:
 
 
 class Advance(Enum):
-    """The result of ``EndStore.advance``: whether work was done, or another process is doing it."""
+    """The result of ``EndStore.advance``: nothing to do, some work done, or another process is doing the work."""
 
     NOTHING = auto()
     SOME = auto()  # some work was done, and more may remain

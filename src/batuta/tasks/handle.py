@@ -49,7 +49,7 @@ class Handle(Generic[R]):
     @overload
     def result_sync(self: "Handle[T | Outcome]", timeout: float | None = None) -> T: ...
     def result_sync(self, timeout: float | None = None) -> Any:
-        """Wait for the value of the function in synchronous code (Flask, Django, a script). The errors are those of
+        """Wait for the value of the function in synchronous code (Flask, Django, a script). Raises the same errors as
         ``result``, and RuntimeError inside a running event loop.
         """
         return self._value_of(self._service.wait_sync(self.id, _limit(timeout)))

@@ -153,7 +153,8 @@ async def disclose(request: Request, count: int, *, unmasked: bool = False) -> b
 async def note_access(request: Request, action: str, **facts: Json) -> None:
     """Write an audit entry with the caller, the operation of the route, the client's address, and ``facts``.
 
-    Raise a 403 problem in a rendering for all readers of a page, because no single caller would be recorded.
+    If the page is being rendered once for all its readers, raise a 403 problem, because the entry could not name the
+    caller.
     """
     if getattr(request.state, "is_shared", False):
         raise Problem(403, "forbidden", scope=Scope.PII.value)

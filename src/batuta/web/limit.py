@@ -47,9 +47,10 @@ class Limit:
         return self._state.clients.is_limiting
 
     def wait(self, connection: HTTPConnection) -> int:
-        """Return how many seconds the client must wait before a request like this one; 0 if it may be served now.
+        """Return how many seconds the client must wait before this request is served; 0 means that it may be served
+        now.
 
-        Open routes stay available, and so does every route to a credential that was accepted before.
+        Open routes are always served. So is every request with a credential that was accepted before.
         """
         if not self.is_active or self._is_open(connection.scope):
             return 0
@@ -98,7 +99,9 @@ class Limit:
         return MEDIA_TYPE, f'{{"request_id": "{request_id}", {rest}'.encode()
 
     def _render(self, language: Language, seconds: int, path: str) -> tuple[str, str, str]:
-        """Return the title, the detail, and the problem document without its first brace."""
+        """Return the title, the detail, and the problem document as JSON without its first brace, so that ``_body`` can
+        insert the request id at the beginning.
+        """
         texts = self._state.texts[language]
         title, detail = texts(f"problem.{SLUG}.title"), texts(f"problem.{SLUG}.detail", seconds=seconds)
         problem = {

@@ -56,8 +56,8 @@ def is_sensitive(field_name: str) -> bool:
 
 @lru_cache(maxsize=2048)
 def kind_of(field_name: str) -> Kind | None:
-    """Return the kind of a sensitive field. None means that the field is not sensitive, so its masked value may be
-    shown.
+    """Return the kind of a sensitive field, whose value must be hidden. None means that the field is not sensitive:
+    ``mask`` removes personal data from its value, and the rest may be shown.
     """
     words = _words(field_name)
     if not words:

@@ -26,9 +26,9 @@ _FIRST: Final = {"uuid": "00000000-0000-0000-0000-000000000000", "text": ""}
 class EncryptedColumn:
     """A column whose values ``Encryption`` encrypts. ``id`` is the primary key of the table.
 
-    ``is_json`` is False for a text column. With ``in_list``, the encrypted value is the first two elements of a list.
-    ``digest`` names a column with a digest of the plain value. When a plain value is encrypted, a random text replaces
-    the digest.
+    ``is_json`` is False for a text column. With ``in_list``, the column holds a list whose first two elements are
+    encrypted together. ``digest`` names a column with a digest of the plain value. When a plain value is encrypted, a
+    random text replaces the digest.
     """
 
     table: str

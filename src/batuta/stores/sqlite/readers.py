@@ -47,7 +47,7 @@ class Reader:
         self.thread.start()
 
     def interrupt(self, request: Request) -> None:
-        """Interrupt the current read if it serves ``request``. The caller of this request was cancelled."""
+        """Interrupt the current read if it serves ``request``, because the caller of this request was cancelled."""
         with self._changing:
             if self._current is request and self._connection is not None:
                 self._connection.interrupt()

@@ -153,7 +153,7 @@ def next_step(finding: Finding, extension: Extension) -> NextStep:
 
 
 def _step_to(page: str) -> NextStep:
-    """Return the step to a page. The page of a job offers to run the job."""
+    """Return the next step that opens a page. For the page of a job, the step also offers to run the job."""
     job = page.removeprefix(f"{JOBS}/")
     return NextStep(page) if job == page else NextStep(page, "job.run", {"tarefa": job})
 

@@ -22,7 +22,9 @@ class PageRoute(AuthoriseFirst):
         names = signature(self.endpoint).parameters
 
         def own_parameters(asked: Request) -> dict[str, Any]:
-            """Return the parameters of the path that the endpoint declares. A screen reads them from its request."""
+            """Return the path parameters that the endpoint declares. A screen declares none: it reads them from its
+            request.
+            """
             return {name: value for name, value in asked.path_params.items() if name in names}
 
         async def answer(request: Request) -> Response:

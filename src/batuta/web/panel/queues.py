@@ -180,7 +180,9 @@ async def item(request: Request, name: str, id: str) -> HTMLResponse:
 
 
 async def current_stack(work: Batuta, owner: str | None, task: str, now: datetime) -> ShownStack | None:
-    """Return the newest stack that a process reported for one of its tasks, or None if there is no recent one."""
+    """Return the newest stack of this asyncio task that the owner's process reported, or None if there is no recent
+    stack.
+    """
     place = None if owner is None else short(owner)
     signs = await work.beats.read_signs(within=FORGOTTEN_AFTER, now=work.now()) if place else None
     workers = {beat.worker_id for beat in signs.beats if beat.place == place} if signs else set()

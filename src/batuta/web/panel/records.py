@@ -64,8 +64,8 @@ async def processes(request: Request) -> HTMLResponse:
 
 
 def process_states(beats: Sequence[Beat], restarts: Iterable[Restart], now: datetime) -> dict[str, str]:
-    """Return the state of each process, by worker id. A process whose end the supervisor recorded after its last
-    heartbeat, or whose end the kernel of this host confirms, has ended, even if that heartbeat is recent.
+    """Return the state of each process, by worker id. In two cases a process has ended even if its last heartbeat is
+    recent: its restart was recorded after that heartbeat, or the kernel of this host confirms its end.
     """
     ends: dict[tuple[str | None, int | None], datetime] = {
         (each.host, each.pid): each.at for each in restarts if each.loop is None

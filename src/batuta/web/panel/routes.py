@@ -264,7 +264,7 @@ async def file(request: Request, name: str) -> Response:
 
 
 async def nothing(request: Request, rest: str) -> RedirectResponse:
-    """Redirect an address with a slash at its end, as people type it, to the page. Other addresses have no page."""
+    """Redirect an address with a slash at its end to the address without the slash. Any other address has no page."""
     if request.url.path.endswith("/"):
         return RedirectResponse(request.url.path.rstrip("/"))
     raise Problem(404, "not_found")

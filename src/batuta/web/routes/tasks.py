@@ -30,7 +30,9 @@ ReasonText = Annotated[
 async def find(
     request: Request, tag: Word = None, key: Word = None, queue: str = DEFAULT_QUEUE, limit: Limit = 20
 ) -> dict[str, Any]:
-    """Find the newest tasks of a queue by tag, by key, or by both, without their content. Pass at least one of them."""
+    """Find the newest tasks of a queue by tag, by key, or by both. Pass at least one of the two. The content of the
+    tasks is omitted.
+    """
     work = state_of(request).work
     if tag is None and key is None:
         raise Problem(409, "tag_or_key")

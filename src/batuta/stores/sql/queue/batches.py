@@ -201,8 +201,8 @@ class SqlBatches:
         return await self._with_members(self._database, await self._database.all(self._queries.batches, limit=limit))
 
     async def _with_members(self, reading: Reading, rows: Sequence[Row]) -> list[BatchProgress]:
-        """Return the progress of batches, including the program's own records. A batch that has ended has stored
-        counts.
+        """Return the progress of batches, including the program's own records. The stored counts of an ended batch
+        already include these records.
         """
         open_ = [row for row in rows if row["ended_at"] is None]
         counts = await self._count_members(reading, open_)
@@ -279,8 +279,9 @@ class SqlBatches:
         return await within.run(self._queries.cancel_tasks, id=id, reason=why, now=self._now(), limit=AT_ONCE)
 
     async def _look_at_members(self) -> tuple[list[str], dict[str, str]]:
-        """Return the closed batches whose records have all ended, and the cancelled batches with unfinished pipeline
-        items, with the reason of the cancellation. A stage may have created such an item after the cancellation.
+        """Return the closed batches whose records have all ended. Return also the cancelled batches that still have
+        unfinished pipeline items, each with the reason of its cancellation: a stage may have created these items after
+        the cancellation.
         """
         rows = await self._database.all(self._queries.closed)
         cancelled = {str(row["id"]): decode(row["reason"]) or "-" for row in rows if row["is_cancelled"]}

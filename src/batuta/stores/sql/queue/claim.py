@@ -330,7 +330,9 @@ def _keep_of_success(settlement: Settlement) -> str | None:
 
 
 def leases_of(table: QueueTable, rows: Sequence[Row]) -> list[Lease]:
-    """Create the leases of claimed PostgreSQL rows. For a table with ``given``, the rows are decoded column by column."""
+    """Create the leases of claimed PostgreSQL rows. If the table names the columns that handlers receive (``given``),
+    the rows are decoded column by column.
+    """
     if table.given is None:
         return [lease_of(table, dict(row)) for row in rows]
     if not rows:

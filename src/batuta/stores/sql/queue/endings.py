@@ -1,7 +1,7 @@
 """Endings: waits for the ends of tasks, with one listener for all waiters of a process.
 
     wait(id) ──▶ listen once per process ──▶ request a notification ──▶ check ──▶ the waiter sleeps
-    a task ends ──▶ NOTIFY ended:<id> (PostgreSQL), or another commit counter (SQLite) ──▶ one query ──▶ its waiters wake
+    a task ends ──▶ NOTIFY ended:<id> (PostgreSQL), or a new commit count (SQLite) ──▶ one query ──▶ its waiters wake
 
 On PostgreSQL a trigger notifies only about tasks that are awaited, so other tasks cost nothing. On SQLite the process
 reads the commit counter of the file while a waiter exists. A worker in the same process wakes its waiters directly.

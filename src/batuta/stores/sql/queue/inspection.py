@@ -51,8 +51,8 @@ _IS_TAGGED: Mapping[Dialect, str] = {
 
 
 def _compared(asked: ItemFilter, table: QueueTable) -> frozenset[str]:
-    """Return the criteria of a filter that the SQL statement checks. An application's table has no columns for names
-    and tags.
+    """Return the names of the criteria that the SQL statement must check. Name and tag are checked only for the
+    engine's table, because an application's table has no columns for them.
     """
     given = {"before": asked.before, "key": asked.key if table.key else None}
     if table.name == TASKS:
@@ -260,7 +260,7 @@ class SqlBulk:
         return place is not None
 
     async def _advance_singly(self, queue: SqlQueue, operation: BulkOperation) -> bool:
-        """Perform a batch item by item, and skip the items whose key an unfinished item has. Return whether more
+        """Perform a batch item by item. An item is skipped if an unfinished item has the same key. Return whether more
         batches remain.
         """
         if not await self._database.run(self._queries.take, id=operation.id, ticket=operation.ticket):

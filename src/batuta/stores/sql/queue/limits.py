@@ -2,10 +2,10 @@
 
     enqueued, retried or rescued ──▶ [ unfiled ] ── due, seen by a claim ──▶ [ in line ] ── its line has room ──▶ leased
 
-Each leased row occupies one slot of its task and of its key, so the rescue of a dead worker's lease frees the slot.
-Each start is a row of ``rate_tokens``. One process at a time claims the items of a task: it counts, decides
-(``queue/limits.py``) and writes in one transaction. A claim reads only lines that may start an item, so the number of
-items in other lines does not matter. In a pipeline, a stage takes the place of the task.
+An *unfiled* item is not in a line yet. Each leased row occupies one slot of its task and of its key, so the rescue of a
+dead worker's lease frees the slot. Each start is a row of ``rate_tokens``. One process at a time claims the items of a
+task: it counts, decides (``queue/limits.py``) and writes in one transaction. A claim reads only lines that may start an
+item, so the number of items in other lines does not matter. In a pipeline, a stage takes the place of the task.
 """
 
 from collections import Counter

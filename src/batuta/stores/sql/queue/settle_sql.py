@@ -126,8 +126,8 @@ def settle_successes(table: QueueTable, dialect: Dialect) -> str:
 
 
 def _endings(table: QueueTable, dialect: Dialect, *, skips_locked: bool) -> str:
-    """Return the FROM item that provides the settlements as rows. With ``skips_locked``, it is joined with the table's
-    rows that could be locked.
+    """Return the FROM item that provides the settlements as rows. With ``skips_locked``, it provides only the
+    settlements whose row is not locked by another transaction, and locks these rows.
     """
     if dialect == "sqlite":
         return "json_each(:endings) AS ending"

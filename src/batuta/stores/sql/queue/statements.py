@@ -145,8 +145,8 @@ def lease_columns(table: QueueTable) -> tuple[str, ...]:
 
 
 def row_columns(table: QueueTable) -> tuple[str, ...]:
-    """Return the columns that follow the lease columns, for a table with ``given``: first the columns that the engine
-    needs, then ``given``.
+    """Return the columns that follow the lease columns in the result of a claim: first the columns that the engine
+    needs, then the columns that handlers receive (``given``).
     """
     own = (*([table.state] if table.last_stage else ()), *([table.group] if table.group else ()))
     return tuple(dict.fromkeys((*own, *(table.given or ()))))

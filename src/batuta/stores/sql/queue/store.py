@@ -182,8 +182,8 @@ class SqlQueue:
         return self._queries_by_columns[own, shared]
 
     def _goes_at_once(self, rows: "Sequence[_New]") -> bool:
-        """Return whether one statement is enough. On SQLite several rows need two statements: one inserts the rows, the
-        other reads which rows were inserted.
+        """Return whether one statement can insert all rows. On SQLite several rows need two statements: one inserts the
+        rows, the other reads which rows were inserted.
         """
         if self._database.dialect == "sqlite" and len(rows) > 1:
             return False

@@ -354,7 +354,7 @@ class SqlTasks:
             ) from None
 
     async def find(self, queue: str, limit: int, *, tag: str | None = None, key: str | None = None) -> Sequence[Row]:
-        """Return the newest tasks of a queue that have this tag and this key; None means any tag or any key; pass at
+        """Return the newest tasks of a queue that have this tag and this key. None means any tag or any key; pass at
         least one of them.
         """
         if key is None:
