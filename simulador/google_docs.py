@@ -1,7 +1,7 @@
 """Simulated Google Drive: the access token of a service account, lists of files, and documents exported as Markdown.
 
-Requests and answers below ``/google/token`` and ``/google/drive/v3`` have the shape of the original. The other routes do
-not exist there:
+Requests and answers below ``/google/token`` and ``/google/drive/v3`` have the shape of the original. The original does
+not have the other routes:
 
 PUT  /google/controle/conta         {"email", "n": hexadecimal, "e"}: the service account and its public key
 PUT  /google/controle/arquivos      {"files": [{"id", "name", "mimeType", "parents", "version", "modifiedTime", "text"}]}

@@ -37,8 +37,8 @@ def lookup_order(jid: str) -> int:
 
 
 def _as_registered(digits: str) -> str:
-    """Return the number as WhatsApp registers it. Most Brazilian mobile numbers have no ninth digit there, except in
-    area codes below 31.
+    """Return the number as WhatsApp registers it: most Brazilian mobile numbers without the ninth digit, but those with
+    an area code below 31 unchanged.
     """
     mobile = _BRAZILIAN_MOBILE.fullmatch(digits)
     if mobile is None or int(mobile["ddd"]) < 31 or int(mobile["line"][0]) < 7:

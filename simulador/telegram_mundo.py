@@ -293,7 +293,9 @@ class Mundo:
         return len(self._box(conta).updates)
 
     def difference(self, conta: int, pts: int, most: int = MOST_AT_ONCE) -> list[dict[str, Json]]:
-        """Return the updates after a position, oldest first. If there are fewer than ``most``, none are left."""
+        """Return at most ``most`` updates after a position, oldest first. If the list is shorter, no further updates
+        exist.
+        """
         return self._box(conta).updates[pts : pts + most]
 
     # Requests of an account
@@ -398,7 +400,9 @@ class Mundo:
     def latest(
         self, conta: int, chave: str, acesso: int | None, *, before: int = 0, most: int = MOST_AT_ONCE
     ) -> list[Mensagem]:
-        """Return the newest messages of a chat, newest first, with an id below ``before`` if it is not 0."""
+        """Return the newest messages of a chat, newest first. If ``before`` is not 0, return only messages with a
+        smaller id.
+        """
         self.check_peer(conta, chave, acesso)
         box = self._messages(conta, chave)
         return [box[id] for id in sorted(box, reverse=True) if not before or id < before][: min(most, MOST_AT_ONCE)]
@@ -559,7 +563,9 @@ class Mundo:
         }
 
     def _copies(self, conta: int, chave: str, id: int) -> Iterator[tuple[int, str, int]]:
-        """Yield the copies of a message: the account, the chat as this account names it, and the message id there."""
+        """Yield each copy of a message as the account, the account's name for the chat, and the account's id for the
+        message.
+        """
         mine = self._messages(conta, chave).get(id)
         if mine is None:
             return

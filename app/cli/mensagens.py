@@ -18,7 +18,7 @@ from batuta.sql import Row
 
 
 class Decision(StrEnum):
-    """An operator's decision about a message of which it is unknown whether it was sent."""
+    """An operator's decision about a message in doubt: whether the message was sent."""
 
     ENVIADA = "enviada"
     NAO_ENVIADA = "nao-enviada"

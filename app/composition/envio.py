@@ -1,6 +1,4 @@
-"""Build the services that send messages: the sender, its limits, and the loop that finds out whether a message was sent
-after its answer was lost.
-"""
+"""Build the services that send messages: the sender, its limits, and the loop that resolves messages in doubt."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

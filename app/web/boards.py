@@ -190,7 +190,7 @@ def _report(julia: Julia, relatorio: Relatorio) -> Course:
 
 def _sending_note(julia: Julia) -> str:
     """Return a sentence that says whether Julia may start conversations now. During the usual hours, return an empty
-    text.
+    string.
     """
     if is_demonstration(julia.settings):
         return "quadro.demonstracao"

@@ -1,6 +1,7 @@
 """The scheduler, ``python -m app.workers.scheduler``. ``JOBS`` is the active timetable.
 
-An operator chooses the profile with ``batuta schedule use``. Without a choice it is ``SCHEDULE_PROFILE``.
+An operator chooses the profile with ``batuta schedule use``. Without a choice, the setting ``SCHEDULE_PROFILE``
+applies.
 """
 
 import asyncio

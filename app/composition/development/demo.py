@@ -43,8 +43,8 @@ class DemoQueries:
 
 
 async def is_free(database: Database) -> bool:
-    """Return whether the demonstration may use the database. It may if the database has no doctors and no campaigns, or
-    only those of a demonstration.
+    """Return whether the demonstration may use the database: the database has no doctors and no campaigns, or only
+    those of a demonstration.
     """
     queries = load_queries(DemoQueries, "demo.sql", database.dialect)
     return await database.one(queries.owned, first=str(FIRST_NUMBER)) is None

@@ -232,7 +232,7 @@ class Demonstration:
         await self.run_job("processar-handoffs")
 
     async def end_shifts(self) -> None:
-        """Run the hourly job that ends past shifts. In a demonstration the job does not wait two hours after the end."""
+        """Run the hourly job that requests the confirmation of past shifts, without its usual delay of two hours."""
         await self.run_job("processar-confirmacao-plantao?buffer_horas=0")
 
     async def confirm_shift(self) -> None:
@@ -277,8 +277,8 @@ class Demonstration:
         await self._say("mensagens", instance=SENDER, number=number, text=text)
 
     async def add_telegram_account(self) -> None:
-        """Create an account at the simulated Telegram and import its session, as an operator does. Some doctors have
-        Telegram too.
+        """Register some doctors at the simulated Telegram. Create Julia's account there and import its session, as an
+        operator does.
         """
         self._people = [await self._meet(n) for n in ON_TELEGRAM]
         account = await self._control("contas", nome="Julia", telefone=TELEGRAM_NUMBER)
@@ -328,7 +328,7 @@ class Demonstration:
         await self._post(f"/jobs/{endpoint}")
 
     async def _known_doctors(self) -> list[str]:
-        """Return the ids of doctors to whom Julia wrote during an earlier start of the demonstration."""
+        """Return the ids of the doctors to whom Julia wrote in an earlier run of the demonstration."""
         found = await self._get(f"/api/v1/medicos?limite={DOCTORS}")
         return [str(each["medico"]) for each in found["medicos"]]
 

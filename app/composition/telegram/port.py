@@ -74,7 +74,7 @@ class NoTelegram:
 
 @dataclass
 class LateTelethon:
-    """Telethon client that imports Telethon with the first connection, because the import takes seconds and memory."""
+    """Telethon client that imports Telethon on the first connection, because the import takes seconds and memory."""
 
     settings: Settings
     sessoes: Sessoes

@@ -183,8 +183,8 @@ class Importacao:
     async def _receive(
         self, folha: ArquivoAberto, content: bytes, name: str, by: str, escolhidas: Mapping[str, str]
     ) -> str:
-        """Store the file and return the id of the import. Until the file is read to its end, the height of its sheets
-        is used as the number of rows.
+        """Store the file and return the id of the import. Until the last row is read, the height of the sheets is
+        stored as the number of rows.
         """
         id, arquivo, sha256 = self._ids.new(), name, hashlib.sha256(content).hexdigest()
         asked = {"arquivo": arquivo, "sha256": sha256, "total_rows": folha.altura, "by": by, "now": self._clock.now()}

@@ -181,8 +181,8 @@ class Agendamentos:
     async def _find_known(
         self, transaction: Transaction, rows: Mapping[str, Mapping[str, Json]]
     ) -> dict[str, dict[str, Any]]:
-        """Find the existing appointments of the rows. Match by the id of the source system, or by patient, place and
-        time if only the row or only the appointment has an id.
+        """Find the existing appointment of each row. Compare the ids of the source system. If the row or the
+        appointment has no such id, compare patient, place and time.
         """
         places = {chave: chave_natural_de(row) for chave, row in rows.items() if row.get("origem_id")}
         wanted = sorted({*rows, *places.values()})

@@ -32,7 +32,7 @@ AVAILABLE = define("chips_disponiveis", "{able} of {total} chips are available")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saude:
-    """Health facts of one chip that sends."""
+    """The health of one chip that sends."""
 
     telefone: str | None
     status: str

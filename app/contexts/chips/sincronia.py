@@ -1,8 +1,8 @@
 """Compute the changes to our chips that follow from the gateway's list of instances.
 
-The job queries the gateway about each instance that the list lacks before it changes the chip. A chip whose instance is
-not open is only marked as disconnected, so that an outage takes no chip out of service. If an instance is renamed, its
-number keeps its chip, so that a banned number stays banned.
+If the list lacks the instance of a chip, the job queries the gateway about that instance before it changes the chip. A
+chip whose instance is not open is only marked as disconnected, so that an outage takes no chip out of service. If an
+instance is renamed, its number keeps its chip, so that a banned number stays banned.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

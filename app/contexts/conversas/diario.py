@@ -44,7 +44,7 @@ class Resumos:
         return digest(await self._id.settle(transaction, now=now), telefone)
 
     async def read(self, reading: Reading, telefone: str) -> str:
-        """Return the digest of a phone number. Return an empty text if the database has no id, because then no digest
+        """Return the digest of a phone number. Return an empty string if the database has no id, because then no digest
         was ever stored.
         """
         self._key = self._key or await self._id.read(reading)

@@ -1,7 +1,7 @@
 """Keep sent messages, opt-outs and removals when an older backup replaces the database.
 
-If the replaced database can be read, its facts take precedence. Otherwise opt-outs and removals come from the journal,
-and the sender searches for each queued message at the gateway before it sends the message (``envio``).
+If the replaced database can be read, its records take precedence. Otherwise opt-outs and removals come from the
+journal, and the sender searches for each queued message at the gateway before it sends the message (``envio``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ class RestoreQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaterFacts:
-    """Facts that the replaced database recorded after the backup was taken."""
+    """Records that the replaced database has and the backup does not, because they are newer."""
 
     messages: Sequence[Row]
     people: Sequence[Row]

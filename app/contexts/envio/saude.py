@@ -1,7 +1,7 @@
 """Health of the send queue, for ``/health/fila`` and the health score.
 
-The engine checks every queue for backlog, age, dead items and a live consumer. This module adds the facts of the send
-queue: messages that wait for a gateway, and parked messages about which an operator must decide.
+The engine checks every queue for backlog, age, dead items and a live consumer. This module adds the problems that only
+the send queue has: messages that wait for a gateway, and parked messages about which an operator must decide.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator

@@ -33,8 +33,8 @@ class Ficha:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publicacao:
-    """A message to publish in the help desk. ``chave`` identifies it there. A private message is a note that only the
-    team sees.
+    """A message to publish in the help desk. ``chave`` identifies the message in the help desk. A private message is a
+    note that only the team sees.
     """
 
     chave: str

@@ -3,7 +3,8 @@
     a person writes to the doctor   ──▶ the person handles the conversation, and the message is queued as ``manual``
     assigned to a person            ──▶ the person handles the conversation
     unassigned                      ──▶ the conversation needs a person
-    resolved                        ──▶ Julia handles the conversation; held messages are cancelled, or continue with a label
+    resolved                        ──▶ Julia handles the conversation; held messages are cancelled
+    resolved, with label continuar  ──▶ Julia handles the conversation; held messages continue
     label humano                    ──▶ the conversation needs a person
 
 The help desk also sends events about Julia's own changes. These events change nothing.
@@ -117,7 +118,7 @@ class Recados:
         )
 
     async def _open_again(self, transaction: Transaction, talk: Row, central_id: int, now: datetime) -> str:
-        """Return the doctor's open conversation. It takes the place of the ended conversation in the help desk."""
+        """Return the doctor's open conversation, and link it to the help desk in place of the ended one."""
         id = await self._conversas.conversa(transaction, str(talk["cliente_id"]), None, now=now)
         await transaction.run(self._queries.unlink, id=talk["id"])
         await transaction.run(self._queries.relink, id=id, central_id=central_id, desde=now)

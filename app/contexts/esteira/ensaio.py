@@ -101,8 +101,8 @@ def _fim(nota: Nota, leitura: Leitura | None, limiares: Limiares) -> tuple[str, 
 
 
 def _vaga(vaga: VagaDita, texto: str) -> dict[str, Any]:
-    """Return each field of a vacancy with its position in the text and the words there. A default value has None for
-    both.
+    """Return each field of a vacancy with its value, its position in the text and the words at that position. Position
+    and words of a default value are None.
     """
     spans: Mapping[str, tuple[int, int]] = trechos(vaga)
     return {

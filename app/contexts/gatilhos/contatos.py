@@ -1,10 +1,11 @@
 """Records whether the messages of the triggers are sent, and how doctors answer them.
 
-    a message is sent, or will not be sent ──▶ recorded on the contact
-    speciality in the answer to a first contact ──▶ stored on the doctor; thanks
-    answer to a feedback    ──▶ class and score recorded; thanks; a person reads a bad or unclear answer
-    interest after a reactivation ──▶ recorded; thanks
-    any other answer        ──▶ class recorded; another listener answers the doctor
+    a message is sent, or will not be sent      ──▶ recorded on the contact
+    speciality in the answer to a first contact ──▶ stored on the doctor; Julia thanks the doctor
+    answer to a request for feedback            ──▶ class and score recorded; Julia thanks the doctor, unless the answer
+                                                    is unclear; a person reads a bad or unclear answer
+    interest after a reactivation               ──▶ recorded; Julia thanks the doctor
+    any other answer                            ──▶ class recorded; another listener answers the doctor
 
 An inbound message counts as an answer only to Julia's last message to the doctor, and only within seven days.
 """

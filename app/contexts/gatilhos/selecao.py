@@ -1,8 +1,8 @@
 """Select doctors or vacancies for a trigger with one statement, which also counts the excluded candidates.
 
-For each candidate the statement finds the first reason that prevents a message. It returns the selected candidates; the
-more earlier messages of the trigger are still queued, the fewer it selects. For each reason it also returns the number
-of excluded candidates and some of their ids.
+For each candidate the statement finds the first reason that prevents a message. It returns the selected candidates. If
+earlier messages of the trigger are still queued, it selects fewer candidates. For each reason it also returns the
+number of excluded candidates and some of their ids.
 """
 
 from collections import defaultdict

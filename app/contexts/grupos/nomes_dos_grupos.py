@@ -80,7 +80,7 @@ class NomesDosGrupos:
         return await self._gateway.ask("findGroupInfos", lambda: line.group(instance, jid))
 
     async def _keep(self, id: str, nome: str | None) -> str | None:
-        """Store the name of a group and the time of the query. Return the region that the name implies, an empty text
+        """Store the name of a group and the time of the query. Return the region that the name implies, an empty string
         if it implies no region, or None if the group has no name.
         """
         region = None if nome is None else regiao_de(nome, (await self._dicionario.nomes()).vocabulario)

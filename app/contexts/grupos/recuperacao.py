@@ -76,8 +76,8 @@ def _quais(which: Sequence[str]) -> str:
 
 
 def _chamado(nome: str | None) -> str:
-    """Return the first name in a display name, with a comma before it. Return an empty text if it does not look like a
-    name.
+    """Return the first name in a display name, with a comma before it. Return an empty string if the first word is not
+    a name.
     """
     first = next(iter((nome or "").split()), "")
     return f", {first[:LONGEST]}" if first.isalpha() else ""

@@ -29,8 +29,8 @@ class Prazos:
 
     @property
     def entre_lembretes(self) -> timedelta:
-        """The shortest time between two messages to the poster. Without it, the next reminder could follow directly
-        after a late one.
+        """The shortest time between two messages to the poster. Without this limit, the next reminder could follow
+        directly after a late one.
         """
         return self.lembretes[0]
 

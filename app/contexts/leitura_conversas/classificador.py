@@ -126,8 +126,8 @@ class _Palavra(NamedTuple):
 
 @lru_cache(maxsize=_CACHED)
 def _read(palavra: Palavra) -> _Palavra:
-    """Return the hashes of a word. A word is hashed under its meanings. A word without meanings is hashed under its
-    semantic fields and itself.
+    """Return the hashed features of a word. If the word has no meanings, its semantic fields and the word itself count
+    as meanings.
     """
     texto = palavra.texto
     names: Sequence[str] = sorted(palavra.marcas - _LIGHT)[:_MEANINGS] or (*fields().get(texto, ()), texto)

@@ -63,7 +63,9 @@ def _forms(verb: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def _lexicon() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
-    """Load the lexicon. Return the meanings of each word in phonetic form, and the phonetic form of each spelling."""
+    """Load the lexicon. Return two mappings: the phonetic form of each word to its meanings, and each spelling to its
+    phonetic form.
+    """
     read = tomllib.loads(_FILE.read_text(encoding="utf-8"))
     found: dict[str, set[str]] = {}
     spellings: dict[str, str] = {}
@@ -90,15 +92,15 @@ def _lexicon() -> tuple[dict[str, frozenset[str]], dict[str, str]]:
 
 
 def known_words() -> dict[str, frozenset[str]]:
-    """Return the meanings of each word in phonetic form. The lexicon is loaded on first use, because most processes
-    read no message.
+    """Map the phonetic form of each word to the meanings of the word. The lexicon is loaded on first use, because most
+    processes read no message.
     """
     return _lexicon()[0]
 
 
 @cache
 def fields() -> dict[str, tuple[str, ...]]:
-    """Return the semantic fields of each word in phonetic form. Only ``classificador`` uses these fields."""
+    """Map the phonetic form of each word to the semantic fields of the word. Only ``classificador`` uses these fields."""
     read = tomllib.loads(_FIELDS.read_text(encoding="utf-8"))
     found: dict[str, set[str]] = {}
     for name, verbs in read["verbos"].items():
@@ -130,7 +132,9 @@ def _shorter(word: str) -> set[str]:
 
 @cache
 def _neighbours() -> dict[str, list[tuple[str, str]]]:
-    """Index spellings, as written and in phonetic form, by each form that results from removing one letter."""
+    """Index the known spellings, to find a word with one wrong letter. The keys are each spelling and its forms with
+    one letter removed. A value lists pairs of a spelling and its phonetic form.
+    """
     index: dict[str, list[tuple[str, str]]] = {}
     for spelling, word in sorted(_lexicon()[1].items()):
         if len(spelling) >= _LONG_ENOUGH + (not known_words()[word]):

@@ -45,8 +45,8 @@ class ScheduleRegistry(Protocol):
 class RegrasAgora:
     """Reads the rules of sending in the caller's transaction. They stay valid until the transaction ends.
 
-    ``triggers`` has, for each automatic trigger, the rules of the switches that can stop it. Its keys are the triggers'
-    own switches.
+    ``triggers`` has, for each automatic trigger, the rules of all switches that can stop it. The key is the trigger's
+    own switch.
     """
 
     switches: Switches

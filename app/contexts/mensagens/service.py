@@ -46,8 +46,8 @@ class Mensagens:
     async def travar(self, transaction: Transaction, cliente_id: str) -> None:
         """Lock the doctor, so that decisions about the doctor are made one after the other until the transaction ends.
 
-        A transaction that forbids messages to the doctor locks the doctor first. After its commit, only a message whose
-        intent is already stored is still sent.
+        A transaction that forbids messages to the doctor locks the doctor first. After the commit of such a
+        transaction, a message is sent only if its intent was already stored.
         """
         await transaction.one(self._queries.alone, cliente_id=cliente_id)
 

@@ -1,5 +1,5 @@
-"""Find the hospital or speciality that has a name, and remove the name. A wrong name affects how messages are read
-until it is removed.
+"""Find the hospital or speciality to which a name belongs, and remove a wrong name, which otherwise affects how
+messages are read.
 """
 
 from dataclasses import dataclass

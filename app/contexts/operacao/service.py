@@ -32,8 +32,8 @@ class Eventos:
         conversation_id: str | None = None,
         props: Mapping[str, Json] | None = None,
     ) -> bool:
-        """Store an event in the transaction that writes the fact. Returns False if the event is already stored.
-        ``props`` must not contain personal data.
+        """Store a business event in the transaction of the change that it reports. Returns False if the event is
+        already stored. ``props`` must not contain personal data.
         """
         return bool(
             await transaction.run(

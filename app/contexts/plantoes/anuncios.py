@@ -1,8 +1,8 @@
 """Offer a vacancy to doctors. Each doctor gets one message and at most one offer.
 
-The offers, their messages and the new state are written in one transaction, so a process that dies before the commit
-has offered nothing. The queue sends each message later. Before the send, every rule that may hold back or block the
-message is checked again. If the vacancy has been taken, the message is cancelled.
+The offers, their messages and the new state of the vacancy are written in one transaction. If the process dies before
+the commit, no doctor gets an offer. The queue sends each message later. Before the send, every rule that may hold back
+or block the message is checked again. If the vacancy has been taken, the message is cancelled.
 """
 
 from collections.abc import Callable, Mapping, Sequence

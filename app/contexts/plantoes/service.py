@@ -250,7 +250,9 @@ class Plantoes:
 
 
 def _pattern(nome: str) -> str | None:
-    """Return the pattern of names that contain ``nome``. The form of a name has letters, digits and spaces only."""
+    """Return the SQL pattern for names that contain ``nome``. It needs no escapes, because the search form of a name
+    has only letters, digits and spaces.
+    """
     form = chave(nome)
     return f"%{form}%" if form else None
 

@@ -37,7 +37,7 @@ class VagasAbertas:
     hoje: date
 
     def da_especialidade(self, escrita: str) -> list[Row]:
-        """Return the vacancies whose speciality a doctor's row spells as ``escrita``."""
+        """Return the vacancies of a doctor's speciality. ``escrita`` is the speciality as the doctor's row spells it."""
         canonica = self.nomes.vocabulario.especialidades.valor
         return [vaga for vaga in self.vagas if eh_a_mesma(escrita, formas_da_especialidade(self.nomes, vaga), canonica)]
 

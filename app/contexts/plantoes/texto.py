@@ -35,9 +35,7 @@ def fatos_da_vaga(vaga: Row | Mapping[str, Any]) -> str:
 
 
 def chamado(nome: str | None) -> str:
-    """Return the first name of a person with a comma before it. Return an empty text if the text does not look like a
-    name.
-    """
+    """Return the first name of a person with a comma before it. Return an empty string if the first word is not a name."""
     first = next(iter((nome or "").split()), "")
     return f", {first[:LONGEST]}" if first.isalpha() else ""
 

@@ -1,7 +1,7 @@
-"""Mark vacancies as urgent: those whose hospital and day the briefing names, while they need a doctor.
+"""Mark vacancies without a doctor as urgent if the briefing names their hospital and day.
 
-Only the active briefing counts. A vacancy that it no longer names stops being urgent. A vacancy that is created later
-becomes urgent at the next run.
+Only the active briefing counts. A vacancy that the briefing no longer names stops being urgent. A vacancy that is
+created later becomes urgent at the next run.
 """
 
 import re
@@ -85,8 +85,8 @@ def _read(itens: Sequence[Mapping[str, Any]], names: Nomes, today: date) -> tupl
 
 
 def _day(text: str, today: date) -> date | None:
-    """Return the day, or None if the text is not a day. A day without a year means the first such day that is at most
-    PAST ago.
+    """Return the day, or None if the text is not a day. For a day without a year, choose the first year in which the
+    day is not earlier than PAST ago.
     """
     if (match := _DAY.fullmatch(text)) is None:
         return None

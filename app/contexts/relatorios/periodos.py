@@ -41,7 +41,7 @@ class Periodo:
 
     @property
     def dia_inteiro(self) -> datetime:
-        """The start of the local day of the period."""
+        """The start of the local day on which the period begins."""
         return self.inicio.replace(hour=0)
 
     def ultimo_dia(self, zone: ZoneInfo) -> date:

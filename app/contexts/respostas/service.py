@@ -316,8 +316,8 @@ class Respostas:
         return id
 
     async def _escalate(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Escalate the conversation to the team when the acknowledgement of the request was sent or has ended.
-        Escalating earlier would hold back the acknowledgement itself.
+        """Escalate the conversation of a doctor who asks for a person, after Julia's acknowledgement was sent or has
+        ended. Escalating earlier would hold back the acknowledgement itself.
         """
         if mensagem.metadata.get(ESCALATES) and mensagem.conversa_id is not None:
             motivo = MotivoDaPendencia.PEDE_PESSOA.value

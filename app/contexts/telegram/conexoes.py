@@ -74,8 +74,8 @@ class Recebedor(Protocol):
 @dataclass(slots=True)
 class Conexao:
     """One account in this process. ``until`` is the end of the pause after a failure. ``began`` is the start of the
-    current step on the monotonic clock. ``closing`` closes the previous connection: the next one must wait for its end,
-    because a close releases the session.
+    current step on the monotonic clock. ``closing`` is the task that closes the previous connection. The next
+    connection waits until this task has ended, because the task releases the session.
     """
 
     conta: ContaAtiva
@@ -305,7 +305,9 @@ class Conexoes:
         known.why = why
 
     def _end(self, id: str) -> None:
-        """End the connection of an account that is no longer active, and forget the account once it is closed."""
+        """End the connection of an account that is no longer active, and forget the account once the connection is
+        closed.
+        """
         known = self._open[id]
         self._close(known)
         if known.step is not None:

@@ -77,8 +77,8 @@ class Contas:
     async def adicionar(self, nome: str, *, telefone: str | None = None, usuario_id: int | None = None, by: str) -> str:
         """Add an account, or reactivate the account with this name. Return its id.
 
-        If another user had this name, the account of that user is removed, and its messages stay with it. Telegram numbers
-        the messages of each user from 1, so the messages of two users cannot share an account.
+        If an account of another Telegram user has this name, that account is marked as removed and keeps its messages.
+        Telegram numbers the messages of each user from 1, so the messages of two users cannot share an account.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:

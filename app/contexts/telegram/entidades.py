@@ -30,8 +30,8 @@ def endereco(entidade: Entidade) -> Address:
 
 
 def message_id(conta: str, chat: Peer, id: int) -> str:
-    """Return an id of a message that is unique over all accounts. In a supergroup all accounts have the same number for
-    a message. In any other chat each account has its own number.
+    """Return a message id that is unique across all accounts. In a supergroup, a message has the same number for all
+    accounts. In any other chat, each account has its own number for the message, so the id names the account too.
     """
     return f"tg:{chat.chave}:{id}" if chat.tipo is TipoDeChat.CANAL else f"tg:{conta}:{chat.chave}:{id}"
 

@@ -138,8 +138,8 @@ class Peer:
 
 
 class _Writable:
-    """Base of the values whose texts other people write. A character that no database stores, such as NUL, is replaced in
-    the fields that ``WRITTEN`` names.
+    """Base of values with texts that other people write. ``WRITTEN`` names these fields. Characters in them that a
+    database cannot store, such as NUL, are replaced.
     """
 
     __slots__ = ()
@@ -256,8 +256,8 @@ class Feito:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vivo:
-    """The account answers. ``eu`` is the user id of the account. ``atraso`` means that updates are missing, which the
-    connection fetches.
+    """The account answers. ``eu`` is the user id of the account. ``atraso`` means that updates were missing. The
+    connection fetches them.
     """
 
     eu: int

@@ -1,7 +1,7 @@
 """List open and closed vacancies for operators.
 
-Each row has two ids. ``vaga_id`` is the id of the vacancy, which a notice closes. ``revisao_id`` is the id of the
-extracted vacancy from which it was imported.
+Each row has two ids. ``vaga_id`` is the id of the vacancy itself. ``revisao_id`` is the id of the extracted vacancy
+from which the vacancy was imported.
 """
 
 from collections.abc import Mapping, Sequence

@@ -159,7 +159,7 @@ def escolher(
     """Return the offers to which a correction applies, or None if there are none.
 
     ``ditas`` has the author's offers, newest first. ``lugares`` and ``areas`` have the ids of the places and
-    specialities in the message. ``citada`` is the message to which it replies.
+    specialities in the message. ``citada`` is the message to which this message replies.
     """
     meant = [each for each in ditas if citada in (None, each["citavel"])]
     if dito.names_something:

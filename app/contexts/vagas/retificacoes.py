@@ -49,8 +49,8 @@ class RectificationQueries:
 
 
 def mesmo_autor(vaga: Row | Mapping[str, Any], principal: Row | Mapping[str, Any]) -> bool:
-    """Return whether the author of ``vaga`` also posted ``principal``, from any of the person's numbers, or is named as
-    its contact.
+    """Return whether the author of ``vaga`` is also the author of ``principal``, possibly with another number, or is
+    named as its contact.
     """
     author = vaga["contato_responsavel_id"]
     if author is not None and author == principal["contato_responsavel_id"]:

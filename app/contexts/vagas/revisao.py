@@ -122,7 +122,7 @@ class Revisao:
         return 0 if row is None else int(row["items"])
 
     async def decididas(self) -> Sequence[Row]:
-        """Return the vacancies, with their texts, of all messages whose vacancies an operator has completely decided."""
+        """Return the reviewed vacancies of messages that wait for no further decision, with the texts of the messages."""
         return await self._database.all(self._queries.decided)
 
     async def ver(self, id: str) -> tuple[Row, Sequence[Row]]:

@@ -84,7 +84,7 @@ class Inbox:
 
 class InboxWork:
     """Processes stored deliveries. ``read`` extracts the facts of a delivery. ``central`` handles facts of the help
-    desk. If it is None, these facts are ignored.
+    desk. If ``central`` is None, these facts are ignored.
     """
 
     def __init__(

@@ -51,7 +51,7 @@ class Prazo:
 
 
 async def close_client(closing: Awaitable[None], clock: Clock) -> None:
-    """Close a client. Sockets that do not close in time are left to the end of the process."""
+    """Close a client. Sockets that do not close in time stay open until the process ends."""
     with suppress(DeadlineExceeded):
         await Prazo(CLOSES_WITHIN, clock).run(closing, "close")
 

@@ -80,9 +80,9 @@ Documents = Annotated[bool, Query(description="also show documents, which are ma
 
 
 class OneOfThem(Convertor[str]):
-    """Matches one path segment that is not the name of another page.
+    """Matches one path segment that is not the name of another route, such as ``import``.
 
-    With this convertor an invalid id gets a specific error, and a request to another page is not treated as an
+    With this convertor an invalid id gets a specific error, and the name of another route is not read as the id of an
     appointment.
     """
 

@@ -16,7 +16,9 @@ def health_router(limites: Limites, hours: Window = HORARIO) -> APIRouter:
 
     @router.get("/health/rate-limit", operation_id="health_rate_limit")
     async def rate_limit(request: Request) -> dict[str, Any]:
-        """Show how many more messages may be sent on Julia's initiative, and whether it is within the sending hours."""
+        """Show how many messages were sent on Julia's initiative, the limits, and whether the sending hours are open
+        now.
+        """
         state = state_of(request)
         used = await state.work.rates.count_used([limites.hora, limites.dia])
         now = state.now()

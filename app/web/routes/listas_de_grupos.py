@@ -60,7 +60,8 @@ def router(recebidas: Recebidas, abertas: Abertas, zone: ZoneInfo) -> APIRouter:
     ) -> dict[str, Any]:
         """List open vacancies from today on, earliest day first.
 
-        ``vaga_id`` is the id of the vacancy, which a notice closes. ``revisao_id`` is its id in /grupos/revisao.
+        ``vaga_id`` is the id of the vacancy itself. ``revisao_id`` is the id of the extracted vacancy in
+        /grupos/revisao.
         """
         require_pii(request, contato)
         rows = await abertas.lista(limite=limite, pular=pular, dia=dia, fechadas=fechadas)

@@ -105,7 +105,7 @@ def _line(row: Row, is_open: bool, visit: Visit) -> dict[str, object]:
 
 
 def obstacles(row: Row, is_open: bool, now: datetime) -> list[tuple[str, dict[str, object]]]:
-    """Return the reasons why a chip sends nothing, or less than it could. Each reason has the facts for its sentence."""
+    """Return the reasons why a chip sends nothing, or less than it could. Each reason has the values for its sentence."""
     if row["tipo"] != SENDS:
         return []
     rests = row["cooldown_until"]

@@ -37,8 +37,8 @@ class _Nome(NamedTuple):
 
 
 def lugares(planas: Sequence[str], pontos: Sequence[bool], antes: Sequence[str]) -> list[str]:
-    """Return, for each word, a code of its position in the name of a municipality or state. A word outside such names
-    has an empty code.
+    """Return one code per word, which describes the position of the word in the name of a municipality or state. The
+    code of a word outside such names is empty.
 
     A code is the kind of the name, the position of the word in the name (``B`` begin, ``I`` inside, ``E`` end, ``S``
     single word), a sign for the text after the name, and ``|`` if a separator precedes the name. ``pontos`` says which

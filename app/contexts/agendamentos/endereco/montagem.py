@@ -157,8 +157,8 @@ def _find_city(lidas: Sequence[Palavra], labels: list[str]) -> None:
 
 
 def _find_neighbourhood(lidas: Sequence[Palavra], labels: list[str]) -> None:
-    """Relabel a city as a neighbourhood in an address without a state, unless it is a larger city that shares its name
-    with no neighbourhood.
+    """In an address without a state, relabel a city as a neighbourhood. A larger city stays a city, unless a
+    neighbourhood has the same name.
     """
     (start, end), *others = _parts(lidas, "".join(labels), "M")
     words = tuple(each.plana + "." * (each.texto[-1] == ".") for each in lidas[start:end])

@@ -252,8 +252,8 @@ def _later(spans: Sequence[str]) -> tuple[list[int], list[int]]:
 
 
 def indice(pesos: Mapping[str, int], tipo: str) -> list[tuple[Callable[[Chave], object], dict[object, int]]]:
-    """Return, for each feature of a kind of key, a function that takes the feature's facts from a key, and the weights
-    by these facts.
+    """Return one pair for each feature of a kind of key: a function that takes the facts of the feature from a key, and
+    a dictionary that maps these facts to a weight.
     """
     found: list[tuple[Callable[[Chave], object], dict[object, int]]] = []
     for prefix, places in _NAMES[tipo]:
@@ -264,7 +264,7 @@ def indice(pesos: Mapping[str, int], tipo: str) -> list[tuple[Callable[[Chave], 
 
 
 def _fact(said: str) -> object:
-    """Convert a fact from its written form to a number, a truth value or a text."""
+    """Parse one of the facts in the name of a feature. Return a number, a boolean or a string."""
     if said in ("True", "False"):
         return said == "True"
     return int(said) if said.lstrip("-").isdigit() else said

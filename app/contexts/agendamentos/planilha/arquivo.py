@@ -63,8 +63,8 @@ _SIGNATURES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examinado:
-    """The result of the checks. ``formulas`` maps a part of the package to its rows with a formula whose value the file
-    does not contain. Formulas are never computed.
+    """The result of the checks. Formulas are never computed. ``formulas`` maps a part of the package to the rows in
+    which the file has a formula without its value.
     """
 
     since_1904: bool = False

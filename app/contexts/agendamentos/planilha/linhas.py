@@ -94,8 +94,8 @@ class MotivoDaLinha(StrEnum):
 
 
 class Achado(StrEnum):
-    """The detail of a refusal, as the fact ``oque``. ``model.ACHADOS`` has the words of each. Other values of ``oque``,
-    such as "PDF" or "12 KiB", need no translation.
+    """Details of a refusal that need a translation. The fact ``oque`` of the refusal contains one, and
+    ``model.ACHADOS`` has its text. Other values of ``oque``, such as "PDF" or "12 KiB", are shown unchanged.
     """
 
     COMPRIMIDO = "comprimido"
@@ -138,8 +138,8 @@ class Reparo:
 class Pedaco:
     """A batch of rows, with counts of all rows up to line ``ate``. The last batch also has the problems to report.
 
-    ``acima`` is the number of rows in the previous sheets. ``ate`` includes those rows; the line numbers of the rows do
-    not.
+    ``acima`` is the number of rows in the previous sheets. ``ate`` counts these rows too. The line number of a row
+    counts only the rows of its own sheet.
     """
 
     linhas: "Sequence[Mapping[str, Json]]"

@@ -17,7 +17,7 @@ COMPLETOS: Final = {
 
 def com_partes(colunas: Mapping[str, int], nomes: Mapping[str, str]) -> dict[str, int]:
     """Return the columns to read. If a column has the whole value, the columns with parts of that value are left out.
-    Without a column for all documents, a column of one kind, such as CPF, is used. ``nomes`` has the titles.
+    If no column has all documents, the column of one kind, such as CPF, takes its place. ``nomes`` has the titles.
     """
     found = dict(colunas)
     for whole, parts in COMPLETOS.items():

@@ -45,7 +45,9 @@ def linhas(fonte: str) -> list[Linha]:
 
 
 def dito(letters: str, source: Linha) -> Linha:
-    """Return a line with the text ``letters``. Each of its letters has the source position of ``source``."""
+    """Return a line with the text ``letters``, which replaces the line ``source``. The last letter has the source
+    position of the end of ``source``, all other letters that of its start.
+    """
     first = source.lugares[0] if source.lugares else 0
     last = source.lugares[-1] if source.lugares else 0
     return Linha(letters, [*([first] * (len(letters) - 1)), last])

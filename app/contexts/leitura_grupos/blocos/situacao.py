@@ -36,7 +36,7 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
 
 
 def _ultima(line: Linha) -> re.Match[str] | None:
-    """Return the last part that contains a day, or None if no part does."""
+    """Return the last part of the line if the line contains a day, otherwise None."""
     text = line.texto.rstrip(" *_.")
     if len(text) > LONGA or _SINAIS.search(text) is None or (last := _ULTIMA.search(text)) is None:
         return None

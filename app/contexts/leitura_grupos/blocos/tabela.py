@@ -192,8 +192,8 @@ def _cabeca(row: Fila) -> Cabeca | None:
 
 
 def _is_header(head: Cabeca, new: Cabeca) -> bool:
-    """Return whether a row is another header. A row such as "04 | D/N | D", whose cells only look like headings, is
-    not.
+    """Return whether a row is another header of the table, unlike a row such as "04 | D/N | D", whose cells only look
+    like headings.
     """
     return bool(new.rotulos) or {each.tipo for each in new.eixo.values()} == {each.tipo for each in head.eixo.values()}
 
@@ -208,7 +208,9 @@ def _e_canto(cells: Sequence[Celula]) -> bool:
 
 
 def _so_titulos(cells: Sequence[Celula], axes: dict[int, Celula], labels: dict[int, Tipo]) -> bool:
-    """Return whether a row has no values. Only its first cell may be neither a heading nor a label."""
+    """Return whether a row has only headings and labels, and no price. Its first cell may have another content, and
+    cells may be empty.
+    """
     others = [at for at in range(len(cells)) if at not in axes and at not in labels]
     return all(at == 0 or cells[at].tipo is Tipo.VAZIA for at in others) and not any(
         each.tipo is Tipo.PRECO for each in cells
@@ -451,8 +453,8 @@ def _celulas_soltas(found: list[Linha], vocabulario: Vocabulario) -> list[Linha]
 
 
 def _seguidas(found: list[Linha], vocabulario: Vocabulario) -> Iterator[tuple[list[Fila], list[Linha]]]:
-    """Yield groups of lines with the same separator and number of cells, as rows and lines. Other lines are yielded
-    without rows.
+    """Yield groups of adjacent lines with the same separator and number of cells. A group consists of its rows and its
+    lines. A line that is not a row is a group without rows.
     """
     rows: list[Fila] = []
     lines: list[Linha] = []

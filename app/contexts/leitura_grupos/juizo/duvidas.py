@@ -1,6 +1,6 @@
-"""Find reasons to doubt a vacancy that the weights cannot express, because they are too rare in the labelled messages:
-names that may be cut, joined or part of a longer name, quoted messages, and exceptions in prices. A person decides
-about such a vacancy.
+"""Find reasons to doubt a vacancy: names that may be cut, joined or part of a longer name, quoted messages, and
+exceptions in prices. These reasons are too rare in the labelled messages to have a weight. A person decides about such
+a vacancy.
 """
 
 import re

@@ -249,8 +249,8 @@ class _Linha:
         return any(not any(0 <= name - end < 4 for name in people) for end in doctors)
 
     def segunda_leitura(self, vaga: VagaLida, at: int) -> tuple[float, float, float, float]:
-        """For place, shift, speciality and price, return whether a value other than the chosen one is nearer to the day
-        at ``at``.
+        """Compare the vacancy with the values nearest to the day at the position ``at``. Return for place, shift,
+        speciality and price whether they differ: 1.0 or 0.0.
         """
         start, end = self._trecho_do_dia(at)
         shifts = entre(self._turnos, at, end) or entre(self._turnos, start, at)

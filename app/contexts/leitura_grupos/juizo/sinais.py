@@ -205,7 +205,7 @@ def _is_welcomed(plano: str, each: Sinal) -> bool:
 
 
 def _outros(texto: Texto) -> Iterator[Sinal]:
-    """Yield signals that depend on the speaker: "disponível" and "procura" occur in requests and in offers."""
+    """Yield signals that depend on the words around them: "disponível" and "procura" occur in requests and in offers."""
     plano = texto.plano
     for each in achados(_AVAILABLE, plano, "dispo"):
         before = plano[_frase(plano, each.start()) : each.start()]
@@ -230,7 +230,9 @@ def _outros(texto: Texto) -> Iterator[Sinal]:
 
 
 def _frase(plano: str, at: int) -> int:
-    """Return the start of the sentence around ``at``, at most 70 characters before it."""
+    """Return the position where the sentence around the position ``at`` begins, but at most 70 characters before
+    ``at``.
+    """
     start = max(plano.rfind("\n", 0, at) + 1, at - 70, 0)
     ends = [each.end() for each in _SENTENCE_END.finditer(plano, start, at)]
     return ends[-1] if ends else start

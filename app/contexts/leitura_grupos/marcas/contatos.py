@@ -115,8 +115,8 @@ class _Nomes:
         return self._nome(self._find_name(words, at))
 
     def _find_name(self, words: list[Palavra], at: int) -> list[Palavra]:
-        """Return the nearest name before the position ``at``. Words that introduce the number are skipped, and the
-        unknown words before these are the name.
+        """Return the nearest name before the position ``at``: the unknown words before the number and before the words
+        that introduce it.
         """
         while words and (words[-1].texto in _apresentam() or self._is_number(words[-1])):
             at = words.pop().inicio

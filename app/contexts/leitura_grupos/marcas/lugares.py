@@ -421,9 +421,9 @@ class _Nomes:
         return rest[word.inicio : after.inicio] == f"{word.texto} " and (self._is_upper(word) or is_link)
 
     def sem_cabeca(self, rest: str) -> Iterator[Lugar]:
-        """Yield the name of a place without a word such as "hospital". This applies only if the message names no other
-        place. The name is before a town ("Nefroclínica Cerrado - Anápolis/GO"), or after "no" ("quem assume no Santa
-        Otília de Blumenau?").
+        """Yield names of places that have no word such as "hospital". Call this method only if the message names no
+        other place. The name is before a town ("Nefroclínica Cerrado - Anápolis/GO"), or after "no" ("quem assume no
+        Santa Otília de Blumenau?").
         """
         seen: set[int] = set()
         for pattern in (_BEFORE_TOWN, _AFTER_IN):

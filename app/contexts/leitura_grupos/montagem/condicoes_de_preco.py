@@ -505,7 +505,7 @@ def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhure
 @dataclass(frozen=True, slots=True)
 class _Alhures:
     """Facts about the rest of the message. ``periodos`` has the periods that the message states apart from prices.
-    ``areas`` has the position at which it first names each speciality.
+    ``areas`` has the position at which the message first names each speciality.
     """
 
     periodos: frozenset[Periodo | None]

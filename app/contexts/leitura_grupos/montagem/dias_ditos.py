@@ -1,4 +1,6 @@
-"""Remove days that are not days of shifts: days of another subject, and weekdays that a list of dates replaces."""
+"""Remove days that are not days of shifts: days that are mentioned for another reason, and weekdays that a list of
+dates replaces.
+"""
 
 import re
 from dataclasses import replace

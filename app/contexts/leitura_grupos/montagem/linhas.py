@@ -1,7 +1,7 @@
 """Group marks by lines and sections: which day, place, shift and price belong together.
 
-Each sequence of days on a line becomes one block. Marks that apply to other blocks become a block without days: a
-heading before them, or a note after them.
+Each sequence of days on a line becomes one block. A heading or a note becomes a block without days. Its marks apply to
+the blocks below the heading, or above the note.
 """
 
 from collections.abc import Callable, Iterator, Sequence

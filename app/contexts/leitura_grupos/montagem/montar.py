@@ -375,7 +375,7 @@ class _Montador:
         return (self._vocabulario.especialidades.valor(implied) if implied is not None else None) or GERAL
 
     def _is_weak(self, area: Area) -> bool:
-        """Return whether a speciality is only a word for any doctor. It may be a heading: "Porta: 17/01 SD"."""
+        """Return whether a speciality is only a word for any doctor, such as the heading "Porta: 17/01 SD"."""
         said = self._folha.texto.plano[area.inicio : area.fim]
         return area.fraca or (area.nome == GERAL and said in palavras()["areas"]["fracas"])
 
@@ -459,8 +459,8 @@ class _Montador:
         return day in feriados(day.year) or day in self._vocabulario.feriados
 
     def _valor(self, place: int, block: Bloco, target: Alvo) -> tuple[*_Valor, int, int]:
-        """Return the price of a vacancy, its kind, the distance at which it was found, and the number of other prices
-        there that apply equally well.
+        """Return the price of a vacancy, the kind of the price, its scope as a number (0 is the line of the vacancy),
+        and how many other prices of this scope apply equally well.
         """
         for distance, scope in enumerate(self._escopos(place, block)):
             fitting = _servem(scope, target)
@@ -541,7 +541,7 @@ def _lido(mark: Turno, length: int | None) -> _Turno:
 
 
 def _rivais(fitting: Sequence[Regra]) -> int:
-    """Return how many other prices apply as well as the first price."""
+    """Return how many other prices are as specific as the first price."""
     if len(fitting) < 2:
         return 0
     best = fitting[0].peso

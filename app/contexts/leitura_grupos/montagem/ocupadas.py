@@ -71,8 +71,8 @@ class Fechadas:
         return RESTA.search(self._folha.texto.plano, block.inicio, block.fim) is not None
 
     def _ticks_tell(self, dated: Sequence[int]) -> bool:
-        """Return whether a tick means that a shift is taken. It does if other days have another sign, or the tick is at
-        the end of its line; otherwise it is a bullet.
+        """Return whether a tick means that a shift is taken: other days have another sign, or the tick is at the end of
+        its line. Otherwise a tick is only a bullet.
         """
         lines = [self._folha.texto.plano[self._blocos[at].inicio : self._blocos[at].fim] for at in dated]
         return any(_OPEN.search(line) for line in lines) or any(_TICK_ENDS.search(line) for line in lines)
