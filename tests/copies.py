@@ -49,7 +49,7 @@ _WRITTEN = """
 SELECT o::regclass::text AS name, size > $2 AS is_large FROM unnest($1::oid[]) AS o, pg_relation_size(o) AS size
 WHERE size > 0
 """
-# A DELETE of few rows is ten times as fast as a TRUNCATE, which writes every index anew. It leaves the pages of the table.
+# A DELETE of few rows is ten times as fast as a TRUNCATE, which creates every index again. It leaves the pages of the table.
 LARGE = 64 << 10
 _RESTART = """
 SELECT setval(seqrelid::regclass, seqstart, false) FROM pg_sequence WHERE pg_sequence_last_value(seqrelid) IS NOT NULL
