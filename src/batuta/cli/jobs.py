@@ -123,9 +123,12 @@ async def _run(ctx: CliContext, name: str, params: dict[str, str], even_if_held:
 async def _recent(ctx: CliContext, name: str | None, status: str | None, limit: int) -> list[Recorded]:
     work = ctx.catalogue()
     async with work:
-        if name is not None and name not in {each.name for each in await work.schedules.all()}:
-            name = work.registry.find(name, await work.controls.read()).name
-        return list(await work.reports.recent(job=name, status=status, before=EVER, limit=limit))
+        found = list(await work.reports.recent(job=name, status=status, before=EVER, limit=limit))
+        # A deleted schedule, and a job that the program declared while it ran, are known by their executions only.
+        if found or name is None or name in {each.name for each in await work.schedules.all()}:
+            return found
+        exact = work.registry.find(name, await work.controls.read()).name
+        return list(await work.reports.recent(job=exact, status=status, before=EVER, limit=limit))
 
 
 def _describe_interruption(ctx: CliContext, name: str, begun: list[str]) -> str:

@@ -105,7 +105,7 @@ def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
         jitter=job.jitter,
     )
     is_running = job.name in ledger.running
-    openings = list(_missed_openings(job, owed, is_running))
+    openings = list(_missed_openings(job, owed, now, is_running))
     accounted = owed.gap.last if owed.gap is not None else max(owed.missed, default=since)
     held_now = hold(job, ledger.switches, windows, now)
     waits, replaced = len(owed.run) == FIRES_AT_A_TIME, frozenset[str]()
@@ -145,10 +145,10 @@ def next_start(job: Job, now: datetime) -> datetime:
     return fire + job.delay_of(fire)
 
 
-def _missed_openings(job: Job, owed: Owed, is_running: bool) -> Iterator[Opening]:
-    is_overlap = is_running and job.overlap is Overlap.QUEUE_ONE  # a later fire replaced this one in the queue
+def _missed_openings(job: Job, owed: Owed, now: datetime, is_running: bool) -> Iterator[Opening]:
     for fire in owed.missed:
-        if is_overlap:
+        # A later fire replaced this one in the queue. The run for which it waited may have just ended.
+        if job.overlap is Overlap.QUEUE_ONE and (is_running or now - fire <= ON_TIME):
             yield _row(job, fire, True, Status.SKIPPED, reasons.OVERLAP())
         else:
             yield _row(job, fire, True, Status.MISSED, _why_missed(job))

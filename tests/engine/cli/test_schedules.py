@@ -53,6 +53,8 @@ def test_executions_of_a_schedule_are_listed_by_its_name(batuta: Command) -> Non
     assert code == 0
     assert {each["job"] for each in json.loads(out)["executions"]} == {"resumo-42"}
     assert batuta("executions", "resumo-43")[0] == 2
+    batuta("schedules", "delete", "resumo-42")
+    assert batuta("executions", "resumo-42", "--json")[1] == out
 
 
 def test_mistakes_are_one_sentence_with_the_next_step(batuta: Command) -> None:

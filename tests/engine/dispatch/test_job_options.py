@@ -79,6 +79,20 @@ async def test_one_fire_waits_for_the_run_and_the_earlier_ones_are_skipped(house
     assert await house.statuses() == ["success", "skipped", "skipped", "success"]
 
 
+async def test_fires_that_waited_for_a_run_are_not_missed_after_its_end(house: House, clock: FakeClock) -> None:
+    endpoint = Endpoint(gate=asyncio.Event())
+    scheduler = house.scheduler(job(schedule="* * * * * *", target=endpoint, overlap="queue_one"))
+    await tick_at(scheduler, clock, T0)
+    clock.step(SECOND)
+    await scheduler.dispatcher.tick()
+    await asyncio.sleep(0)
+    assert endpoint.gate is not None
+    endpoint.gate.set()
+    await finish(scheduler)
+    await tick_at(scheduler, clock, T0 + 4 * SECOND)
+    assert await house.statuses() == ["success", "skipped", "skipped", "success"]
+
+
 async def test_fire_replaces_the_run_of_the_same_process(house: House, clock: FakeClock) -> None:
     scheduler, endpoint = await run_on(house, clock, 2, overlap="replace")
     rows = await house.rows("status, reason, scheduled_for, started_at, id")
