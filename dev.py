@@ -333,7 +333,9 @@ def make_environment(lock_file: Path) -> None:
     site_packages = next((VENV / "lib").glob("python3*/site-packages"))
     (site_packages / "batuta-checkout.pth").write_text(f"{ROOT / 'src'}\n{ROOT}\n")
     script = VENV / "bin" / "batuta"
-    script.write_text(f"#!{PYTHON}\nimport sys\nfrom batuta.__main__ import main\nsys.exit(main())\n")
+    # Child processes of tasks import this file as a module, so it must not start the command again.
+    start = "if __name__ == '__main__':\n    sys.exit(main())\n"
+    script.write_text(f"#!{PYTHON}\nimport sys\n\nfrom batuta.__main__ import main\n\n{start}")
     script.chmod(0o755)
 
 

@@ -1,6 +1,7 @@
 """The table that `dev.py test` prints at its end, and the environment of commands that start many processes."""
 
 import os
+import runpy
 import sys
 from pathlib import Path
 
@@ -81,6 +82,19 @@ def test_processes_of_a_demonstration_compile_the_sources_once(word: str, monkey
     monkeypatch.setattr(os, "environ", {"PYTHONDONTWRITEBYTECODE": "1"})
     {"run": dev.run, "demo": dev.demo}[word]([])
     assert seen == [str(dev.VENV / "compiled")]
+
+
+def test_command_of_a_checkout_can_be_imported_by_child_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "lib/python3.11/site-packages").mkdir(parents=True)
+    monkeypatch.setattr(dev, "VENV", tmp_path)
+    monkeypatch.setattr(dev, "PYTHON", Path(sys.executable))
+    monkeypatch.setattr(dev, "install", lambda lock_file, python: None)
+    dev.make_environment(dev.RUN_LOCK)
+    runpy.run_path(str(tmp_path / "bin/batuta"), run_name="__mp_main__")  # raises SystemExit if it starts the command
+    assert (tmp_path / "bin/batuta").stat().st_mode & 0o111
 
 
 @pytest.mark.parametrize("lock", [dev.RUN_LOCK, dev.DEV_LOCK], ids=lambda lock: lock.name)

@@ -225,7 +225,7 @@ def role_command(name: str) -> Callable[..., None]:
 
 def worker(
     context: typer.Context,
-    queues: Annotated[str | None, typer.Option("--queues")] = None,
+    queues: Annotated[list[str] | None, typer.Option("--queues")] = None,
     concurrency: Annotated[int | None, typer.Option("--concurrency", min=1, max=MOST_CONCURRENT)] = None,
     child_of: ChildOf = None,
     named: Named = None,
@@ -234,8 +234,8 @@ def worker(
         return  # the application's own command runs, not the role
     ctx = cli_context(context)
     work = ctx.work()
-    if queues is not None:
-        work.only = tuple(name.strip() for name in queues.split(",") if name.strip())
+    if queues:
+        work.only = tuple(name.strip() for name in ",".join(queues).split(",") if name.strip())
     if concurrency is not None:
         work.worker_policy = replace(work.worker_policy, limit=concurrency)
     _start(ctx, "worker", child_of, named)

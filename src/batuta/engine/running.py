@@ -10,6 +10,7 @@ them (``engine.process``).
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -57,6 +58,7 @@ SomeProgram = TypeVar("SomeProgram", bound=Program)
 async def run_roles(
     work: SomeProgram, roles: Collection[str], on_failure: OnFailure, version: str
 ) -> AsyncIterator[SomeProgram]:
+    _refuse_in_child()
     known = (*ROLES, *(role.name for role in work.extension.roles if role.run is None))
     if on_failure not in ("raise", "terminate"):
         raise unknown("choice of on_failure", on_failure, ("raise", "terminate"))
@@ -85,6 +87,17 @@ async def run_roles(
             why = "the block ended" if failure is None else str(failure)
             for role in names:
                 work.events.emit(ProcessEnded(role, why, failed=failure is not None))
+
+
+def _refuse_in_child() -> None:
+    """Raise RuntimeError if a child process of a task imports the main program, and the import starts the program
+    again. The task would otherwise wait for its time limit.
+    """
+    loaded = sys.modules.get("multiprocessing.process")
+    if loaded is not None and getattr(loaded.current_process(), "_inheriting", False):
+        raise RuntimeError(
+            "a task with process=True started this program again: write the start under `if __name__ == '__main__':`"
+        )
 
 
 @asynccontextmanager

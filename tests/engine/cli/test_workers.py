@@ -198,6 +198,8 @@ def test_flags_of_a_worker_are_checked_and_shown(batuta: Command, folder: Path) 
     assert "there is no queue 'mial': did you mean mail?" in said
     work: Batuta = importlib.import_module("program").work
     assert (work.only, work.worker_policy.limit) == (("mial",), 3)
+    batuta(*ENGLISH, "worker", "--queues", "mial,heavy", "--queues", "other")
+    assert importlib.import_module("program").work.only == ("mial", "heavy", "other")
 
     async def write() -> None:
         async with work:

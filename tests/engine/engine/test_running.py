@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import multiprocessing
 import signal
 
 import pytest
@@ -95,6 +96,16 @@ async def test_handlers_of_the_program_get_the_log_without_the_message_of_an_exc
     assert "ana@example.com" not in caplog.text
     assert caplog.records[0].getMessage().startswith("process started")
     assert vars(caplog.records[0])["batuta"]["role"] == "worker"
+
+
+async def test_program_that_a_child_process_starts_again_is_refused(
+    work_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work, _ = build(work_url)
+    monkeypatch.setattr(multiprocessing.current_process(), "_inheriting", True, raising=False)
+    with pytest.raises(RuntimeError, match="if __name__ == '__main__':"):
+        async with work.running("worker"):
+            pass
 
 
 async def test_failure_in_work_once_is_logged_once(work_url: str, caplog: pytest.LogCaptureFixture) -> None:
