@@ -256,6 +256,17 @@ async def test_a_schedule_is_created_edited_paused_and_deleted(panel: Panel) -> 
     await act(panel, "schedule.edit", programacao="night", quando="5m")
     stored = await panel.work.schedules.get("night")
     assert (stored.schedule, stored.args, stored.timezone) == ("@every 300s", {"to": "x"}, "UTC")
+    await act(panel, "schedule.edit", programacao="night", quando="5m", sobreposicao="replace", atraso="10s")
+    stored = await panel.work.schedules.get("night")
+    assert (stored.overlap, stored.jitter) == ("replace", timedelta(seconds=10))
+    assert (await act(panel, "schedule.edit", programacao="night", quando="5m", sobreposicao="x")).status_code == 422
+    past = {"programacao": "night", "desde": "01/01/2020 00:00"}
+    refused = await act(panel, "schedule.backfill", **past, ate="ontem")
+    assert "escreva &#39;ontem&#39; como dia e hora" in refused.text
+    assert (await act(panel, "schedule.backfill", **past, ate="2019-12-31 00:00")).status_code == 422
+    page = await act(panel, "schedule.backfill", **past, ate="2020-01-01 00:10")
+    assert "3 disparos enfileirados" in page.text
+    assert await last_entry(panel) == ("local", "schedule.backfill", "schedule:night")
     await act(panel, "schedule.pause", programacao="night")
     assert (await panel.work.schedules.get("night")).paused
     await act(panel, "schedule.resume", programacao="night")

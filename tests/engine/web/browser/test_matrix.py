@@ -31,6 +31,7 @@ class Step(NamedTuple):
 
 
 TEST, GONE = {"motivo": "teste", "prazo": "2h"}, "(SELECT 1) AS x WHERE NOT EXISTS (SELECT 1 FROM "
+PAST = {"desde": "01/01/2020 00:00", "ate": "01/01/2020 00:10"}
 CREATED = {"nome": "night", "tarefa": "send", "quando": "0 3 * * *", "argumentos": "to=x"}
 PAUSED = "feature_flags WHERE key = 'pause.job.pulse'"
 STEPS = (
@@ -55,6 +56,7 @@ STEPS = (
     Step("/freios", "circuit.close", {"motivo": "voltou"}, "circuits WHERE state = 'closed'", "circuit.reset"),
     Step("/programacoes", "schedule.create", CREATED, NIGHT + "FALSE"),
     Step("/programacoes", "schedule.edit", {"quando": "5m"}, "schedules WHERE schedule = '@every 300s'"),
+    Step("/programacoes", "schedule.backfill", PAST, "job_executions WHERE trigger = 'catch_up'"),
     Step("/programacoes", "schedule.pause", {}, NIGHT + "TRUE", "schedule.edit"),
     Step("/programacoes", "schedule.resume", {}, NIGHT + "FALSE", "schedule.edit"),
     Step("/programacoes", "schedule.delete", {}, GONE + "schedules)"),
