@@ -43,7 +43,7 @@ DATE_EVERY = 1.0  # interval in seconds at which the Date header is updated
 
 def create_api(
     work: Batuta,
-    settings: EngineSettings,
+    settings: EngineSettings | None = None,
     *,
     service: str = "batuta-api",
     routers: Sequence[APIRouter] = (),
@@ -51,12 +51,13 @@ def create_api(
     own_proof: Collection[str] = (),
     readings: Mapping[str, MetricReading] | None = None,
 ) -> FastAPI:
-    """Build the API of the application.
+    """Build the API of the application. Without ``settings`` it has the settings of ``work``.
 
     ``larger_bodies`` maps paths to larger body limits, in bytes. ``own_proof`` lists routes that need no token because
     they check the caller themselves, for example by a webhook's secret. ``readings`` contains the application's own
     metrics, which are read at each request of ``/metrics``.
     """
+    settings = settings or work.settings
     settings.require_access()
     registry = metrics.observe_process(work, "api")
     looks = metrics.readings_of(work, registry, readings or {})
