@@ -22,7 +22,7 @@ from batuta.engine.hooks import HookDeclarations
 from batuta.engine.jobs import DEFAULT_SECONDS, JobDeclarations
 from batuta.engine.observability import Observability, connections_of
 from batuta.engine.queues import QueueDeclarations, Served, queue_loops
-from batuta.engine.running import DEFAULT_ROLES, OnFailure, run_roles
+from batuta.engine.running import DEFAULT_ROLES, OnFailure, logged, run_roles
 from batuta.engine.schedules import Schedules
 from batuta.engine.tasks import TaskDeclarations
 from batuta.environment import ENV_FILE, environment
@@ -500,16 +500,12 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
             )
 
     async def work_once(self, queue: str, most: int, at_a_time: int | None = None) -> int:
-        """Run at most ``most`` due items of a queue and return their number. Other workers may run at the same time.
-        Failures are written to standard ``logging``.
-        """
+        """Run at most ``most`` due items of a queue and return their number. Other workers may run too. Log failures."""
         queues = {each.store.name: each for each in self._worker_queues()}
         if (served := queues.get(queue)) is None:
             raise unknown("queue", queue, queues)
-        from batuta.logs.host import log_if_silent  # imported here, because the logging library takes a while to load
-
         lease_holder = self._lease_holder()
-        with log_if_silent(self.events, self.extension.wording), self.presence.present(lease_holder.owner):
+        with logged(self), self.presence.present(lease_holder.owner):
             return await served.worker(lease_holder, self._isolation, self.clock, self.events, at_a_time).once(most)
 
     async def rescue(self, queue: str, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:

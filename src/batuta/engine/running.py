@@ -11,8 +11,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import Final, Literal, Protocol, TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
@@ -87,6 +87,15 @@ async def run_roles(
             why = "the block ended" if failure is None else str(failure)
             for role in names:
                 work.events.emit(ProcessEnded(role, why, failed=failure is not None))
+
+
+@contextmanager
+def logged(work: Program) -> Iterator[None]:
+    """Write the events of the block to standard ``logging``, unless this process already logs them."""
+    from batuta.logs.host import log_if_silent  # imported here, because the logging library takes a while to load
+
+    with log_if_silent(work.events, work.extension.wording):
+        yield
 
 
 def _refuse_in_child() -> None:

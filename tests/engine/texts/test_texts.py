@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from batuta.dispatch.job import Overlap
 from batuta.guard.breaker import CircuitState
 from batuta.health.finding import Grade
 from batuta.kernel import errors
@@ -84,7 +85,9 @@ COMPOSED: dict[str, Iterable[str]] = {
         *("created", "due", "claimed", "crashed", "again", "lease"),
         *(f"end_{state}" for state in ("done", "dead", "cancelled", "ready")),
     ),
+    "panel.field.": ("since", "until"),
     "panel.operation.": ("running", "done", "stopped"),
+    "panel.overlap_word.": Overlap,
     "panel.period.": ("planned", "waited", "earlier", "ran", "rests"),
     "panel.process.": ("ok", "held", "degraded", "failing"),
     "panel.request_kind.": RequestKind,
