@@ -109,4 +109,4 @@ def test_login_in_development_uses_the_telegram_and_the_key_of_the_worker() -> N
     assert settings.telegram_simulador_url == "http://127.0.0.1:8098/telegram"
     own = as_child(Settings(app_env="development", telegram_session_keys="synthetic own key"))
     assert own.session_keys == ("synthetic own key",)
-    assert as_child(Settings()).telegram_simulador_url is None
+    assert as_child(Settings(app_env=None)).telegram_simulador_url is None
