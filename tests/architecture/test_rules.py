@@ -55,6 +55,7 @@ WHILES = {
     "web/panel/stream.py": {"_follow"},  # serves one open stream of a browser
     "testing/clock.py": {"advance", "sleep"},
     "testing/kit.py": {"drain", "run_for", "_run_due"},
+    "app/contexts/telegram/conexoes.py": {"_end_all"},  # until every connection is closed; the drain limits it
     "app/integrations/telethon/linha.py": {"receive"},
     "app/contexts/lgpd/pessoa.py": {"_with_encrypted"},  # one page of a table after the other
     "testing/loops.py": {"wait_for"},

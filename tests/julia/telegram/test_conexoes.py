@@ -15,7 +15,7 @@ from app.contexts.telegram.prazo import Prazos, chamar
 from app.contexts.telegram.sessoes import Sessoes
 from app.integrations.telegram.simulado import TelegramSimulado
 from batuta.errors import StoreError
-from tests.julia.tables import one, write
+from tests.julia.tables import one, rows, write
 from tests.julia.telegram.escritorio import PHONE, Escritorio, open_office
 
 OTHER = "5511900000002"
@@ -150,6 +150,7 @@ async def test_update_survives_a_step_that_ends_while_it_is_stored(office: Escri
     conexoes.prazos = Prazos(cycle=timedelta(milliseconds=500))
     office.mundo.says(person, office.usuarios[conta], "Tem plantão amanhã?")
     await office.sync("SELECT 1 FROM telegram_entrada")
+    assert len(await rows(office.database, "SELECT id FROM telegram_entrada")) == 1
 
 
 @pytest.mark.parametrize("is_paused", [False, True], ids=["failed", "paused and resumed"])
