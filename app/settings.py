@@ -274,7 +274,9 @@ class Settings(EngineSettings):
 
     @model_validator(mode="after")
     def _telegram_limits_fit(self) -> Self:
-        """Check that TELEGRAM_TIMEOUT_CYCLE is longer than the longest send, and than a write of received messages."""
+        """Check that TELEGRAM_TIMEOUT_CYCLE is longer than the longest send and longer than a write of received
+        messages.
+        """
         longest = self.telegram_timeout_entity + self.telegram_timeout_send
         longest += max(self.telegram_timeout_send, self.telegram_timeout_media)
         longest = max(longest, self.telegram_timeout_db)

@@ -114,7 +114,8 @@ def appointment_queries(dialect: Dialect) -> AppointmentQueries:
 def insert_query(dialect: Dialect, columns: tuple[str, ...]) -> Query:
     """Build the insert of new rows; rows with an existing key are skipped.
 
-    The statement names only the given columns. A sheet fills half of all columns, and naming all would double the cost.
+    The statement names only the given columns, because a sheet fills only half of all columns, and naming all would
+    double the cost.
     """
     rows = "json_each(:rows)" if dialect == "sqlite" else "jsonb_populate_recordset(NULL::appointments, :rows)"
     now = ":now" if dialect == "sqlite" else ":now::timestamptz"

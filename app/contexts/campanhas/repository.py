@@ -98,7 +98,7 @@ def candidato(row: Row) -> Candidato:
 
 
 def lists(**named: Any) -> dict[str, Any]:
-    """Return list parameters for a statement. None becomes an empty list; a second parameter tells the statement
-    whether the list restricts the result.
+    """Return list parameters for a statement. None becomes an empty list. The caller adds another parameter that tells
+    the statement whether the list restricts the result.
     """
     return {name: list(values or ()) for name, values in named.items()}

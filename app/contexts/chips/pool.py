@@ -224,7 +224,9 @@ class Pool:
             )
 
     async def lock(self, transaction: Transaction) -> list[Row]:
-        """Lock and return every chip, so that no other transaction changes the counts of the chips until this one ends."""
+        """Lock and return every chip. Until this transaction ends, no other transaction changes the counts of the
+        chips.
+        """
         return await transaction.all(self._queries.lock)
 
     async def snapshot(

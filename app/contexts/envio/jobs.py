@@ -65,7 +65,7 @@ class MessageJobs:
         """Release the messages of dead workers, expire old messages, store dead letters, resolve doubts, and send due
         messages.
 
-        The items of the run are the sent messages. ``vistas`` also counts messages that have to wait or are blocked.
+        The run counts the sent messages as its items. ``vistas`` also counts messages that have to wait or are blocked.
         """
         rescued = len(await self._rescue())
         expired = await self._expire()

@@ -103,8 +103,8 @@ class Gatilhos:
         return await self._write_to_doctors(Gatilho.DISCOVERY)
 
     async def executar_reativacao_autonoma(self, call: JobCall) -> Outcome:
-        """Ask at most 20 doctors with whom no message was exchanged for 60 days whether they want offers. A doctor is
-        asked once in each such period.
+        """Ask at most 20 doctors whether they want offers. These doctors neither wrote nor received a message for 60
+        days. A doctor is asked once in each such period.
         """
         return await self._write_to_doctors(Gatilho.REATIVACAO)
 

@@ -194,8 +194,8 @@ def _prefer(found: Iterable[Cidade], uf: str | None) -> Cidade | None:
 
 
 def _prefer_known(found: Sequence[Cidade], uf: str | None) -> Cidade | None:
-    """Return the only city that an abbreviation can mean: in the given state or, without a state, among the larger
-    cities. Return None if several match.
+    """Return the city that an abbreviation means. If a state is given, only its cities count. If several cities match,
+    only the larger ones count. Return None unless exactly one city remains.
     """
     of_state = [each for each in found if each.uf == uf] if uf is not None else list(found)
     if len(of_state) != 1:

@@ -47,8 +47,8 @@ def _sem_barras(found: list[Linha]) -> list[Linha]:
 
 
 def _segue_um_dia(plano: str, pair: re.Match[str]) -> bool:
-    """Return whether a day precedes two numbers with a slash, which are then hours ("sex 09 19/7"). If that day has the
-    same month ("18/7 e 19/7"), the numbers are another day of a list.
+    """Return whether two numbers with a slash are hours, because a day precedes them ("sex 09 19/7"). If that day has
+    the same month ("18/7 e 19/7"), the two numbers are another day of a list.
     """
     before = plano[max(0, pair.start() - 40) : pair.start()]
     if _DIA_E_SEMANA.search(before):

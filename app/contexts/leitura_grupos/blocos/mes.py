@@ -171,8 +171,8 @@ def _has_other_forms(plano: str) -> bool:
 
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
-    """Add the month to days below its name. Without a month, mark the numbers as days if at least two lines have such
-    numbers.
+    """Add the month to days below the name of the month. If the message names no month, mark the numbers as days if at
+    least two lines have such numbers.
     """
     if _has_other_forms("\n".join([each.plano for each in found])):
         found = [_por_extenso(each, hoje) if len(each.texto) <= LONGA else each for each in found]

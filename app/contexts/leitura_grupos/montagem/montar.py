@@ -247,7 +247,7 @@ class _Montador:
         return ()
 
     def _setor(self, place: int) -> Sequence[Area]:
-        """Return the word for any doctor in the heading that names the hospital above the day, such as "PS (porta)"."""
+        """Return the word for any doctor in the heading with the hospital, above the day, such as "PS (porta)"."""
         heading = self._onde_lugares.bloco(place, segue=True)
         if heading is None or heading >= place or self._blocos[heading].dias is not None or self._blocos[place].areas:
             return ()
@@ -367,8 +367,8 @@ class _Montador:
         return bisect_left(self._fins, at)
 
     def _padrao(self, where: Lugar) -> str:
-        """Return the speciality that a place implies if its message names none. A health centre needs a family doctor;
-        the emergency door of a children's hospital needs a paediatrician.
+        """Return the speciality that a place implies, for a message that names no speciality. A health centre needs a
+        family doctor; the emergency door of a children's hospital needs a paediatrician.
         """
         name = chave(where.nome)
         implied = next((area for pattern, area in _PELO_NOME if pattern.match(name)), None)
