@@ -77,7 +77,9 @@ class ColunasIncertas(PlanilhaRecusada):
 
 
 class ColunaDesconhecida(PlanilhaRecusada):
-    sentence = "column {coluna} is not TITLE=FIELD with a field of {campos}: correct it and send the spreadsheet again"
+    sentence = (
+        "'{coluna}' is not valid: write TITLE=FIELD, where FIELD is one of {campos}, and send the spreadsheet again"
+    )
 
 
 class NaoEPlanilha(PlanilhaRecusada):

@@ -15,7 +15,7 @@ from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
 from batuta.reasons import define
 
 OTHER_NUMBER = define("outro_numero", "{instance} is paired with a number other than the chip's: it does not send")
-SAME_NUMBER = define("mesmo_numero", "{instance} has the number of {other}: remove one of the two")
+SAME_NUMBER = define("mesmo_numero", "{instance} and {other} have the same number: remove one of the two instances")
 LEFT_OUT = define("fora_da_lista", "the list omits {instance}, but the gateway has it")
 NOT_LISTED = define("nao_listada", "{instance} is not listed, and the gateway does not answer about it ({why})")
 

@@ -203,7 +203,7 @@ def test_usage_error_is_in_the_chosen_language_with_the_help_of_its_command(
             "xml",
             "LOG_FORMAT não pode ter esse valor: escreva um destes valores: 'auto', 'pretty', 'json'. Corrija",
         ),
-        ("TIMEZONE", "Marte", "'Marte' não é um fuso horário válido; escreva como em America/Sao_Paulo"),
+        ("TIMEZONE", "Marte", "'Marte' não é um fuso horário válido; use um nome como America/Sao_Paulo"),
         (
             "BATUTA_NADA_DISSO",
             "1",

@@ -72,7 +72,7 @@ def test_known_number_under_another_name_keeps_its_chip() -> None:
 def test_one_number_in_two_instances_needs_an_operator() -> None:
     made = plan([chip()], [listed(), listed("dois")], {})
     assert not any(isinstance(each, Nova | Renomeada) for each in made.changes)
-    assert made.doubts == ["dois has the number of um: remove one of the two"]
+    assert made.doubts == ["dois and um have the same number: remove one of the two instances"]
 
 
 def test_instance_with_another_number_is_no_longer_the_chip() -> None:
