@@ -16,7 +16,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.reasons import define
 from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup
 
-RESTART_ASKED = define("restart_asked", "{by} asked for a restart")
+RESTART_ASKED = define("restart_asked", "got a restart request from {by}")
 REQUESTS_POLICY = LoopPolicy(
     every=timedelta(seconds=2), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER, max_restarts=FOR_EVER
 )

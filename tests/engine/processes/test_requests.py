@@ -76,7 +76,7 @@ async def test_stacks_name_the_task_of_each_item() -> None:
 async def test_a_guarded_process_restarts_on_request(work_url: str) -> None:
     work, stop = Batuta(work_url), asyncio.Event()
     async with work:
-        with pytest.raises(Recycled, match="ana asked for a restart"):
+        with pytest.raises(Recycled, match="got a restart request from ana"):
             async with guard_process(work, "worker", stop) as supervisor:
                 running = asyncio.create_task(supervisor.run(stop, timedelta(seconds=5)))
                 beats: list[Beat] = []
