@@ -443,6 +443,17 @@ async def test_restored_sequences_continue_after_the_last_number(site: Site, wor
         assert [row["id"] for row in await rows(again.database, "SELECT id FROM numbered ORDER BY id")] == [1, 2, 3]
 
 
+async def test_backup_reads_no_table_of_another_schema(site: Site, work: Batuta) -> None:
+    """The server may choose a plan that evaluates a condition of a query for the tables of all schemas."""
+    if work.database.dialect == "sqlite":
+        pytest.skip("SQLite has no schemas")
+    plan = "EXECUTE format('ALTER DATABASE %I SET enable_nestloop = off', current_database());"
+    await work.database.script(f"CREATE SCHEMA another CREATE TABLE theirs (n BIGSERIAL); DO $$ BEGIN {plan} END $$;")
+    manifest = await site.back_up()
+    assert "theirs" not in manifest.tables
+    assert manifest.sequences == {}
+
+
 async def test_restore_keeps_tables_of_another_program_in_the_same_schema(site: Site, work: Batuta) -> None:
     if work.database.dialect == "sqlite":
         pytest.skip("a SQLite file belongs to one program")

@@ -31,9 +31,11 @@ JOIN pg_namespace AS n ON n.oid = child.relnamespace
 WHERE c.contype = 'f' AND n.nspname = current_schema() AND child.oid <> parent.oid
 """
 _SEQUENCES = """
-SELECT c.table_name, c.column_name, pg_get_serial_sequence(quote_ident(c.table_name), c.column_name) AS sequence
-FROM information_schema.columns AS c
-WHERE c.table_schema = current_schema() AND pg_get_serial_sequence(quote_ident(c.table_name), c.column_name) IS NOT NULL
+SELECT owner.relname AS table_name, quote_ident(sequence.relname) AS name, sequence.oid::regclass::text AS sequence
+FROM pg_depend AS d JOIN pg_class AS owner ON owner.oid = d.refobjid JOIN pg_class AS sequence ON sequence.oid = d.objid
+JOIN pg_namespace AS n ON n.oid = owner.relnamespace
+WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+AND sequence.relkind = 'S' AND n.nspname = current_schema()
 """
 _PRESENT = "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema() AND table_type = 'BASE TABLE'"
 _OTHERS = """
@@ -147,7 +149,7 @@ async def _sequences(connection: "Connection", ours: Sequence[str]) -> dict[str,
         if row["table_name"] in ours:
             value = await connection.fetchval(f"SELECT last_value FROM {row['sequence']} WHERE is_called")
             if value is not None:
-                found[row["sequence"].rpartition(".")[2]] = value
+                found[row["name"]] = value
     return found
 
 
