@@ -7,7 +7,7 @@ contain a CSRF token.
 """
 
 import secrets
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, MutableMapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from fastapi import Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
-from starlette.routing import compile_path
+from starlette.routing import Match, compile_path
 
 from batuta.access import EVERY_SCOPE, Scope, Session, Sessions, Token, includes, proves, same, split_token
 from batuta.config import EngineSettings, is_loopback
@@ -93,6 +93,15 @@ class AuthoriseFirst(APIRoute):
         self.methods = {method.upper() for method in options.get("methods") or ("GET",)}
         self.name = options.get("name") or endpoint.__name__
         self.include_in_schema = options.get("include_in_schema", True)
+        self._beginning = path.partition("{")[0]
+
+    def matches(self, scope: MutableMapping[str, Any]) -> tuple[Match, MutableMapping[str, Any]]:
+        """Match the request. An address that begins differently needs no regular expression; the framework asks the
+        routes one after another, and Julia has more than a hundred.
+        """
+        if not scope.get("root_path") and not scope["path"].startswith(self._beginning):
+            return Match.NONE, {}
+        return super().matches(scope)
 
     def __getattr__(self, name: str) -> Any:
         """Analyse the parameters of the route when an attribute is used that only this analysis sets."""
