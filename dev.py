@@ -32,7 +32,7 @@ PEERS = ROOT / ".venv-peers"
 # time as the first part.
 TEST_PHASES = (
     ("tests", ["-m", "not calm"], 2.5),
-    ("calm faults", ["tests/faults", "-m", "calm"], 2),
+    ("calm faults", ["tests/faults", "-m", "calm"], 3),
 )
 # Largest number of failed tests of a phase that are repeated alone. If more tests fail, the cause is not a busy
 # machine.

@@ -11,6 +11,7 @@ import pytest
 from batuta import stores
 from batuta.stores import connections
 from tests.conftest import Contents, TemplateDatabases
+from tests.faults import waiting
 from tests.faults.figures import LONG
 from tests.patience import PATIENT
 from tests.servers import Postgres, postgres_binaries
@@ -27,6 +28,11 @@ JULIA = (
 )
 # Tests that need the long form.
 collect_ignore = [] if LONG else ["test_scheduler_long.py", "test_send_demo.py"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("markexpr") == "calm":
+        waiting.expect_calm()
 
 
 @pytest.fixture(autouse=True)

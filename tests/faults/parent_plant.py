@@ -6,6 +6,7 @@ exists, it contains the texts of an additional role. This role exits at once whi
 """
 
 import asyncio
+import os
 import re
 import subprocess
 import time
@@ -15,16 +16,19 @@ from pathlib import Path
 from batuta import Batuta
 from batuta.config import EngineSettings, environment, load_settings
 from batuta.engine.extension import Extension, Role
+from batuta.sql import Mark
 from tests.faults.figures import LONG
 
 MARKS, GRANDCHILD, BROKEN, WORDS = Path("marks"), Path("grandchild"), Path("broken"), Path("words")
 STRUCK = Path("struck")
+PROJECT = "PLANT_PROJECT"  # the setting that names the project to which the database belongs
 
 
 def build() -> Batuta:
     settings = load_settings(EngineSettings, environment())
     roles = [Role("flaky", _flaky)] if WORDS.exists() else []
-    extension = Extension(service="plant", roles=roles, texts=[WORDS] if roles else [])
+    mark = Mark(key="plant_project", setting=PROJECT, project=os.environ.get(PROJECT))
+    extension = Extension(service="plant", roles=roles, texts=[WORDS] if roles else [], mark=mark)
     work = Batuta(settings.database_url.get_secret_value(), settings=settings, extension=extension)
 
     work.queue_lease = timedelta(seconds=30 if LONG else 3)

@@ -35,6 +35,7 @@ from tests.faults.watched_plant import CLOCK
 
 ORIGIN = datetime(2026, 3, 2, 15, 0, 20, tzinfo=UTC)  # a Monday, noon in São Paulo
 BAR = timedelta(seconds=90)
+RATE = 4 if LONG else 6  # of the clock
 SECOND, MINUTE, DAY = timedelta(seconds=1), timedelta(minutes=1), timedelta(days=1)
 
 
@@ -43,7 +44,7 @@ class WatchedSystem:
 
     def __init__(self, folder: Path, database_url: str, outside: str) -> None:
         # On a slow machine the clock is slower, so that the alarm comes in time.
-        self.clock = FastClock.start(ORIGIN, 4 / max(1.0, slowness() / 2))
+        self.clock = FastClock.start(ORIGIN, RATE / max(1.0, slowness() / 2))
         self._folder = folder
         self._outside = outside
         self._environment = {
@@ -65,7 +66,7 @@ class WatchedSystem:
         return started
 
     async def slack(self) -> list[str]:
-        """Return the texts sent to Slack. On a busy machine an answer may miss its timeout (a quarter of the usual
+        """Return the texts sent to Slack. On a busy machine an answer may miss its timeout (a sixth of the usual
         one), and the alert repeats.
         """
         texts = [each["payload"]["text"] for each in (await self._received())["slack"]]
@@ -105,6 +106,7 @@ async def watched_system(folder: Path, database_url: str) -> AsyncIterator[Watch
 
 
 @pytest.mark.calm
+@pytest.mark.timeout(900)  # starts first, because it takes longest
 async def test_dead_scheduler_and_its_return_raise_alerts_within_ninety_seconds(places: dict[str, Path]) -> None:
     await together(*(_dies(url, folder) for url, folder in places.items()))
 

@@ -69,19 +69,20 @@ def test_killed_child_comes_back_and_its_siblings_are_unaffected(tmp_path: Path)
 
 def test_configuration_that_no_restart_can_fix_ends_the_whole_tree(tmp_path: Path) -> None:
     marked = {"APP_ENV": "production", "API_TOKEN": "t" * 32, "SECRET_KEY": "k" * 32}
-    with tree(tmp_path, "migrate", **marked, SUPABASE_PROJECT_REF="mine") as migrating:
+    with tree(tmp_path, "migrate", app=PLANT, **marked, PLANT_PROJECT="mine") as migrating:
         assert migrating.process.wait(TIMEOUT) == 0
-    with tree(tmp_path, "up", **marked, SUPABASE_PROJECT_REF="yours") as running:
+    with tree(tmp_path, "up", app=PLANT, **marked, PLANT_PROJECT="yours") as running:
         assert running.process.wait(TIMEOUT) == 2
         assert "este banco de dados é do projeto 'mine', e não de 'yours'" in running.log.read_text()
 
 
 def test_outdated_schema_is_reported_in_production_and_migrated_in_development(tmp_path: Path) -> None:
-    with tree(tmp_path, "worker", APP_ENV="production", API_TOKEN="t" * 32, SECRET_KEY="k" * 32) as refused:
+    production = {"APP_ENV": "production", "API_TOKEN": "t" * 32, "SECRET_KEY": "k" * 32}
+    with tree(tmp_path, "worker", app=PLANT, **production) as refused:
         assert refused.process.wait(TIMEOUT) == 2
         assert "execute `batuta migrate`" in refused.log.read_text()
         assert "Traceback" not in refused.log.read_text()
-    with tree(tmp_path, "worker") as running:
+    with tree(tmp_path, "worker", app=PLANT) as running:
         until("it works", lambda: any("migration applied" in fact["event"] for fact in running.facts()))
         assert running.end() == 0
 

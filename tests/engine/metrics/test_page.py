@@ -175,10 +175,10 @@ def tree(tmp_path: Path) -> Iterator[int]:
         "DATABASE_URL": f"sqlite:///{tmp_path}/up.db",
         "BATUTA_METRICS_PORT": str(base),
         "PORT": str(port),
-        "SIMULADOR_PORT": str(free_port()),
-        "TELEGRAM_SIMULADOR_PORT": str(free_port()),
+        "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
     }
-    up = subprocess.Popen([sys.executable, "-m", "batuta", "up"], cwd=ROOT, env=env, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "batuta", "--app", "tests.faults.parent_plant:work", "up"]
+    up = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL)
     yield base
     up.send_signal(signal.SIGTERM)
     up.wait(60)
