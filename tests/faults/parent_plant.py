@@ -27,8 +27,8 @@ PROJECT = "PLANT_PROJECT"  # the setting that names the project to which the dat
 def build() -> Batuta:
     settings = load_settings(EngineSettings, environment())
     roles = [Role("flaky", _flaky)] if WORDS.exists() else []
-    mark = Mark(key="plant_project", setting=PROJECT, project=os.environ.get(PROJECT))
-    extension = Extension(service="plant", roles=roles, texts=[WORDS] if roles else [], mark=mark)
+    project = Mark(key="plant_project", setting=PROJECT, project=os.environ.get(PROJECT))
+    extension = Extension(service="plant", roles=roles, texts=[WORDS] if roles else [], mark=project)
     work = Batuta(settings.database_url.get_secret_value(), settings=settings, extension=extension)
 
     work.queue_lease = timedelta(seconds=30 if LONG else 3)

@@ -96,8 +96,8 @@ class AuthoriseFirst(APIRoute):
         self._beginning = path.partition("{")[0]
 
     def matches(self, scope: MutableMapping[str, Any]) -> tuple[Match, MutableMapping[str, Any]]:
-        """Match the request. An address that begins differently needs no regular expression; the framework asks the
-        routes one after another, and Julia has more than a hundred.
+        """Match the request. An address that begins differently needs no regular expression, because the framework
+        asks the routes one after another, and an application may have a hundred.
         """
         if not scope.get("root_path") and not scope["path"].startswith(self._beginning):
             return Match.NONE, {}
