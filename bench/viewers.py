@@ -1,7 +1,7 @@
 """`python -m bench.viewers BASE COUNT`: open pages of the dashboard and follow their updates, as browsers do.
 
-The viewers run in a process of their own and only count bytes, because a browser runs on another machine. The process
-prints ``open`` when every viewer follows its page, and ends when its standard input is closed.
+The viewers run in a separate process and only count bytes, because browsers run on other machines and cost this one
+nothing. The process prints ``open`` when every viewer follows its page, and ends when its standard input is closed.
 """
 
 import asyncio

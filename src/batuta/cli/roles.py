@@ -161,8 +161,8 @@ async def open_for_process(work: Batuta) -> AsyncIterator[None]:
     """Open the application for the life of a process. Closing has a time limit, so a database that hangs delays the
     exit only briefly.
 
-    Garbage collections skip the objects that exist now, such as modules and routes. A collection of them stops the event
-    loop for about 50 ms.
+    Garbage collections skip the objects that exist after the opening, such as modules and routes, because visiting
+    them would stop the event loop for about 50 ms.
     """
     await work.open()
     gc.freeze()

@@ -64,7 +64,9 @@ class RestoreReport:
 
 
 async def take(work: Batuta, file: Path, progress: Progress, *, by: str) -> Manifest:
-    """Write a consistent backup to ``file`` while other processes use the database. The audit log records it first."""
+    """Write a consistent backup to ``file`` while other processes use the database. The audit log records the backup
+    before it is written.
+    """
     database = work.connections.aside()
     if not await database.exists():  # check first, because opening a missing database would create it
         raise SchemaOutOfDate(missing=_migrations(work)[0].title)

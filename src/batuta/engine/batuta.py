@@ -344,9 +344,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
     @cached_property
     def presence(self) -> PresenceFolder:
-        """The folder in which the processes of this host register, so that each process can detect that another one
-        died.
-        """
+        """The folder in which the processes of this host register, so that each can detect the death of another."""
         return PresenceFolder.for_database(self.database.where)
 
     def now(self) -> datetime | None:
@@ -471,9 +469,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return [*of_tasks, *(each for limits in self._stage_limits for each in limits.values())]
 
     def _served_here(self, role: str) -> Collection[str]:
-        """Return the queues to which this process is restricted. If the result is empty, the process serves all queues
-        and the application's loops.
-        """
+        """Return the queues to which this process is limited; empty means all queues and the application's loops."""
         only = self.only or (self.settings.batuta_queues if role == "worker" else ())
         known = [each.store.name for each in self._worker_queues() if each.role == role]
         for name in only:

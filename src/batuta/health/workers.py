@@ -159,7 +159,7 @@ class Signs:
         )
 
     def slots(self, loops: Collection[str]) -> int:
-        """Return how many items the working processes execute at the same time in these loops."""
+        """Return how many items the working processes can run at the same time in these loops."""
         working = (beat for beat in self.beats if beat.works(self.now))
         return sum(seen.concurrency or 0 for beat in working for name, seen in beat.loops.items() if name in loops)
 

@@ -75,8 +75,8 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The decisions about due fires. ``waits`` is true if more fires are due, which the next call decides. ``replaced``
-    lists jobs whose current run is ended because a new fire replaces it.
+    """The decisions about due fires. ``waits`` is true if more fires are due; the next call decides about them.
+    ``replaced`` lists jobs whose current run is ended because a new fire replaces it.
     """
 
     openings: Sequence[Opening] = ()

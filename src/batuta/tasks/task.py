@@ -189,7 +189,7 @@ TaskRunner: TypeAlias = "Callable[[AnyTask, Lease], Awaitable[Outcome]]"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Task(Generic[P, R]):
-    """A function that can be enqueued, with the options with which it runs."""
+    """A function that can be enqueued, and the options that apply when it runs."""
 
     name: str
     function: TaskFunction

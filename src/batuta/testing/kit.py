@@ -201,7 +201,7 @@ def _schema_of(work: "Batuta") -> str:
 
 @contextmanager
 def _moved(work: "Batuta", file: Path, clock: FakeClock) -> Iterator[None]:
-    """Give an unopened program another file and another time while the block runs."""
+    """Give a program that is not open another database file and another clock while the block runs."""
     own, shown = vars(work.clock), dict(vars(work.clock))
     with work.connections.redirected(f"sqlite:///{file}", _SqlTime(clock)):
         vars(work).pop("presence", None)  # the folder belongs to the file

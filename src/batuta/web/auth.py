@@ -260,8 +260,8 @@ def _caller(token: Token) -> Caller:
 
 async def _refuse_foreign_pages(request: Request, state: ApiState, session: Session) -> None:
     """Require the CSRF token on requests that change state, because browsers attach the session cookie to requests of
-    other pages too. Other pages may link to a page, but not read anything with a script or an image: the browser would
-    hide the answer, but the access would be recorded.
+    other sites too. Another site may link to a page. A read by its script or image is refused: the browser would hide
+    the answer, but the access would be recorded.
     """
     proof = state.sessions.proof(session)
     request.state.proof = proof

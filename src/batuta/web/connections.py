@@ -46,7 +46,9 @@ def limited_protocol(most: int, refused: Callable[[str, int], None], limit: Limi
 
 
 def _count_nothing(address: str, status: int) -> None:
-    """Do nothing with a refusal. Used if another program runs the server, because refusals are not counted there."""
+    """Ignore a refusal. This function is used if another program runs the server, because no refusals are counted
+    then.
+    """
 
 
 class _LimitedProtocol(H11Protocol):

@@ -295,7 +295,7 @@ class PostgresDatabase(Transaction):
             connection.terminate()
 
     async def exists(self) -> bool:
-        """Return True: a server never creates a missing database, so opening a missing database raises an error."""
+        """Return True. The server never creates a missing database: opening it raises an error."""
         return True
 
     def check_free(self) -> None:
