@@ -75,7 +75,7 @@ def _version(python: Path) -> str:
 
 
 def try_package(uv: Sequence[str], python: Path, package: Path) -> tuple[str | None, float]:
-    """Try the package in a new environment. Return the problem or None, and the shortest of five durations of ``import
+    """Try the package in a new environment. Return the problem or None, and the shortest of fifteen durations of ``import
     batuta`` in milliseconds.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -95,7 +95,7 @@ def try_package(uv: Sequence[str], python: Path, package: Path) -> tuple[str | N
                 return f"{' '.join(step[:6])} failed:\n{done.stdout}{done.stderr}", 0
         times = [
             float(subprocess.run([inside, "-c", TIMED], cwd=folder, env=clean, capture_output=True, check=True).stdout)
-            for _ in range(5)
+            for _ in range(15)
         ]
     problem = (
         f"import batuta takes {min(times):.0f} ms, more than {LONGEST_IMPORT}" if min(times) > LONGEST_IMPORT else None

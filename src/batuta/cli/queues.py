@@ -17,7 +17,7 @@ from batuta.queue.item import ItemState, QueueTable
 from batuta.stores.sql.database import Row
 from batuta.stores.sql.history import full_id
 from batuta.stores.sql.queue.store import SqlQueue
-from batuta.tasks.ends import HELD_UNTIL
+from batuta.tasks.ends import HELD_UNTIL, known_due
 from batuta.tasks.registry import TASKS
 from batuta.texts import Texts
 
@@ -302,6 +302,7 @@ def _columns_of(table: QueueTable) -> dict[str, str]:
 def _describe_item(ctx: CliContext, item: dict[str, Any], waits_for: Reason | None) -> dict[str, Any]:
     """Describe an item for output. ``waits_for`` is the limit, task or batch that the item waits for, if any."""
     error = decode(item.get("error"))
+    item = {**item, "available_at": known_due(item.get("available_at"))}
     shown = {name: ctx.iso(value) if isinstance(value, datetime) else value for name, value in item.items()}
     shown |= {"error": error and ctx.texts().reason(error), **reasons.describe_reason(error, "error")}
     if waits_for is not None:
@@ -332,7 +333,7 @@ def _items_table(ctx: CliContext, items: list[dict[str, Any]], *, with_state: bo
     state = ("state",) if with_state else ()
     table = ctx.table("cli.queue.column_", ("id", "name", *state, "attempts", "when", "error"))
     for item in items:
-        when = ctx.moment(item.get("finished_at") or item.get("available_at"))
+        when = ctx.moment(item.get("finished_at") or item.get("available_at")) or "-"
         word = (state_word(ctx.texts(), item["status"]),) if with_state else ()
         attempts, error = str(item.get("attempts", "")), item.get("waits_for") or item.get("error") or ""
         table.add_row(item["id"], str(item.get("name", "")), *word, attempts, when, error)

@@ -12,6 +12,7 @@ from types import NoneType, UnionType
 from typing import Any, ForwardRef, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from batuta.kernel.errors import InvalidTask
 from batuta.kernel.json import Json
@@ -89,14 +90,21 @@ class Codec:
         try:
             return convert(coder, value)
         except ValidationError as error:
-            # Contains only places and kinds of errors, because the values may be personal data.
-            wrong = "; ".join(
-                ".".join(map(str, each["loc"])) + (": " if each["loc"] else "") + each["type"]
-                for each in error.errors()[:3]
-            )
+            wrong = "; ".join(map(_said, error.errors()[:3]))
             raise TypeError(f"argument '{name}' of task {self._task} does not fit its annotation ({wrong})") from None
         except (TypeError, ValueError) as error:
             raise TypeError(f"argument '{name}' of task {self._task} does not fit its annotation: {error}") from None
+
+
+def _said(problem: ErrorDetails) -> str:
+    """Return the place of an error and what is wrong, without the value, which may be personal data.
+
+    Only pydantic's own errors have a URL. Their messages quote a part of the value only as an ``error`` or a ``tag``.
+    """
+    quotes = any("error" in name or name == "tag" for name in problem.get("ctx", {}))
+    is_safe = "url" in problem and not quotes
+    what = problem["msg"].replace("Input", "it", 1) if is_safe else problem["type"].replace("_", " ")
+    return ": ".join(filter(None, (".".join(map(str, problem["loc"])), what)))
 
 
 def _coder(task: str, name: str, annotation: Any) -> Coder | None:

@@ -39,6 +39,11 @@ AWAITED_BATCH = define("awaited_batch", "not every task of batch {name} ({id}), 
 AWAITED_UNKNOWN = define("awaited_unknown", "the task {id}, for which it waited, was discarded")
 
 
+def known_due(due: datetime | None) -> datetime | None:
+    """Return the due time to show, or None if the task waits for another one and its due time is not known yet."""
+    return None if due == HELD_UNTIL else due
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedWait:
     """A wait whose awaited task or batch has ended. ``ended_as`` is None if the awaited task was discarded."""

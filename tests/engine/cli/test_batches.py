@@ -35,7 +35,7 @@ async def fill(work: Batuta) -> tuple[str, str]:
         batch = await work.batches.create("importação 7")
         send = work.task_registry.get("send")
         await batch.add(send, ["a", "b"])
-        return batch.id, (await send.options(after=[batch]).enqueue("c")).id
+        return batch.id, (await send.options(after=[batch], tags=["last"]).enqueue("c")).id
 
 
 def test_operator_lists_shows_closes_and_cancels_batches(folder: Path, batuta: Command) -> None:
@@ -46,6 +46,8 @@ def test_operator_lists_shows_closes_and_cancels_batches(folder: Path, batuta: C
     assert "aguardando 2" in batuta("batches", "show", id[:13])[1]
     items = json.loads(batuta("queue", "show", "default", "--state", "ready", "--json")[1])["items"]
     assert {each["id"]: each.get("waits_for_code") for each in items}[waiting] == "waits_for_batch"
+    assert {each["id"]: each["available_at"] for each in items}[waiting] is None
+    assert "9000" not in batuta("queue", "show", "default", "--state", "ready")[1]
     assert batuta("batches", "close", id)[1].startswith(f"lote {id} fechado")
     assert batuta("batches", "close", id)[0] == 1
     assert batuta("batches", "cancel", id, "--reason", "lista errada")[1].startswith(f"lote {id} cancelado")
@@ -63,6 +65,8 @@ def test_api_client_manages_batches(work_url: str) -> None:
     ) as client:
         assert [each["id"] for each in client.get("/batches").json()["batches"]] == [id]
         assert client.get(f"/tasks/{waiting}").json()["waits_for_code"] == "waits_for_batch"
+        listed = client.get("/tasks", params={"tag": "last"}).json()["tasks"]
+        assert {each["id"]: each["available_at"] for each in listed}[waiting] is None
         assert client.post(f"/batches/{id}/close").json()["state"] == "running"
         assert client.post(f"/batches/{id}/close").status_code == 409
         cancelled = client.post(f"/batches/{id}/cancel", params={"reason": "wrong list"}).json()

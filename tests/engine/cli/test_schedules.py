@@ -93,5 +93,7 @@ def test_api_client_manages_schedules(work_url: str) -> None:
         span = {"since": "2020-01-01T00:00:00Z", "until": "2020-01-02T12:00:00Z"}
         assert client.post("/schedules/one/backfill", json=span).json()["fires"] == 2
         assert client.post("/schedules/none/pause").status_code == 404
+        near = client.post("/schedules?lang=en", json={**body, "name": "two", "task": "sned"}).json()["detail"]
+        assert near == "Correct the request and send it again: there is no task 'sned': did you mean send?"
         assert client.delete("/schedules/one").status_code == 200
         assert client.get("/schedules").json() == {"schedules": []}

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
 import pytest
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel, Field
 
 from batuta import Batuta
 from batuta.kernel import Json
@@ -20,6 +20,15 @@ from batuta.testing import FakeClock
 class Address:
     street: str
     number: int
+
+
+@dataclass
+class Place:
+    name: str
+
+
+def refuse(value: str) -> str:
+    raise ValueError(f"{value} is not a code")  # its message quotes the value
 
 
 class Order(BaseModel):
@@ -80,16 +89,31 @@ async def test_value_arrives_as_its_annotation_says(work: Batuta, kind: Any, val
 
 async def test_value_of_another_type_is_rejected_at_enqueue(work: Batuta) -> None:
     @work.task()
-    async def send(to: str, count: int = 0, *rest: int, address: Address | None = None) -> None: ...
+    async def send(
+        to: str,
+        count: int = 0,
+        *rest: int,
+        address: Address | None = None,
+        at: Place | None = None,
+        many: Annotated[int, Field(gt=0)] = 1,
+        code: Annotated[str, AfterValidator(refuse)] = "",
+    ) -> None: ...
 
     for arguments, named, why in (
         ((7,), {}, "argument 'to' of task send does not fit its annotation: it is int, and the function takes str"),
         (("a", "b"), {}, "'count'"),
         (("a", 1, "b"), {}, "'rest'"),
         (("a",), {"address": {"street": "Rua A"}}, "'address'"),
+        (
+            ("a",),
+            {"at": {"name": "A"}},
+            r"'at' of task send does not fit its annotation \(it should be an instance of Place\)",
+        ),
+        (("a",), {"many": 0}, r"'many' of task send does not fit its annotation \(it should be greater than 0\)"),
+        (("a",), {"code": "secret"}, r"'code' of task send does not fit its annotation \(value error\)"),
     ):
         with pytest.raises(TypeError, match=why):
-            await send.enqueue(*arguments, **named)  # type: ignore[arg-type]
+            await send.enqueue(*arguments, **named)
 
 
 async def test_value_that_json_would_change_is_rejected_without_an_annotation(work: Batuta) -> None:

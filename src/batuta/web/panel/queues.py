@@ -29,6 +29,7 @@ from batuta.stores.sql.history import is_uuid
 from batuta.stores.sql.queue.inspection import QueueInspection
 from batuta.stores.sql.queue.store import SqlQueue
 from batuta.supervise.stacks import stack_of_task
+from batuta.tasks.ends import known_due
 from batuta.tasks.registry import TASKS
 from batuta.tasks.task import RESULT, arguments_of
 from batuta.web.context import state_of
@@ -199,7 +200,7 @@ def draw_item(row: Mapping[str, Any], table: QueueTable, state: str, now: dateti
     return draw(
         periods_of(
             created=row[table.created_at],
-            due=row[table.available_at],
+            due=known_due(row[table.available_at]),
             started=row.get(table.started_at) if table.started_at else None,
             ended=row[table.finished_at],
             now=now,
@@ -286,7 +287,7 @@ def show_item(row: Mapping[str, Any], table: QueueTable, state: ItemState) -> Sh
         str(row[table.id]),
         str(row.get("name") or ""),
         row[table.attempts],
-        row.get(at.get(state, table.finished_at)) or row[table.created_at],
+        known_due(row.get(at.get(state, table.finished_at))) or row[table.created_at],
         decode(row[table.error]),
     )
 
@@ -306,7 +307,7 @@ def engine_columns(table: QueueTable) -> frozenset[str]:
 
 def story(row: Mapping[str, Any], table: QueueTable, state: str) -> list[Moment]:
     """Return the timeline of an item: created, due, started, crashes, and its end."""
-    created, due = row[table.created_at], row[table.available_at]
+    created, due = row[table.created_at], known_due(row[table.available_at])
     started = row.get(table.started_at) if table.started_at else None
     moments = [Moment("created", created, "ok")]
     if due is not None and due - created > timedelta(seconds=1) and not row[table.attempts]:
