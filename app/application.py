@@ -40,6 +40,7 @@ FINDING_PAGES: Final[Mapping[str, str]] = {
     "diretrizes": "/tarefas/sincronizar_briefing",
     "equipe_avisos": "/filas/avisos_equipe?estado=dead",
     "equipe_central": "/filas/central_fila?estado=dead",
+    "fila_para_decisao": "/conversas/duvidas",
     "fila_sem_gateway": "/processos",
     "followups": "/tarefas/processar_followups",
     "gatilhos": "/freios",

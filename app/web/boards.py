@@ -220,10 +220,11 @@ def _send_figures(used: Mapping[str, int], limites: Limites) -> Sequence[Figure]
 
 
 def _unknown_figures(medidas: MedidasDaFila) -> Sequence[Figure]:
-    return (
-        Figure(says="quadro.em_duvida", value=medidas.em_duvida, tone=_tone_of(medidas.em_duvida)),
-        Figure(says="quadro.para_decisao", value=medidas.para_decisao, tone=_tone_of(medidas.para_decisao)),
-    )
+    counts = {"em_duvida": medidas.em_duvida, "para_decisao": medidas.para_decisao}
+    return [
+        Figure(says=f"quadro.{name}", value=count, tone=_tone_of(count), to="/conversas/duvidas")
+        for name, count in counts.items()
+    ]
 
 
 def _chips(summary: Mapping[str, int]) -> Figure:

@@ -148,7 +148,7 @@ WHERE message.fila = :fila AND message.envio_estado IN ('intent', 'unknown') AND
 ORDER BY message.envio_buscas, message.envio_desde LIMIT :limit;
 
 -- read doubts: every message in doubt, for operators
-SELECT message.id, message.envio_estado, message.envio_desde, message.tipo, message.tentativas, message.outcome_reason_code,
+SELECT message.id, message.fila, message.envio_estado, message.envio_desde, message.tipo, message.tentativas, message.outcome_reason_code,
        coalesce(chip.instance_name, account.nome) AS instance_name
 FROM fila_mensagens AS message LEFT JOIN chips AS chip ON chip.id = message.chip_id
 LEFT JOIN telegram_contas AS account ON account.id = message.conta_id

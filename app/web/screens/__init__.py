@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from app.composition.julia import Julia
-from app.web.screens import agendamentos, campanhas, chips, conversas, revisao, telegram, vagas
+from app.web.screens import agendamentos, campanhas, chips, conversas, duvidas, revisao, telegram, vagas
 from batuta.extension import Action, Screen
 
 TEMPLATES: Final = Path(__file__).parents[1] / "templates"
@@ -18,6 +18,7 @@ def screens(julia: Callable[[], Julia]) -> Sequence[Screen]:
     """Return the pages in the order of the navigation. ``julia`` returns the services when a page is requested."""
     return [
         revisao.screen(julia),
+        *duvidas.screens(julia),  # before the page of one conversation, whose address would match
         *conversas.screens(julia),
         *campanhas.screens(julia),
         *vagas.screens(julia),
@@ -28,5 +29,5 @@ def screens(julia: Callable[[], Julia]) -> Sequence[Screen]:
 
 
 def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
-    parts = (revisao, conversas, campanhas, vagas, agendamentos, chips, telegram)
+    parts = (revisao, duvidas, conversas, campanhas, vagas, agendamentos, chips, telegram)
     return [action for part in parts for action in part.actions(julia)]

@@ -202,3 +202,52 @@ async def test_unknown_conversation_is_a_page_with_the_next_step(painel: Painel)
         for id in ("x", PENDING):
             page = await reader.get(f"/painel/conversas/{id}")
             assert (page.status_code, "abra a lista no menu" in text_of(page)) == (404, True)
+
+
+async def put_in_doubt(painel: Painel, number: int, state: str) -> str:
+    """Store a message of which the gateway's answer was lost. Return its id."""
+    now = painel.clock.now()
+    id = f"00000000-0000-7000-8000-{number:012d}"
+    await write(
+        painel.database,
+        "INSERT INTO fila_mensagens (id, cliente_id, telefone_destino, conteudo, tipo, status, agendar_para,"
+        " envio_estado, envio_desde, created_at)"
+        " VALUES (:id, :doctor, :phone, 'x', 'campanha', 'processando', :now, :state, :now, :now)",
+        id=id,
+        doctor=await add_doctor(painel.database, f"551190001{number:04d}", now=now),
+        phone=f"551190001{number:04d}",
+        state=state,
+        now=now,
+    )
+    return id
+
+
+async def test_an_operator_decides_about_messages_in_doubt(painel: Painel) -> None:
+    sent, lost = await put_in_doubt(painel, 1, "parked"), await put_in_doubt(painel, 2, "parked")
+    searched = await put_in_doubt(painel, 3, "unknown")
+    async with painel.browser(*SENDER) as person:
+        who = f"token pessoa{painel.said}"
+        assert 'href="/painel/conversas/duvidas"' in (await person.get("/painel")).text
+        shown = await person.get("/painel/conversas/duvidas")
+        assert (f"mensagem={sent}" in shown.text, f"mensagem={searched}" in shown.text) == (True, False)
+        assert ("aguarda decisão" in text_of(shown), "em busca no gateway" in text_of(shown)) == (True, True)
+        form = await person.get("/painel/acoes/mensagem.nao-enviada", params={"mensagem": lost})
+        assert "o médico a receberá duas vezes" in text_of(form)
+        assert f"batuta decidir {lost} nao-enviada" in text_of(form)
+        assert (await act(person, "mensagem.enviada", mensagem=sent)).status_code == 303
+        assert (await act(person, "mensagem.nao-enviada", mensagem=lost)).status_code == 303
+        for wrong in (searched, sent, "x"):
+            assert (await act(person, "mensagem.enviada", mensagem=wrong)).status_code == 422
+        assert "It was sent" not in text_of(await person.get("/painel/conversas/duvidas?lang=en"))
+    stored = await rows(painel.database, "SELECT status, envio_estado FROM fila_mensagens ORDER BY id")
+    assert [(row["status"], row["envio_estado"]) for row in stored] == [
+        ("enviada", None),
+        ("pendente", None),
+        ("processando", "unknown"),
+    ]
+    assert await painel.audit("mensagem.") == [(who, "mensagem.decidir", sent), (who, "mensagem.decidir", lost)]
+
+
+async def test_without_a_message_in_doubt_the_page_says_when_one_appears(painel: Painel) -> None:
+    async with painel.browser(*READER) as reader:
+        assert "No message in doubt" in text_of(await reader.get("/painel/conversas/duvidas?lang=en"))
