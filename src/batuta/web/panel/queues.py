@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
+from batuta.access import includes
 from batuta.engine.batuta import Batuta
 from batuta.health.workers import FORGOTTEN_AFTER
 from batuta.kernel.clock import instant, microseconds
@@ -34,7 +35,7 @@ from batuta.tasks.registry import TASKS
 from batuta.tasks.task import RESULT, arguments_of
 from batuta.web.context import state_of
 from batuta.web.panel import batches
-from batuta.web.panel.frame import show, visit_of, words_of
+from batuta.web.panel.frame import caller_of, show, visit_of, words_of
 from batuta.web.panel.item_actions import FIELDS_OF
 from batuta.web.panel.timeline import DrawnPeriod, draw, periods_of
 from batuta.web.panel.words import Words
@@ -143,8 +144,14 @@ async def queue(request: Request, name: str) -> HTMLResponse:
         "given": given,
         "chosen": {name: value for name, value in given.items() if name != "estado"},
         "is_tasks": found.table.name == TASKS.name,
+        "may_retry": may_retry(request, name),
     }
     return show(request, "panel/queue.html.j2", words, values, live=after is None)
+
+
+def may_retry(request: Request, queue: str) -> bool:
+    """Return whether the user may repeat items of the queue. Repeating an item of some queues sends a message."""
+    return includes(caller_of(request).scopes, state_of(request).work.scope_of_queue(queue))
 
 
 async def item(request: Request, name: str, id: str) -> HTMLResponse:
@@ -158,6 +165,7 @@ async def item(request: Request, name: str, id: str) -> HTMLResponse:
     is_shown = await visit_of(request).reveal(1)
     state = state_of_item(values, table)
     waits_for = (await work.explain_waits(found, [values])).get(id)
+    is_allowed = may_retry(request, name)
     content = {
         "queue": name,
         "id": id,
@@ -168,13 +176,14 @@ async def item(request: Request, name: str, id: str) -> HTMLResponse:
         "bar": draw_item(values, table, state, words.now),
         "process": None if values[table.owner] is None else short(values[table.owner]),
         "stack": await current_stack(work, values[table.owner], f"item {id}", words.now),
-        "can_edit": table.name == TASKS.name and state != ItemState.RUNNING and bool(values.get("name")),
+        "can_edit": is_allowed and table.name == TASKS.name and state != ItemState.RUNNING and bool(values.get("name")),
         "error": words.reason(decode(values.get(table.error))),
         "lines": await work.log_lines.of_item(id),
         "waits_for": None if waits_for is None else words.reason(waits_for),
         "facts": facts(values, table, words),
         "payload": pretty(decrypted(payload, table, work.encryption, words)) if is_shown else None,
-        "can_retry": state == ItemState.DEAD,
+        "can_retry": is_allowed and state == ItemState.DEAD,
+        "can_discard": state == ItemState.DEAD,
         "can_cancel": state in (ItemState.READY, ItemState.RUNNING),
     }
     return show(request, "panel/item.html.j2", words, content, live=state == ItemState.RUNNING)
