@@ -43,16 +43,20 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--advisories", type=Path)
     parser.add_argument("--sbom", type=Path, default=ROOT / "dist" / "sbom.json")
     asked = parser.parse_args(arguments)
+    try:
+        advisories = None if asked.advisories is None else read_advisories(asked.advisories)
+    except (OSError, ValueError):
+        parser.error(f"{asked.advisories} has no OSV records: give a JSON list of records, or one record per line")
     packages = locked()
     for package in packages:
         print(f"{package.name} {package.version}: {licence_of(package.name)} ({package.scope})")
     asked.sbom.parent.mkdir(parents=True, exist_ok=True)
     asked.sbom.write_text(json.dumps(sbom(packages), indent=2) + "\n", encoding="utf-8")
     print(f"{len(packages)} packages; SBOM written to {asked.sbom}")
-    if asked.advisories is None:
+    if advisories is None:
         print("vulnerabilities were NOT checked: give OSV records of PyPI with --advisories FILE")
         return 0
-    found = [each for advisory in read_advisories(asked.advisories) for each in affected(advisory, packages)]
+    found = [each for advisory in advisories for each in affected(advisory, packages)]
     for each in found:
         print(f"AFFECTED {each.package.name} {each.package.version}: {each.advisory} {each.summary}")
     print(f"{len(found)} known vulnerabilities in the locked packages")
@@ -92,8 +96,12 @@ def licence_of(name: str) -> str:
 def read_advisories(file: Path) -> list[Mapping[str, Any]]:
     text = file.read_text(encoding="utf-8").strip()
     if text.startswith("["):
-        return list(json.loads(text))
-    return [json.loads(line) for line in text.splitlines() if line.strip()]
+        records = json.loads(text)
+    else:
+        records = [json.loads(line) for line in text.splitlines() if line.strip()]
+    if not all(isinstance(each, dict) for each in records):
+        raise ValueError("a record must be an object")
+    return list(records)
 
 
 def affected(advisory: Mapping[str, Any], packages: Sequence[Package]) -> Iterator[Finding]:

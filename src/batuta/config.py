@@ -226,7 +226,7 @@ class EngineSettings(BaseModel):
     """addresses or networks of proxies whose X-Forwarded-For names the client, separated by commas"""
     batuta_refusals_per_minute: Annotated[int, Field(ge=1)] = 60
     """maximum refused requests of one client in a minute; after that, the api answers 429 unless the request has
-    credentials that were accepted before
+    valid credentials
     """
     batuta_max_connections: Annotated[int, Field(ge=10, le=100_000)] = MOST_CONNECTIONS
     """maximum open connections of the api; beyond them, the connection that has waited longest for a request is closed

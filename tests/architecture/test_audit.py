@@ -61,3 +61,15 @@ def test_sbom_names_every_package_of_the_locks_and_run_time_packages_have_a_lice
 )
 def test_range_of_an_advisory(version: str, events: list[dict[str, str]], inside: bool) -> None:
     assert audit.in_range(version, events) is inside
+
+
+@pytest.mark.parametrize("content", [None, "not JSON", '["not a record"]'])
+def test_unusable_advisories_are_an_error_with_the_next_step(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str | None
+) -> None:
+    file = tmp_path / "advisories.json"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(SystemExit, match="2"):
+        audit.main(["--sbom", str(tmp_path / "sbom.json"), "--advisories", str(file)])
+    assert f"{file} has no OSV records" in capsys.readouterr().err

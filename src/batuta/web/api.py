@@ -94,15 +94,19 @@ def _state(
 ) -> ApiState:
     folders: Sequence[Path] = work.extension.texts
     texts = {language: Texts(language, folders) for language in LANGUAGES}
+    sessions = make_sessions(settings)
     clients = Clients(
         work.clock,
         work.events,
         work.access,
+        work.tokens,
+        sessions,
         proxies=parse_networks(settings.batuta_trusted_proxies),
         limit=settings.batuta_refusals_per_minute,
     )
+    if settings.api_token is not None:
+        clients.accept(settings.api_token.get_secret_value())
     ready = Cached(lambda: look(work.probes, work.clock), work.clock, READY_KEPT)
-    sessions = make_sessions(settings)
     live, counts = LiveViews(work.clock), LargeCounts(work.clock)
     return ApiState(
         work, settings, texts, registry, readings, service, sessions, clients, ready, open_routes, live, counts

@@ -128,7 +128,7 @@ def require(caller: Caller, scope: Scope) -> None:
 
 
 def refuse_above_limit(request: Request, credential: str = "") -> None:
-    """Raise a 429 problem if the client is above its limit of refusals, unless the credential was accepted before.
+    """Raise a 429 problem if the client is above its limit of refusals, unless the credential is valid.
 
     A route that checks a secret of its own, such as a webhook, calls this function when the secret is wrong. The right
     secret is accepted above the limit too, because its sender may share an address with an attacker.

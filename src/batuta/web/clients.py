@@ -1,8 +1,11 @@
 """Clients of the API: their addresses, and their refused requests.
 
 Refused requests are counted by client and minute. Each count becomes one audit entry and one log line. A client above
-the limit gets 429 until the minute ends. A credential that was accepted before still works, so that an attacker behind
-the same proxy cannot lock out a person.
+the limit gets 429 until the minute ends. A valid credential still works, so that an attacker behind the same proxy
+cannot lock out a person.
+
+The limit must not wait for the database. It knows the credentials that this process accepted, and while it refuses
+requests, its loop reads the digests of all valid tokens every 20 s. A session is known by its seal.
 """
 
 import hmac
@@ -18,10 +21,11 @@ from hashlib import sha256
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from batuta.access import Network, belongs
+from batuta.access import Network, Sessions, belongs, hash_secret, split_token
 from batuta.kernel.clock import EARLIEST, Clock
 from batuta.kernel.events import Events, RequestsRefused
 from batuta.stores.sql.audit import AccessLog
+from batuta.stores.sql.tokens import SqlTokens
 from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup
 
 MINUTE = timedelta(minutes=1)
@@ -46,22 +50,35 @@ class Refusals:
 
 
 class Clients:
-    """Loop that counts refused requests by client and minute. It writes the counts when their minute has ended."""
+    """Loop that counts refused requests by client and minute. It writes the counts when their minute has ended, and
+    reads the valid tokens while a client is above the limit.
+    """
 
     name = "refusals"
 
     def __init__(
-        self, clock: Clock, events: Events, log: AccessLog, *, proxies: Iterable[Network] = (), limit: int
+        self,
+        clock: Clock,
+        events: Events,
+        log: AccessLog,
+        tokens: SqlTokens,
+        sessions: Sessions,
+        *,
+        proxies: Iterable[Network] = (),
+        limit: int,
     ) -> None:
         self.wakeup = Wakeup()
         self._clock = clock
         self._events = events
         self._log = log
+        self._tokens = tokens
+        self._sessions = sessions
         self._proxies = tuple(proxies)
         self._limit = limit
         self._minutes: dict[tuple[str, datetime], Refusals] = {}
         self._limiting_until = EARLIEST
         self._accepted: dict[bytes, None] = {}
+        self._ended: dict[bytes, None] = {}
         self._key = secrets.token_bytes(32)
 
     def address(self, scope: Scope) -> str:
@@ -86,8 +103,9 @@ class Clients:
         refusals.counts[status] += 1
         refusals.cost += cost
 
-        if refusals.cost >= self._limit:
+        if refusals.cost >= self._limit and self._limiting_until < minute + MINUTE:
             self._limiting_until = minute + MINUTE
+            self.wakeup.set()
 
     @property
     def is_limiting(self) -> bool:
@@ -96,26 +114,30 @@ class Clients:
 
     def accept(self, credential: str) -> None:
         """Remember a valid credential. Only a digest of the credential is stored."""
-        self._accepted.pop(digest := self._digest(credential), None)
-        self._accepted[digest] = None
-        if len(self._accepted) > MOST_CREDENTIALS:
-            del self._accepted[next(iter(self._accepted))]
+        _remember(self._accepted, self._digest(credential))
 
     def forget(self, credential: str) -> None:
         """Forget a credential that is no longer valid, so that it counts as a guess."""
-        self._accepted.pop(self._digest(credential), None)
+        self._accepted.pop(digest := self._digest(credential), None)
+        if self._is_sealed(credential):
+            _remember(self._ended, digest)
 
     def wait(self, client: str, credential: str) -> int:
         """Return how many seconds a client above the limit must wait; 0 means that the credential may be checked now."""
         now = self._clock.now()
         minute = now.replace(second=0, microsecond=0)
         found = self._minutes.get((_counted(client), minute)) or self._minutes.get((OTHERS, minute))
-        if found is None or found.cost < self._limit or self._digest(credential) in self._accepted:
+        if found is None or found.cost < self._limit or self._is_known(credential):
             return 0
         return max(1, int((found.since + MINUTE - now).total_seconds()))
 
     async def tick(self) -> Pace:
         await self._write(before=self._clock.now() - MINUTE)
+        if self.is_limiting:
+            now = self._clock.now()
+            for token in await self._tokens.all():
+                if token.is_valid(now):
+                    _remember(self._accepted, _token_digest(token.id, token.secret_hash))
         return Idle()
 
     async def drain(self, grace: timedelta) -> None:
@@ -129,8 +151,30 @@ class Clients:
             del self._minutes[key]
             self._events.emit(RequestsRefused(key[0], refusals.since, sum(refusals.counts.values())))
 
+    def _is_known(self, credential: str) -> bool:
+        digest = self._digest(credential)
+        return digest in self._accepted or (digest not in self._ended and self._is_sealed(credential))
+
+    def _is_sealed(self, credential: str) -> bool:
+        return self._sessions.find(credential, now=self._clock.now()) is not None
+
     def _digest(self, credential: str) -> bytes:
+        """Return the digest of a credential: for a token the one that the database stores, otherwise one with a key."""
+        if parts := split_token(credential):
+            return _token_digest(parts[0], hash_secret(parts[1]))
         return hmac.digest(self._key, credential.encode(), sha256)
+
+
+def _token_digest(id: str, secret_hash: str) -> bytes:
+    return f"{id} {secret_hash}".encode()
+
+
+def _remember(digests: dict[bytes, None], digest: bytes) -> None:
+    """Add the digest as the newest one. Above the limit, delete the oldest one."""
+    digests.pop(digest, None)
+    digests[digest] = None
+    if len(digests) > MOST_CREDENTIALS:
+        del digests[next(iter(digests))]
 
 
 @lru_cache(maxsize=MOST_CLIENTS)

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import logging
+import secrets
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from fastapi import APIRouter
 from starlette.types import Receive, Scope, Send
 
 from batuta import Batuta
+from batuta.access import Scope as Permission
+from batuta.access import mint
 from batuta.cli.roles import open_for_process
 from batuta.config import EngineSettings, load_settings
 from batuta.processes.address import listen
@@ -144,7 +147,7 @@ CLOSED = {"APP_ENV": "production", "API_TOKEN": "t" * 32, "SECRET_KEY": "k" * 32
 
 @dataclass
 class Limited:
-    """A server in production. One client is above its limit of refusals, and its token was accepted before."""
+    """A server in production. One client is above its limit of refusals."""
 
     serving: Serving
     reached: list[str]  # paths of the requests that the application got
@@ -168,8 +171,7 @@ async def limited(work: Batuta, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     monkeypatch.setattr(RequestAccounting, "__call__", record)
     serving = Serving(work, 1, **CLOSED)
     clients = serving.api.state.batuta.clients
-    clients._clock = FakeClock()  # the minute does not end
-    clients.accept("t" * 32)
+    clients._clock = FakeClock(work.clock.now())  # the minute does not end
     clients.refuse("127.0.0.1", 401, cost=1)
     yield Limited(serving, reached)
     serving.stop.set()
@@ -245,6 +247,33 @@ async def test_credential_that_became_invalid_counts_as_a_guess(limited: Limited
     request = f"GET /jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {revoked}\r\n\r\n"
     assert [(await limited.send(request))[0] for _ in range(3)] == [401, 429, 429]
     assert limited.reached == ["/jobs"]
+
+
+async def test_valid_credential_that_this_process_has_not_seen_is_accepted_above_the_limit(
+    work: Batuta, limited: Limited
+) -> None:
+    """For example after a restart, while a guesser behind the same proxy is above the limit."""
+    state, now = limited.serving.api.state.batuta, work.clock.now()
+    valid, revoked = [mint("x", [Permission.READ], by="x", now=now, chance=secrets.token_hex) for _ in range(2)]
+    for each, _ in (valid, revoked):
+        await work.tokens.keep(each)
+    await work.tokens.revoke(revoked[0].id, by="x", now=now)
+    note = state.sessions.begin(valid[0].id, now=now, chance=secrets.token_hex(16))
+    signed_out = state.sessions.begin(valid[0].id, now=now, chance="0" * 32)
+    await work.tokens.end_session("0" * 32, until=now + timedelta(hours=12))
+    assert state.clients.wakeup.is_set()  # the first client above the limit wakes the loop
+    await state.clients.tick()
+    for line, statuses in {
+        f"Authorization: Bearer {'t' * 32}": [200, 200],
+        f"Authorization: Bearer {valid[1]}": [200, 200],
+        f"Authorization: Bearer bat_{valid[0].id}_{'0' * 48}": [429, 429],
+        f"Authorization: Bearer {revoked[1]}": [429, 429],
+        f"Cookie: __Host-batuta_session={note}": [200, 200],
+        f"Cookie: __Host-batuta_session={note[:-1]}{'0' if note[-1] != '0' else '1'}": [429, 429],
+        f"Cookie: __Host-batuta_session={signed_out}": [401, 429],
+    }.items():
+        request = f"GET /jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{line}\r\n\r\n"
+        assert [(await limited.send(request))[0] for _ in range(2)] == statuses, line
 
 
 @pytest.mark.parametrize("role", ["api", "scheduler", "worker"])
