@@ -95,10 +95,8 @@ def licence_of(name: str) -> str:
 
 def read_advisories(file: Path) -> list[Mapping[str, Any]]:
     text = file.read_text(encoding="utf-8").strip()
-    if text.startswith("["):
-        records = json.loads(text)
-    else:
-        records = [json.loads(line) for line in text.splitlines() if line.strip()]
+    is_list = text.startswith("[")
+    records = json.loads(text) if is_list else [json.loads(line) for line in text.splitlines() if line.strip()]
     if not all(isinstance(each, dict) for each in records):
         raise ValueError("a record must be an object")
     return list(records)

@@ -16,7 +16,7 @@ CANAL = "evolution"
 # Largest size of a stored delivery. It is longer than any text that people write; media arrive without their content.
 LONGEST = 512 * 1024
 WANTED = frozenset({"messages.upsert", "messages.update", "send.message", "connection.update", "status.instance"})
-# Longest name or state from outside that a column stores.
+# Longest name, state or id from outside that a column stores.
 LONGEST_NAME = 200
 _EARLIEST = datetime(2015, 1, 1, tzinfo=UTC)
 # A message whose time is further in the future than this gets the current time. The sender's phone sets the time of a
@@ -69,10 +69,10 @@ def _fact(evento: str, instance: str, data: Json, sent_at: datetime | None, now:
 
 def _message(evento: str, instance: str, data: Mapping[str, Json], now: datetime) -> Fato:
     match data.get("key"):
-        case {"id": str(id), "remoteJid": str(jid), **key} if id:
+        case {"id": str(id), "remoteJid": str(jid), **key} if 0 < len(id) <= LONGEST_NAME:
             chat = address(jid, _text(key.get("remoteJidAlt")))
         case _:
-            return Ignorado(f"{evento} without a key")
+            return Ignorado(f"{evento} without a valid key")
     if chat is None:
         return Ignorado("neither a person nor a group")
     at, texto = _instant(data.get("messageTimestamp"), now), text_of(data.get("message"))
@@ -112,7 +112,7 @@ def _receipt(instance: str, data: Mapping[str, Json]) -> Fato:
         key = data.get("key")
         id = _text(key.get("id")) if isinstance(key, Mapping) else None
     entrega = ENTREGAS.get(str(data.get("status")))
-    if id is None or entrega is None:
+    if id is None or len(id) > LONGEST_NAME or entrega is None:
         return Ignorado(f"an update to {str(data.get('status'))[:40]}")
     if data.get("fromMe") is False:
         return Ignorado("a receipt of an inbound message")

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from app.contexts.grupos.service import Grupos
 from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.operacao.service import Eventos
-from app.contexts.webhooks.api import Entregue
+from app.contexts.webhooks.api import Entregue, Ignorado
 from app.contexts.webhooks.inbox import WEBHOOK_INBOX, Inbox, InboxWork
 from app.integrations.evolution.events import delivery_of, facts_of
 from batuta.kernel.ids import Ids
@@ -139,6 +139,15 @@ async def test_worker_that_lost_its_delivery_writes_nothing(harness: Harness) ->
     settlement = settle(1, await harness.work.handle(late), after_seconds([1]), random.random)
     assert not await harness.queue.conclude(late, settlement)
     assert await rows(harness.database, "SELECT id FROM interacoes") == []
+
+
+@pytest.mark.parametrize("chat", [JID, GROUP])
+def test_message_or_receipt_with_an_endless_id_is_ignored(chat: str) -> None:
+    message: Any = {"key": {"id": "A" * 201, "remoteJid": chat}, "message": {"conversation": "oi"}}
+    receipts: Any = [{"keyId": "A" * 201, "status": "READ"}, {"key": {"id": "A" * 201}, "status": "READ"}]
+    for event, data in [("messages.upsert", message), *(("messages.update", each) for each in receipts)]:
+        (fact,) = facts_of(event, {"instance": "julia-sim", "data": data}, datetime.now(UTC))
+        assert isinstance(fact, Ignorado), (event, fact)
 
 
 @pytest.mark.parametrize(
