@@ -19,6 +19,7 @@ from batuta.cli.together import complete_app, require_one_worker, run_together
 from batuta.config import EngineSettings, unset
 from batuta.engine.batuta import Batuta
 from batuta.environment import ENV_FILE
+from batuta.health.aggregator import Part, Probe, State
 from batuta.kernel.events import ProcessHeld, ProcessServing
 from batuta.processes.address import listen
 from batuta.processes.exit import run_to_exit
@@ -103,6 +104,8 @@ class _Up:
             changed=lambda: self._notify(tree, notifier, banner),
             beat=notifier.alive,
         )
+        # The parent is ready when its children are. They use the database, and report on it themselves.
+        self.work.probes = {"processes": Probe(lambda: _answer(tree), needed=True)}
         address = f"http://{self.settings.host}:{self.settings.port}"
         banner = ReadyBanner(
             address, lambda: tree.is_complete, lambda: self._announce(address, output), self.work.clock
@@ -184,6 +187,10 @@ class _Up:
         """Return the log settings of a child. The child writes to a pipe, so it cannot detect the terminal itself."""
         form = {"LOG_FORMAT": "pretty" if self._is_pretty else "json"}
         return form | ({"FORCE_COLOR": "1"} if self._is_coloured else {})
+
+
+async def _answer(tree: ProcessTree) -> Part:
+    return Part(State.OK if tree.children and all(child.is_ready for child in tree.children) else State.ERROR)
 
 
 def command_here() -> str:

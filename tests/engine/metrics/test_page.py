@@ -190,7 +190,16 @@ async def test_each_process_under_up_has_its_page(tree: int) -> None:
         for port in range(tree, tree + 3):
             text = await _patiently(client, f"http://127.0.0.1:{port}/metrics")
             roles += re.findall(r'batuta_build_info\{.*role="(\w+)"', text)
-    assert roles == ["up", "scheduler", "worker"]
+        assert roles == ["up", "scheduler", "worker"]
+        assert await _when_ready(client, f"http://127.0.0.1:{tree}/health/ready?strict=1") == {"processes": "ok"}
+
+
+async def _when_ready(client: httpx2.AsyncClient, url: str) -> object:
+    for _ in range(300):
+        if (answer := await client.get(url)).status_code == 200:
+            return answer.json()["checks"]
+        await asyncio.wait([asyncio.create_task(asyncio.Event().wait())], timeout=0.1)
+    raise AssertionError(answer.text)
 
 
 async def _patiently(client: httpx2.AsyncClient, url: str) -> str:
