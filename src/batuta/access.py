@@ -38,6 +38,18 @@ class Scope(StrEnum):
 EVERY_SCOPE = frozenset(Scope)
 
 
+class Role(StrEnum):
+    """The usual sets of scopes for people. Each role includes the one before it; none includes ``pii``."""
+
+    READER = "reader"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+    @property
+    def scopes(self) -> frozenset[Scope]:
+        return frozenset((Scope.READ, Scope.OPERATE, Scope.SEND)[: list(Role).index(self) + 1])
+
+
 def includes(scopes: frozenset[Scope], scope: Scope) -> bool:
     """Return whether a token with ``scopes`` has the permission ``scope``. Every scope except ``metrics`` includes
     ``read``; ``metrics`` is for monitoring programs and permits nothing else.

@@ -267,6 +267,8 @@ def test_both_languages_of_a_manual_name_the_same_commands_and_settings(english:
             "--status ativo": "--status active",
             "--state aguardando": "--state ready",
             "--scope ler": "--scope read",
+            "--role operador": "--role operator",
+            "--scope dados-pessoais": "--scope pii",
             "--com uma-pessoa": "--com human",
             "--permissao em-descanso": "--permissao cooling_off",
             "--ciclo perdido": "--ciclo churned",

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from batuta.access import Scope, Token, mint
+from batuta.access import Role, Scope, Token, mint
 from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, current_user
 from batuta.cli.controls import parse_span
 from batuta.engine.batuta import Batuta
@@ -16,8 +16,9 @@ from batuta.kernel.errors import AmbiguousId
 
 def create(
     context: typer.Context,
-    scope: Annotated[list[Scope], typer.Option("--scope", help="read | operate | send | pii | metrics")],
     name: Annotated[str, typer.Option("--name")],
+    role: Annotated[Role | None, typer.Option("--role", help="reader | operator | admin")] = None,
+    scope: Annotated[list[Scope] | None, typer.Option("--scope", help="read | operate | send | pii | metrics")] = None,
     span: Annotated[str | None, typer.Option("--for")] = None,
     network: Annotated[list[str] | None, typer.Option("--network")] = None,
     as_json: JsonFlag = False,
@@ -27,7 +28,7 @@ def create(
     expires = None if span is None else now + parse_span(span)
     token, text = mint(
         name,
-        scope,
+        {*(role.scopes if role else ()), *(scope or ())},
         by=current_user(),
         now=now,
         chance=secrets.token_hex,

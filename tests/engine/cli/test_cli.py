@@ -66,6 +66,15 @@ def test_token_is_shown_once_alone_on_its_line_and_can_be_revoked(batuta: Comman
     assert batuta("token", "revoke", id)[0] == 1
 
 
+def test_role_gives_a_token_its_scopes(batuta: Command) -> None:
+    roles = {"leitura": ["read"], "operador": ["operate", "read"], "admin": ["operate", "read", "send"]}
+    for role, scopes in roles.items():
+        made = json.loads(batuta("token", "create", "--name", "ana", "--role", role, "--json")[1])
+        assert made["scopes"] == scopes
+    made = json.loads(batuta("token", "create", "--name", "ana", "--role", "leitura", "--scope", "pii", "--json")[1])
+    assert made["scopes"] == ["pii", "read"]
+
+
 @pytest.mark.parametrize(
     "words",
     [

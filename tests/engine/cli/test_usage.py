@@ -95,6 +95,7 @@ def test_portuguese_help_has_no_english_text_of_the_parser(command: str, capsys:
     [
         ("executions", "em-execucao|com-sucesso|erro|tempo-esgotado|pulada|abandonada|perdida"),
         ("token create", "ler|operar|enviar|dados-pessoais"),
+        ("token create", "leitura|operador|admin"),
         ("chip", "em-aquecimento|pronto|ativo|pausado|cancelado"),
     ],
 )
