@@ -37,6 +37,7 @@ FINDING_PAGES: Final[Mapping[str, str]] = {
     "alertas_recusas_altas": "/vagas?situacao=anunciada",
     "alertas_sem_respostas": "/freios",
     "alertas_tempo_resposta_alto": "/processos",
+    "conversas_optouts_provaveis": "/conversas/duvidas#descadastros",
     "diretrizes": "/tarefas/sincronizar_briefing",
     "equipe_avisos": "/filas/avisos_equipe?estado=dead",
     "equipe_central": "/filas/central_fila?estado=dead",

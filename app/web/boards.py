@@ -56,7 +56,7 @@ async def sending_board(julia: Julia) -> Board:
     used = await julia.work.rates.count_used([limites.hora, limites.dia])
     doubts = await julia.messages.duvidas.quantas()
     pending = await julia.messages.pendencias.quantas()
-    optouts = Figure(says="quadro.optouts_provaveis", value=doubts, tone=_needs_person(doubts))
+    optouts = Figure(says="quadro.optouts_provaveis", value=doubts, tone=_needs_person(doubts), to="/conversas/duvidas")
     answers = Figure(says="quadro.pendencias", value=pending, tone=_needs_person(pending), to="/conversas")
     return Board(
         says="quadro.titulo",

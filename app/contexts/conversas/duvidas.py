@@ -69,6 +69,12 @@ class DuvidasDeOptout:
             for row in await self._database.all(self._queries.open, limite=limite)
         ]
 
+    async def exigir_aberta(self, id: str) -> None:
+        """Raise DuvidaDesconhecida unless the probable opt-out awaits a decision."""
+        row = await self._database.one(self._queries.one, id=id)
+        if row is None or row["decisao"] is not None:
+            raise DuvidaDesconhecida(id=id)
+
     async def decidir(self, id: str, decisao: Decisao, *, por: str, motivo: str) -> int:
         """Store an operator's decision about a probable opt-out, and return the number of queued messages that were
         cancelled. Raises DuvidaDesconhecida if it awaits no decision.

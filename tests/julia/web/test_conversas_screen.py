@@ -251,3 +251,33 @@ async def test_an_operator_decides_about_messages_in_doubt(painel: Painel) -> No
 async def test_without_a_message_in_doubt_the_page_says_when_one_appears(painel: Painel) -> None:
     async with painel.browser(*READER) as reader:
         assert "No message in doubt" in text_of(await reader.get("/painel/conversas/duvidas?lang=en"))
+
+
+async def test_an_operator_decides_about_probable_opt_outs(painel: Painel) -> None:
+    ids = [f"00000000-0000-7000-8000-00000000000{n}" for n in (1, 2)]
+    for number, id in enumerate(ids):
+        phone = f"551190002{number:04d}"
+        await write(
+            painel.database,
+            "INSERT INTO optouts_provaveis (id, telefone, telefone_chave, cliente_id, provider_message_id, regra,"
+            " created_at) VALUES (:id, :phone, :phone, :doctor, 'x', 'x', :now)",
+            id=id,
+            phone=phone,
+            doctor=await add_doctor(painel.database, phone, now=painel.clock.now()),
+            now=painel.clock.now(),
+        )
+    async with painel.browser(*SENDER) as person:
+        who = f"token pessoa{painel.said}"
+        assert 'href="/painel/conversas/duvidas#descadastros"' in (await person.get("/painel")).text
+        assert "Opt-outs to decide" in text_of(await person.get("/painel/conversas/duvidas?lang=en"))
+        for verb, id in zip(("parar", "seguir"), ids, strict=True):
+            form = await person.get(f"/painel/acoes/optout.{verb}", params={"duvida": id, "motivo": "lido"})
+            assert f"batuta conversas decidir {id} --{verb} --motivo lido" in text_of(form)
+            assert (await act(person, f"optout.{verb}", duvida=id, motivo="lido")).status_code == 303
+        for wrong in (ids[0], PENDING[:-1] + "9", "x"):
+            assert (await person.get("/painel/acoes/optout.parar", params={"duvida": wrong})).status_code == 422
+            assert (await act(person, "optout.parar", duvida=wrong, motivo="lido")).status_code == 422
+        assert "Descadastros a decidir" not in text_of(await person.get("/painel/conversas/duvidas"))
+    stored = await rows(painel.database, "SELECT decisao, por FROM optouts_provaveis ORDER BY id")
+    assert [(row["decisao"], row["por"]) for row in stored] == [("parar", who), ("seguir", who)]
+    assert await painel.audit("optout.decidir") == [(who, "optout.decidir", f"duvida:{id}") for id in ids]
