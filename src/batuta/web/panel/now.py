@@ -13,7 +13,6 @@ from batuta.web.panel.overview import root_findings
 from batuta.web.panel.words import Words
 
 _LEVELS = {Grade.HEALTHY: "healthy", Grade.CRITICAL: "critical"}
-_WORST_PARTS = 3
 JOBS = "/tarefas"
 ELSEWHERE = "/incidentes"  # the page of findings that no other page explains
 _STATES = {
@@ -71,12 +70,6 @@ class KeyNumber(NamedTuple):
     tone: str
 
 
-class Part(NamedTuple):
-    name: str
-    points: int
-    most: int
-
-
 def verdict(assessment: Assessment, words: Words) -> Verdict:
     """Return the verdict on overall health. Its level is never better than the level of the score or of the worst
     finding.
@@ -90,12 +83,6 @@ def verdict(assessment: Assessment, words: Words) -> Verdict:
     if problems:
         return Verdict(level, message_of(problems[0], words.texts), len(problems) - 1)
     return Verdict(level, words.texts("panel.all_well" if level == "healthy" else "panel.score_low"), 0)
-
-
-def worst_parts(assessment: Assessment) -> list[Part]:
-    """Return the sections that lost the most points."""
-    hurt = [Part(name, part.points, part.most) for name, part in assessment.sections.items() if part.points < part.most]
-    return sorted(hurt, key=lambda part: part.points - part.most)[:_WORST_PARTS]
 
 
 def show_findings(
