@@ -416,7 +416,9 @@ async def _refusal(request: Request, error: Exception) -> Response:
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
-    """Return 404 for a known path with another method, as the original does, instead of 405."""
+    """Return 404 if a known path does not accept the method of the request. The original does the same, although 405 is
+    usual.
+    """
     path = request.url.path.removeprefix(request.scope["root_path"])
     return _envelope(HTTPStatus.NOT_FOUND, [f"Cannot {request.method} {path}"])
 

@@ -563,8 +563,8 @@ class Mundo:
         }
 
     def _copies(self, conta: int, chave: str, id: int) -> Iterator[tuple[int, str, int]]:
-        """Yield each copy of a message as the account, the account's name for the chat, and the account's id for the
-        message.
+        """Yield one tuple for each copy of a message: the account that has the copy, this account's key of the chat,
+        and its id of the message.
         """
         mine = self._messages(conta, chave).get(id)
         if mine is None:

@@ -208,8 +208,8 @@ class Vida:
 
 
 class Falatorio:
-    """Loop that posts group messages at the configured rate. They arrive through the second connected instance, or
-    through the only one.
+    """Loop that posts group messages at the configured rate. They arrive through the second connected instance. If only
+    one instance is connected, they arrive through that one.
     """
 
     name = "falatorio"

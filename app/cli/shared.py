@@ -45,7 +45,7 @@ async def read_personal(julia: Julia, command: str, reading: Awaitable[T], *, ac
 
 
 def write_private(file: Path, text: str, *, encoding: str = "utf-8") -> None:
-    """Write a file that only its owner can read. An existing file loses its other permissions."""
+    """Write a file that only its owner can read. If the file exists, its permissions for all other users are removed."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding=encoding, newline="") as out:
         os.fchmod(descriptor, 0o600)

@@ -162,8 +162,8 @@ class Importacao:
         return await self._database.one(self._queries.show, id=id)
 
     async def leitura(self, id: str) -> BatchProgress | None:
-        """Return how many readings of the import's rows have ended, or None if the batch of readings was deleted after
-        its retention.
+        """Return how many of the tasks that read the rows of the import have ended, or None if the batch of readings
+        was deleted after its retention.
         """
         try:
             return await self._lotes.handle(id).progress()
@@ -183,8 +183,8 @@ class Importacao:
     async def _receive(
         self, folha: ArquivoAberto, content: bytes, name: str, by: str, escolhidas: Mapping[str, str]
     ) -> str:
-        """Store the file and return the id of the import. Until the last row is read, the height of the sheets is
-        stored as the number of rows.
+        """Store the file and return the id of the import. The exact number of rows is known only when the last row is
+        read. Until then, the height of the sheets is stored instead.
         """
         id, arquivo, sha256 = self._ids.new(), name, hashlib.sha256(content).hexdigest()
         asked = {"arquivo": arquivo, "sha256": sha256, "total_rows": folha.altura, "by": by, "now": self._clock.now()}

@@ -89,7 +89,7 @@ class Lotes(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ligado:
-    """The parts of an appointment (address, documents) that the settings allow to read."""
+    """The parts of an appointment (address, documents) whose reading is switched on in the settings."""
 
     endereco: bool = True
     documento: bool = True
@@ -267,7 +267,7 @@ class Agendamentos:
         return {status.value: found.get(status.value, 0) for status in StatusDaLeitura}
 
     async def quantas_repetir(self, *, limit: int) -> int:
-        """Count the readings that ``reprocessar`` would enqueue again without ids."""
+        """Count the readings that ``reprocessar`` enqueues again if it is called without ids."""
         async with self._database.transaction() as transaction:
             return len(await self._repetiveis(transaction, limit))
 

@@ -253,8 +253,8 @@ def _status(row: Mapping[str, Any], lido: _Lido, ligado: Ligado, *, is_last: boo
 
 
 def _is_known(row: Mapping[str, Any], lido: _Lido, status: StatusDaLeitura) -> bool:
-    """Return whether the row already has this incomplete reading, so that a task that waits long for the model stores
-    it only once.
+    """Return whether the row already has this incomplete reading, so that a task that has to wait for the model several
+    times stores this reading only once.
     """
     kept = (row["normalization_status"], row["endereco_normalizado"], row["documento_normalizado"])
     return lido.espera is not None and kept == (status.value, lido.endereco, lido.documento)

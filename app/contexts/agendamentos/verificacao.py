@@ -72,7 +72,9 @@ def so_de(texto: str, tipo: Tipo) -> str:
 
 
 def pode_ter_documento(texto: str) -> bool:
-    """Return whether a number in the text may be the patient's CPF or RG. Otherwise it is useless to query the model."""
+    """Return whether a number in the text may be the patient's CPF or RG. If no number may be one, the model need not
+    be queried.
+    """
     return any(sum(each.isdigit() for each in so_de(texto, tipo)) >= FEWEST for tipo in DOS_NOSSOS)
 
 
@@ -85,8 +87,8 @@ class _Pagina:
         self._numbers = list(_DIGITS.finditer(self._texto))
 
     def palavras(self, dito: Any) -> str | None:
-        """Return the words that the model returned in the spelling of the text, or None if the text does not contain
-        them.
+        """Find the words of the model's answer in the text, and return them in the spelling of the text. Return None if
+        the text does not contain them.
         """
         wanted = [plano(found) for found in _WORD.findall(limpo(_text(dito)))]
         for first in range(len(self._words) - len(wanted) + 1 if wanted else 0):

@@ -193,7 +193,9 @@ class Inicio:
         return True
 
     async def _choices(self, campanha: Devida, then: datetime | None = None) -> tuple[int, list[Escolha]]:
-        """Return how many doctors of the audience already have a row, and the choice about each doctor who has none."""
+        """Return how many doctors of the audience already have a row, and the decision about each doctor who has no row
+        yet.
+        """
         now, filtros = self._clock.now(), campanha.filtros
         then = now if then is None else then
         async with self._database.snapshot() as reading:

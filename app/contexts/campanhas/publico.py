@@ -72,8 +72,8 @@ class Escolha:
 
 
 def ate(quem: Candidato, now: datetime, then: datetime) -> Candidato:
-    """Return the facts about a doctor as they will be at ``then``. A message that another campaign has queued now
-    counts as sent at ``then``.
+    """Return the facts about a doctor as they will be at ``then``. If another campaign has already queued a message,
+    this message counts as sent at ``then``.
     """
     return replace(quem, na_fila_de_outra=quem.na_fila_de_outra and then - now <= BETWEEN_CAMPAIGNS)
 

@@ -239,7 +239,7 @@ class Pool:
         is_over: bool,
         now: datetime,
     ) -> tuple[int, int]:
-        """Write the snapshots of a day. Return how many are new and how many existed."""
+        """Write the snapshots of a day. Return how many of them are new, and how many existed before."""
         there = {row["chip_id"] for row in await transaction.all(self._queries.snapshots, data=data)}
         made = kept = 0
         for chip in chips:

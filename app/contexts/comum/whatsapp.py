@@ -119,7 +119,7 @@ class Numero:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encontrada:
-    """A message that Julia sent and the gateway's store contains."""
+    """A message that Julia sent, found in the message store of the gateway."""
 
     id: str
     jid: str

@@ -81,8 +81,8 @@ class Com(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mudada:
-    """The result of a change of a conversation. ``mensagens`` counts Julia's messages that are held, continue or were
-    cancelled.
+    """The result of a change of a conversation. ``mensagens`` counts Julia's messages that the change holds back, lets
+    continue or cancels.
     """
 
     id: str
@@ -171,7 +171,9 @@ class Estagios:
     async def avancar(
         self, transaction: Transaction, conversa_id: str, *, de: Estagio, para: Estagio, now: datetime
     ) -> bool:
-        """Set the stage of an open conversation from ``de`` to ``para``. Return False if it has another stage."""
+        """Set the stage of an open conversation from ``de`` to ``para``. Return False if the conversation does not have
+        the stage ``de``.
+        """
         query = self._queries.advance
         return bool(await transaction.run(query, id=conversa_id, de=de.value, para=para.value, now=now))
 
@@ -312,7 +314,7 @@ class Atendimento:
 
     async def assumir(self, id: str, *, por: str, motivo: str) -> Mudada:
         """Let the person ``por`` take over the conversation. From the commit on, messages that Julia queued are held
-        back. Raises ConversaComPessoa if another person handles the conversation.
+        back. Raises ConversaComPessoa if a person other than ``por`` handles it.
         """
         async with self._database.transaction() as transaction:
             return await self.assumir_em(transaction, id, por=por, motivo=motivo)
@@ -330,9 +332,9 @@ class Atendimento:
         return done
 
     async def liberar_em(self, transaction: Transaction, id: str, *, por: str, motivo: str) -> Mudada:
-        """Record that the person ``por`` no longer handles the conversation. The conversation then needs another person.
+        """Record that the person ``por`` no longer handles the conversation. The conversation then waits for a person.
 
-        If another person handles the conversation, nothing changes.
+        If a person other than ``por`` handles the conversation, nothing changes.
         """
         now, conversa = self._clock.now(), await self._estagios.travar(transaction, self._mensagens, id)
         is_changed = await transaction.run(self._queries.let_go, id=id, por=por, now=now)

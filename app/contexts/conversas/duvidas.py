@@ -77,7 +77,7 @@ class DuvidasDeOptout:
 
     async def decidir(self, id: str, decisao: Decisao, *, por: str, motivo: str) -> int:
         """Store an operator's decision about a probable opt-out, and return the number of queued messages that were
-        cancelled. Raises DuvidaDesconhecida if it awaits no decision.
+        cancelled. Raises DuvidaDesconhecida if this opt-out does not await a decision.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:

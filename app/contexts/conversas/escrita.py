@@ -51,7 +51,7 @@ class EscritaDaEquipe:
     async def responder(self, id: str, texto: str, *, por: str, chave: str | None = None) -> Respondida:
         """Queue a text of the person ``por``, who from now on handles the conversation. The sending rules apply.
 
-        Raises ConversaComPessoa if another person handles the conversation.
+        Raises ConversaComPessoa if a person other than ``por`` handles it.
         """
         texto = texto.strip()
         if not 0 < len(texto) <= LONGEST_TEXTO or not is_writable(texto):

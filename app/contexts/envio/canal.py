@@ -71,7 +71,7 @@ Resposta: TypeAlias = Enviada | NaoEnviada | Suspensa | Recusada | Duvidosa
 
 @dataclass(frozen=True, slots=True)
 class Lembrada:
-    """The message was sent before the restore. ``mensagem`` names the sender that sent it."""
+    """The message was already sent before the database was restored. ``mensagem`` names the sender that sent it."""
 
     mensagem: Mensagem
     achada: Achada
@@ -79,7 +79,7 @@ class Lembrada:
 
 @dataclass(frozen=True, slots=True)
 class SemProva:
-    """After a restore, it cannot be proved whether the message was sent before."""
+    """The database was restored, and it cannot be proved whether the message had already been sent before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Remessa(Protocol):
         ...
 
     async def still_may(self, transaction: Transaction, *, now: datetime) -> bool:
-        """Return whether the sender may still send. The answer is read in the transaction that stores the intent."""
+        """Return whether the sender may still send. The check is part of the transaction that stores the intent."""
         ...
 
     def assign(self, mensagem: Mensagem) -> Mensagem:

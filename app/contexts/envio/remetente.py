@@ -237,8 +237,8 @@ class Remetente:
         )
 
     def _remember_full_limit(self, tipo: TipoDeMensagem, hold: Hold) -> None:
-        """Remember that a limit is full if other messages share it. The next message of this type then waits without a
-        database query.
+        """If a limit that other messages share is full, remember this, so that the next message of this type waits
+        without a database query.
         """
         reason = hold.reason
         shared = {limit.name for limit in self._limites.de_todos(tipo)}

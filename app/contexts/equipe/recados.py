@@ -56,7 +56,9 @@ class Recados:
         self._queries = load_queries(DeskQueries, "recados.sql", dialect)
 
     async def escrita(self, transaction: Transaction, fato: EscritaNaCentral, *, now: datetime) -> None:
-        """Queue a message that a person wrote. The person then handles the conversation, unless another person handles it."""
+        """Queue a message that a person wrote. From then on this person handles the conversation, unless a colleague
+        already does.
+        """
         talk = await transaction.one(self._queries.of_central, central_id=fato.central_id)
         if talk is None or not fato.texto.strip():
             return

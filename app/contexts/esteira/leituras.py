@@ -58,7 +58,7 @@ class Leitor(Protocol):
 
 def passa(nota: Nota, limiares: Limiares) -> tuple[bool, bool, str | None]:
     """Apply the heuristic. Return whether the message looks like an offer, whether the next stage reads it, and the
-    reason if not. The next stage also reads notices that a vacancy is taken.
+    reason if the next stage does not read it. The next stage also reads notices that a vacancy is taken.
     """
     looks_so = nota.motivo not in FINAIS and alcanca(nota.score, limiares.heuristica)
     passed = looks_so or FECHADO in nota.sinais

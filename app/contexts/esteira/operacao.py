@@ -133,7 +133,7 @@ class Operacao:
         return expired
 
     async def limpar(self, hoje: date, until: datetime) -> int:
-        """Delete finished rows older than a week until the instant ``until``."""
+        """Delete finished rows that are older than a week. Stop when the time reaches ``until``, even if rows remain."""
         now, removed = self._clock.now(), 0
         for _ in range(1_000_000 // BATCH):
             gone = await self._database.run(self._queries.prune, before=now - FICA, limite=BATCH)

@@ -1,7 +1,7 @@
 """Queues follow-ups, moves a conversation to its next stage when a follow-up was sent, and ends expired pauses.
 
-The rules of sending are checked again before the send. They cancel a follow-up if its conversation has left the stage,
-has a newer message or is paused.
+The rules of sending are checked again before the send. They cancel a follow-up if its conversation is no longer in the
+stage of this follow-up, has a newer message or is paused.
 """
 
 from collections.abc import Sequence
@@ -170,8 +170,8 @@ class Followups:
         return FollowupsMudados(id=id, estagio=Estagio.RECONTATO if was is Estagio.NAO_RESPONDEU else was)
 
     async def ask(self) -> Report:
-        """Report follow-ups that have been due for more than a week because they were not queued, or failed three
-        times.
+        """Report follow-ups that have been overdue for more than a week, either because they were not queued or because
+        they failed three times.
         """
         reports = [
             report_count(Severity.WARNING, "followups", what, *await self._late(why), lost=2)

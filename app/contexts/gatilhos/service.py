@@ -99,7 +99,9 @@ class Gatilhos:
         }
 
     async def executar_discovery_autonomo(self, call: JobCall) -> Outcome:
-        """Ask at most 50 doctors whose speciality is unknown what their speciality is. Each doctor is asked once."""
+        """Ask doctors for their speciality if it is unknown. A run asks at most 50 doctors, and each doctor is asked
+        once.
+        """
         return await self._write_to_doctors(Gatilho.DISCOVERY)
 
     async def executar_reativacao_autonoma(self, call: JobCall) -> Outcome:
@@ -109,7 +111,9 @@ class Gatilhos:
         return await self._write_to_doctors(Gatilho.REATIVACAO)
 
     async def executar_feedback_autonomo(self, call: JobCall) -> Outcome:
-        """Ask at most 20 doctors about a shift that was confirmed in the last two days. Each shift is asked about once."""
+        """Ask at most 20 doctors about a shift that was confirmed in the last two days. Julia asks about each shift
+        only once.
+        """
         return await self._write_to_doctors(Gatilho.FEEDBACK)
 
     async def executar_oferta_autonoma(self, call: JobCall) -> Outcome:

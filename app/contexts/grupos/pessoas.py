@@ -24,7 +24,9 @@ class Pessoas:
     async def mesma(
         self, transaction: Transaction, id: str, telefone: str | None, lid: str | None = None
     ) -> Sequence[Row]:
-        """Return every contact of the same person. The first contact represents the person."""
+        """Return all contacts of the person to whom the contact ``id`` belongs. The first of them represents the
+        person.
+        """
         ways = forms(telefone) if telefone else ("",)
         return await transaction.all(self._queries.same, id=id, lid=lid or "", telefone=ways[0], sem_nono=ways[-1])
 

@@ -126,7 +126,8 @@ def prazo(
 ) -> datetime | None:
     """Return the deadline of a hand-off, or None if the shift begins before the poster can be asked.
 
-    The deadline is ``limite`` after the sending hours next open, or the start of the shift if that is earlier.
+    The deadline is ``limite`` after the next time at which the sending hours are open. If the shift starts earlier, its
+    start is the deadline.
     """
     asked = hours.next_open(now, zone)
     return min(asked + limite, inicio) if asked < inicio else None

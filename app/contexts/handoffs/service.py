@@ -151,13 +151,13 @@ class Handoffs:
 
     async def confirmar(self, id: str, *, por: str, motivo: str) -> Decidido:
         """Record, on behalf of an operator, that the poster confirmed the doctor. Raises HandoffEncerrado if the
-        hand-off already has another decision.
+        hand-off has already ended in a different way.
         """
         return await self._decide(id, Status.CONFIRMED, por=por, motivo=motivo)
 
     async def recusar(self, id: str, *, por: str, motivo: str) -> Decidido:
         """Record, on behalf of an operator, that the poster refused the doctor. Raises HandoffEncerrado if the hand-off
-        already has another decision.
+        has already ended in a different way.
         """
         return await self._decide(id, Status.NOT_CONFIRMED, por=por, motivo=motivo)
 

@@ -101,7 +101,9 @@ class _Salgada(NamedTuple):
 
 
 class _Colunas(NamedTuple):
-    """The hashes of all words of a sentence, one tuple for each position in a pair or triple."""
+    """The hashes of all words of a sentence in several tuples: one tuple for each position that a word can have in a
+    pair or triple.
+    """
 
     alone: tuple[int, ...]
     before: tuple[int, ...]
@@ -199,7 +201,7 @@ _START, _END, _END_OF_QUESTION = _edge("^"), _edge("$"), _edge("$?")
 
 @dataclass(frozen=True, slots=True)
 class Pesos:
-    """The weights of one output of the model. A weight is one byte multiplied by ``scale``."""
+    """The weights of one output of the model. Each weight is stored as one byte, which is multiplied by ``scale``."""
 
     weights: "array[int]"
     scale: float
@@ -220,8 +222,8 @@ def logistic(score: float) -> float:
 @dataclass(frozen=True, slots=True)
 class Classificador:
     """The trained model. ``outputs`` has the weights of each class, and of three further outputs: ``opt_out`` (opt-out
-    by words), ``letras`` (opt-out by letters) and ``certo``. ``leitor`` turns scores into a decision with
-    ``calibration`` and ``limits``.
+    by words), ``letras`` (opt-out by letters) and ``certo`` (whether an opt-out is certain). ``leitor`` turns scores
+    into a decision with ``calibration`` and ``limits``.
     """
 
     outputs: Mapping[str, Pesos]

@@ -43,7 +43,7 @@ def fold(word: str) -> str:
 
 @cache
 def terms(written: str) -> frozenset[str]:
-    """Return the words of ``written`` in phonetic form, to compare them with the words of a sentence."""
+    """Return the phonetic form of each word in ``written``. The words of sentences are compared in this form."""
     return frozenset(map(fold, written.split()))
 
 
@@ -133,7 +133,7 @@ def _shorter(word: str) -> set[str]:
 @cache
 def _neighbours() -> dict[str, list[tuple[str, str]]]:
     """Index the known spellings, to find a word with one wrong letter. The keys are each spelling and its forms with
-    one letter removed. A value lists pairs of a spelling and its phonetic form.
+    one letter removed. The value of a key is a list of pairs: a spelling, and its phonetic form.
     """
     index: dict[str, list[tuple[str, str]]] = {}
     for spelling, word in sorted(_lexicon()[1].items()):
@@ -167,8 +167,8 @@ def meanings(word: str) -> tuple[str, frozenset[str]]:
 
 
 def _may_be(tried: str, near: tuple[str, str]) -> bool:
-    """Return whether a similar known word may replace the written word. A short word may be replaced only by a word
-    that is typical of opt-outs (``_KEY``).
+    """Return whether the written word may be a misspelling of a similar known word. A short word counts as a
+    misspelling only of words that are typical of opt-outs (``_KEY``).
     """
     return len(tried) >= _LONG_ENOUGH or (len(near[0]) > len(tried) and bool(known_words()[near[1]] & _KEY))
 

@@ -1,7 +1,8 @@
 """Split a typed message into sentences of known words.
 
 The module ignores case, accents and look-alike letters, removes invisible characters, joins spaced-out letters and
-splits words written without spaces. Quoted text is separated, because another person wrote it.
+splits words written without spaces. Quoted text is separated from the rest, because the sender of the message did not
+write it.
 """
 
 import re
@@ -104,8 +105,8 @@ def _join(match: re.Match[str]) -> str:
 
 
 def _without_quotes(plain: str) -> tuple[str, str]:
-    """Return the person's own words and the words that the person quotes. A text that is only a quotation counts as the
-    person's own.
+    """Split a text into the words that the sender wrote and the words that the sender quotes. If the text is only a
+    quotation, count it as the sender's own words.
     """
     own: list[str] = []
     quoted: list[str] = []
@@ -162,7 +163,9 @@ _AFTER_NOT: Final = frozenset(("ME", "QUERER", "ENVIAR", "CHAMAR", "LIGAR", "PRE
 
 
 def _plain_num(words: Sequence[Palavra]) -> list[Palavra]:
-    """Remove the meaning "negation" from the word "num" where it is a preposition. In "num me manda" it is a negation."""
+    """Remove the meaning "negation" from the word "num" if the word is a preposition. In "num me manda" the word is a
+    negation and keeps the meaning.
+    """
     return [
         Palavra(each.texto, each.marcas - {"NAO"})
         if each.texto == "num" and not (at + 1 < len(words) and words[at + 1].marcas & _AFTER_NOT)

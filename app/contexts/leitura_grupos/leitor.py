@@ -48,7 +48,7 @@ def evidencias(
 ) -> tuple[Leitura, list[tuple[float, ...]]]:
     """Read a message. Return the result, and the features from which the confidence of each vacancy is computed.
 
-    ``blocos`` are the layouts that are rewritten; with fewer blocks, the other layouts are read as ordinary lines.
+    ``blocos`` has the layouts to rewrite. A layout that is not in ``blocos`` is read as ordinary lines.
     """
     return _lida(texto, enviado_em, regiao, vocabulario, assunto, blocos)
 
@@ -74,13 +74,13 @@ def _marcas(
 
 
 def _inteira(texto: str, today: date, regiao: str | None, known: Vocabulario, marks: Folha) -> Folha:
-    """Return the marks of the text after its strike-through signs are removed."""
+    """Remove the strike-through signs from the text, and return the marks of the result."""
     return _marcas(texto.replace("~", " "), today, regiao, known)[0] if marks.riscados else marks
 
 
 def _abertas(marks: Folha, known: Vocabulario, whole: Folha) -> Montagem:
-    """Return the open vacancies. Vacancies that the message strikes out elsewhere are left out: "5 N / 6 N", then "~6
-    N~ já foi".
+    """Return the open vacancies. Leave out vacancies that the message repeats with a strike-through: "5 N / 6 N", then
+    "~6 N~ já foi".
     """
     found = montar(marks, known)
     if not marks.riscados or len({each.hospital.valor for each in found.abertas}) != 1:

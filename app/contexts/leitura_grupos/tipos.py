@@ -115,7 +115,7 @@ class VagaDita:
 
 @dataclass(slots=True, unsafe_hash=True)
 class VagaLida(VagaDita):
-    """A complete vacancy: one hospital, one day, one period, one speciality."""
+    """A complete vacancy. It has exactly one hospital, one day, one period and one speciality."""
 
     hospital: Campo[str]
     especialidade: Campo[str]
@@ -144,8 +144,8 @@ class VagaLida(VagaDita):
 
 @dataclass(frozen=True, slots=True)
 class Fechamento:
-    """A statement that vacancies are taken. ``vagas`` has the vacancies that are stated in full. The other fields have
-    the names that the message contains.
+    """A statement that vacancies are taken. ``vagas`` has the vacancies that are stated in full. ``hospitais``,
+    ``dias`` and ``periodos`` have the hospitals, days and periods that the message names.
 
     ``certo`` means that the message is a notice, not a conversation. ``firme`` means that the closing word cannot mean
     "agreed". ``todas`` means that several vacancies are meant. ``claro`` means that the closing word can refer only to

@@ -144,7 +144,9 @@ class Pessoas:
                     return await self._complete(reading, Alvo(chaves=(chave(telefone or ""),)), None)
 
     async def completar(self, alvo: Alvo) -> Alvo:
-        """Return the stored identifiers, extended by identifiers that were added to the person's rows since."""
+        """Return the stored identifiers, extended by those that the person's rows have gained since the identifiers
+        were stored.
+        """
         async with self._database.snapshot() as reading:
             whole = alvo.join(await self._close(reading, alvo))
             visits = await self._appointments(reading, whole, [])

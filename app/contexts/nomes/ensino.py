@@ -32,7 +32,9 @@ class TeachingQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ensinado:
-    """A name and its owner. ``tipo`` is hospital or especialidade. ``por`` is the operator who added the name, or None."""
+    """A name, and the hospital or speciality that has this name. ``tipo`` is hospital or especialidade. ``por`` is the
+    operator who added the name, or None.
+    """
 
     tipo: str
     id: str

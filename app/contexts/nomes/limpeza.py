@@ -55,7 +55,7 @@ class Limpeza:
         return Done(items=deleted, result=_counts(looked, deleted))
 
     async def _delete(self, id: str, now: datetime) -> bool:
-        """Delete a hospital. Returns False if a row refers to it meanwhile."""
+        """Delete a hospital. Returns False if a row has come to refer to the hospital in the meantime."""
         async with self._database.transaction() as transaction:
             await transaction.run(self._queries.forget_names, id=id)
             gone = bool(await transaction.run(self._queries.delete_hospital, id=id))

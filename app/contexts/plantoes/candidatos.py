@@ -115,8 +115,8 @@ class Candidatos:
         return {each.cliente_id: each for each in map(_candidato, rows)}
 
     async def _specialities(self, vaga: Row) -> tuple[list[str], list[str]]:
-        """Return two lists of spellings in the rows of doctors. The first list means the vacancy's speciality, the
-        second a part of it.
+        """Return two lists of specialities as the rows of doctors spell them: the spellings of the vacancy's own
+        speciality, and the spellings of a part of it.
         """
         names = await self._dicionario.nomes()
         wanted = formas_da_especialidade(names, vaga)

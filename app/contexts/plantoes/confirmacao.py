@@ -3,7 +3,8 @@
     reservada            ── end + buffer has passed ──▶ pendente_confirmacao: an operator confirms the shift
     aberta | anunciada   ── start has passed ─────────▶ cancelada (vencida)
 
-The job locks and checks every vacancy again before it changes it, so that two concurrent runs change it once.
+Before the job changes a vacancy, it locks the vacancy and checks it again, so that two concurrent runs change it only
+once.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -85,8 +85,8 @@ def _read(itens: Sequence[Mapping[str, Any]], names: Nomes, today: date) -> tupl
 
 
 def _day(text: str, today: date) -> date | None:
-    """Return the day, or None if the text is not a day. For a day without a year, choose the first year in which the
-    day is not earlier than PAST ago.
+    """Return the day, or None if the text is not a day. If the text has no year, choose the year so that the day is in
+    the future, or in the past by at most PAST.
     """
     if (match := _DAY.fullmatch(text)) is None:
         return None

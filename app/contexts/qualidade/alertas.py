@@ -129,8 +129,8 @@ def _handover_peak(medidas: Medidas, limiares: Limiares) -> Iterator[Finding]:
 
 
 def _peak(what: str, day: int, week: int, limiares: Limiares) -> Iterator[Finding]:
-    """Report a peak of hand-offs: the number of the day is at least twice the daily mean of the week before, and at
-    least ``limiares.handoff_pico``.
+    """Report a peak of hand-offs: the number of the last 24 hours is at least twice the daily mean of the week before,
+    and at least ``limiares.handoff_pico``.
     """
     limit = max(limiares.handoff_pico, round(2 * week / WEEK.days))
     if day >= limit:

@@ -1,8 +1,8 @@
 """Telegram as a channel of the send protocol.
 
-Every attempt to send a message has the same random_id, so the server sends the message once. The channel searches the
-history of the chat for a message in doubt, which works even after the server has forgotten the random_id. If the
-complete history does not contain the message, it was not sent.
+Every attempt to send a message has the same random_id, so the server sends the message once. If it is in doubt whether
+a message was sent, the channel searches the history of the chat for the message. This search works even after the
+server has forgotten the random_id. A message that the complete history does not contain was not sent.
 """
 
 from collections.abc import Callable, Sequence
@@ -152,7 +152,7 @@ class CanalTelegram:
         return PorConta(canal=self, conta=conta, linha=linha, peer=entidade.peer, origem=origem, ticket=own.ticket)
 
     async def _resolve(self, linha: Linha, mensagem: Mensagem) -> Entidade | Recusada | Snooze:
-        """Find the person at Telegram, and link the person's address to the phone number."""
+        """Find the recipient at Telegram, and link the recipient's Telegram address to the phone number."""
         destino = await self.entidades.destino(self.database, linha.conta, mensagem.telefone)
         found = await chamar(
             lambda limit: linha.resolve(destino, limit=limit), self.prazos.entity, self.clock, "resolve"
@@ -182,8 +182,8 @@ class CanalTelegram:
         return Origem(chat.peer, int(asked["mensagem"]))
 
     async def _find_earlier_send(self, linha: Linha, fatos: Fatos, hash: str, peer: Peer) -> Lembrada | Snooze | None:
-        """Search the chat for a message that may have been sent before, because an attempt was made or the database was
-        restored.
+        """Search the chat for the message, which may already have been sent: an earlier attempt was made, or the
+        database was restored.
         """
         created_at, now = fatos.pedido.created_at, self.clock.now()
         blind = await blind_since(self.database, created_at, now)

@@ -4,9 +4,10 @@
                          │ failure: a pause that doubles up to five minutes
                          └ revoked or banned: the account waits for a person
 
-Each account runs at most one step at a time, in a separate task with a deadline. A tick starts the due steps and does
-not wait for them, so an account that hangs delays only itself. A step that ignores its cancellation can only be ended
-by a restart of the process, which the tick then requests.
+A step is one action of the diagram: connect, receive or probe. Each account runs at most one step at a time, in a
+separate task with a deadline. A tick starts the due steps and does not wait for them, so an account that hangs delays
+only itself. If a step ignores its cancellation, the tick requests a restart of the process, because nothing else can
+end the step.
 """
 
 import asyncio
@@ -73,9 +74,9 @@ class Recebedor(Protocol):
 
 @dataclass(slots=True)
 class Conexao:
-    """One account in this process. ``until`` is the end of the pause after a failure. ``began`` is the start of the
-    current step on the monotonic clock. ``closing`` is the task that closes the previous connection. The next
-    connection waits until this task has ended, because the task releases the session.
+    """One account in this process. ``until`` is the time at which the pause after a failure ends. ``began`` is the
+    start of the current step on the monotonic clock. ``closing`` is the task that closes the previous connection. A new
+    connection is opened only after this task has released the session.
     """
 
     conta: ContaAtiva
@@ -115,7 +116,7 @@ class Conexoes:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a step of an account is running."""
+        """Whether any account is connecting, receiving or probing now."""
         return any(each.step is not None for each in self._open.values())
 
     def retry_at(self, conta: str) -> datetime:
@@ -141,12 +142,14 @@ class Conexoes:
         return Idle(self._next_look(now))
 
     def _require_end(self, step: asyncio.Task[None], began: float) -> None:
-        """Raise CancelIgnored, which restarts the process, if a step still runs after its cancellation."""
+        """Raise CancelIgnored if an account's step still runs although it was cancelled. The error restarts the
+        process.
+        """
         if self.clock.monotonic() - began > (self.prazos.step + CANCEL_GRACE).total_seconds():
             raise CancelIgnored(loop=self.name, what="a step of an account", stack=task_stack(step))
 
     async def finish_steps(self) -> None:
-        """Wait until the steps that are running have ended."""
+        """Wait for the steps (connect, receive or probe) that are running now."""
         await asyncio.gather(*(each.step for each in self._open.values() if each.step is not None))
 
     def _next_look(self, now: datetime) -> datetime:
@@ -154,7 +157,9 @@ class Conexoes:
         return min([*(each for each in pauses if each > now), now + EVERY])
 
     def _next_step(self, known: Conexao, now: datetime) -> Coroutine[Any, Any, None] | None:
-        """Return the step that is due, or None during a pause or a flood wait, or while the old connection closes."""
+        """Return what the account must do next: connect, receive or probe. Return None if it must wait because of a
+        pause, a flood wait, or an old connection that is still being closed.
+        """
         if known.closing is not None or (known.until is not None and known.until > now):
             return None
         if known.linha is None:
@@ -175,8 +180,9 @@ class Conexoes:
         known.step.add_done_callback(over)
 
     async def _run(self, known: Conexao, step: Coroutine[Any, Any, None]) -> None:
-        """Run one step within its time limit. If the store fails or the step takes too long, the connection ends, because
-        it may have delivered updates that are not stored. The next connection delivers them again.
+        """Run one step of an account (connect, receive or probe) within its time limit. If the step fails or takes too
+        long, close the connection, because it may have delivered updates that are not stored. The next connection
+        delivers these updates again.
         """
         limit = self.prazos.step
         match await call_with_deadline(lambda: step, self.clock.now() + limit, self.clock, "a step"):
@@ -214,7 +220,7 @@ class Conexoes:
         await self._fail(known, alive)
 
     async def _renew(self, known: Conexao) -> None:
-        """Renew the ownership of the session. Normally a probe renews it, but Telegram accepts no probe now."""
+        """Renew the ownership of the session without a probe, because Telegram accepts no probe of this account now."""
         known.probed_at = self.clock.now()
         lost = await chamar(
             lambda _: self.sessoes.renew(known.conta.id), self.prazos.database, self.clock, "telegram_sessoes"
@@ -238,7 +244,7 @@ class Conexoes:
 
     async def failed(self, linha: Linha, failure: Falha) -> None:
         """Apply the consequence of a failed request to the account. Ignore the failure of a connection that was already
-        replaced, because several requests may report the end of the same connection.
+        replaced, because several requests may report that the same connection was lost.
         """
         known = self._open.get(linha.conta)
         if known is not None and known.linha is linha:
@@ -270,7 +276,7 @@ class Conexoes:
                 await self._drop(known, why)
 
     async def esperar(self, conta: str, metodo: Metodo, wait: timedelta) -> datetime:
-        """Store a flood wait, lengthened at random by up to a tenth. Return its end."""
+        """Store a flood wait, lengthened at random by up to a tenth. Return the time at which the wait ends."""
         until = self.clock.now() + wait * (1 + self.chance() / 10)
         await self.contas.esperar(conta, metodo, until, FLOOD(metodo=metodo.value, seconds=round(wait.total_seconds())))
         return until
@@ -283,7 +289,7 @@ class Conexoes:
         await with_timeout(self.prazos.database, lost, self.clock, "telegram_contas")
 
     def _close(self, known: Conexao) -> None:
-        """Start to close the connection of an account. The account connects again after the close has ended."""
+        """Start to close the connection of an account. The account connects again only after the connection is closed."""
         if (linha := known.linha) is None:
             return
 
@@ -305,8 +311,8 @@ class Conexoes:
         known.why = why
 
     def _end(self, id: str) -> None:
-        """End the connection of an account that is no longer active, and forget the account once the connection is
-        closed.
+        """Close the connection of an account that is no longer active. When the connection is closed, forget the
+        account.
         """
         known = self._open[id]
         self._close(known)
@@ -317,7 +323,9 @@ class Conexoes:
             del self._open[id]
 
     async def drain(self, grace: timedelta) -> None:
-        """End all connections. A step that does not end within ``grace`` ends with the process."""
+        """Close all connections. If this takes longer than ``grace``, the connections that are still open are closed
+        when the process exits.
+        """
         await call_with_deadline(self._end_all, self.clock.now() + grace, self.clock, "drain")
         self._open.clear()
 

@@ -41,7 +41,7 @@ class ContaAtiva(NamedTuple):
 
 
 class Espera(NamedTuple):
-    """A wait that Telegram imposes: it refuses calls of one method from one account until ``ate``."""
+    """A wait that Telegram imposes. Until ``ate``, Telegram refuses calls of one method by one account."""
 
     ate: datetime
     motivo: str
@@ -77,8 +77,9 @@ class Contas:
     async def adicionar(self, nome: str, *, telefone: str | None = None, usuario_id: int | None = None, by: str) -> str:
         """Add an account, or reactivate the account with this name. Return its id.
 
-        If an account of another Telegram user has this name, that account is marked as removed and keeps its messages.
-        Telegram numbers the messages of each user from 1, so the messages of two users cannot share an account.
+        If the name is already in use for a different Telegram user, the old account is marked as removed and keeps its
+        messages. Telegram numbers the messages of each user from 1, so the messages of two users cannot share an
+        account.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
@@ -146,7 +147,7 @@ class Contas:
         await transaction.run(self._queries.advance, id=id, marca=marca, is_news=is_news, now=self._clock.now())
 
     async def esperar(self, id: str, metodo: Metodo, ate: datetime, motivo: str) -> None:
-        """Store that the account may not call a method until an instant. A stored wait is never shortened."""
+        """Store that the account may not call a method before an instant. If a longer wait is stored already, keep it."""
         values = {"metodo": metodo.value, "ate": ate, "motivo": encode(motivo, LONGEST_ERROR)}
         await self._write(self._queries.wait, conta_id=id, **values, now=self._clock.now())
 

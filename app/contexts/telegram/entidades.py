@@ -31,7 +31,8 @@ def endereco(entidade: Entidade) -> Address:
 
 def message_id(conta: str, chat: Peer, id: int) -> str:
     """Return a message id that is unique across all accounts. In a supergroup, a message has the same number for all
-    accounts. In any other chat, each account has its own number for the message, so the id names the account too.
+    accounts. In any other chat, the number of a message differs from account to account, so the id also contains the
+    account.
     """
     return f"tg:{chat.chave}:{id}" if chat.tipo is TipoDeChat.CANAL else f"tg:{conta}:{chat.chave}:{id}"
 

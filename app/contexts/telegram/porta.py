@@ -82,7 +82,9 @@ class SessionRevoked:
 
 @dataclass(frozen=True, slots=True)
 class OwnedElsewhere:
-    """Another process owns the session. ``until`` is the end of its lease, unless it renews the lease."""
+    """Another process owns the session. ``until`` is the time at which its lease ends if that process does not renew
+    it.
+    """
 
     until: datetime
 
@@ -133,13 +135,13 @@ class Peer:
 
     @property
     def chave(self) -> str:
-        """The identity of the chat, which is the same for all accounts."""
+        """The key that identifies the chat. It is the same for all accounts."""
         return f"{self.tipo.value}:{self.id}"
 
 
 class _Writable:
-    """Base of values with texts that other people write. ``WRITTEN`` names these fields. Characters in them that a
-    database cannot store, such as NUL, are replaced.
+    """Base of values that contain texts written by users of Telegram. ``WRITTEN`` names the fields with such texts.
+    Characters that a database cannot store, such as NUL, are replaced in these fields.
     """
 
     __slots__ = ()
@@ -165,7 +167,9 @@ class Entidade(_Writable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Midia(_Writable):
-    """A reference to an attachment. ``referencia`` identifies the file at Telegram; its content is not downloaded."""
+    """A reference to an attachment. ``referencia`` identifies the file at Telegram; the content of the file is not
+    downloaded.
+    """
 
     tipo: str  # imagem, video, audio, documento, figurinha, localizacao, contato, outro
     referencia: str
@@ -207,7 +211,7 @@ class Apagadas:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LidaPeloOutro:
-    """The other person has read the account's messages in this chat up to ``ate``."""
+    """The person at the other end of this chat has read the account's messages up to ``ate``."""
 
     chat: Peer
     ate: int
@@ -256,8 +260,8 @@ class Feito:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vivo:
-    """The account answers. ``eu`` is the user id of the account. ``atraso`` means that updates were missing. The
-    connection fetches them.
+    """The account answers. ``eu`` is the user id of the account. ``atraso`` means that updates were missing; the
+    connection then fetches the missing updates.
     """
 
     eu: int
@@ -333,7 +337,7 @@ class Linha(Protocol):
     async def list_sent(self, peer: Peer, *, since: datetime, limit: timedelta) -> Enviadas | Falha: ...
 
     async def receive(self, *, limit: timedelta) -> Novidades | Falha:
-        """Wait for updates. Return as soon as updates arrive, or return an empty result after ``limit``."""
+        """Wait for updates. Return as soon as some arrive. If none arrive within ``limit``, return an empty result."""
         ...
 
     async def close(self, *, limit: timedelta) -> None:
@@ -344,7 +348,8 @@ class Linha(Protocol):
 class Telegram(Protocol):
     async def connect(self, conta: str, *, marca: str | None, limit: timedelta) -> Linha | Falha:
         """Take ownership of the session of an account and connect. ``marca`` is the position of the last stored update.
-        If it is None, updates begin now. For an account without a session, return ``SessionRevoked``.
+        If it is None, only updates from now on are delivered. For an account without a session, return
+        ``SessionRevoked``.
         """
         ...
 
@@ -400,7 +405,9 @@ class Login(Protocol):
     async def check_password(self, senha: str, *, limit: timedelta) -> Entrou | Recusado | Falha: ...
 
     async def import_session(self, sessao: str, *, limit: timedelta) -> Entrou | Recusado | Falha:
-        """Check that a session from another program is logged in. The other program must stop using the session."""
+        """Check that a session from another program is logged in. From then on, the other program must not use the
+        session.
+        """
         ...
 
     async def close(self, *, limit: timedelta) -> None: ...

@@ -1,5 +1,5 @@
-"""Enforce the deadline of every call to Telegram. The client should end each request at its limit. If it does not, this
-module cancels the call.
+"""Enforce the deadline of every call to Telegram. The Telegram client is expected to end each request at its limit. If
+it does not, this module cancels the call.
 """
 
 import logging

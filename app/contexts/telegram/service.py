@@ -176,8 +176,8 @@ class ServicoTelegram:
         return [in_words(row, zone) for row in await self._database.all(self._queries.actions, limit=limit)]
 
     async def vincular(self, quem: str, usuario_id: int) -> None:
-        """Link a person on Telegram to a doctor. An opt-out that the person requested on Telegram then applies to both
-        channels.
+        """Link a person on Telegram to a doctor. An opt-out that the person requested on Telegram then applies to
+        WhatsApp too.
         """
         row = await self._doctor(quem)
         address = f"{usuario_id}@{SERVER}"

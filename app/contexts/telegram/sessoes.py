@@ -1,9 +1,9 @@
 """Sessions of Telegram accounts: stored encrypted, and owned by one process at a time.
 
-A session gives full access to an account. Only the Telegram client reads it, and only while this process owns it.
-Telegram ends a session that two processes use, so an owner renews its lease with every probe. A process that cannot
-renew it stops using the session before the lease ends. If a process has certainly ended, another process may take its
-session immediately.
+A session gives full access to an account. Only the Telegram client reads a session, and only while its process owns the
+session. Telegram ends a session that two processes use, so an owner renews its lease with every probe. A process that
+cannot renew its lease stops using the session before the lease ends. If a process has certainly ended, another process
+may take its session immediately.
 """
 
 from dataclasses import dataclass
@@ -75,14 +75,14 @@ class Sessoes:
         self._queries = load_queries(SessionQueries, "sessoes.sql", database.dialect)
 
     async def store(self, conta: str, sessao: str, *, within: Transaction | None = None) -> None:
-        """Store the session of a login. A process that uses an earlier session of the account loses the ownership."""
+        """Store the session of a new login. A process that uses an earlier session of this account loses the ownership."""
         await (within or self._database).run(
             self._queries.store, conta_id=conta, cifrada=self._cifra.encrypt(conta, sessao), now=self._clock.now()
         )
 
     async def take(self, conta: str) -> str | OwnedElsewhere | SessionRevoked | Unavailable:
         """Take ownership of a session and return it. A session that an old key encrypted is encrypted with the newest
-        key. A process without the key does not take the session, because another process may have the key.
+        key. A process without the key does not take the session, because a process that has the key may need it.
         """
         now = self._clock.now()
         row = await self._database.one(self._queries.session, conta_id=conta)

@@ -224,8 +224,8 @@ class Tarefas:
     async def _call(
         self, linha: Linha, call: Callable[[timedelta], Awaitable[T | Falha]], limit: timedelta, metodo: Metodo
     ) -> T | Outcome:
-        """Call the Telegram client. A flood wait is stored for the account. If the connection fails, the item waits for
-        a new connection.
+        """Call the Telegram client. If Telegram answers with a flood wait, the wait is stored for the account. If the
+        connection fails, the queued item waits for a new connection.
         """
         result = await chamar(call, limit, self.clock, metodo.value)
         match result:

@@ -114,8 +114,8 @@ def _nomeadas(alvos: Sequence[Alvo], abertas: Sequence[VagaAberta], autor: str |
 def _citada(
     fechamento: Fechamento, alvos: Sequence[Alvo], answered: Sequence[VagaAberta], autor: str | None
 ) -> DecisaoDoFechamento:
-    """Close the vacancies of the quoted offer that match the notice, if the same author wrote both. Otherwise, or if
-    the match is ambiguous, an operator decides.
+    """Close the vacancies of the quoted offer that match the notice, if the author of the notice also wrote the offer.
+    Otherwise, or if the match is ambiguous, an operator decides.
     """
     meant = _ids(each for each in answered if any(alvo.fits(each) for alvo in alvos))
     everything = _ids(answered)[:MOST]

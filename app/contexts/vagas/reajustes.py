@@ -72,7 +72,8 @@ class Reajuste:
     """A corrected price. ``trecho`` is its position in the text. ``simples`` means that the message contains nothing
     else.
 
-    The other fields have the names that the message contains.
+    ``hospitais``, ``dias``, ``periodos`` and ``areas`` have the hospitals, days, periods and specialities that the
+    message names.
     """
 
     valor: float

@@ -50,7 +50,7 @@ class RectificationQueries:
 
 def mesmo_autor(vaga: Row | Mapping[str, Any], principal: Row | Mapping[str, Any]) -> bool:
     """Return whether the author of ``vaga`` is also the author of ``principal``, possibly with another number, or is
-    named as its contact.
+    named as the contact in ``principal``.
     """
     author = vaga["contato_responsavel_id"]
     if author is not None and author == principal["contato_responsavel_id"]:

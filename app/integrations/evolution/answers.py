@@ -139,7 +139,9 @@ def number_of(row: Json) -> Numero | None:
 
 
 def read_stored(row: Json) -> Encontrada | None:
-    """Parse a stored message. Returns None if another person sent it or if it has no text."""
+    """Parse a stored message. Returns None if the instance did not send the message itself, or if the message has no
+    text or no time.
+    """
     match row:
         case {"key": {"id": str(id), "remoteJid": str(jid), "fromMe": True}, **rest}:
             text, at = (

@@ -59,7 +59,9 @@ class Cliente(TelegramClient):  # type: ignore[misc] # Telethon has no types
 
     @property
     def marca(self) -> str:
-        """The position in the updates of the account and of each channel. Each channel has its access hash."""
+        """The position in the updates of the account and of each channel. The position of a channel includes its access
+        hash.
+        """
         state, channels = self._message_box.session_state()
         known = {id: self._mb_entity_cache.get(id) for id in channels}
         return json.dumps(

@@ -48,7 +48,7 @@ def _text(value: object) -> object:
 
 
 def _boolean(value: object) -> object:
-    """Raise ValueError for a number that equals a boolean."""
+    """Raise ValueError for any value other than true and false, such as the number 1."""
     if not isinstance(value, bool):
         raise ValueError("write true or false")  # noqa: TRY004 - pydantic asks for it
     return value

@@ -57,7 +57,7 @@ def screens(julia: Callable[[], Julia]) -> Sequence[Screen]:
 
 
 class Acts:
-    """Previews and performs two actions: import a spreadsheet, and read appointments again whose reading failed."""
+    """Previews and performs two actions: import a spreadsheet, and read again the appointments whose reading failed."""
 
     def __init__(self, julia: Callable[[], Julia]) -> None:
         self._julia = julia

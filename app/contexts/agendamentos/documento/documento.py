@@ -160,8 +160,8 @@ def _tokens(texto: str) -> Iterator[Token]:
 
 
 class Papel(NamedTuple):
-    """A number and the kinds of document that it may be according to the words around it. A number without a kind is
-    not a document of the patient.
+    """A number, and the kinds of document that the number may be according to the words around it. If no kind is
+    possible, the number is not a document of the patient.
     """
 
     start: int

@@ -22,8 +22,8 @@ def sem_cpf(texto: str) -> str:
 
 
 def esta_coberto(campo: str, texto: str) -> bool:
-    """Return whether a value is a mask. A client that only sees masks may send a mask back; the stored value must then
-    stay unchanged.
+    """Return whether a value is a mask. A client that sees a mask instead of the value may send the mask back. The
+    caller then keeps the stored value.
     """
     return texto == COVERED or (COVERED in texto and (campo in COBRIVEIS or _CPF_COBERTO.search(texto) is not None))
 

@@ -91,8 +91,8 @@ def _spell(full: str, value: "re.Match[str]") -> str:
 
 
 def _name(texto: str, start: int) -> tuple[str, int] | None:
-    """Return a name up to the next complement, and where the name ends: "Solar das Flores" of "Solar das Flores apto
-    71".
+    """Return a name up to the next complement, and the position at which the name ends. The name in "Solar das Flores
+    apto 71" is "Solar das Flores".
     """
     text = texto[start:]
     if not text or not text[0].isalpha():

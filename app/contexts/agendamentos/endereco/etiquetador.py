@@ -63,7 +63,9 @@ class _SomasDePalavras(dict[str, int]):
 
 
 class _Passos(dict[str, tuple[Sequence[int], ...]]):
-    """The weight of every pair of labels of two adjacent words. The dictionary key says how the two words are joined."""
+    """The weight of every pair of labels of two adjacent words. The weights depend on how the two words are joined,
+    which is the key of this dictionary.
+    """
 
     def __init__(self, pesos: Mapping[str, Sequence[int]]) -> None:
         super().__init__()
@@ -136,7 +138,9 @@ class Etiquetador:
         return [*done, *max(paths)[1]]
 
     def _margin(self, every: Sequence[Sequence[tuple[int, int]]], joins: Sequence[str], found: Sequence[int]) -> int:
-        """Return the smallest score loss if one word gets another label and all other words keep theirs."""
+        """Return by how much the score of the best labelling falls if the label of one word is changed. Of all such
+        changes, the one with the smallest fall counts.
+        """
         least = _FAR
         last = len(found) - 1
         for place, scores in enumerate(every):

@@ -88,7 +88,7 @@ def _atlas() -> _Atlas:
 
 
 def uf_de(texto: str) -> str | None:
-    """Return the two letters of a state (UF), given the letters or the name."""
+    """Return the two letters of a state (UF). The text may be these letters or the name of the state."""
     word = texto.strip(" .").upper()
     return word if word in ESTADOS else _STATE_OF.get(_spelled_out(texto))
 
@@ -154,8 +154,9 @@ def _cidade(texto: str, uf: str | None) -> Cidade | None:
 
 @lru_cache(maxsize=4096)
 def _shortened(words: tuple[str, ...]) -> tuple[Cidade, ...]:
-    """Return the municipalities that an abbreviation such as "Rib. Preto" may mean. Each word must be a word of the
-    name, its beginning or its usual short form, and at least one word must be complete.
+    """Return the municipalities that an abbreviation such as "Rib. Preto" may mean. Each word of the abbreviation must
+    be a whole word of the name, the first letters of a word, or the usual short form of a word. At least one must be a
+    whole word.
     """
     known = _atlas().by_initials.get(_initials(words), ())
     return tuple(cidade for name, cidade in known if _abbreviates(words, name))
@@ -188,7 +189,7 @@ def _match_mistyped(words: list[str], uf: str | None) -> Cidade | None:
 
 
 def _prefer(found: Iterable[Cidade], uf: str | None) -> Cidade | None:
-    """Return the first city in the given state, or the first city of all if none is in that state."""
+    """Return the first of the cities that is in the given state. If none is, return the first of all cities."""
     every = list(found)
     return next((each for each in every if each.uf == uf), every[0] if every else None)
 

@@ -113,7 +113,9 @@ def _said(nome: _Nome, i: int, planas: Sequence[str], antes: Sequence[str]) -> s
 
 @cache
 def _first_words() -> dict[str, int]:
-    """Return, for each word that begins a name, the number of words of the longest such name."""
+    """Map each word that begins the name of a municipality or state to the number of words in the longest name that
+    begins with it.
+    """
     found: dict[str, int] = {}
     for words in (*_STATES, *nomes_das_cidades()):
         found[words[0]] = max(found.get(words[0], 0), len(words))

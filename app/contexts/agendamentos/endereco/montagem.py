@@ -101,7 +101,7 @@ def _complement(runs: Sequence[str]) -> str | None:
 
 
 def _first(resto: str) -> tuple[str, str]:
-    """Split a text before its first complement: "Res. Vida Nova" and "bl 12 ap 3"."""
+    """Split a text before its first complement: "Res. Vida Nova bl 12 ap 3" becomes "Res. Vida Nova" and "bl 12 ap 3"."""
     words = resto.split(" ")
     for place in range(1, len(words)):
         if len(words[place].strip(".")) > 1 and complementos(" ".join(words[place:])).itens:
@@ -110,8 +110,9 @@ def _first(resto: str) -> tuple[str, str]:
 
 
 def _separate(lidas: Sequence[Palavra], etiquetas: str) -> str:
-    """Keep one street and one city, and give the other streets and cities another label. A rural property in addition
-    to a street becomes a complement. A housing estate in addition to a neighbourhood becomes a complement too.
+    """Keep the labels of one street and one city, and relabel every other street and city. If the address has a street
+    and a rural property, the rural property becomes a complement. If it has a neighbourhood and a housing estate, the
+    housing estate becomes a complement.
     """
     labels = list(etiquetas)
     _keep_values(lidas, labels)

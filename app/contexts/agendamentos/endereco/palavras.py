@@ -105,9 +105,9 @@ def _read(said: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=1024)
 def _gap(gap: str) -> str:
-    """Return a code for the text between two words: the sign itself, ``s`` for a space, ``g`` for no text, ``n`` for a
-    line end. A slash, a hyphen and a full stop next to a space are ``b``, ``-`` and ``.``; without a space they are
-    ``/``, ``h`` and ``d``.
+    """Return a short code for the text between two words: ``s`` for a space, ``g`` for no text, ``n`` for a line end,
+    otherwise the punctuation character. Three characters have one code next to a space and another code without a
+    space: a slash is ``b`` or ``/``, a hyphen is ``-`` or ``h``, a full stop is ``.`` or ``d``.
     """
     bare = gap.strip()
     if not bare or bare == "'":
@@ -192,7 +192,9 @@ def descrever(lidas: Sequence[Palavra]) -> Descricao:
 
 
 def _street(classes: Sequence[str]) -> int | None:
-    """Return the position of the first word that begins a street."""
+    """Return the position of the first street type, such as "Rua". If there is none, return the position of the first
+    word that is typical of an address in Brasília or in a rural area. Return None if there is no such word either.
+    """
     first = next((i for i, each in enumerate(classes) if "tipo" in each and "rotulo" not in each), None)
     if first is not None:
         return first
@@ -228,7 +230,9 @@ def _labels(lidas: Sequence[Palavra], before: Sequence[str]) -> list[str]:
 
 
 def _kind(classes: Sequence[str], spans: Sequence[str], start: int, end: int) -> str:
-    """Return a code for a segment: one word, the name of a municipality, words with a number, or words only."""
+    """Return a code for the content of a segment: one word, the name of a municipality, words and a number, or words
+    without a number.
+    """
     if start == end:
         return f"1{classes[start]}{spans[start]}"
     is_name = spans[start][1:2] == "B" and spans[end][1:2] == "E"
@@ -239,8 +243,8 @@ def _kind(classes: Sequence[str], spans: Sequence[str], start: int, end: int) ->
 
 
 def _later(spans: Sequence[str]) -> tuple[list[int], list[int]]:
-    """For each word, count the names of municipalities that begin after it, and how many of these begin after a
-    separator. Counts above 2 are returned as 2.
+    """For each word, count the names of municipalities that begin after it, and the names among them that begin
+    directly after a separator. A count above 2 is returned as 2.
     """
     names = whole = 0
     found: list[tuple[int, int]] = []
@@ -264,7 +268,7 @@ def indice(pesos: Mapping[str, int], tipo: str) -> list[tuple[Callable[[Chave], 
 
 
 def _fact(said: str) -> object:
-    """Parse one of the facts in the name of a feature. Return a number, a boolean or a string."""
+    """Convert one fact about a word from its text in the name of a feature to a number, a boolean or a string."""
     if said in ("True", "False"):
         return said == "True"
     return int(said) if said.lstrip("-").isdigit() else said
@@ -278,8 +282,9 @@ def tracos(chave: Chave) -> Iterator[str]:
 
 
 def tracos_da_palavra(word: str, lugar: int) -> Iterator[str]:
-    """Yield the names of the features of a word. ``lugar`` is its position relative to the labelled word: 0 the word
-    itself, 1 and 2 the words before and after, 3 and 4 the second words before and after.
+    """Yield the names of the features of a word. ``lugar`` says where the word is relative to the labelled word: 0 is
+    the labelled word itself, 1 the word before it, 2 the word after it, 3 the second word before it, 4 the second word
+    after it.
     """
     yield f"{lugar}w{word}"
     if word in "^$":

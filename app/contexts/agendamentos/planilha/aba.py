@@ -379,8 +379,8 @@ def _read_row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Cel
 
 
 def _sem_hora(lendo: _Lendo, row: "Mapping[str, Json]") -> str:
-    """Return the key of a row without a time. Rows of one day with different content may be different visits, so they
-    get different keys.
+    """Return the key of a row without a time. Two rows of one day with different content may be different visits, so
+    each gets its own key.
     """
     chave = chave_de(row)
     said = hash(tuple(sorted((name, str(value)) for name, value in row.items() if name not in ("linha", "aba"))))
@@ -506,7 +506,7 @@ def _when(
 
 
 def _hour_words(cells: Mapping[str, Celula]) -> str | None:
-    """Return the words in place of a time, such as "manhã". They distinguish two visits of one day."""
+    """Return the words that a cell contains instead of a time, such as "manhã". They distinguish two visits on one day."""
     if "data_hora" in cells:
         return " ".join(re.findall(r"[a-z]+", plano(limpo(texto_da(cells["data_hora"]))))) or None
     return dito(cells.get("hora"))

@@ -98,7 +98,9 @@ def examinar(content: bytes, name: str) -> Examinado:
 
 
 def nome_mostravel(name: str) -> str:
-    """Return the printable characters of the file name, without its folders. The sender of a file may choose any name."""
+    """Return the printable characters of the file name, without its folders. The name cannot be trusted, because the
+    sender chooses it.
+    """
     last = re.split(r"[/\\]", name)[-1]
     return "".join(each for each in last if each.isprintable()).strip()[-LONGEST_NAME:]
 
@@ -228,8 +230,8 @@ def _refuse_dtd(chunk: bytes) -> None:
 
 
 def _measure(chunk: bytes) -> None:
-    """Refuse a sheet with filled cells beyond the limits. A reader would allocate memory for all cells up to the last
-    one.
+    """Refuse a sheet with filled cells beyond the limits. A program that reads such a sheet would allocate memory for
+    all cells up to the last filled one.
     """
     for found in _FAR.finditer(chunk):
         row = int(found[2])

@@ -261,8 +261,8 @@ def _hour_of_day(hour: int, half: str | None) -> int:
 
 
 def _fraction(valor: float) -> str | None:
-    """Return the time of day of a spreadsheet number (0.5 is 12:00). Returns None from 1 to 999, because 14.3 may mean
-    14:30 or 14:18.
+    """Return the time of day of a spreadsheet number (0.5 is 12:00). Return None for a number from 1 to 999: a value
+    such as 14.3 may mean 14:30 or 14:18.
     """
     if 1 <= valor < FIRST_WITH_HOUR:
         return None

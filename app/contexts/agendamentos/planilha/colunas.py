@@ -109,8 +109,8 @@ def palpites(
 
 
 def segue_endereco(titulos: Sequence[Celula], place: int) -> bool:
-    """Return whether a column "Nº" has house numbers, because an address column is among the few columns before it.
-    Otherwise the column "Nº" only numbers the rows.
+    """Return whether a column "Nº" contains house numbers. It does if one of the few columns before it contains
+    addresses. Otherwise the column only numbers the rows.
     """
     before = [each for each in titulos[max(0, place - NEAR) : place] if isinstance(each, str)]
     return any("endereco_completo" in (campo_de(each), campo_provavel(each)) for each in before)

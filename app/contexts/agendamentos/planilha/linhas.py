@@ -94,8 +94,8 @@ class MotivoDaLinha(StrEnum):
 
 
 class Achado(StrEnum):
-    """Details of a refusal that need a translation. The fact ``oque`` of the refusal contains one, and
-    ``model.ACHADOS`` has its text. Other values of ``oque``, such as "PDF" or "12 KiB", are shown unchanged.
+    """Details of a refusal that need a translation. If the field ``oque`` of a refusal is one of them,
+    ``model.ACHADOS`` has its text. Any other value of ``oque``, such as "PDF" or "12 KiB", is shown unchanged.
     """
 
     COMPRIMIDO = "comprimido"

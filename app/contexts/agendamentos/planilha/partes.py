@@ -17,7 +17,8 @@ COMPLETOS: Final = {
 
 def com_partes(colunas: Mapping[str, int], nomes: Mapping[str, str]) -> dict[str, int]:
     """Return the columns to read. If a column has the whole value, the columns with parts of that value are left out.
-    If no column has all documents, the column of one kind, such as CPF, takes its place. ``nomes`` has the titles.
+    If there is no column for all documents together, a column for one kind of document, such as CPF, is used instead.
+    ``nomes`` has the titles.
     """
     found = dict(colunas)
     for whole, parts in COMPLETOS.items():

@@ -36,8 +36,8 @@ def child_environment(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def name_first(name: str, escolhidas: Mapping[str, str]) -> bytes:
-    """Return the file's name and the chosen columns as the first frames of the input. Arguments would be visible in the
-    process list.
+    """Return the file's name and the chosen columns as the first frames of the input. They are not passed as arguments,
+    because arguments are visible in the process list.
     """
     frames = (name[-200:].encode("utf-8", "replace"), dumps(dict(escolhidas)).encode())
     return b"".join(len(said).to_bytes(LENGTH, "big") + said for said in frames)

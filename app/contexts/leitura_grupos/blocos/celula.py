@@ -172,7 +172,9 @@ _ENTRE = r"['\")\]]? {0,2}(?:=|:|->|>|-|\be\b|\bsao\b|\bsignifica\b|\besta\b|\bq
 
 
 def legendas(rest: str, signs: frozenset[str]) -> dict[str, bool]:
-    """Return whether each sign marks an open shift, according to a legend such as "x = descoberto" or "- completo"."""
+    """Map each sign of a legend to True if it marks an open shift, and to False if it marks a taken one: "x =
+    descoberto", "- completo".
+    """
     found: dict[str, bool] = {}
     for sign in signs | {""}:
         named = r"(?:em branco|vazi[ao]s?)" if sign == "" else re.escape(sign)

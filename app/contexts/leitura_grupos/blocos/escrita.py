@@ -1,4 +1,6 @@
-"""Lines of a message that store the source position of each letter, so that a block may rewrite them."""
+"""Lines of a message. A line stores the position of each letter in the original message, so that these positions are
+still known after a block has rewritten the line.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +11,7 @@ from app.contexts.leitura_grupos.texto.texto import Escrita, dobrado
 @dataclass(slots=True, unsafe_hash=True)
 class Linha:
     """A line of a group message. ``lugares`` has the position of each letter in the original message. ``bloco`` is the
-    name of the block that rewrote the line, or empty if the author wrote it.
+    name of the block that rewrote the line, or empty if the line is unchanged from the author's message.
     """
 
     texto: str
@@ -45,8 +47,8 @@ def linhas(fonte: str) -> list[Linha]:
 
 
 def dito(letters: str, source: Linha) -> Linha:
-    """Return a line with the text ``letters``, which replaces the line ``source``. The last letter has the source
-    position of the end of ``source``, all other letters that of its start.
+    """Return a line with the text ``letters``, which replaces the line ``source``. The last letter gets the source
+    position of the end of ``source``. All letters before it get the source position of the start of ``source``.
     """
     first = source.lugares[0] if source.lugares else 0
     last = source.lugares[-1] if source.lugares else 0

@@ -32,7 +32,9 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
 
 
 def _sem_barras(found: list[Linha]) -> list[Linha]:
-    """Replace "19/7" after a day by "19h-7h" if the message also has "7/19", which is not a day and month."""
+    """Replace "19/7" after a day by "19h-7h" if the message also has "7/19", which can only be hours, because 19 is not
+    a month.
+    """
     pairs = [(each, [*_BARRA.finditer(each.plano)] if "/" in each.texto else []) for each in found]
     hours = {(pair["ate"], pair["das"]) for _, on_line in pairs for pair in on_line if 12 < int(pair["ate"]) <= 24}
     if not hours:
@@ -48,7 +50,7 @@ def _sem_barras(found: list[Linha]) -> list[Linha]:
 
 def _segue_um_dia(plano: str, pair: re.Match[str]) -> bool:
     """Return whether two numbers with a slash are hours, because a day precedes them ("sex 09 19/7"). If that day has
-    the same month ("18/7 e 19/7"), the two numbers are another day of a list.
+    the same month ("18/7 e 19/7"), the two numbers are not hours but a further date of a list.
     """
     before = plano[max(0, pair.start() - 40) : pair.start()]
     if _DIA_E_SEMANA.search(before):
@@ -85,8 +87,8 @@ def _com_dois_pontos(line: Linha) -> Linha:
 
 
 def _com_faixa(line: Linha) -> Linha:
-    """Join the start and the end of a shift in two cells of a row. Three or more hours in a row are columns and stay
-    unchanged.
+    """Join the start and the end of a shift that are in two cells of a table row. A row with more than two hours stays
+    unchanged, because its hours are columns of the table.
     """
     if ":" not in line.texto and "h" not in line.texto:
         return line

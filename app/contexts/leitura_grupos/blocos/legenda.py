@@ -1,7 +1,7 @@
 """Apply a legend to signs before days or shifts: "■ SD □ SN" with "■ ocupado, □ livre", "[x] 03/10 SN".
 
-Shifts that the legend marks as taken are removed. Of open shifts only the sign is removed, so that the shift can be
-read.
+Shifts that the legend marks as taken are removed. An open shift loses only its sign, so that the rules can read the
+shift.
 """
 
 import re

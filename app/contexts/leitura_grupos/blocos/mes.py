@@ -68,7 +68,9 @@ _ALGARISMO = re.compile(r"\d")
 
 @dataclass(frozen=True, slots=True)
 class Meses:
-    """The months that a message names, with their lines, and the weeks that it names."""
+    """The months and the weeks that a message names. ``nomes`` maps the index of a line to the month that the line
+    names.
+    """
 
     hoje: date
     linhas: Sequence[Linha]
@@ -83,8 +85,8 @@ class Meses:
         return cls(hoje, found, named)
 
     def em(self, place: int) -> int | None:
-        """Return the month that applies to a line: the last month above the line or in it, otherwise the only month
-        below it.
+        """Return the month that applies to a line: the last month that is named above the line or in it. If there is
+        none, the only month that is named below the line.
         """
         if not self.nomes:
             return None
@@ -171,8 +173,8 @@ def _has_other_forms(plano: str) -> bool:
 
 
 def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list[Linha]:
-    """Add the month to days below the name of the month. If the message names no month, mark the numbers as days if at
-    least two lines have such numbers.
+    """Add the month to days below the name of the month. If the message names no month, and at least two lines have
+    numbers that may be days, mark these numbers as days.
     """
     if _has_other_forms("\n".join([each.plano for each in found])):
         found = [_por_extenso(each, hoje) if len(each.texto) <= LONGA else each for each in found]
@@ -211,7 +213,9 @@ def _por_dia(found: list[Linha]) -> list[Linha]:
 
 
 def _turnos_por_dia(line: Linha, months: Mapping[int, int]) -> Linha:
-    """Add the month to days before a shift, if the message also has these days with a month: "já foi: 05 SD e 06 SN"."""
+    """Add the month to days that are followed by a shift: "já foi: 05 SD e 06 SN". The month comes from another mention
+    of the same day in the message.
+    """
     named = [*_COM_TURNO.finditer(line.plano)]
     for each in reversed(named):
         if int(each["d"]) in months:
@@ -256,7 +260,9 @@ def _e_turno(line: Linha, found: re.Match[str]) -> bool:
 
 
 def _precos_por_dia(line: Linha, months: Mapping[int, int]) -> Linha:
-    """Add the month to days before a price, if the message also has these days with a month: "24 e 31: R$ 3.000"."""
+    """Add the month to days that are followed by a price: "24 e 31: R$ 3.000". The month comes from another mention of
+    the same day in the message.
+    """
     named = [*_COM_PRECO.finditer(line.plano)]
     for each in reversed(named):
         for number in reversed([*_NUMERO.finditer(line.plano, *each.span("dias"))]):

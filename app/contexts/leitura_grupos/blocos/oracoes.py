@@ -29,7 +29,7 @@ _FRASE = _FINS[1]
 
 
 def em_oracoes(folha: Folha) -> Texto | None:
-    """Return the text with one line per clause, or None if no line has several places, each with its own days."""
+    """Return the text with one line per clause, or None if no line has at least two places with separate days."""
     if len(folha.lugares) < 2 or len(folha.dias) < 2:
         return None
     cuts = sorted({at for line in _linhas(folha) for at in _cortes(folha, line)})
@@ -63,8 +63,8 @@ def _cortes(folha: Folha, line: tuple[int, int]) -> Iterator[int]:
 
 
 def _grupos(marks: Sequence[Lugar | Dias]) -> list[tuple[Lugar, Dias]]:
-    """Return the first place and the last days of each clause. Each clause must begin with its place. A place without
-    days after it belongs to no clause.
+    """Return the first place and the last days of each clause. A place after days begins a new clause. A place without
+    days after it belongs to no clause. If days precede the first place, return an empty list.
     """
     found: list[tuple[Lugar, Dias]] = []
     place: Lugar | None = None

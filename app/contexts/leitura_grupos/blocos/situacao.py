@@ -44,7 +44,7 @@ def _ultima(line: Linha) -> re.Match[str] | None:
 
 
 def _estado(line: Linha, last: re.Match[str], vocabulario: Vocabulario) -> bool | None:
-    """Return whether the last part of a row says that the shift is open or taken, or None if it says neither."""
+    """Return what the last part of a row says about the shift: True for open, False for taken, None for neither."""
     cell = celula(line, last.start("fim"), last.end(), vocabulario)
     if cell.tipo is Tipo.ABERTA or (cell.tipo is Tipo.VAZIA and last["fim"].strip(" _") == ""):
         return True

@@ -82,7 +82,9 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
 
 
 def _sem_semana(line: Linha) -> Linha:
-    """Remove the days of a week from the heading of a table, because the cells already have these days."""
+    """Remove the first and the last day of a week from the heading of a table, because the cells already contain the
+    days of that week.
+    """
     found = Meses.faixa(line.plano)
     if found is None:
         return line
@@ -110,8 +112,8 @@ def _regioes(found: Sequence[Linha], vocabulario: Vocabulario) -> Iterator[list[
 
 
 def _inteiras(rows: list[Fila]) -> Iterator[list[Fila]]:
-    """Yield the rows from the header on, because lines above the header are not part of the table. Yield nothing if the
-    rows have no header.
+    """Yield the table: the rows from the header on, without the rows above the header. Yield nothing if no row is a
+    header.
     """
     for at in range(len(rows) - 1):
         if _cabeca(rows[at]) is not None or _e_calendario(rows[at : at + 2]):
@@ -192,8 +194,8 @@ def _cabeca(row: Fila) -> Cabeca | None:
 
 
 def _is_header(head: Cabeca, new: Cabeca) -> bool:
-    """Return whether a row is another header of the table, unlike a row such as "04 | D/N | D", whose cells only look
-    like headings.
+    """Return whether a row that looks like a header really is another header of the table. A row such as "04 | D/N | D"
+    is not a header: its cells only look like headings.
     """
     return bool(new.rotulos) or {each.tipo for each in new.eixo.values()} == {each.tipo for each in head.eixo.values()}
 
@@ -208,8 +210,8 @@ def _e_canto(cells: Sequence[Celula]) -> bool:
 
 
 def _so_titulos(cells: Sequence[Celula], axes: dict[int, Celula], labels: dict[int, Tipo]) -> bool:
-    """Return whether a row has only headings and labels, and no price. Its first cell may have another content, and
-    cells may be empty.
+    """Return whether a row has only headings, labels and empty cells. The first cell may have any content except a
+    price.
     """
     others = [at for at in range(len(cells)) if at not in axes and at not in labels]
     return all(at == 0 or cells[at].tipo is Tipo.VAZIA for at in others) and not any(
@@ -402,7 +404,7 @@ class _Tabela:
 
 
 def _is_counter(cell: Celula) -> bool:
-    """Return whether a cell only numbers its row: "semana1", "1"."""
+    """Return whether the only content of a cell is the number of its row: "semana1", "1"."""
     return cell.tipo is Tipo.NUMERO or (
         re.fullmatch(r"(?:semana|sem|linha|item)? ?\d{1,2}[ao.)]?", cell.plano) is not None and cell.tipo is Tipo.OUTRA
     )
@@ -453,8 +455,9 @@ def _celulas_soltas(found: list[Linha], vocabulario: Vocabulario) -> list[Linha]
 
 
 def _seguidas(found: list[Linha], vocabulario: Vocabulario) -> Iterator[tuple[list[Fila], list[Linha]]]:
-    """Yield groups of adjacent lines with the same separator and number of cells. A group consists of its rows and its
-    lines. A line that is not a row is a group without rows.
+    """Yield groups of adjacent lines with the same separator and number of cells. A group is a pair: the parsed rows,
+    and the lines from which they were parsed. For a line that is not a row of a table, yield an empty list of rows and
+    the line.
     """
     rows: list[Fila] = []
     lines: list[Linha] = []

@@ -49,7 +49,7 @@ def mensagem_incerta(folha: Folha) -> bool:
 
 
 def sem_maiusculas(folha: Folha) -> frozenset[str]:
-    """Return names without capitals that were found by their shape. The end of such a name is a guess."""
+    """Return names without capitals that were found by their shape. It is only a guess where such a name ends."""
     return frozenset(
         each.nome
         for each in folha.lugares[:200]
@@ -69,7 +69,7 @@ def nomes_incertos(folha: Folha, unexplained: Sequence[Palavra]) -> frozenset[st
 
 
 def _vizinhas(folha: Folha, place: Lugar, starts: dict[int, Palavra], ends: dict[int, Palavra]) -> Iterator[Palavra]:
-    """Yield the words directly before and after a name, if no rule matched them."""
+    """Yield the word directly before a name and the word directly after it, each only if no rule matched the word."""
     plano = folha.texto.plano
     link = _LINK.match(plano, place.fim)
     if link is not None and (after := starts.get(link.end())) is not None:
@@ -86,8 +86,8 @@ def _is_capital(texto: Texto, word: Palavra) -> bool:
 
 
 def _is_joined(folha: Folha, place: Lugar) -> bool:
-    """Return whether a name that was found by its shape may be two names: it has a second head word, initials at its
-    end, or many words.
+    """Return whether a name that was found by its shape may be two names: it contains a second word such as "hospital",
+    ends with initials or with a town, or has many words.
     """
     if place.confianca == 1.0:
         return False
@@ -104,7 +104,9 @@ def _is_joined(folha: Folha, place: Lugar) -> bool:
 
 
 def _ends_with_a_town(words: Sequence[Palavra]) -> bool:
-    """Return whether a name ends with a town's long name after other words: "UPA Vida Nova Londrina"."""
+    """Return whether a name consists of other words and then a town with a name of more than six letters: "UPA Vida
+    Nova Londrina".
+    """
     for at in range(3, len(words)):
         name = " ".join(word.texto for word in words[at:])
         if len(name) > 6 and words[at - 1].texto not in _OPEN and name in municipios():

@@ -157,11 +157,13 @@ class Evidencia:
         yield float(bool(self.sinais["oferta"] + self.sinais["cede"]))
 
     def _tem_dia(self, mark: Marca) -> bool:
-        """Return whether the line of a mark names a day. A closing word on a line without a day may close any shift."""
+        """Return whether the line of a mark names a day. On a line without a day, it is unclear which shift a closing
+        word closes.
+        """
         return bool(entre(self.folha.dias, *linha_de(self.folha.texto.plano, mark.inicio)))
 
     def _linhas_escritas(self) -> list[str]:
-        """Return the lines that the author wrote, without lines that a block rewrote."""
+        """Return the lines of the text, without the lines that came from cells of a table."""
         lines = self.folha.texto.plano[:8000].split("\n")
         return [each for place, each in enumerate(lines) if place not in self.folha.texto.tabelas]
 
@@ -205,7 +207,7 @@ class Evidencia:
 
 
 class _Linha:
-    """The line from which a vacancy was read. The marks of the line are compared with the vacancy."""
+    """The line from which a vacancy was read, with the marks of that line, to compare them with the vacancy."""
 
     __slots__ = ("_areas", "_dias", "_folha", "_lugares", "_precos", "_turnos", "comuns", "estranhas", "separada")
 
@@ -249,8 +251,8 @@ class _Linha:
         return any(not any(0 <= name - end < 4 for name in people) for end in doctors)
 
     def segunda_leitura(self, vaga: VagaLida, at: int) -> tuple[float, float, float, float]:
-        """Compare the vacancy with the values nearest to the day at the position ``at``. Return for place, shift,
-        speciality and price whether they differ: 1.0 or 0.0.
+        """Compare the vacancy with the values nearest to the day at the position ``at``. Return four values, one each
+        for place, shift, speciality and price: 1.0 if the vacancy differs from the nearest value, otherwise 0.0.
         """
         start, end = self._trecho_do_dia(at)
         shifts = entre(self._turnos, at, end) or entre(self._turnos, start, at)
@@ -266,7 +268,9 @@ class _Linha:
         )
 
     def _trecho_do_dia(self, at: int) -> tuple[int, int]:
-        """Return the range of the line between the previous and the next day."""
+        """Return the range of the text that belongs to the day named at the position ``at``. The range begins after the
+        mention of a day before it, and ends at the next mention of a day.
+        """
         place = bisect_left(self._dias, at + 1, key=_inicio)
         start = self._dias[place - 2].fim if place > 1 else 0
         end = self._dias[place].inicio if place < len(self._dias) else len(self._folha.texto.plano)
@@ -291,7 +295,9 @@ def _periodo(mark: Turno) -> Periodo | None:
 
 
 def _is_other(stated: object, chosen: object) -> bool:
-    """Return whether a price on the line differs from the chosen price. A price per hour counts too."""
+    """Return whether a price on the line contradicts the chosen price. A price per hour of which the chosen price is a
+    multiple does not contradict it.
+    """
     return stated != chosen and float(str(chosen)) % float(str(stated)) != 0
 
 

@@ -21,14 +21,14 @@ _AGREED = ("fechado", "fechada", "fechou")
 
 
 def fecha(texto: Texto) -> bool:
-    """Return whether a word or a strike-through may say that a vacancy is taken. This quick check comes before the full
-    reading.
+    """Return whether the message contains a word or a strike-through that may mean that a vacancy is taken. This quick
+    check comes before the full reading.
     """
     return "~" in texto.plano or next(frases("fechado").todas(texto.palavras), None) is not None
 
 
 def tomadas(folha: Folha, todas: Montagem, abertas: Montagem, juizo: Juizo) -> Fechamento | None:
-    """Return the closing notice that a message contains, or None. A mere hint is not a notice.
+    """Return the closing notice that a message contains, or None. A question, a denial or a condition is not a notice.
 
     ``todas`` has the vacancies that the message would offer if none were taken.
     """

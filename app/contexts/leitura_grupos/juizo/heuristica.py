@@ -1,4 +1,4 @@
-"""Score a message with four kinds of signals, each counted once."""
+"""Score a message with four kinds of signals. Each kind counts once, however many signals of the kind occur."""
 
 import re
 

@@ -55,8 +55,8 @@ class Juizo:
 
 
 def julgar(texto: Texto, found: list[Sinal], folha: Folha, montagem: Montagem) -> Juizo:
-    """Return the category of a message. ``folha`` and ``montagem`` do not contain the sentences in which the author
-    asks for a shift.
+    """Return the category of a message. Sentences in which the author asks for a shift were left out of ``folha`` and
+    ``montagem`` before.
     """
     count = contagem(found)
     if (nothing := _sem_palavras(texto)) is not None:
@@ -88,7 +88,8 @@ def _pontos(folha: Folha, count: Counter[str]) -> float:
 
 
 def _so_o_plantao(texto: Texto, folha: Folha, count: Counter[str]) -> bool:
-    """Return whether the text consists only of a shift: day, shift and price with few other words.
+    """Return whether the text describes a shift (day, shift, price) and has few other words: "PSNX 12/03 19-7 1.800
+    clínico".
 
     Example: "PSNX 12/03 19-7 1.800 clínico".
     """
@@ -156,8 +157,8 @@ def _is_closed(folha: Folha, montagem: Montagem, count: Counter[str]) -> bool:
 
 
 def _resto(texto: Texto, folha: Folha, count: Counter[str], score: float) -> Juizo:
-    """Return the category with the most signals, for a text that is not an offer. If two categories have equally many,
-    the graver one is returned.
+    """Return the category with the most signals, for a text that is not an offer. If two categories have the same
+    number of signals, return the graver one.
     """
     sold = folha.contatos or folha.precos or _LINK.search(texto.plano) or _LOW_PRICE.search(texto.plano)
     sells = count["venda"] + 0.5 if count["venda"] and sold else count["venda"] - 0.6

@@ -115,8 +115,8 @@ class _Nomes:
         return self._nome(self._find_name(words, at))
 
     def _find_name(self, words: list[Palavra], at: int) -> list[Palavra]:
-        """Return the nearest name before the position ``at``: the unknown words before the number and before the words
-        that introduce it.
+        """Return the nearest name before the position ``at`` of a phone number. First skip the words that introduce the
+        number. The name consists of the unknown words before these words.
         """
         while words and (words[-1].texto in _apresentam() or self._is_number(words[-1])):
             at = words.pop().inicio
@@ -187,11 +187,15 @@ class _Nomes:
         return self._nome(words)
 
     def _is_number(self, word: Palavra) -> bool:
-        """Return whether a word is a part of the phone number. A price before the number is not."""
+        """Return whether a word is a part of the phone number. A price directly before the phone number is not a part
+        of it.
+        """
         return word.texto.isdigit() and self._livre[word.inicio : word.fim] == word.texto
 
     def _is_word(self, word: Palavra) -> bool:
-        """Return whether a word is unknown and belongs to no other mark."""
+        """Return whether a word may be part of a contact's name: it is not in the vocabulary, and no reader has marked
+        it as something else, such as a place.
+        """
         is_free = self._livre[word.inicio : word.fim] == word.texto
         is_long = len(word.texto) > 2 or (len(word.texto) == 2 and not self._flat and self._is_short_name(word))
         is_said = word.texto.isalpha() and not _LAUGHS.fullmatch(word.texto)
@@ -212,7 +216,9 @@ class _Nomes:
         )
 
     def _lower_line(self, word: Palavra) -> bool:
-        """Return whether the line of the word has no capitals, so that names on the line have none either."""
+        """Return whether the line of the word has no capitals, so that a name on this line need not have a capital
+        either.
+        """
         start = self._texto.plano.rfind("\n", 0, word.inicio) + 1
         end = self._texto.plano.find("\n", word.fim)
         line = self._texto.fonte[

@@ -207,8 +207,8 @@ class Calendario:
         return Dias(first, end, _unique(days), frozenset(weekdays), solto=month is None)
 
     def _de(self, weekdays: list[int], month: str | None, said: re.Match[str], livre: str) -> Iterator[date]:
-        """Yield the days from today on of "terças e quartas de março". Without a month, yield the next date of each
-        weekday.
+        """Yield the dates of weekdays in a month, from today on: "terças e quartas de março". If no month is named,
+        yield the next date of each weekday.
         """
         month = month or self._mes_de_todas(said, livre)
         if month is None:
@@ -226,13 +226,15 @@ class Calendario:
             yield from (day for day in chosen if day >= first)
 
     def _mes_de_todas(self, said: re.Match[str], livre: str) -> str | None:
-        """Return the month of "todas as sextas SN de agosto", where other words separate the month from the weekday."""
+        """Return the month of weekdays if other words separate the month from the weekdays: "todas as sextas SN de
+        agosto".
+        """
         every = _EVERY.search(livre, max(0, said.start() - 12), said.start())
         return _MESES[self.mes - 1] if every is not None and self.mes is not None else None
 
     def _semana(self, weekday: int) -> date:
-        """Return the next date of a weekday after today. After "semana que vem" or "semana de 27/04", return the date
-        in that week.
+        """Return the next date of a weekday after today. If the message says "semana que vem" or "semana de 27/04",
+        return the date in that week instead.
         """
         if self.segunda is not None:
             return self.segunda + timedelta(days=weekday)
@@ -310,7 +312,9 @@ _NOMES = re.compile(
 
 
 def feriados_com_nome(livre: str, hoje: date) -> Iterator[Condicao]:
-    """Yield each holiday that the text names, such as "Páscoa 160", with the next dates of the holiday."""
+    """Yield each holiday that the text names, with the next dates of the holiday. An example is "Páscoa 160", where 160
+    is a price.
+    """
     for each in achados(
         _NOMES, livre, "natal", "santa", "paixao", "pascoa", "christi", "finados", "carnaval", "ano novo", "reveillon"
     ):
@@ -410,7 +414,7 @@ def _is_listed(livre: str, each: _Elemento) -> bool:
 
 
 def _is_dated(livre: str, at: int) -> bool:
-    """Return whether a day follows a weekday: "sex 12", but not "sex 12h"."""
+    """Return whether a number after a weekday is a day of the month: in "sex 12" it is, in "sex 12h" it is an hour."""
     found = _ELEMENT.match(livre, at)
     return found is not None and _HOURS.match(livre, found.end("d")) is None
 

@@ -182,8 +182,8 @@ def _corrigidas(
 
 
 def _sem_os_mesmos(days: list[Dias], line: int, cue: int, end: int) -> list[Dias] | None:
-    """Remove the earlier mentions of the days that a correction repeats on its line: "retificação: dia 18 é SD". Return
-    None if the line names other days.
+    """Remove the earlier mentions of the days that a correction names: "retificação: dia 18 é SD". Return None if a day
+    precedes the correction on its line, or if the correction names no day or a day that was not mentioned before.
     """
     corrected = {day.data for each in days if cue <= each.inicio < end for day in each.dias}
     earlier = [each for each in days if each.inicio < cue]
@@ -221,8 +221,8 @@ def _afirmados(plano: str, marks: Sequence[_M]) -> Sequence[_M]:
 
 
 def _retirados(marks: list[_M], line: int, cue: int, end: int) -> list[_M]:
-    """Remove the marks that a correction replaces: the earlier marks on its line or, if there are none, all earlier
-    marks. If no new mark follows the correction on its line, remove nothing.
+    """Remove the marks that a correction replaces. If marks precede the correction on its line, remove these marks;
+    otherwise remove all marks before the correction. If no new mark follows the correction on its line, remove nothing.
     """
     if not any(cue <= each.inicio < end for each in marks):
         return marks

@@ -253,7 +253,7 @@ def _periodos(texto: Texto, livre: str) -> Iterator[Turno]:
 
 
 def _has_hours(plano: str, end: int) -> bool:
-    """Return whether the hours of one long shift follow, as after "MT" in "MT 7h-19h"."""
+    """Return whether the hours of a single long shift follow a word such as "MT": "MT 7h-19h"."""
     said = _RANGE.match(plano, end + len(plano[end : end + 3]) - len(plano[end : end + 3].lstrip(" (:")))
     first, last = (None, None) if said is None else (_time(said, "a"), _time(said, "b"))
     return first is not None and last is not None and horas_entre(first, last) >= 8

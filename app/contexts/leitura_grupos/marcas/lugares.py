@@ -198,7 +198,7 @@ class _Nomes:
                 yield place
 
     def _is_sector(self, head: int, end: int) -> bool:
-        """Return whether a word such as "PS" names a part of the place after it: "PS do Hospital Vida"."""
+        """Return whether a word such as "PS" names a part of the hospital that follows: "PS do Hospital Vida"."""
         words = self._texto.palavras
         if words[head].texto not in _SECTORS or end + 1 >= len(words) or words[end].texto not in ("do", "da"):
             return False
@@ -248,7 +248,7 @@ class _Nomes:
         return after.strip(" *_")[:1] in ("", "-", ",", ":", "\n", "(", "/", "|") and after[:1] != "/"
 
     def _has_capitals(self, head: int, end: int) -> bool:
-        """Return whether the author capitalises names. The first word of this name decides."""
+        """Return whether the author capitalises names, judged by the first word of this name."""
         words = self._texto.palavras
         own = next((word for word in words[end : end + 3] if word.texto not in LINKS), None)
         if self.gritado or own is None or (own.texto in _SANTOS and not self._is_upper(own)):
@@ -313,8 +313,8 @@ class _Nomes:
         return town is not None and is_short and self._has_own_name(words, len(words) - 1)
 
     def _ate_o_estado(self, words: list[Palavra]) -> tuple[list[Palavra], str | None]:
-        """Cut a name at the state of its town, if only a blank comes before the state: "hospital X de Lages SC está
-        sem".
+        """Cut off the rest of a name after its town, if the state follows the town after a blank: "hospital X de Lages
+        SC está sem".
         """
         for at in range(2, len(words)):
             state = words[at].texto.upper()
@@ -422,8 +422,8 @@ class _Nomes:
 
     def sem_cabeca(self, rest: str) -> Iterator[Lugar]:
         """Yield names of places that have no word such as "hospital". Call this method only if the message names no
-        other place. The name is before a town ("Nefroclínica Cerrado - Anápolis/GO"), or after "no" ("quem assume no
-        Santa Otília de Blumenau?").
+        other place. Such a name stands before a town ("Nefroclínica Cerrado - Anápolis/GO"), or after "no" ("quem
+        assume no Santa Otília de Blumenau?").
         """
         seen: set[int] = set()
         for pattern in (_BEFORE_TOWN, _AFTER_IN):
@@ -475,7 +475,9 @@ class _Nomes:
         return self.com_cidade(replace(self._sem_cidade(words), confianca=0.7))
 
     def com_cidade(self, place: Lugar) -> Lugar:
-        """Add the town directly after a place's name: "- Ponta Grossa/PR", "(Sinop-MT)", "em Lages"."""
+        """Assign to a place the town that is written directly after its name: "- Ponta Grossa/PR", "(Sinop-MT)", "em
+        Lages".
+        """
         if place.cidade is not None:
             return place
         link = _CITY_LINK.match(self._livre, place.fim)

@@ -28,8 +28,8 @@ class Dia(Marca):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Dias(Marca):
-    """A sequence of days. ``semana`` has the weekdays if the days have no numbers. ``solto`` means that the days may be
-    the condition of a price.
+    """A sequence of days. ``semana`` has the weekdays if the text names weekdays instead of dates. ``solto`` means that
+    the days may only say when a price applies.
     """
 
     dias: tuple[Dia, ...]
@@ -60,7 +60,9 @@ class Condicao(Marca):
 
 @dataclass(slots=True, unsafe_hash=True)
 class Preco(Marca):
-    """A price. ``plantoes`` is the number of shifts that it covers. ``soma`` means that it is added to another price."""
+    """A price. ``plantoes`` is the number of shifts that the price covers. ``soma`` means that the price is paid in
+    addition to another price.
+    """
 
     reais: Decimal
     por_hora: bool = False

@@ -203,6 +203,6 @@ def _was(livre: str, former: Preco, present: Preco) -> bool:
 
 
 def _is_sum(livre: str, one: Preco, total: Preco) -> bool:
-    """Return whether the second price is a total of the first: "2 x 1.500 = 3.000"."""
+    """Return whether the second price is the total of several shifts at the first price: "2 x 1.500 = 3.000"."""
     between = livre[one.fim : total.inicio].replace("cada", "").strip()
     return between == "=" and total.reais > one.reais and total.reais % one.reais == 0

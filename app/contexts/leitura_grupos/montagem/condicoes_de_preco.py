@@ -149,7 +149,7 @@ def _datas(run: Dias) -> frozenset[date]:
 
 
 def _datas_de_precos(folha: Folha) -> Iterator[Dias]:
-    """Yield the days that only say when a price applies: "07/09 (feriado): R$ 2.400" below the shifts of that day."""
+    """Yield dates that only say when a price applies, below the shifts of these dates: "07/09 (feriado): R$ 2.400"."""
     runs = [each for each in folha.dias if each.dias and not each.solto and not each.feriado]
     if len(runs) < 2 or not folha.precos:
         return
@@ -171,7 +171,7 @@ def _datas_de_precos(folha: Folha) -> Iterator[Dias]:
 
 
 def _dia_fechado(folha: Folha, each: Dias, days: Sequence[Dias]) -> Dias | None:
-    """Return the dates that a weekday next to a closing word means: "24 a 28/08; só a quinta já está coberta"."""
+    """Return the dates of a weekday before a closing word: "24 a 28/08; só a quinta já está coberta"."""
     after = entre(folha.fechados, each.fim, each.fim + 20)
     if not each.semana or not after or after[0].sinal or "\n" in folha.texto.plano[each.fim : after[0].inicio]:
         return None
@@ -183,7 +183,7 @@ def _dia_fechado(folha: Folha, each: Dias, days: Sequence[Dias]) -> Dias | None:
 
 
 def _sem_fds_repetido(folha: Folha, days: list[Dias]) -> list[Dias]:
-    """Remove the word for the weekend if its days follow: "fim de semana: sábado SD, domingo SN"."""
+    """Remove the word for the weekend if the message also names other days: "fim de semana: sábado SD, domingo SN"."""
     if len(days) < 2:
         return days
     named = [
@@ -285,7 +285,7 @@ def _par(folha: Folha, candidates: Sequence[Marca], one: Preco, two: Preco) -> t
 
 
 def _enumerados(folha: Folha, marks: Sequence[Marca]) -> list[Turno]:
-    """Return the other shifts that are listed before a price: in "SD e SN 2.000" the price applies to both."""
+    """Return the other shifts that are listed before a price: in "SD e SN 2.000" the price applies to SD too."""
     found: list[Turno] = []
     for each in marks:
         at = bisect_left(folha.turnos, each.inicio, key=lambda turno: turno.inicio) if isinstance(each, Turno) else 0
@@ -297,7 +297,7 @@ def _enumerados(folha: Folha, marks: Sequence[Marca]) -> list[Turno]:
 
 
 def _cidades_de_lugares(folha: Folha) -> Sequence[Cidade]:
-    """Return the towns that distinguish the prices of hospitals in several towns: "2.000 Recife / 2.300 Caruaru"."""
+    """Return mentions of towns that may tell the prices of hospitals apart: "2.000 Recife / 2.300 Caruaru"."""
     several = {each.cidade: each.uf or "" for each in folha.lugares[:50] if each.cidade}
     if len(several) < 2:
         return ()
@@ -348,7 +348,7 @@ def _is_priced(each: Dias, marks: Sequence[Marca]) -> bool:
 
 
 def _is_joined(plano: str, start: int, end: int) -> bool:
-    """Return whether only signs and small words separate two marks of a list of prices."""
+    """Return whether only punctuation and small words separate two marks, so that they are in one list of prices."""
     between = plano[start:end]
     if len(between) > 30 or ". " in between or "\n" in between:
         return False
@@ -376,8 +376,9 @@ def _intervalos(plano: str, start: int, prices: Sequence[Preco], marks: Sequence
 
 
 def _estados(plano: str, prices: Sequence[Preco], gaps: Sequence[Sequence[Marca]]) -> Iterator[list[Marca]]:
-    """Yield all conditions of each price. A condition that comes before a condition of another kind also applies to the
-    next prices, until a condition of its own kind replaces it.
+    """Yield all conditions of each price. If a condition of one kind (such as the speciality) is followed by a
+    condition of another kind (such as the weekday), the first also applies to the prices after it, until another
+    condition of its own kind replaces it.
     """
     outer: dict[str, list[Marca]] = {}
     end = 0
@@ -442,8 +443,8 @@ def _e_comprimento(mark: Marca) -> bool:
 
 
 def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
-    """Return a distance between two positions that depends on the text between them. Other possible conditions between
-    the positions add no distance. The measurement stops when the distance exceeds ``PERTO``.
+    """Measure how far apart two positions are. The text between them determines the distance; other possible conditions
+    in that text add nothing. The measurement stops when the distance exceeds ``PERTO``.
     """
     if not 0 <= end - start <= 60:
         return 99
@@ -466,8 +467,9 @@ def _custo(plano: str, start: int, end: int, others: Sequence[Marca]) -> int:
 def _begins_shift(folha: Folha, each: Dias) -> bool:
     """Return whether a weekday among dates is a separate day of a shift.
 
-    One case: a shift follows the weekday, and another shift is between the weekday and the date on its line. The other
-    case: the weekday begins a line that has a shift but neither a date nor a price.
+    There are two cases. In the first, the weekday begins a line that has a shift but neither a date nor a price. In the
+    second, a shift directly follows the weekday, and another shift stands between each date of the line and the
+    weekday.
     """
     line = linha_de(folha.texto.plano, each.inicio)
     if _BULLET.fullmatch(folha.texto.plano, line[0], each.inicio) and entre(folha.turnos, *line):
@@ -504,8 +506,8 @@ def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhure
 
 @dataclass(frozen=True, slots=True)
 class _Alhures:
-    """Facts about the rest of the message. ``periodos`` has the periods that the message states apart from prices.
-    ``areas`` has the position at which the message first names each speciality.
+    """Facts about the whole message. ``periodos`` has the periods of the shifts that have no price near them. ``areas``
+    has the position at which the message first names each speciality.
     """
 
     periodos: frozenset[Periodo | None]
@@ -539,7 +541,7 @@ def _has_day_before(folha: Folha, price: Preco, mark: Turno | Area) -> bool:
 
 
 def _is_of_bare_day(folha: Folha, mark: Turno) -> bool:
-    """Return whether every shift of the day before the mark has a price: "10/08 no HTN. 7-19h: 1.900. 19-7h: 2.000"."""
+    """Return whether every shift between a day and the mark has a price: "10/08. 7-19h: 1.900. 19-7h: 2.000"."""
     line, _ = linha_de(folha.texto.plano, mark.inicio)
     days = [each for each in entre(folha.dias, line, mark.inicio) if not each.solto]
     return bool(days) and not any(_is_far_from_prices(folha, each) for each in entre(folha.turnos, line, mark.inicio))

@@ -1,5 +1,5 @@
-"""Remove days that are not days of shifts: days that are mentioned for another reason, and weekdays that a list of
-dates replaces.
+"""Remove days that are not days of shifts: days that are mentioned in connection with something else, and weekdays that
+a list of dates replaces.
 """
 
 import re
@@ -16,8 +16,8 @@ _OF_SHIFTS = re.compile(
 
 
 def sem_conversa(folha: Folha, days: list[Dias]) -> list[Dias]:
-    """Remove a day in words if its sentence mentions no shift and another sentence has a day with a place and a shift:
-    "A prova é amanhã. Passo meu plantão de 04/10 SD na UPA".
+    """Remove a day that is written as a word, such as "amanhã", if its sentence mentions no shift and another sentence
+    has a day with a place and a shift: "A prova é amanhã. Passo meu plantão de 04/10 SD na UPA".
     """
     plano = folha.texto.plano
     spans = [_frase_de(plano, each) for each in days]
@@ -34,7 +34,7 @@ def sem_conversa(folha: Folha, days: list[Dias]) -> list[Dias]:
 
 
 def _frase_de(plano: str, mark: Marca) -> tuple[int, int]:
-    """Return the range of the sentence around a mark. It does not exceed the line."""
+    """Return the range of the sentence around a mark. The range ends at the latest where the line ends."""
     line = linha_de(plano, mark.inicio)
     start = max((each.end() for each in _STOP.finditer(plano, line[0], mark.inicio)), default=line[0])
     end = _STOP.search(plano, mark.fim, line[1])

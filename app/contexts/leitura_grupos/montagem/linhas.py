@@ -63,7 +63,7 @@ def blocos(folha: Folha, dias: Sequence[Dias], regras: Sequence[Regra]) -> list[
 
 
 def _com_areas(found: list[Bloco]) -> list[Bloco]:
-    """Assign the specialities that are listed below a day to that day: "2 CM" and "1 Orto" below "09/08 SD:"."""
+    """Assign specialities to the day below which they are listed: "2 CM" and "1 Orto" below "09/08 SD:"."""
     for place, head in enumerate(found):
         if head.dias is None or head.areas:
             continue
@@ -110,7 +110,8 @@ def _juntos(runs: Sequence[Dias], parts: Sequence[Sequence[Marca]]) -> list[Dias
 
 
 def _sem_o_fechado(runs: list[Dias], plano: str, closed: Sequence[Marca]) -> list[Dias]:
-    """Separate the last day before a closing word in brackets, because the word closes only that day.
+    """Separate the last day of a list from the days before it, if a closing word in brackets follows. The word closes
+    only that day.
 
     Example: "10/08, 11/08 (preenchido), 12/08".
     """
@@ -203,7 +204,8 @@ def _fechados_de(plano: str, marks: Sequence[Marca], runs: list[Dias], cuts: lis
 def _closes_next(plano: str, mark: Marca, run: Dias) -> bool:
     """Return whether a closing word refers to the days directly after it.
 
-    A comma separates them: "04/07 SD já foi, 05/07 SN" closes the 4th.
+    It does not if a comma or a similar sign comes between them: "04/07 SD já foi, 05/07 SN" closes the 4th, not the
+    5th.
     """
     between = plano[mark.fim : run.inicio]
     return len(between) <= 4 and not any(sign in between for sign in ",;./|)")
@@ -251,7 +253,9 @@ def _herdados(found: list[Bloco]) -> list[Bloco]:
 
 
 def _herdeiros(head: Bloco, below: list[Bloco], is_headed: bool) -> list[Bloco]:
-    """Return the lines that get the days of a heading. ``is_headed`` means that a place is directly above the days."""
+    """Return the lines to which the days of a heading apply. ``is_headed`` means that a place is directly above the
+    heading.
+    """
     tests: tuple[Callable[[Bloco], bool], ...] = (
         lambda each: bool(each.lugares and each.turnos),
         lambda each: any(shift.periodo or shift.das for shift in each.turnos) and not head.lugares,

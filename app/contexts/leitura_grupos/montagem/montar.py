@@ -131,8 +131,8 @@ class _Montador:
         return Montagem(vagas, closed, passed, islice(lacking, MAIS_INCOMPLETAS))
 
     def _restantes(self) -> frozenset[int]:
-        """Return the blocks of a line that says which of the shifts above it are still open: "restam só: 25 SD e 31
-        SN".
+        """Return the blocks of a line that names the shifts that are still open, out of the shifts above it: "restam
+        só: 25 SD e 31 SN".
         """
         plano = self._folha.texto.plano
         said = _LEFT.search(plano) if contem(plano, _LEAVES) else None
@@ -247,7 +247,7 @@ class _Montador:
         return ()
 
     def _setor(self, place: int) -> Sequence[Area]:
-        """Return the word for any doctor in the heading with the hospital, above the day, such as "PS (porta)"."""
+        """Return the word for any doctor, such as "PS (porta)", from the heading that names the hospital above the day."""
         heading = self._onde_lugares.bloco(place, segue=True)
         if heading is None or heading >= place or self._blocos[heading].dias is not None or self._blocos[place].areas:
             return ()
@@ -290,7 +290,9 @@ class _Montador:
         return [each if each.das else self._com_horas(each) for each in found.values()]
 
     def _com_horas(self, shift: _Turno) -> _Turno:
-        """Add the hours of the period that the message states once, apart from the days: "SD 7-19h / SN 19-7h"."""
+        """Add hours to a shift that has only a period, if a line without days states the hours of this period: "SD
+        7-19h / SN 19-7h".
+        """
         mark = self._horas.get(shift.periodo)
         if mark is None:
             return shift
@@ -402,8 +404,8 @@ class _Montador:
             yield self._incompleta(where, area, None, shift, self._unico_valor(shift, self._regras))
 
     def _ao_lado(self, vagas: Collection[VagaLida]) -> Iterator[VagaDita]:
-        """Yield incomplete vacancies in addition to the complete ones: lines about another place, with a shift or a
-        price but without a day.
+        """Yield incomplete vacancies in addition to the complete ones: they come from lines with a shift or a price but
+        without a day, about a place that no complete vacancy has.
         """
         named = {each.hospital.valor for each in vagas}
         dated = (at for at, each in enumerate(self._blocos) if each.dias is not None)
@@ -448,8 +450,8 @@ class _Montador:
         return Campo(value, None if mark is None else self._folha.texto.trecho(mark.inicio, mark.fim), sure)
 
     def _feriado(self, day: date, block: Bloco) -> bool:
-        """Return whether a day is a holiday. If the line mentions a holiday but none of its days is a known one, every
-        day of the line counts as a holiday.
+        """Return whether a day is a holiday. If the line mentions a holiday, but none of its days is a known holiday,
+        every day of the line counts as a holiday.
         """
         if (is_holiday := self._e_feriado(day)) or not block.feriado:
             return is_holiday
@@ -509,7 +511,7 @@ def _fortes(block: Bloco) -> list[Area]:
 
 
 def _oferece(block: Bloco) -> bool:
-    """Return whether a line would be an offer if it had a day."""
+    """Return whether a line has everything that an offer needs except a day."""
     signs = (
         _fortes(block),
         [each for each in block.turnos if each.periodo or each.das],
@@ -541,7 +543,7 @@ def _lido(mark: Turno, length: int | None) -> _Turno:
 
 
 def _rivais(fitting: Sequence[Regra]) -> int:
-    """Return how many other prices are as specific as the first price."""
+    """Return how many other prices are as specific as the first of the applicable prices."""
     if len(fitting) < 2:
         return 0
     best = fitting[0].peso

@@ -12,8 +12,8 @@ T = TypeVar("T")
 
 
 class Planta:
-    """The arrangement of the blocks: the section of each block, and the first block with days in the message and in
-    each section.
+    """The arrangement of the blocks: the section of each block, the first block with days in the message, and the first
+    block with days in each section.
     """
 
     __slots__ = ("blocos", "primeiro_dia", "primeiros_dias", "secoes")
@@ -64,7 +64,9 @@ class Onde(Generic[T]):
         return self._perto(place) if at is None else at
 
     def secao(self, place: int) -> list[T]:
-        """Return the marks of the nearest block without days, above or below, and of the blocks adjacent to that block."""
+        """Return the marks of the nearest block without days: above the block if ``encabeca`` is set, otherwise below
+        it. Marks of further blocks without days are included if they directly continue that block.
+        """
         at = _antes(self._soltos, place) if self.encabeca else _depois(self._soltos, place)
         if at is None:
             return []

@@ -8,8 +8,8 @@ MENOR = 6
 
 
 class Grafias:
-    """Index of correctly spelt words. Its keys are the words with one letter removed: a word with one wrong letter has
-    such a key in common with the correct word.
+    """Index of correctly spelt words. The keys are the words with one letter removed. If the wrong letter is removed
+    from a misspelt word, the rest is a key of the correct word.
     """
 
     __slots__ = ("_alvos", "_conhecidas", "_faltando", "_maior")

@@ -84,7 +84,9 @@ Origem = tuple[int, ...]
 
 
 class Escrita(NamedTuple):
-    """A text that blocks rewrote. ``tabelas`` has the numbers of the lines that came from cells of a table."""
+    """A text after the blocks (``blocos/``) have rewritten it. ``tabelas`` has the numbers of the lines that came from
+    cells of a table.
+    """
 
     texto: str
     origem: Origem
@@ -118,8 +120,8 @@ class Texto:
 
     @classmethod
     def de(cls, fonte: str, grafias: Grafias | None = None, escrita: Escrita | None = None) -> "Texto":
-        """Normalise a text. ``grafias`` corrects words with one wrong letter. ``escrita`` is the text that blocks
-        rewrote.
+        """Normalise a text. ``grafias`` corrects words with one wrong letter. ``escrita`` is the text after the blocks
+        (``blocos/``) have rewritten it.
         """
         plano = (fonte if escrita is None else escrita.texto).translate(_FOLDING)
         lugares: tuple[int, ...] | None = None
@@ -155,7 +157,7 @@ class Texto:
         return (first, last + 1) if first <= last else (last, first + 1)
 
     def em_linhas(self, cuts: Sequence[int]) -> "Texto":
-        """Return the text with a line break in place of the character at each of these positions."""
+        """Return the text with the character at each of these positions replaced by a line break."""
         starts = (0, *(each + 1 for each in cuts))
         parts = (self.plano[start:end] for start, end in zip(starts, (*cuts, len(self.plano)), strict=True))
         return replace(self, plano="\n".join(parts))
@@ -198,5 +200,7 @@ def dobrado(text: str) -> str:
 
 
 def chave(text: str) -> str:
-    """Return the words in lower case without accents, joined by single spaces. Names are compared in this form."""
+    """Return the words in lower case without accents, joined by single spaces. This is the form in which names are
+    compared.
+    """
     return " ".join(_WORD.findall(text.translate(_FOLDING).replace("\x00", "")))
