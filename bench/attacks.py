@@ -4,8 +4,8 @@ machine and on loopback.
 The server and the attacker run in separate processes. A normal client requests ``GET /jobs`` with a new connection each
 time. Each attack is repeated ``ROUNDS`` times. In each round the client is measured alone and then during the attack,
 because the load of other programs changes over time. The attacker sends wrong tokens with ``AT_ONCE`` connections, or
-holds half-open connections until the server has closed them all. The client notices an attack if its median is more
-than ``NOTICED`` times the median alone. The run ends by itself within ``LIMIT`` seconds.
+keeps connections with unfinished headers open until the server has closed them all. The client notices an attack if its
+median is more than ``NOTICED`` times the median alone. The run ends by itself within ``LIMIT`` seconds.
 """
 
 import asyncio
@@ -173,8 +173,8 @@ async def attack(port: int, kind: str) -> int:
 
 
 async def half_open(port: int) -> int:
-    """Hold connections whose headers never end, and send a byte from time to time, until the server has closed all of
-    them.
+    """Open connections and send headers that never end, a byte from time to time, until the server has closed all the
+    connections.
     """
     print("begun", flush=True)
     began = time.monotonic()

@@ -45,7 +45,7 @@ class Contender(Protocol):
         ...
 
     async def read_then_insert(self, seen: int, number: int) -> None:
-        """Run one transaction of two statements, in which the second depends on the result of the first."""
+        """Run one transaction of two statements. The second statement depends on the result of the first."""
         ...
 
     async def read(self, number: int) -> None:
@@ -53,8 +53,8 @@ class Contender(Protocol):
         ...
 
     async def insert_until(self, ends: float, numbers: Iterator[int]) -> int:
-        """Insert rows while other tasks read. Return the number of rows. ``ends`` is an instant of the performance
-        counter.
+        """Insert rows until ``time.perf_counter()`` reaches ``ends``, while other tasks read. Return the number of
+        inserted rows.
         """
         ...
 

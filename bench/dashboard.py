@@ -162,7 +162,9 @@ async def measure(rows: int, repeats: int, rounds: int) -> list[Target]:
 
 
 async def fill(rows: int) -> dict[str, str]:
-    """Fill the tables of executions and of items. Return the id of a failed row of each."""
+    """Fill the table of executions and the table of items. Return the id of one failed execution and of one failed
+    item.
+    """
     began, connection = time.monotonic(), await asyncpg.connect(os.environ["DATABASE_URL"])
     await connection.execute(_EXECUTIONS, rows, JOBS)
     await connection.execute(_ITEMS, rows, DEAD, READY, CAUSES)
@@ -267,7 +269,9 @@ async def claims(made: Any, base: str, rounds: int, spent: Callable[[], float]) 
 
 @asynccontextmanager
 async def viewers(base: str) -> AsyncIterator[None]:
-    """Keep pages open in a process of their own. The block begins when every viewer follows its page."""
+    """Keep pages of the dashboard open, with all viewers in one separate process. The block begins when every viewer
+    follows its page.
+    """
     command = [sys.executable, "-m", "bench.viewers", base, str(VIEWERS)]
     process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
     assert process.stdin is not None
@@ -283,7 +287,9 @@ async def viewers(base: str) -> AsyncIterator[None]:
 
 
 class BusyQueue:
-    """A queue with continuous work: each claim leases ten items without settling them, and ten new items follow."""
+    """A queue with continuous work. Each claim leases ten items, which are never settled, and is followed by ten new
+    items.
+    """
 
     def __init__(self, made: Any) -> None:
         self._queue = SqlQueue(made.database, TASKS, made.ids, made.clock, queue="busy")

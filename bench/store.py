@@ -1,7 +1,7 @@
 """Measure small transactions, alone and concurrent, and reads at the same time.
 
-Each repeat runs every contender of a contest through every workload, directly one after the other, so that disturbances
-of the machine affect all of them. The order changes between repeats.
+In each repeat, every workload runs with all contenders of a contest, directly one after the other, so that disturbances
+of the machine affect all contenders. Each repeat starts with another contender.
 """
 
 import asyncio

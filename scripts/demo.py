@@ -83,8 +83,8 @@ class World:
         theirs.close()
 
     async def order(self, *, works: bool, on_telegram: bool = False) -> None:
-        """Set the clock of Julia's process. With ``works``, wait until it has done all due work. With ``on_telegram``,
-        the Telegram accounts are connected meanwhile.
+        """Set the clock of Julia's process. With ``works``, wait until the process has done all due work. With
+        ``on_telegram``, its Telegram accounts are connected during that work.
         """
         assert self.pipe is not None
         self.pipe.send((self.clock.now(), works, on_telegram))

@@ -46,7 +46,7 @@ class Plano:
     """Settings of a rehearsal. Times are in seconds of its clock. With ``api=0``, no process receives the gateway's
     webhooks.
 
-    At most ``most`` messages are sent in the time ``per``; apart from this, only the limits of the chips apply. If
+    At most ``most`` messages are sent in any period of length ``per``; the only other limits are those of the chips. If
     ``most`` is None, all limits of the product apply.
     """
 

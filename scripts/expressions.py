@@ -99,7 +99,9 @@ def literals() -> Iterator[Expression]:
 
 
 def sample(tree: Iterable[Any], wanted: str = "") -> str:
-    """Return a short text that the parsed expression accepts. It contains ``wanted`` where the expression permits it."""
+    """Return a short text that the parsed expression accepts. Where the expression permits several characters, the text
+    contains ``wanted`` if possible.
+    """
     return "".join(_sample(op, value, wanted) for op, value in tree)
 
 
@@ -158,7 +160,9 @@ def _has_category(character: str, name: str) -> bool:
 
 
 def repeats(tree: Iterable[Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Yield, for each part that may repeat, a text that leads to the part and a text that the part repeats."""
+    """For each part of the expression that may repeat, yield two texts: one that the expression accepts before the
+    part, and one that a single repetition of the part accepts.
+    """
     for op, value in tree:
         if op in (sre.MAX_REPEAT, sre.MIN_REPEAT):
             _, most, inside = value

@@ -1,5 +1,5 @@
-"""The whole run: take every contender through every measurement, one contender directly after the other, and print one
-table at the end.
+"""The whole run: make one measurement with all contenders, directly one after the other, then the next measurement.
+Print one table at the end.
 """
 
 import asyncio
@@ -191,7 +191,9 @@ class Contest:
                 self.attempt(entry, "million", self.among_millions)
 
     def crowded(self, entry: Entry, figures: Figures) -> None:
-        """Compare more workers than cores with two workers, on the same storage and directly one after the other."""
+        """Measure two workers, and then more workers than the machine has cores, directly after each other on the same
+        storage.
+        """
         jobs = int((figures.middle("drain") or entry.expected) * self.effort.drain)
         with self.stand(entry) as stand:
             rates = {}
@@ -205,8 +207,7 @@ class Contest:
 
     def with_held_snapshot(self, entry: Entry, figures: Figures) -> None:
         """Compare a usual drain with a drain during which another session keeps an old snapshot, so that no dead row
-        can be removed. In each case several drains follow each other and the last one counts, because dead rows
-        accumulate.
+        can be removed. Each case has several drains in a row. Only the last drain counts, because dead rows accumulate.
         """
         jobs = int((figures.middle("drain") or entry.expected) * self.effort.drain)
         for name, held in (("free", False), ("held", True)):
@@ -258,8 +259,8 @@ UNFENCED = frozenset({"unfenced-sqlite", "unfenced-postgres"})
 
 
 def rotated(entries: Sequence[Entry], by: int) -> list[Entry]:
-    """Return the contenders in a different order for each repeat. Contenders that are compared with each other stay
-    neighbours.
+    """Return the contenders in the order of repeat number ``by``: each repeat starts with another contender. Contenders
+    that are compared with each other stay neighbours.
     """
     start = by % len(entries) if entries else 0
     return [*entries[start:], *entries[:start]]

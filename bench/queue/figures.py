@@ -9,8 +9,8 @@ Mark = tuple[int, int]  # start of the job in nanoseconds, and the id of the pro
 
 
 def drain_rate(marks: Sequence[Mark], workers: int = 1) -> float | None:
-    """Return the jobs per second after all workers have started. Return None if a worker never started or too few jobs
-    remain.
+    """Return the jobs per second, measured from the moment when all workers have started. Return None if a worker never
+    started, or if too few jobs remained at that moment.
     """
     firsts: dict[int, int] = {}
     for at, pid in marks:
@@ -23,7 +23,9 @@ def drain_rate(marks: Sequence[Mark], workers: int = 1) -> float | None:
 
 
 def percentile(samples: Sequence[float], share: float) -> float:
-    """Return the smallest sample that is at least as large as this share of all samples."""
+    """Return a percentile by nearest rank: at least the fraction ``share`` of all samples is not larger than the
+    result.
+    """
     return sorted(samples)[max(0, math.ceil(share * len(samples)) - 1)]
 
 
@@ -95,8 +97,8 @@ def _cpu(figures: Figures) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A promised limit for one contender: for its ``figure``, or for the ratio of this figure to that of another
-    contender.
+    """A promised limit for the ``figure`` of the contender ``of``. If ``beside`` names another contender, the limit is
+    for the ratio of the two contenders' figures.
     """
 
     what: str
@@ -122,7 +124,7 @@ class Verdict:
 
     @property
     def is_met(self) -> bool | None:
-        """Whether the limit is met, or None if it was not measured."""
+        """Whether the limit is met, or None if its figure was not measured."""
         if not self.found:
             return None
         middle = median(self.found)

@@ -115,7 +115,7 @@ class PostgresDatabase:
 
 @dataclass(frozen=True, slots=True)
 class Redis:
-    """Redis without persistence: accepted jobs are lost when the server ends."""
+    """Redis without persistence: accepted jobs are lost when the server stops."""
 
     port: int
     pid: int

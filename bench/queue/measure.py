@@ -143,8 +143,8 @@ def latency_inside(stand: Stand, samples: int) -> list[float]:
 
 
 def idle(stand: Stand, pid: int, seconds: float) -> Callable[[], Idle]:
-    """Start observing an idle contender. Calling the result ends the observation. Several contenders can be observed at
-    the same time.
+    """Start to observe an idle contender. Return a function that ends the observation and returns its figures. Several
+    contenders can be observed at the same time.
     """
     cpu, statements, looks = cpu_seconds(pid), _statements(stand), stand.marks.looks
 
@@ -166,7 +166,7 @@ def _statements(stand: Stand) -> int:
 
 
 def _following(stand: Stand, first: int, end: int) -> Callable[[], int]:
-    """Return a function that returns the progress cheaply, because it does not read finished slots again."""
+    """Return a function that returns the progress. Each call is cheap: it does not read finished slots again."""
     cursor = first
 
     def reached() -> int:

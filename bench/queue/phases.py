@@ -85,8 +85,8 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The cost of a job: microseconds of processor time, jobs per second, and on PostgreSQL the bytes of log and the
-    dead rows that it leaves.
+    """The cost of a job: microseconds of processor time and jobs per second. On PostgreSQL also the bytes of the
+    write-ahead log and the dead rows per job.
     """
 
     rate: float

@@ -22,7 +22,7 @@ class ContenderFailed(Exception):
 
 
 class Processes:
-    """Child processes. When the block ends, even with an error, all of them have ended."""
+    """Child processes of one ``with`` block. The end of the block stops all of them, even after an error."""
 
     def __init__(self, folder: Path) -> None:
         self._errors = folder / "stderr"

@@ -25,7 +25,9 @@ def system_language(env: Mapping[str, str]) -> Language:
 
 
 def in_file(env_file: Path | None) -> dict[str, str]:
-    """Return the values of a ``.env`` file, or an empty mapping if it does not exist. Raise InvalidSetting if a line is invalid."""
+    """Return the values of a ``.env`` file, or an empty mapping if the file does not exist. Raise InvalidSetting if a
+    line is invalid.
+    """
     if env_file is None or not env_file.is_file():
         return {}
     from dotenv.parser import parse_stream  # imported here, because most processes have no .env file

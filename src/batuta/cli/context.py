@@ -97,7 +97,7 @@ class CliContext:
 
     def command_line(self) -> CommandLine:
         """Return the commands, roles and texts that the application adds. If the application cannot be loaded, the
-        result is empty. The attribute ``unloaded`` then holds the error, which is raised when a command needs the
+        result is empty. In that case the attribute ``unloaded`` is the error, which is raised when a command needs the
         application.
         """
         if self._command_line is None:

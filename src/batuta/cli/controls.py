@@ -98,7 +98,9 @@ def switch_key(work: Batuta, word: str) -> str:
 def find_remaining_holds(
     jobs: Collection[Job], key: str, switches: Mapping[str, Switch], now: datetime
 ) -> RemainingHolds:
-    """Return the switches that now hold at least one of the jobs that depend on the switch ``key``."""
+    """Return the switches that still hold jobs after the switch ``key`` was changed. Only jobs that depend on ``key``
+    are considered.
+    """
 
     def holds(rule: SwitchRule) -> bool:
         return isinstance(judge_switch(rule, switches.get(rule.key), now), Hold)

@@ -64,8 +64,8 @@ async def _has_ended(work: Batuta, id: str) -> bool:
 
 
 async def _whole_id(work: Batuta, written: str) -> str:
-    """Complete an abbreviated id from the items that have kept log lines. Return ``written`` unchanged if no id
-    matches.
+    """Return the full id of an abbreviated id, found among the items whose log lines are kept. If no id matches, return
+    ``written`` unchanged.
     """
     between = id_range(written)
     if is_uuid(written) or between is None:

@@ -173,7 +173,9 @@ async def open_for_process(work: Batuta) -> AsyncIterator[None]:
 
 
 async def close_soon(closing: Awaitable[None]) -> None:
-    """Close connections within CLOSES_WITHIN. When the process exits, the operating system closes the remaining ones."""
+    """Close connections within CLOSES_WITHIN. When the process exits, the operating system closes the remaining
+    connections.
+    """
     with suppress(TimeoutError):
         async with asyncio.timeout(CLOSES_WITHIN.total_seconds()):
             await closing
@@ -262,8 +264,8 @@ async def _run(ctx: CliContext, work: Batuta, settings: EngineSettings, name: st
 async def _run_app_role(
     run: Callable[[asyncio.Event], Awaitable[None]], work: Batuta, stop: asyncio.Event, notifier: Notifier
 ) -> None:
-    """Run a role that the application defines. The process reports that it is ready immediately, and reports that it is
-    alive while its event loop runs.
+    """Run a role that the application defines. The process reports immediately that it is ready, and sends heartbeats
+    while its event loop runs.
     """
     over, signs = asyncio.Event(), Supervisor(work.clock, work.events)
     if (every := notifier.watchdog_every) is not None:

@@ -130,8 +130,8 @@ def plan(job: Job, ledger: Ledger, windows: Mapping[str, Window]) -> Decisions:
 
 
 def _delayed_fire(job: Job, since: datetime, now: datetime) -> datetime | None:
-    """Return the fire after ``since`` whose jitter delay has not passed yet, or None. There is at most one, because
-    jitter is shorter than the time between two fires.
+    """Return the fire after ``since`` whose jitter delay has not passed yet, or None. There is at most one such fire,
+    because jitter is shorter than the time between two fires.
     """
     if not job.jitter:
         return None

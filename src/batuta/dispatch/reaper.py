@@ -2,10 +2,10 @@
 run is closed.
 
 An expired lease alone does not prove that its process died. A clock set forward, a locked row, a locked file or an
-unavailable database also lets the leases of healthy processes expire. The reaper therefore watches a lease: it must be
-unlocked and unchanged in several checks, spread over time by the monotonic clock of this process. A lease that ends in
-the far future, because the clock was set back, is watched longer. A run that was handed back, or whose process is
-proven dead, is taken over immediately.
+unavailable database also lets the leases of healthy processes expire. The reaper therefore watches a lease before it
+takes over the run. In several checks, spread over time by the monotonic clock of this process, the lease must be
+unlocked and unchanged. A lease that ends in the far future, because the clock was set back, is watched longer. A run
+that was handed back, or whose process is proven dead, is taken over immediately.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -119,7 +119,7 @@ def _why_abandoned(reason: str, execution: Execution, job: Job | None, held: str
 
 def _is_enough(execution: Execution, job: Job, now: datetime) -> bool:
     """Return whether a run has used all its attempts and the whole time of its last attempt. Only then may the reaper
-    close the run. If the run were still in progress elsewhere, closing it could cause an overlap, while another
-    delivery with the same key is harmless.
+    close a repeatable run instead of delivering it again. The run may still be in progress in another process: another
+    delivery with the same key is then harmless, but if the run were closed, the next run could overlap with it.
     """
     return execution.attempt > MOST_ATTEMPTS and now > execution.started_at + job.grace + job.timeout

@@ -158,7 +158,7 @@ class Runner:
 
     async def hand_back(self, shutdown: Shutdown) -> None:
         """Release the cancelled runs, so that other schedulers can take them over. A run that ignores its cancellation
-        ends with the process.
+        continues until the process exits.
         """
         if self._cancelled:
             await self._log.hand_back(self._cancelled, self._lease_holder)

@@ -1,4 +1,4 @@
-"""Writes a backup of the database while it is in use, and restores a backup: ``batuta backup``, ``batuta restore``.
+"""Writes a backup while the database is in use, and restores a backup: ``batuta backup``, ``batuta restore``.
 
     restore:  check the file ─▶ lock out every process ─▶ collect later facts of the old database ─▶ load the backup
               ─▶ newer migrations ─▶ apply the facts ─▶ commit (PostgreSQL) or rename the file (SQLite)
@@ -64,8 +64,8 @@ class RestoreReport:
 
 
 async def take(work: Batuta, file: Path, progress: Progress, *, by: str) -> Manifest:
-    """Write a consistent backup to ``file`` while other processes use the database. The audit log records the backup
-    before it is written.
+    """Write a consistent backup to ``file`` while other processes use the database. The audit entry about the backup is
+    stored before the file is written.
     """
     database = work.connections.aside()
     if not await database.exists():  # check first, because opening a missing database would create it

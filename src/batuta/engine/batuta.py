@@ -1,4 +1,4 @@
-"""The composition root: holds everything that an application registers and builds everything that a process runs.
+"""The composition root: stores everything that an application registers, and builds everything that a process runs.
 
 ``async with work`` opens the database; ``batuta --app module:work up`` starts all processes.
 """
@@ -119,9 +119,9 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
         If ``migrate`` is true, opening the application applies missing migrations; if it is False, an old schema raises
         an error. The default is True, except in production. ``clock`` is the source of all times; the default is the
-        machine's clock, but leases on PostgreSQL use the server's clock. A scheduler loses a run that it does not renew
-        within the time ``lease``. ``concurrency`` is the number of concurrent tasks of each queue in a worker; the
-        default is BATUTA_CONCURRENCY.
+        machine's clock, but leases on PostgreSQL use the server's clock. ``lease`` is the length of the lease on a run:
+        if a scheduler does not renew the lease within this time, another scheduler may take over the run.
+        ``concurrency`` is the number of concurrent tasks of each queue in a worker; the default is BATUTA_CONCURRENCY.
         """
         super().__init__()
         self.settings = settings = settings or load_settings(EngineSettings, environment(), ENV_FILE)
@@ -292,7 +292,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
     @property
     def encrypted_columns(self) -> EncryptedColumns:
-        """The encrypted columns of the engine and of the application. BATUTA_KEYS holds their keys."""
+        """The encrypted columns of the engine and of the application. The setting BATUTA_KEYS contains their keys."""
         return EncryptedColumns(self.database, self.encryption, [*COLUMNS, *self.extension.encrypted])
 
     @cached_property
@@ -383,10 +383,10 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
     def running(self, *roles: str, on_failure: OnFailure = "raise") -> AbstractAsyncContextManager[Self]:
         """Run roles inside this program while the block runs. The default roles are ``worker`` and ``scheduler``.
 
-        The block opens the database, logs to the handlers of the program, and at its end finishes the running work
-        within BATUTA_DRAIN_SECONDS. If a loop gives up, the block ends with its error. With ``on_failure="terminate"``
-        the process gets SIGTERM instead. Choose this value if a server runs the block, for example in the lifespan of
-        FastAPI.
+        The block opens the database and logs to the handlers of the program. At the end of the block, running work may
+        finish within BATUTA_DRAIN_SECONDS. If a loop gives up, the block raises the error of that loop. With
+        ``on_failure="terminate"`` the process gets SIGTERM instead. Choose this value if a server runs the block, for
+        example in the lifespan of FastAPI.
         """
         return run_roles(self, roles or DEFAULT_ROLES, on_failure, __version__)
 
@@ -404,8 +404,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return recorded
 
     def retentions(self) -> list[Retention]:
-        """Return the retentions of the engine's tables, except executions and circuit transitions, which the
-        application prunes.
+        """Return the retentions of the engine's tables, except the tables of executions and of circuit transitions,
+        which the application prunes.
         """
         return [
             Retention("tasks", self._task_store.prune),  # each row contains its own expiry instant
@@ -469,7 +469,9 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return [*of_tasks, *(each for limits in self._stage_limits for each in limits.values())]
 
     def _served_here(self, role: str) -> Collection[str]:
-        """Return the queues to which this process is limited; empty means all queues and the application's loops."""
+        """Return the queues to which this process is limited. An empty result means no limit: the process serves all
+        queues and runs the application's loops.
+        """
         only = self.only or (self.settings.batuta_queues if role == "worker" else ())
         known = [each.store.name for each in self._worker_queues() if each.role == role]
         for name in only:
@@ -496,7 +498,9 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
             )
 
     async def work_once(self, queue: str, most: int, at_a_time: int | None = None) -> int:
-        """Run at most ``most`` due items of a queue and return their number. Other workers may run too. Log failures."""
+        """Run at most ``most`` due items of a queue, log their failures, and return the number of items. Other workers
+        may serve the queue at the same time.
+        """
         queues = {each.store.name: each for each in self._worker_queues()}
         if (served := queues.get(queue)) is None:
             raise unknown("queue", queue, queues)
@@ -505,10 +509,10 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
             return await served.worker(lease_holder, self._isolation, self.clock, self.events, at_a_time).once(most)
 
     async def rescue(self, queue: str, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
-        """Release the items of a queue whose workers stopped renewing their leases.
+        """Release the items of this queue that no worker works on any more: their leases are no longer renewed.
 
-        An item whose lease seems expired is checked a second time after a pause. ``waits`` is called with the length of
-        that pause.
+        An item whose lease seems expired is checked a second time after a pause. Before the pause, ``waits`` is called
+        with its length.
         """
         rescuer = Rescuer(queue, self.queues[queue], self.queue_lease, self.clock, self.events)
         return await rescuer.look_twice(waits)

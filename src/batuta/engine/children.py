@@ -164,8 +164,8 @@ async def _report(context: TaskContext, progress: Any) -> None:
 
 
 async def _send_nothing(progress: Any) -> None:
-    """Do nothing. This function replaces the report function of a context while the context is sent to a child. The
-    child then sets its own report function.
+    """Do nothing. While a context is sent to a child, this function takes the place of its report function. The child
+    then sets a report function of its own.
     """
 
 

@@ -31,8 +31,8 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """A row of a dashboard card with a progress bar: ``done`` of a total of ``of``. ``cells`` holds further figures, in
-    the order of the board's ``columns``.
+    """A row of a dashboard card with a progress bar: ``done`` of a total of ``of``. ``cells`` contains further figures,
+    in the order of the board's ``columns``.
     """
 
     name: str
@@ -46,7 +46,9 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """A card of the dashboard. ``columns`` holds the headings of its rows: name, state, progress and further cells."""
+    """A card of the dashboard. ``columns`` contains the headings of its columns: name, state, progress and further
+    cells.
+    """
 
     says: str
     figures: Sequence[Figure]

@@ -38,7 +38,8 @@ class HookDeclarations:
     @overload
     def provide(self, function: Callable[[], AbstractContextManager[T]], /) -> Resource[T]: ...
     def provide(self, function: Callable[[], Any], /) -> Resource[Any]:
-        """Register a resource: an object that each process creates before it runs work and closes after it.
+        """Register a resource: an object that each process creates before it starts any work and closes after all its
+        work has ended.
 
         The function yields the object once, or returns a context manager. The attribute ``value`` of the returned
         resource is the object. If a resource does not start, the process ends with an error.
@@ -51,8 +52,9 @@ class HookDeclarations:
         """Register middleware around every execution of a task, a job function or a stage. The decorator returns the
         middleware unchanged.
 
-        The middleware receives the attempt and the function ``proceed``. It may return another value or an outcome, and
-        need not call ``proceed``. The middleware that is registered first is the outermost.
+        The middleware receives the attempt and the function ``proceed``, which calls the next middleware or the
+        function itself. The middleware may return another value or an outcome, and need not call ``proceed``. The
+        middleware that is registered first is the outermost.
         """
         self.around.add(middleware)
         return middleware

@@ -212,7 +212,7 @@ class JobDeclarations:
 
 
 def _refuse_parameters(job: str, function: JobFunction) -> None:
-    """Raise InvalidJob if the function needs more arguments than the run."""
+    """Raise InvalidJob if the function requires more than one argument, because a job passes only the run."""
     parameters = inspect.signature(function).parameters.values()
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     required = [each for each in parameters if each.default is each.empty and each.kind not in variadic]

@@ -137,7 +137,7 @@ class Observability:
         shows: Collection[str] | None = None,
     ) -> Supervisor:
         """Build a supervisor for the role's own loops and the observing loops. ``heartbeat`` is a heartbeat that runs
-        in another thread; None adds a heartbeat to the loops.
+        in another thread. If it is None, the supervisor gets a heartbeat loop of its own.
         """
         events = Fanout(self.events.emit)
         supervisor = Supervisor(self.clock, events)

@@ -202,8 +202,8 @@ def queue_loops(
     """Return the loops that serve the queues. ``looks`` is the polling interval, which applies if no wake-up arrives.
     ``only`` lists the queues to serve; if it is empty, all queues are served.
 
-    ``presence`` detects dead workers of this host; with None, a dead worker is detected when its leases expire.
-    ``isolation`` is shared with other code of this process that runs items.
+    ``presence`` detects dead workers of this host; with None, a dead worker is detected when its leases expire. Other
+    code of this process that runs items must use the same ``isolation``.
     """
     lease = lease_holder.lease
     # A short back-off, so that the worker settles and claims again soon after an outage of the database.

@@ -99,8 +99,8 @@ def logged(work: Program) -> Iterator[None]:
 
 
 def _refuse_in_child() -> None:
-    """Raise RuntimeError if a child process of a task imports the main program, and the import starts the program
-    again. The task would otherwise wait for its time limit.
+    """Raise RuntimeError if the program runs only because a child process of a task imports the main module. Without
+    this error, the task would hang until its time limit.
     """
     loaded = sys.modules.get("multiprocessing.process")
     if loaded is not None and getattr(loaded.current_process(), "_inheriting", False):
@@ -111,8 +111,8 @@ def _refuse_in_child() -> None:
 
 @asynccontextmanager
 async def _opened(work: Program) -> AsyncIterator[None]:
-    """Open the application while the block runs. If the program has opened the application too, it stays open after the
-    block.
+    """Open the application while the block runs. If the program itself has opened the application, the application
+    stays open after the block.
     """
     await work.open()
     try:

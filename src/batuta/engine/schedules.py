@@ -128,8 +128,8 @@ class Schedules:
         return await self._store.backfill(name, since, until, by=by)
 
     async def get(self, name: str) -> TaskSchedule:
-        """Return a schedule. Raises UnknownWord if no schedule has this name, like all methods with a parameter
-        ``name``.
+        """Return a schedule. Raises UnknownWord if no schedule has this name, as do all methods that take the name of
+        an existing schedule.
         """
         return await self._store.get(name)
 
@@ -165,8 +165,8 @@ def _text(name: str, cron: str | None, every: timedelta | float | None, at: date
 
 
 def _aware(name: str, at: datetime | None, timezone: str | None) -> datetime | None:
-    """Return the instant. If it has no time zone, it gets the zone ``timezone``; without ``timezone`` it stays
-    unchanged.
+    """Add the time zone ``timezone`` to an instant that has none, and return the instant. If ``timezone`` is None, the
+    instant stays unchanged.
     """
     if at is None or at.tzinfo is not None or timezone is None:
         return at

@@ -27,8 +27,8 @@ class Tone(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """A user's request for a screen. ``path`` holds the parameters of the screen's path, ``query`` the parameters of
-    the URL's query.
+    """A user's request for a screen. ``path`` contains the parameters of the screen's path, and ``query`` contains the
+    query parameters of the URL.
     """
 
     caller: str
@@ -45,7 +45,8 @@ class Visit:
         return includes(self.scopes, scope)
 
     async def reveal(self, count: int) -> bool:
-        """Return whether the page may show the personal data of ``count`` records. If it may, record the access.
+        """Return whether the page may show the personal data of ``count`` records. If the result is True, the access
+        has been recorded.
 
         The user requests the data with the button that ``revealing()`` renders. Without the scope pii the result is
         False.
@@ -62,9 +63,9 @@ class Screen:
     """A page of the dashboard. ``path`` follows the prefix of the dashboard and may contain parameters: ``/printers/{name}``.
 
     ``read`` returns the values for the template, which extends ``panel/base.html.j2``. Elements with an id and the
-    attribute ``data-live`` are updated while the page is open. All users with the same scopes and language share these
-    elements, so they must not depend on the user (``visit.caller``). If a page is not in the navigation, the navigation
-    highlights its parent: ``/printers`` for ``/printers/{name}``.
+    attribute ``data-live`` are updated while the page is open. All users with the same scopes and language get the same
+    elements, so the elements must not depend on the user (``visit.caller``). If a page is not in the navigation, the
+    navigation highlights its parent: ``/printers`` for ``/printers/{name}``.
     """
 
     path: str
@@ -105,9 +106,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionCall:
-    """The call of an action. ``values`` holds the fields by name. ``chosen`` holds the ids of the rows that the user
-    selected. ``files`` maps a field to the content of its uploaded file, and ``file_names`` maps it to the name that
-    the browser sent.
+    """The call of an action. ``values`` maps the names of the form fields to their values. ``chosen`` contains the ids
+    of the rows that the user selected. ``files`` maps a field to the content of its uploaded file, and ``file_names``
+    maps a field to the file name that the browser sent.
     """
 
     caller: str
@@ -123,8 +124,9 @@ class ActionCall:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     """The effect that an action would have, shown before the action runs: a text key with its facts, and the number of
-    affected items. ``values`` fills form fields that the user has left empty. ``title`` is the text key of the form's
-    title and button, for which ``facts`` are used too. If it is empty, they show the action's label.
+    affected items. ``values`` fills form fields that the user has left empty. ``title`` is the text key for the title
+    and the button of the form; its text may contain ``facts`` too. If ``title`` is empty, the title and the button show
+    the action's label.
     """
 
     says: str
@@ -136,8 +138,8 @@ class Preview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionResult:
-    """The result of an action. ``to`` is the path of the next screen, below the dashboard's prefix. None returns to the
-    page that offered the action.
+    """The result of an action. ``to`` is the path of the next screen, below the dashboard's prefix. If ``to`` is None,
+    the user returns to the page that offered the action.
     """
 
     says: str

@@ -116,9 +116,9 @@ class TaskDeclarations:
 
     @check_options
     def batch(self, name: str, *, on_end: OnEnd | None = None) -> NewBatch:
-        """Return a new batch. ``async with`` creates the batch, and the end of the block closes it. The task ``on_end``
-        runs once, when all tasks of the batch have ended. If ``on_end`` has a parameter, it receives the counts
-        (``BatchProgress``).
+        """Return a new batch for an ``async with`` block. The start of the block stores the batch, and the end of the
+        block closes the batch. The task ``on_end`` runs once, when all tasks of the batch have ended. If ``on_end`` has
+        a parameter, it receives the counts (``BatchProgress``).
         """
         return NewBatch(self.batches, name, on_end)
 
@@ -151,8 +151,8 @@ class TaskDeclarations:
         ``retry`` is a list of waits, a policy, or rules by class of error: ``{HTTPError: [10, 60], ValueError: never}``.
         None means five retries with full jitter.
 
-        ``concurrency`` limits how many calls run at once across all processes; ``rate`` limits how many start in a
-        period ("100/minute"). ``per_key`` applies limits to the calls with the same value of a parameter.
+        ``concurrency`` limits how many calls run at the same time, across all processes; ``rate`` limits how many calls
+        start in a period ("100/minute"). ``per_key`` applies limits to the calls with the same value of a parameter.
 
         With ``process`` each call runs in a child process, which may use at most ``memory`` ("512MB"). The time limit
         and a cancellation kill the child process.

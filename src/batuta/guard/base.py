@@ -133,7 +133,9 @@ OUTSIDE_HOURS = define("outside_hours", "outside {hours}: opens {opens}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoursGuard:
-    """Admits calls while a window is open. The end is exclusive: a window that ends at 20:00 holds a call at 20:00."""
+    """Admits calls while a window is open. The end is exclusive: if the window ends at 20:00, the guard holds back a
+    call at 20:00.
+    """
 
     name: str
     window: Window

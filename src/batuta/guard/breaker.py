@@ -46,7 +46,9 @@ FAMILY = ":*"
 
 
 class CircuitState(StrEnum):
-    """States of a circuit: closed lets calls pass, open holds them, half-open lets one probe pass."""
+    """The states of a circuit. A closed circuit lets calls pass, an open circuit holds calls back, and a half-open
+    circuit lets one probe pass.
+    """
 
     CLOSED = "closed"
     OPEN = "open"
@@ -267,8 +269,8 @@ def _apply_to_probe(circuit: Circuit, rule: CircuitRule, what: EffectReport, now
 
 
 def _close_recovered(circuit: Circuit, rule: CircuitRule, reason: str) -> Change:
-    """Close the circuit after a successful probe. If the service requested a wait (Retry-After), that wait still
-    applies.
+    """Close the circuit after a successful probe. If the service requested a wait (Retry-After), calls are still held
+    until the wait ends.
     """
     change = close(circuit, rule, reason)
     return replace(change, circuit=replace(change.circuit, wait_until=circuit.wait_until))

@@ -75,7 +75,7 @@ class Circuits:
         return await self._store.history(name, since, limit)
 
     async def reset(self, name: str, *, by: str, reason: str = "") -> Circuit:
-        """Close a circuit by hand from any state. Its history keeps the reason."""
+        """Close a circuit by hand, whatever its state is. The reason is stored in the circuit's history."""
         rule = self.rule_of(name)
         why = decisions.RESET_BECAUSE(by=by, reason=reason) if reason else decisions.RESET_BY(by=by)
         after = await self._store.change(rule, name, lambda circuit, now: decisions.close(circuit, rule, why), by=by)

@@ -2,7 +2,7 @@
 
 A token is reserved before the effect and confirmed after it. A confirmed token counts from the confirmation for the
 length of the window. An unconfirmed token counts as if its effect happened at the last permitted instant
-(``use_within`` after the reservation). So the limit holds in every window, even if a process dies between the
+(``use_within`` after the reservation). So the limit is never exceeded in any window, even if a process dies between the
 reservation and the confirmation.
 """
 
@@ -28,7 +28,7 @@ class Limit:
     """A rate limit of at most ``most`` effects in any period of length ``per``.
 
     Limits with the same ``key`` share their tokens. ``name`` is for operators. If ``each`` is true, every customer or
-    device has a separate limit; the method ``of`` creates it.
+    device has a separate limit, which the method ``of`` creates.
     """
 
     name: str
@@ -56,8 +56,8 @@ def gap(name: str, key: str, length: timedelta, *, each: bool = False) -> Limit:
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """A reserved token. The effect must happen before the instant ``act_by``; after it, the token may expire and
-    another caller may use the limit.
+    """A reserved token. The effect must happen before the instant ``act_by``. After that instant the token may expire,
+    and another caller may get a token in its place.
     """
 
     id: str

@@ -1,7 +1,8 @@
 """Durable switches: the engine's pauses and the application's own switches. Each switch has one row, which names the
 operator who set it.
 
-A switch that cannot be read holds the work, so that a guard admits no work by accident during a database outage.
+If a switch cannot be read, its guard holds the work back, so that no work is admitted by accident during a database
+outage.
 """
 
 from dataclasses import dataclass

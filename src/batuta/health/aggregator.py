@@ -136,7 +136,7 @@ class HealthAggregator:
 
 
 def _broken_report(check: Check, why: str | timedelta, *, is_late: bool = False, is_database: bool = False) -> Report:
-    """Return the report of a check that failed or was late. The section of the check loses all its points."""
+    """Return the report of a check that failed or took too long. The section of the check loses all its points."""
     finding = Finding(
         severity=Severity.ERROR,
         source=check.section,
@@ -172,7 +172,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Tests one component that a process uses. ``needed`` is true if the process cannot work without the component."""
+    """A test of one component of a process. ``needed`` is true if the process cannot work without the component."""
 
     ask: Callable[[], Awaitable[Part]]
     needed: bool

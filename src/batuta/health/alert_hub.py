@@ -82,8 +82,8 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Before:
-    """The stored state from which the next alerts are decided. ``now`` is the time of the database's or of the
-    application's clock.
+    """The stored state from which the next alerts are decided. ``now`` is the current time of the clock that the
+    application uses: the database's clock or its own.
     """
 
     now: datetime

@@ -61,8 +61,8 @@ def connectivity(probes: Probes, clock: Clock) -> Check:
 
 
 def _part(name: str, part: Part, needed: bool) -> Report:
-    """Return the findings about one component. They omit ``part.why``, because it may contain addresses and findings
-    are sent to other hosts.
+    """Return the findings about one component. Findings are sent to other hosts, so they omit ``part.why``, which may
+    contain addresses.
     """
     if part.state not in (State.ERROR, State.DEGRADED):
         return Report()
@@ -255,8 +255,8 @@ class OpenTransaction:
 class Transactions(Protocol):
     """Interface that reads the open transactions of the database.
 
-    While a transaction holds the oldest snapshot (its xmin), VACUUM removes no row that died after it. Queue tables
-    are updated constantly, so dead rows accumulate and every claim reads them.
+    While a transaction holds the oldest snapshot (its xmin), VACUUM removes no row that died after that snapshot. Queue
+    tables are updated constantly, so dead rows accumulate and every claim reads them.
     """
 
     async def oldest(self) -> OpenTransaction | None:

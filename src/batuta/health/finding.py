@@ -80,8 +80,8 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A health check of one section. If ``ask`` fails or is late, the section gets no points, and a finding reports the
-    failure.
+    """A health check of one section. If the call of ``ask`` fails or takes too long, the section gets no points, and a
+    finding reports the failure.
     """
 
     name: str

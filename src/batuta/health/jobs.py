@@ -168,8 +168,8 @@ def nothing_works(healths: Collection[JobHealth]) -> bool:
 def expectations(
     jobs: Mapping[str, Job], facts: Mapping[str, Facts], otherwise: datetime, now: datetime
 ) -> dict[str, datetime]:
-    """Return, for each job, the latest fire whose SLA has passed. Fires from before the registration of the job are
-    ignored. A job that no scheduler has registered counts as registered at ``otherwise``.
+    """Return, for each job, its latest fire whose SLA has passed. Fires before the registration of the job are ignored.
+    A job that no scheduler has registered counts as registered at ``otherwise``.
     """
     found = {}
     for name, job in jobs.items():

@@ -219,8 +219,8 @@ def _role(role: str, signs: Signs) -> Report:
 
 
 def find_unreplaced(beats: Iterable[Beat], now: datetime) -> list[Beat]:
-    """Return the dead processes without a successor. Each process that started later counts as the successor of one
-    dead process.
+    """Return the dead processes without a successor. A process that started after the last heartbeat of a dead process
+    is its successor, but each process can be the successor of only one dead process.
     """
     ordered = sorted(beats, key=lambda beat: beat.started_at)
     dead = sorted((beat for beat in ordered if not beat.lives(now) and not beat.is_offline), key=lambda b: b.beat_at)
@@ -293,9 +293,9 @@ def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
     """Report a missing scheduler, or a database on which no process has ever run. ``known_since`` is the instant from
     which runs are expected on this database; None means that no runs are expected yet.
 
-    While no process runs, a scheduler does not count as missing. So a start in the morning raises no alert about the
-    night. A scheduler that replaced another one gets one more heartbeat interval, because it writes its first heartbeat
-    before its first tick.
+    While no process at all runs, a scheduler does not count as missing. So a system that is started in the morning
+    raises no alert about the night. A scheduler that replaced another one gets one more heartbeat interval, because it
+    writes its first heartbeat before its first tick.
     """
     beats, now = signs.beats, signs.now
     ticked = max((tick for beat in beats if (tick := _tick(beat)) is not None), default=None)

@@ -12,7 +12,7 @@ class InOwnContext:
     """An awaitable that runs ``coroutine`` in a copy of the current context, within the current task. ``on_wait`` is
     called once, before the coroutine waits for the first time; a coroutine that never waits does not call it.
 
-    ``await`` calls the methods of this object, which calls the same methods of the coroutine. The object also has the
+    ``await`` calls the methods of this object, which pass each call on to the coroutine. The object also has the
     attributes of a coroutine that stack dumps read.
     """
 

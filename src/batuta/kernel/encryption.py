@@ -120,8 +120,8 @@ class Encryption:
         return self.decrypt(stored, about)
 
     def change(self, stored: Json, about: str, change: Callable[[Json], Json]) -> Json:
-        """Decrypt a stored value, apply ``change``, and encrypt the result. If the value is a list, ``change`` is
-        applied to each element.
+        """Decrypt a stored value, apply ``change``, and encrypt the result. If the value is a list, this is done for
+        each element; an element that is not encrypted stays unencrypted.
         """
         if isinstance(stored, list):
             return [self.change(each, about, change) if is_sealed(each) else change(each) for each in stored]

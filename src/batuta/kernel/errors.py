@@ -160,7 +160,7 @@ class InvalidLimit(InvalidName):
 
 
 def require(kind: str, name: str, condition: object, why: str) -> None:
-    """Raise InvalidName with the reason ``why`` unless the condition holds."""
+    """Raise InvalidName with the reason ``why`` unless the condition is true."""
     if not condition:
         raise InvalidName(name=name, kind=kind, why=why)
 

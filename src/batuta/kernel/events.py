@@ -27,7 +27,7 @@ class ProcessServing(Event):
 
 
 class ProcessDraining(Event):
-    """The process received a stop request: it takes no new work, and work in progress may finish."""
+    """The process received a request to stop: it takes no new work, and work in progress may finish."""
 
     role: str
 
@@ -310,7 +310,7 @@ class ExecutionTakenOver(Event):
 
 class FiresMissed(Event):
     """Fires were missed, because no scheduler ran at their time. One event reports all missed fires that one check
-    found; ``counts`` holds their number by job.
+    found; ``counts`` maps each job to the number of its missed fires.
     """
 
     fires: int
@@ -363,8 +363,8 @@ class ControlSet(Event):
 
 
 class ItemsClaimed(Event):
-    """A worker claimed a batch of items and starts them. ``waited`` holds, per item, the seconds between its due time
-    and the claim.
+    """A worker claimed a batch of items and starts them. ``waited`` contains, for each item, the seconds from its due
+    time to the claim.
     """
 
     queue: str
@@ -372,9 +372,9 @@ class ItemsClaimed(Event):
 
 
 class ItemsSettled(Event):
-    """A batch of items was settled. ``counts`` holds the number of items per outcome. ``lost`` counts the items whose
-    lease another worker holds. ``took`` holds the duration in seconds of each handler that ended since the previous
-    event of this kind.
+    """A batch of items was settled. ``counts`` maps each outcome to the number of its items. ``lost`` is the number of
+    items whose lease now belongs to another worker. ``took`` contains the duration in seconds of each handler that
+    ended since the previous event of this kind.
     """
 
     queue: str

@@ -5,9 +5,9 @@ since boot). ``place`` is a digest of the boot id, the pid namespace and the tim
 provide them (macOS, or a ``/proc`` of another pid namespace), ``started`` and ``place`` are ``-``.
 
 Only a process with the same host and place can prove that another process is dead. It reads the kernel's process table.
-The proof is one of three facts: no process has the pid, the process with the pid has another start time, or it is a
-zombie without other threads. In every other case the verdict is unknown, and the work of the process is recovered after
-its lease expires. The proof needs no wall clock.
+The proof is one of three facts: no process has the pid, the process with the pid has another start time, or the process
+with the pid is a zombie without other threads. In every other case the verdict is unknown, and the work of the process
+is recovered after its lease expires. The proof needs no wall clock.
 """
 
 import hashlib

@@ -21,8 +21,8 @@ class LeaseHolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewed:
-    """The ids of rows that need attention after a renewal: the lease is lost, the lease could not be checked, or the
-    work was cancelled.
+    """The ids of rows that need attention after a renewal: leases that are lost, leases that could not be checked, and
+    leases whose work was cancelled.
     """
 
     lost: frozenset[str] = frozenset()  # the holder no longer has these leases
@@ -36,8 +36,8 @@ def recheck_after(lease: timedelta) -> timedelta:
 
 
 async def renew_until_cancelled(renew: Callable[[], Awaitable[object]], lease: timedelta, clock: Clock) -> NoReturn:
-    """Renew a lease after every third of its length until this task is cancelled. For work that has no supervised loop
-    to renew its lease.
+    """Renew a lease after every third of its length until this task is cancelled. Use this function for work whose
+    lease no supervised loop renews.
     """
     while True:
         await clock.sleep(lease.total_seconds() / 3)
@@ -57,8 +57,8 @@ class SilenceDetector(Generic[Key]):
         self._looked_at: float | None = None
 
     def look(self, keys: Collection[Key], monotonic: float) -> Mapping[Key, timedelta]:
-        """Record the current keys and return how long each key has been present without interruption. The measurement
-        of a missing key ends.
+        """Record the current keys and return how long each key has been present without interruption. A key that is
+        missing from ``keys`` is forgotten: if the key returns, its time starts again at zero.
         """
         since = timedelta(0) if self._looked_at is None else timedelta(seconds=monotonic - self._looked_at)
         counted = min(since, self._longest_look)

@@ -1,4 +1,5 @@
-"""Resources: objects that a process creates before it runs work and closes after it, such as a pool of connections.
+"""Resources: objects that a process creates before it starts any work and closes after all its work has ended, such as
+a connection pool.
 
     @work.provide
     async def http() -> AsyncIterator[Client]:
@@ -37,8 +38,8 @@ START_TOOK_LONG = define("resource_slow", "it did not start within {limit}")
 
 
 class Resource(Generic[T]):
-    """A resource: holds an object that the process creates before it runs work and closes after it. The attribute
-    ``value`` is the object. ``work.provide`` creates a resource.
+    """A resource: provides an object that the process creates before it starts any work and closes after all its work
+    has ended. The attribute ``value`` is the object. ``work.provide`` creates a resource.
     """
 
     def __init__(self, name: str, make: "Callable[[], Made[T]]") -> None:

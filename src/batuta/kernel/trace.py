@@ -46,7 +46,7 @@ class Trace:
         return f"00-{self.trace_id}-{self.span_id}-{self.flags}"
 
     def child(self) -> "Trace":
-        """Return a trace with the same trace id and a new span, for the next step of the same work."""
+        """Return a trace with the same trace id as this one and a new span, for the next step of the same work."""
         return Trace(self.trace_id, _span_id(), self.flags)
 
 
@@ -84,8 +84,8 @@ def bind(trace: Trace, work: Work | None = None) -> None:
 
 
 def bind_after(read: Callable[[Any], object], work: Work) -> None:
-    """Set the trace of an attempt, like ``bind``, but compute it on first use, because most queue items write no log
-    line.
+    """Set the trace of an attempt, like ``bind``, but compute the trace only on first use, because most queue items
+    write no log line.
     """
     _current.set(Step(read=read, work=work))
 

@@ -16,8 +16,8 @@ from batuta.texts import Wording
 
 
 class HostLog:
-    """Writes one log record per event, to the logger ``batuta``. ``record.batuta`` holds the fields, for structured
-    handlers.
+    """Writes one log record per event, to the logger ``batuta``. For structured handlers, the attribute
+    ``record.batuta`` contains the fields of the event.
     """
 
     def __init__(self, wording: Wording) -> None:

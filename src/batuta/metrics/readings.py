@@ -140,7 +140,9 @@ def transaction_metrics(oldest: OpenTransaction | None) -> Sequence[Metric]:
 
 
 def circuit_metrics(circuits: Iterable[Circuit]) -> Sequence[Metric]:
-    """Return the number of circuits by family and state, because member names may contain phone numbers."""
+    """Return the number of circuits by family and state. The metrics do not name single circuits, because their names
+    may contain phone numbers.
+    """
     states = _gauge("circuits", "Circuit breakers by state", "circuit", "state")
     seen = collections.Counter((family_of(each.name), each.state.value) for each in circuits)
     for name in sorted({name for name, _ in seen}):

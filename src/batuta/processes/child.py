@@ -58,7 +58,9 @@ class ChildProcess(asyncio.SubprocessProtocol):
     async def start(
         cls, argv: Sequence[str], env: Mapping[str, str], on_line: Callable[[str], None], on_exit: Callable[[], None]
     ) -> Self:
-        """Start the program. Raise OSError if it does not exist or the system cannot create another process."""
+        """Start the program. Raise OSError if the program does not exist, or if the system cannot create another
+        process.
+        """
         _, child = await asyncio.get_running_loop().subprocess_exec(
             lambda: cls(on_line, on_exit),
             *argv,

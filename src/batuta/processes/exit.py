@@ -38,7 +38,9 @@ def run_to_exit(
     timeout: float = EXIT_GRACE,
     exit: Callable[[int], None] = exit_now,
 ) -> int:
-    """Run the main coroutine and return the exit code. ``held`` receives the names of tasks or threads that block the exit."""
+    """Run the main coroutine and return the exit code. ``held`` is called with the names of tasks or threads that block
+    the exit.
+    """
     before = frozenset(threading.enumerate())
     forced_exit = _ForcedExit(before, held, timeout, exit)
     try:

@@ -124,7 +124,9 @@ class PresenceFolder:
                 file.touch(mode=0o600)
 
     def withdraw(self, owner: str) -> None:
-        """Remove the file of an owner that holds no more leases. If it was the last file, remove the folder too."""
+        """Remove the file of an owner that holds no more leases. If this was the last file of the folder, remove the
+        folder too.
+        """
         if owner in self._announced:
             self._announced.remove(owner)
             self.forget(owner)
@@ -256,7 +258,7 @@ def crash_loops(
     """Yield the loops of a process that holds leases as ``owner``: one announces the owner, the other recovers the work
     of crashed processes.
 
-    Set ``starts_work`` if a recovery starts work in this process. Then a shutdown waits until the current recovery has
+    Set ``starts_work`` if a recovery starts work in this process; a shutdown then waits until the current recovery has
     ended.
     """
     yield Announcement(presence, owner), PRESENCE_POLICY

@@ -1,5 +1,5 @@
-"""The parent of a process tree: starts children, receives their heartbeats, kills silent children and restarts ended
-ones.
+"""The parent of a process tree: starts children, receives their heartbeats, kills silent children and restarts children
+that have ended.
 
     due ──▶ [ starting ] ── heartbeat ───▶ [ living ] ── silent for too long ──▶ [ SIGABRT for a stack ] ── 3 s ──▶ killed
      ▲                           │ ends        │ ends                                  │ ends                        │
@@ -121,7 +121,9 @@ Entry: TypeAlias = Stall | NewRestart
 
 @dataclass(slots=True)
 class ProcessTree:
-    """Loop of the parent: each tick checks the running children, cleans up the ended ones and starts the due ones."""
+    """Loop of the parent: each tick checks the running children, cleans up after children that have ended, and starts
+    children that are due.
+    """
 
     specs: Sequence[ChildSpec]
     clock: Clock

@@ -72,8 +72,8 @@ def unknown_item_handler(last_error: Callable[[str], Awaitable[tuple[str | None,
     without counting an attempt.
 
     The item becomes dead when UNKNOWN_AT_MOST has passed. The first worker that does not know the task stores the
-    current time in the item's error, and later workers read the time there. A worker that knows the task overwrites the
-    error.
+    current time in the item's error column, and later workers read the time from that column. A worker that knows the
+    task overwrites the error.
     """
 
     async def handle(lease: Lease) -> Outcome:

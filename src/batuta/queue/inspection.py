@@ -49,8 +49,8 @@ class ItemFilter:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the filter contains a key, a tag or an instant. The stored counts of a queue do not cover such
-        filters.
+        """Whether the filter contains a key, a tag or an instant. The stored counts of a queue cannot answer such a
+        filter.
         """
         return any(each is not None for each in (self.key, self.tag, self.before))
 

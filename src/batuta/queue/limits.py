@@ -1,6 +1,7 @@
-"""Limits of tasks and stages: how many items of a task, or of one key of a task, run at once and start in a period.
+"""Limits of tasks and stages: how many items of a task, or of one key of a task, may run at the same time, and how many
+may start in a period.
 
-The *line* of a key holds the due items of that key. A claim asks how many items the task and each of its lines may
+The *line* of a key contains the due items of that key. A claim asks how many items the task and each of its lines may
 start, and then takes one item of each line in turn. The store counts the items, and the functions of this module decide
 how many may start.
 """
@@ -46,8 +47,8 @@ class Rate(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits that hold across all processes. At most ``concurrency`` items run at once. ``rate`` limits the starts in
-    any period, for example ``"100/minute"``; a retry counts as a start.
+    """Limits that apply to all processes together. At most ``concurrency`` items run at the same time. ``rate`` limits
+    the starts in any period, for example ``"100/minute"``; a retry counts as a start.
 
     In ``per_key`` limits, ``by`` names the parameter of the task, or the field of a stage's item, whose value is the
     key. The limits then apply to each key separately.

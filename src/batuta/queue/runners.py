@@ -52,8 +52,8 @@ class Runners:
         task.add_done_callback(self.tasks.discard)
 
     def _continue(self) -> None:
-        """The current item waits, so start new runners for the items behind it. Each item gets its own runner, because
-        each item may wait too.
+        """Start new runners for the items behind the current item, which has begun to wait. Each of these items gets
+        its own runner, because it may wait too.
         """
         self._on_pause()
         for _ in range(len(self._items) - self._fresh):

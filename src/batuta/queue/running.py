@@ -87,8 +87,8 @@ class Running:
     async def handle(self) -> Called:
         """Call the handler and return its result, or the result of a stop that was requested before the task started.
 
-        The result is that of ``guard(call(handler))``. This method creates fewer coroutines, because it runs for every
-        item.
+        The result equals the result of ``guard(call(handler))``. This method runs for every item, so it creates fewer
+        coroutines.
         """
         if self.stop is not None:
             return self.stop.result()
@@ -141,8 +141,8 @@ class Running:
 
 
 async def _deliver_cancellation(task: "asyncio.Task[None]") -> None:
-    """Raise a pending cancellation that application code requested. Clear a cancellation that the code has already
-    handled.
+    """Raise CancelledError if application code requested a cancellation that is still pending. Clear the cancellation
+    if the code has already handled it.
     """
     await asyncio.sleep(0)
     _uncancel(task)

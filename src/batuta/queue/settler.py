@@ -104,8 +104,8 @@ class Unsettled:
         yield from (each.ending for each in self._deferred.values())
 
     def take(self) -> Endings:
-        """Return the next batch. Deferred settlements that are due come first. A settlement that timed out is sent
-        alone.
+        """Return the next batch. Deferred settlements that are due come first. A settlement that timed out forms a
+        batch of its own.
         """
         if due := self._due_endings():
             together = [each.ending for each in due if not each.timeouts]
@@ -128,7 +128,7 @@ class Unsettled:
                 self._deferred.pop(_key(lease), None)
 
     def defer(self, leases: Sequence[Lease]) -> None:
-        """Defer settlements whose rows are locked. Until the lock ends, it is unknown whether the leases are still
+        """Defer settlements whose rows are locked. While a row is locked, it is unknown whether its lease is still
         valid.
         """
         if not leases:
@@ -140,8 +140,8 @@ class Unsettled:
             self._defer(ending, 0)
 
     def postpone(self, lease: Lease) -> int:
-        """Defer a settlement that was sent alone and failed, for example with a timeout. Return how often this has
-        happened to it.
+        """Defer a settlement that was sent alone and failed, for example with a timeout. Return how many times this
+        settlement has failed alone.
         """
         (ending,) = [each for each in self._in_flight if _key(each[0]) == _key(lease)]
         self._in_flight = [each for each in self._in_flight if each is not ending]
@@ -157,7 +157,7 @@ class Unsettled:
                 self._defer(ending, before.timeouts)
 
     def time_out(self) -> int:
-        """Split the batch in flight after a timeout. If the batch had a single settlement, return how often this
+        """Split the batch in flight after a timeout. If the batch had a single settlement, return how many times this
         settlement has timed out alone; otherwise return 0.
         """
         back, self._in_flight = self._in_flight, []
@@ -334,7 +334,9 @@ class Settler:
         return handler.settlement_of(lease.attempt, Failed(why))
 
     def _split(self, endings: Endings) -> None:
-        """After a timeout, settle fewer items per transaction until the settlement that causes the timeout is alone."""
+        """Split a batch that timed out, so that the next transactions settle fewer items. Repeated splits isolate the
+        settlement that causes the timeout.
+        """
         if self.unsettled.time_out() >= MOST_TIMEOUTS and endings[0][1].effect is not None:
             lease, settlement = endings[0]
             failed = self._failure_of(lease, settlement, StoreTimeout(where=self.queue, why="its effect"))

@@ -116,7 +116,7 @@ def step(
     ``retry`` is a list of waits, a policy, or rules by class of error; None means retries after 1, 5 and 15 minutes.
     ``concurrency`` and ``rate`` limit the stage across all processes, like the limits of a task. ``per_key`` limits the
     items with the same value of a field: ``Limits(by="customer", rate="10/minute")``. Without ``concurrency``, each
-    worker runs at most ten items of the stage at once.
+    worker runs at most ten items of the stage at the same time.
     """
     called = name or str(getattr(function, "__name__", "stage"))
     rule = Reason("stage_name", "use lowercase letters, digits and underscores: write step(function, name=…)")

@@ -94,7 +94,7 @@ class Endpoint:
     """A registered endpoint. Calls that differ in a parameter of ``apart_by`` may run at the same time; other calls run
     one at a time.
 
-    ``finished`` is false if the handler only reports that it is not implemented.
+    ``finished`` is false if the handler does no work yet and only reports that it is not implemented.
     """
 
     name: str

@@ -42,7 +42,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """The same work is already running. ``same_key`` is true if it runs under the same key."""
+    """The same work is already running. ``same_key`` is true if that work was started by a call with the same key."""
 
     same_key: bool = False
 
@@ -67,14 +67,14 @@ class NewCall:
 class JobCalls(Protocol):
     async def open(self, call: NewCall) -> CallOpening: ...
     async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime) -> None:
-        """Store the reply. ``opened_at`` is the fence: if another process has opened the same key since, nothing is
-        written.
+        """Store the reply. ``opened_at`` is the fence: if another process has opened a call with the same key since
+        then, nothing is written.
         """
 
     async def renew(self, key: str, *, opened_at: datetime, lease: timedelta) -> None: ...
 
     async def forget(self, key: str, *, opened_at: datetime) -> None:
-        """Delete a call that was interrupted, so that a retry may run it."""
+        """Delete an interrupted call, so that a repeated request runs the work again."""
 
 
 # Another process may run a call again if its lease was not renewed for this long.

@@ -93,8 +93,8 @@ class Reports(Protocol):
         """Return facts about every job that was ever scheduled. The counts include only rows since ``since``."""
 
     async def find_answered(self, expected: Mapping[str, datetime], now: datetime) -> Collection[str]:
-        """Return the jobs that have succeeded since their instant in ``expected``. A fire that was skipped for an
-        accepted reason counts as a success.
+        """Return the jobs that have succeeded since the instant that ``expected`` gives for them. A fire that was
+        skipped for an accepted reason counts as a success.
         """
 
     async def activity(self, *, since: datetime, length: timedelta, now: datetime) -> Sequence[Slice]:

@@ -72,7 +72,7 @@ REFUSED = define(
 
 
 def hold_reason(why: str) -> Reason:
-    """Return the reason to record for a fire that was held. ``why`` is the reason that holds its job."""
+    """Return the reason to record for a fire that was held. ``why`` is the reason why its job is held."""
     return HELD(why=why)
 
 

@@ -100,7 +100,7 @@ class Window:
         raise ValueError("the window does not open within two months")
 
     def closes(self, instant: datetime, zone: ZoneInfo) -> datetime | None:
-        """Return when the window that is open at ``instant`` closes, or None if it is not open."""
+        """Return the instant at which the window closes if it is open at ``instant``, otherwise None."""
         today = instant.astimezone(zone).date()
         for day in (today - DAY, today):
             opening = self._opening(day, zone)

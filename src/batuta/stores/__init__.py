@@ -59,7 +59,7 @@ def connect(
     """Return a database that is not open yet. The driver is imported here, so that SQLite needs no additional package.
 
     ``limits`` may be a function, which is called when the database opens. ``direct_url`` is a PostgreSQL address that
-    bypasses the pooler, for LISTEN. ``beside`` is a Database object for the same server, whose result of the pooler
+    bypasses the pooler, for LISTEN. ``beside`` is another Database object for the same server; the result of its pooler
     detection is reused.
     """
     scheme, _, rest = url.partition("://")

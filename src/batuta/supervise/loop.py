@@ -29,8 +29,8 @@ def note_progress() -> None:
 
 
 def bind(note: Callable[[], None] | None) -> None:
-    """Set the function that ``note_progress`` calls in this context. Pass None for work that a tick starts without
-    waiting for it.
+    """Set the function that ``note_progress`` calls in this context. None means that ``note_progress`` does nothing,
+    for work that a tick starts without waiting for it.
     """
     _note.set(note)
 
@@ -84,7 +84,7 @@ class Wakeup:
         self._is_set = False
 
     async def wait(self) -> bool:
-        """Return True when the wake-up is set, or at once if it already is."""
+        """Wait until the wake-up is set, then return True. If it is already set, return immediately."""
         if self._is_set:
             return True
         waiter = asyncio.get_running_loop().create_future()

@@ -33,7 +33,7 @@ def keep_for(age: timedelta, table: str, store: PrunesByAge, clock: Clock) -> Re
 
 class Pruner:
     """Loop that deletes one batch of each retention per tick. If a retention raises an error, the next tick starts with
-    the retention after it.
+    the retention after the failed one.
     """
 
     name = "pruner"

@@ -119,7 +119,9 @@ class StackFolder:
         return os.fdopen(os.open(self._file(role, pid), flags, 0o600), "w", encoding="utf-8")
 
     def take(self, role: str, pid: int) -> str | None:
-        """Read and delete the stack of a process. Return None if there is none or another process read it first."""
+        """Read the stack file of a process and delete the file. Return None if there is no such file, or if another
+        process read it first.
+        """
         file = self._file(role, pid)
         taken = file.with_suffix(f".taken-by-{os.getpid()}")
         try:
@@ -140,8 +142,8 @@ class StackFolder:
             self.folder.rmdir()
 
     def list_orphaned(self, role: str) -> list[Left]:
-        """Return the stacks that ended processes of this role left and that no other process has read, and delete their
-        files.
+        """Return the stacks of processes of this role that have ended, unless another process has already read them.
+        Delete the files of these stacks.
         """
         found = []
         for file in sorted(self.folder.glob("*.stack")):

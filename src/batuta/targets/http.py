@@ -2,7 +2,8 @@
 
 The execution's id is sent as ``Idempotency-Key``, so a delivery that is repeated after a crash takes effect only once.
 The remaining time is sent as ``X-Batuta-Timeout`` in seconds, so that the endpoint stops when the scheduler stops
-waiting, even if the clocks differ. ``X-Batuta-Deadline`` is the same limit as an instant of the scheduler's clock.
+waiting, even if the clocks differ. ``X-Batuta-Deadline`` gives the same limit in another form, as an instant of the
+scheduler's clock.
 """
 
 import json

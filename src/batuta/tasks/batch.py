@@ -180,8 +180,9 @@ class Batch:
     async def add(self, pipeline: TakesItems, items: Iterable[Json], /) -> list[str]: ...
 
     async def add(self, task: Any, rows: Iterable[Any], /) -> "list[Any]":
-        """Enqueue a call of the task for each row, and return their handles. On return the calls are synced to disk.
-        Instead of a task, pass a pipeline to put each row into its first stage; then the result is the ids of the items.
+        """Enqueue a call of the task for each row, and return the handles of the calls. On return the calls are synced
+        to disk. If ``task`` is a pipeline, put each row into the first stage of the pipeline, and return the ids of the
+        items.
 
         A row that is a mapping contains named arguments; a tuple or a list contains positional arguments; any other row
         is the only argument. Each transaction stores up to a thousand rows. The tasks of a batch may add further tasks

@@ -33,7 +33,8 @@ class BlockingTasks(Generic[Backend]):
 
     def call(self, method: str, instead: str, work: Callable[[Backend], Coroutine[Any, Any, T]]) -> T:
         """Run ``work`` with the task store on the runner's event loop, and return its value. Raises RuntimeError if the
-        calling thread runs an event loop; the message names the called ``method`` and the asynchronous one ``instead``.
+        calling thread runs an event loop; the message names the called method ``method`` and the asynchronous method
+        ``instead`` to use in its place.
         """
         if _has_running_loop():
             raise RuntimeError(f"{method}() would block the running event loop: write await ….{instead}(…) instead")

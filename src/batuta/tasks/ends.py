@@ -86,8 +86,8 @@ class Followed:
 
 
 def follow(waits: Iterable[ResolvedWait]) -> Followed:
-    """Decide which waiting tasks to cancel and which waits are over. One failed or cancelled predecessor cancels the
-    waiting task, unless its options allow the failure.
+    """Decide which waiting tasks to cancel and which waits are over. If one of its predecessors failed or was
+    cancelled, a waiting task is cancelled, unless the options of the waiting task allow this.
     """
     found = Followed()
     for wait in waits:
@@ -100,7 +100,7 @@ def follow(waits: Iterable[ResolvedWait]) -> Followed:
 
 
 def why_waiting(rows: Sequence[Mapping[str, object]]) -> Reason:
-    """Return the reason why a task waits. ``rows`` are the tasks and batches that it waits for, in order."""
+    """Return the reason why a task waits. ``rows`` are the tasks and batches that the task waits for, in order."""
     first = rows[0]
     facts = {"name": first["name"] or "-", "id": str(first["for_id"])}
     if len(rows) > 1:

@@ -39,8 +39,8 @@ class Handle(Generic[R]):
         """Wait until the call has ended and return the value of the function. ``timeout`` is in seconds; None waits
         without a limit.
 
-        Raises TaskFailed if the last attempt failed, TaskCancelled if the call was cancelled, TimeoutError if it has not
-        ended in time, and TaskUnknown if the id is unknown or the retention of the result has ended.
+        Raises TaskFailed if the last attempt failed, TaskCancelled if the call was cancelled, TimeoutError if the call
+        has not ended in time, and TaskUnknown if the id is unknown or the retention of the result has ended.
         """
         return self._value_of(await self._service.wait(self.id, _limit(timeout)))
 

@@ -96,8 +96,8 @@ class TaskService(Generic[SomeTransaction]):
         """Enqueue a call of a task, given as the task, as ``task.options(…)`` or by its name, and return its id. On
         return the call is synced to disk. With the transaction ``within``, the call is stored when that transaction commits.
 
-        ``key`` deduplicates: if an unfinished task has the same key, nothing is enqueued and its id is returned.
-        ``delay`` is in seconds. A smaller ``priority`` is more urgent.
+        ``key`` deduplicates: if an unfinished task has the same key, nothing is enqueued, and the id of that task is
+        returned. ``delay`` is in seconds. A smaller ``priority`` is more urgent.
         """
         options = EnqueueOptions(delay=delay, key=key, priority=priority)
         if isinstance(task, BoundTask):

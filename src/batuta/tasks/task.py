@@ -282,14 +282,14 @@ class Task(Generic[P, R]):
         find a call by its ``tags``.
 
         ``key`` deduplicates: while a call of this task with the same key waits or runs, no second call is stored, and
-        ``enqueue`` returns the handle of the first. With ``unique_for`` this holds for that many seconds, even if the
-        first call has ended. A cancelled call frees its key. ``on_conflict`` determines how a second call changes the
-        first while it still waits: ``keep`` leaves it unchanged, ``replace`` gives it the new arguments, and
-        ``reschedule`` gives it the new arguments and the new time.
+        ``enqueue`` returns the handle of the first. With ``unique_for``, the key stays reserved for that many seconds,
+        even if the first call has ended. A cancelled call frees its key. ``on_conflict`` determines how a second call
+        changes the first call if the first call still waits: ``keep`` leaves the first call unchanged, ``replace``
+        gives it the new arguments, and ``reschedule`` gives it the new arguments and the new time.
 
         ``after`` lists handles and batches. The call starts when all of them have succeeded, and not before its own
-        time. If one of them fails or is cancelled, ``after_failure="cancel"`` cancels the call too, and ``"run"`` lets
-        it run when all of them have ended.
+        time. If one of them fails or is cancelled, ``after_failure="cancel"`` cancels the call too; with ``"run"`` the
+        call runs when all of them have ended.
         """
         options = EnqueueOptions(
             delay=delay,
@@ -433,7 +433,7 @@ class BoundTask(Generic[P, R]):
         return service.handle(id)
 
     async def enqueue_within(self, transaction: Any, *arguments: P.args, **named: P.kwargs) -> "Handle[R]":
-        """Enqueue a call in a transaction of the engine. The call is accepted when the transaction commits."""
+        """Enqueue a call in a transaction of the engine. The call is stored when the transaction commits."""
         service = self.task.require_service()
         (id,) = await service.put(self.task, [Call(arguments, named)], self.options, within=transaction)
         return service.handle(id)

@@ -45,8 +45,8 @@ class Texts:
 
     @cached_property
     def for_pages(self) -> "Texts":
-        """The same texts for the dashboard, which writes dates as people do. A terminal writes a date in the format in
-        which a command accepts it.
+        """The same texts for the dashboard, with dates in the notation that people use. In a terminal, a date has the
+        format that commands accept as input.
         """
         made, day = copy(self), self._table["format.page_day"]
         made._table = self._table | {

@@ -19,7 +19,9 @@ def next_step_of(finding: Finding, texts: Texts) -> str:
 
 
 def next_on_page(finding: Finding, texts: Texts) -> str:
-    """Return the next step for a reader of the dashboard, without commands. The text is empty if a button says it all."""
+    """Return the next step for a reader of the dashboard, without commands. The text is empty if a button on the page
+    says everything.
+    """
     key = f"finding.{finding.says}.panel"
     return texts(key, **finding.facts) if texts.get(key, "") else ""
 

@@ -51,7 +51,7 @@ def create_api(
     own_proof: Collection[str] = (),
     readings: Mapping[str, MetricReading] | None = None,
 ) -> FastAPI:
-    """Build the API of the application. Without ``settings`` it has the settings of ``work``.
+    """Build the API of the application. Without ``settings`` the API uses the settings of ``work``.
 
     ``larger_bodies`` maps paths to larger body limits, in bytes. ``own_proof`` lists routes that need no token because
     they check the caller themselves, for example by a webhook's secret. ``readings`` contains the application's own
@@ -77,7 +77,9 @@ def create_api(
 def create_side_api(
     work: Batuta, settings: EngineSettings, role: str, loops: Callable[[], Iterable[Running]]
 ) -> FastAPI:
-    """Build the API of a process without an API of its own: liveness and metrics, with the same access rules."""
+    """Build a small API for a process that does not run the main API. It serves liveness and metrics, with the same
+    access rules as the main API.
+    """
     settings.require_access()
     registry = metrics.observe_process(work, role, loops)
     state = _state(work, settings, registry, Readings({}, work.clock, registry), f"batuta-{role}", OPEN)

@@ -80,9 +80,9 @@ class AuthoriseFirst(APIRoute):
     """A route that checks the token before it reads the body. By default the framework would read and validate the body
     first.
 
-    The route contains its own checks, so ``create_api`` uses it unchanged instead of building it again. The parameters
-    of the route are analysed at its first request, because analysing all routes would delay every start by half a
-    second.
+    The route itself calls the checks that every request needs, so ``create_api`` adds the route object as it is and
+    does not build another one. The parameters of the route are analysed at its first request, because analysing all
+    routes would delay every start by half a second.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
@@ -96,8 +96,9 @@ class AuthoriseFirst(APIRoute):
         self._beginning = path.partition("{")[0]
 
     def matches(self, scope: MutableMapping[str, Any]) -> tuple[Match, MutableMapping[str, Any]]:
-        """Match the request. An address that begins differently needs no regular expression, because the framework
-        asks the routes one after another, and an application may have a hundred.
+        """Return whether and how the route matches the request. A path without the fixed beginning of the route's path
+        is rejected before the regular expression runs. This saves time, because the framework tries the routes one
+        after the other, and an application may have a hundred routes.
         """
         if not scope.get("root_path") and not scope["path"].startswith(self._beginning):
             return Match.NONE, {}
@@ -212,8 +213,8 @@ async def bearer(given: str, request: Request) -> tuple[str, Caller]:
 def make_sessions(settings: EngineSettings) -> Sessions:
     """Return the object that signs sessions with SECRET_KEY and API_TOKEN. If either changes, every session ends.
 
-    Without SECRET_KEY the signing key is random. If API_TOKEN alone were the key, a person with a cookie could search
-    for that token offline.
+    Without SECRET_KEY the signing key is random. API_TOKEN alone is not used as the key, because a person with a cookie
+    could then search for that token offline.
     """
     if settings.secret_key is None:
         return Sessions(secrets.token_hex(32))
@@ -226,7 +227,9 @@ def session_cookie(settings: EngineSettings) -> str:
 
 
 async def session_of(request: Request) -> Session | None:
-    """Return the session of the request, or None if it is invalid, expired or signed out."""
+    """Return the session of the request. Return None if the request has no valid session, or if the session has expired
+    or was signed out.
+    """
     state = state_of(request)
     note = request.cookies.get(session_cookie(state.settings), "")
     session = state.sessions.find(note, now=state.work.clock.now())
@@ -260,8 +263,8 @@ def _caller(token: Token) -> Caller:
 
 async def _refuse_foreign_pages(request: Request, state: ApiState, session: Session) -> None:
     """Require the CSRF token on requests that change state, because browsers attach the session cookie to requests of
-    other sites too. Another site may link to a page. A read by its script or image is refused: the browser would hide
-    the answer, but the access would be recorded.
+    other sites too. A link on another site may open a page. A read by a script or an image of another site is refused:
+    the browser would hide the answer from that site, but the access would be recorded.
     """
     proof = state.sessions.proof(session)
     request.state.proof = proof

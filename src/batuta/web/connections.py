@@ -169,8 +169,8 @@ class _LimitedProtocol(H11Protocol):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the server waits for the headers of the next request, or for the rest of a request that it has
-        already answered.
+        """Whether no request is in progress: the server waits for the headers of the next request, or for the rest of a
+        request that it has already answered.
         """
         return self.conn.their_state is h11.IDLE or (
             self.conn.their_state is h11.SEND_BODY and self.conn.our_state not in (h11.SEND_RESPONSE, h11.SEND_BODY)
@@ -215,9 +215,10 @@ class _LimitedProtocol(H11Protocol):
             self._reading = None
 
     def _make_room(self) -> None:
-        """Close one connection whose client must send or read something. Choose the connection that has waited longest
-        without a request; if there is none, the connection with the oldest request. A new connection is closed only if
-        all other connections are new or are producing an answer.
+        """Close one connection on which the server is waiting for the client. Choose a client above its limit of
+        refusals if there is one. Otherwise choose the connection that has been idle longest; if none is idle, the
+        connection with the oldest request. A connection younger than NEW_FOR is chosen only if no older one is left.
+        Without any candidate, close this connection.
         """
         new = self.loop.time() - NEW_FOR
         found = [each for each in self.connections if isinstance(each, _LimitedProtocol) and each._can_make_room]

@@ -50,7 +50,7 @@ class Limit:
         """Return how many seconds the client must wait before this request is served; 0 means that it may be served
         now.
 
-        Open routes are always served. So is every request with a valid credential.
+        A request to an open route is always served, and so is a request with a valid credential.
         """
         if not self.is_active or self._is_open(connection.scope):
             return 0

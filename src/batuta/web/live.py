@@ -55,7 +55,9 @@ class Parts:
         return {id: html for id, html in self.html.items() if id not in rows}
 
     def since(self, earlier: "Parts") -> dict[str, str]:
-        """Return the parts that changed. A list is sent as a whole only if its rows or their order changed."""
+        """Return the parts that differ from ``earlier``. A list is returned as a whole only if rows were added, removed
+        or reordered.
+        """
         moved = {id for id, rows in self.lists.items() if rows != earlier.lists.get(id)}
         inside = {row for id in moved for row in self.lists[id]}
         return {
@@ -119,7 +121,7 @@ class View:
 
 
 class LiveViews:
-    """Loop that renders the open views. Without this loop, pages reload themselves at intervals."""
+    """Loop that renders the open views. If this loop does not run, pages reload themselves at intervals."""
 
     name = "live-pages"
 
@@ -159,7 +161,7 @@ class LiveViews:
         self.wakeup.set()
 
     def doubt(self) -> None:
-        """Make every stream check its own session before it sends more, because some session has ended."""
+        """Make every stream check its session before it sends the next part. Called when a session has ended."""
         for view in self._views.values():
             for reader in view.readers:
                 reader.is_doubted = True
@@ -183,7 +185,7 @@ class LiveViews:
             view.end()
 
     async def _update(self, key: ViewKey, view: View) -> float:
-        """Render a view and send its changes. Return the seconds that it took."""
+        """Render a view and send its changes. Return how many seconds this took."""
         started, rendered = self._clock.monotonic(), None
         try:
             rendered = await view.render()

@@ -91,8 +91,8 @@ class RequestAccounting:
     def _refusal(self, scope: Scope) -> Response | None:
         """Return the answer to a request that is refused before routing, or None.
 
-        A client above its limit is refused here unless the server has already refused it. A request that declares its
-        length twice is refused too, because a proxy could use the other length, and the body could then contain a
+        A client above its limit is refused here unless the server has already refused it. A request that declares two
+        lengths is refused too: a proxy and this server could use different lengths, and the body could then contain a
         hidden second request.
         """
         headers = Headers(scope=scope)

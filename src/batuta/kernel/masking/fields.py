@@ -1,4 +1,4 @@
-"""Decides from the name of a field whether the field holds a text that a person wrote, personal data or a secret."""
+"""Decides from the name of a field whether it contains personal data, a secret, or a text that a person wrote."""
 
 import re
 import unicodedata

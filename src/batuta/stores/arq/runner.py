@@ -71,8 +71,8 @@ class RunnerContext:
             raise
 
     def hide_running(self, redis: ArqRedis) -> None:
-        """Remove the calls that this process is already running from the result of ARQ's poll, because ARQ sends three
-        Redis commands for each call in it.
+        """Make ARQ's poll omit the calls that this process is already running, because ARQ sends three Redis commands
+        for each call that the poll returns.
         """
         listed = redis.zrangebyscore
 

@@ -35,7 +35,9 @@ class Restored:
 
 
 class Restoring(Protocol):
-    """A component with facts that must survive a restore. ``apply`` runs in the transaction of the restore."""
+    """A component of which some rows must survive a restore, for example rows about finished runs. ``apply`` runs in
+    the transaction of the restore.
+    """
 
     async def collect(self, old: Reading, since: datetime) -> object:
         """Read from the old database the facts that must survive the restore. ``since`` is when the backup was taken."""

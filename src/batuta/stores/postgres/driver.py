@@ -388,8 +388,8 @@ class PostgresListener:
 
 
 class PollingListener:
-    """Replaces LISTEN where it is impossible. It reports a possible change at short intervals, so that new work starts
-    within a second.
+    """Replacement for LISTEN, used where LISTEN is impossible. It reports a possible change at short intervals, so that
+    new work starts within a second.
     """
 
     period = timedelta(seconds=1)

@@ -83,7 +83,9 @@ class AccessLog:
             )
 
     async def list_before(self, before: datetime, before_id: str, limit: int) -> list[Entry]:
-        """Return one page of entries, newest first: the entries before the given entry."""
+        """Return one page of entries, newest first. The page starts with the first entry that is older than the given
+        entry.
+        """
         rows = await self._database.all(self._queries.listed, before=before, before_id=before_id, limit=limit)
         return [from_row(Entry, row, id=str(row["id"])) for row in rows]
 

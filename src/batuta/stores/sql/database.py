@@ -202,8 +202,8 @@ class Held:
         self._holder: ContextVar[asyncio.Task[Any] | None] = ContextVar("holder", default=None)
 
     def check(self, *call: str) -> None:
-        """Raise TransactionMisuse if the current task has a transaction open. ``call`` holds the words with which the
-        error names the call that needs its own transaction.
+        """Raise TransactionMisuse if the current task has a transaction open. ``call`` is the text with which the error
+        names the call that needs its own transaction.
         """
         # A task started inside the block inherits the context variable, so compare the variable's value with the
         # current task.

@@ -26,7 +26,7 @@ _FIRST: Final = {"uuid": "00000000-0000-0000-0000-000000000000", "text": ""}
 class EncryptedColumn:
     """A column whose values ``Encryption`` encrypts. ``id`` is the primary key of the table.
 
-    ``is_json`` is False for a text column. With ``in_list``, the column holds a list whose first two elements are
+    ``is_json`` is False for a text column. With ``in_list``, the column contains a list whose first two elements are
     encrypted together. ``digest`` names a column with a digest of the plain value. When a plain value is encrypted, a
     random text replaces the digest.
     """
@@ -102,7 +102,7 @@ class EncryptedColumns:
 
     def _again(self, row: Row, column: EncryptedColumn) -> dict[str, Any] | None:
         """Return the new values of a row, encrypted with the first key. Return None if the row contains no value to
-        encrypt, or if the key of its value is not in the ring.
+        encrypt, or if the value is encrypted with a key that is not in the ring.
         """
         stored, sealed = row[column.column], _sealed(row[column.column], column)
         if _is_empty(stored) or (

@@ -61,7 +61,7 @@ class SqlLogLines:
             return str(error)
 
     async def items_between(self, least: str, most: str) -> list[str]:
-        """Return the ids of items that have log lines, between ``least`` and ``most``. At most two ids are returned."""
+        """Return at most two ids of items that have log lines. The ids are between ``least`` and ``most``."""
         return [str(row["item_id"]) for row in await self._database.all(self._queries.item, least=least, most=most)]
 
     async def prune(self, limit: int, *, now: datetime, longest: timedelta) -> int:

@@ -39,8 +39,9 @@ SomeQueries = TypeVar("SomeQueries", bound=AnyDataclass)
 
 
 def load_queries(queries: type[SomeQueries], file: Path | str, dialect: Dialect) -> SomeQueries:
-    """Load the queries of ``file`` into the dataclass ``queries``. If ``file`` is only a name, the file is next to the
-    module of the dataclass. A missing, extra or duplicate query in any dialect raises QueryFileError.
+    """Load the queries of ``file`` into the dataclass ``queries``. If ``file`` is a string, it is the name of a file in
+    the folder of the module that defines the dataclass. A missing, extra or duplicate query in any dialect raises
+    QueryFileError.
     """
     path = _find_beside(queries, file) if isinstance(file, str) else file
     return load_text(queries, read_sql(path), path.name, dialect)

@@ -1,4 +1,6 @@
-"""Stores rate limits in ``rate_tokens``. Tokens are counted and taken in one transaction, while the keys are locked."""
+"""Stores rate limits in ``rate_tokens``. Tokens are counted and taken in one transaction, which locks the keys of the
+limits.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -214,8 +214,8 @@ class SqlSchedules:
         return None if at is None else at - self._ahead
 
     async def _decide(self, transaction: Transaction, row: Row, ledger: Ledger, explained: list[Opening]) -> list[str]:
-        """Write the rows of the due fires and enqueue their tasks. Return the ids of earlier tasks that the new tasks
-        replace. Add the fires that do not run to ``explained``.
+        """Write the rows of the due fires and enqueue their tasks. Add each fire that does not run to the list
+        ``explained``. Return the ids of earlier tasks that the new tasks replace.
         """
         name, last, replaced = str(row["name"]), row["last_task"], []
         try:

@@ -81,8 +81,8 @@ def hold(file: Path, clock: Clock, *, force: bool) -> Iterator[OldDatabase | Non
     """Lock the database at ``file`` against all other processes while the block runs, and yield the database for
     reading.
 
-    Yields None if there is no database or, with ``force``, if it is too damaged to read. A process that has the
-    database open prevents the lock, even with ``force``.
+    Yields None if there is no database or, with ``force``, if the database is too damaged to be read. A process that
+    has the database open prevents the lock, even with ``force``.
     """
     if not file.exists() or file.stat().st_size == 0:
         yield None

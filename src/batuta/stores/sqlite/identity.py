@@ -5,7 +5,7 @@ before it acknowledges the write, the writer compares the device and inode of th
 
 The write-ahead log (``-wal``) and its index (``-shm``) are compared as well, because SQLite opens them by name. If one
 of them is deleted, a process that starts later creates a new file and does not see the changes of processes that hold
-the old file. If the path is a symbolic link, SQLite keeps both files next to the target of the link.
+the old file. If the path is a symbolic link, SQLite keeps the log and its index next to the target of the link.
 """
 
 import os
@@ -93,7 +93,9 @@ class OpenFile:
         return [_identity(path) for path in self._paths[1:]] == list(self._identities[1:])
 
     def remove_stale_log(self) -> None:
-        """Delete the log of the replaced file if the log still exists, because SQLite would apply it to the new file."""
+        """Delete the write-ahead log of the replaced file if the log still exists, because SQLite would apply the log
+        to the new file.
+        """
         for path, identity in zip(self._paths[1:], self._identities[1:], strict=True):
             if identity is not None and _identity(path) == identity:
                 Path(path).unlink(missing_ok=True)

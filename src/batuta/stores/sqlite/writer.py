@@ -209,8 +209,8 @@ class Writer:
                 unit, self._postponed = self._postponed, None
 
     def _check_unit(self, waiting: tuple[float, Unit]) -> Unit | None:
-        """Return the unit if it may be written. Otherwise report an error to its caller: the unit waited longer than
-        its limit, or the database file was deleted or replaced.
+        """Return the unit if it may be written. If the unit waited longer than its limit, or if the database file was
+        deleted or replaced, report an error to the unit's caller instead.
         """
         asked_at, unit = waiting
         if (lost := self._file.lost) is not None:

@@ -82,7 +82,8 @@ def hours(since: datetime, words: Words) -> list[Hour]:
 def missing_fires(jobs: Iterable[JobHealth], since: datetime, now: datetime) -> Iterator[tuple[str, datetime]]:
     """Yield the category and instant of each fire that the schedule expected and that has no row.
 
-    Every decided fire has a row, even a skipped or missed one. So a fire after the last row of its job is missing.
+    Every decided fire has a row, even a skipped or missed fire. So a past fire that is later than the last row of its
+    job counts as missing.
     """
     for health in jobs:
         job, facts = health.job, health.facts

@@ -216,8 +216,8 @@ def here(request: Request) -> str:
 
 
 def result_cookie(state: ApiState) -> str:
-    """Return the name of the cookie that holds an action's result. With HTTPS, its prefix prevents other hosts from
-    setting it.
+    """Return the name of the cookie that contains an action's result. With HTTPS, the name has a prefix with which
+    browsers prevent other hosts from setting the cookie.
     """
     return SECURE_RESULT_COOKIE if state.settings.has_https else RESULT_COOKIE
 
@@ -247,7 +247,9 @@ def read_result(request: Request) -> Result | None:
 
 
 def _revealing(request: Request) -> Markup:
-    """Return the button that shows the personal data of this page. If the user may not see the data, return nothing."""
+    """Return the button that shows the personal data of this page. If the user may not see the data, return an empty
+    text.
+    """
     if not includes(caller_of(request).scopes, Scope.PII):
         return Markup("")
     texts, is_shown = page_texts(request), request.query_params.get(REVEAL) == "dados"

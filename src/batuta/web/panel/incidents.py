@@ -108,8 +108,8 @@ def _of_incident(incident: Incident, words: Words) -> Iterable[Happening]:
 
 
 def grade(status: str, words: Words) -> str:
-    """Return the translated word for a grade of health. An incident that an operator added may have any word as its
-    grade; an unknown word is returned unchanged.
+    """Return the translated word for a grade of health. Operators may add incidents with any word as the grade; an
+    unknown word is returned unchanged.
     """
     return words.texts.get(f"grade.{status}", status)
 

@@ -53,7 +53,9 @@ class NextStep:
 
 
 class ShownFinding(NamedTuple):
-    """A finding on the page. ``commands`` is the advice for the terminal; it is empty if ``advice`` says everything."""
+    """A finding on the page. ``advice`` is the next step in the dashboard. ``commands`` is the next step in a terminal;
+    it is empty if ``advice`` is enough.
+    """
 
     severity: str
     message: str
@@ -93,8 +95,8 @@ def show_findings(
 
 
 def _show(finding: Finding, words: Words, step: NextStep, titles: Mapping[str, str]) -> ShownFinding:
-    """Show one finding. Advice that names commands is for the terminal. The page shows it only if the finding has no
-    page of its own.
+    """Return one finding as the page shows it. Advice that names commands is for the terminal, so the page shows such
+    advice only if the finding has no page of its own.
     """
     whole = next_step_of(finding, words.texts)
     advice = next_on_page(finding, words.texts)

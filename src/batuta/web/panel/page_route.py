@@ -60,7 +60,9 @@ class PageRoute(AuthoriseFirst):
 
 
 def reading(request: Request) -> AbstractContextManager[None]:
-    """Use the connections reserved for pages for a GET request. An action uses the ordinary connections."""
+    """While the block runs, let a GET request use the connections that are reserved for pages. Any other request (an
+    action) uses the ordinary connections.
+    """
     return state_of(request).work.connections.reading_for_pages() if request.method == "GET" else nullcontext()
 
 

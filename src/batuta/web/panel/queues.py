@@ -190,8 +190,8 @@ async def item(request: Request, name: str, id: str) -> HTMLResponse:
 
 
 async def current_stack(work: Batuta, owner: str | None, task: str, now: datetime) -> ShownStack | None:
-    """Return the newest stack of this asyncio task that the owner's process reported, or None if there is no recent
-    stack.
+    """Return the newest stack of this asyncio task. The stack was reported by the process that owns the item. Return
+    None if there is no recent stack.
     """
     place = None if owner is None else short(owner)
     signs = await work.beats.read_signs(within=FORGOTTEN_AFTER, now=work.now()) if place else None
@@ -279,7 +279,7 @@ def tags(query: Mapping[str, str], words: Words) -> list[FilterTag]:
 
 
 def states(depth: Depth, asked: ItemFilter) -> list[tuple[str, int | None, bool]]:
-    """Return the states of items with their counts. Successful items are not counted, because there are too many."""
+    """Return the states of items with their counts. Successful items are not counted, because they are too many."""
     counts = {
         ItemState.READY: depth.due + depth.later,
         ItemState.RUNNING: depth.running,

@@ -40,7 +40,9 @@ class Words:
         return self.texts.minute(self.local(instant))
 
     def short(self, instant: datetime) -> str:
-        """Format an instant for a list: only the time if it is today, and without the year if it is this year."""
+        """Format an instant for a list. An instant of today is shown as a time, and a date of this year is shown
+        without the year.
+        """
         return f"{self._short_day(instant)}{self.local(instant):%H:%M}"
 
     def short_second(self, instant: datetime) -> str:

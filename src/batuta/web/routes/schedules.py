@@ -114,7 +114,7 @@ def _caller(request: Request) -> str:
 
 
 async def _answer(acting: Awaitable[T]) -> T:
-    """Await the change. If it is refused, raise a problem with the reason.
+    """Await a change of a schedule. If the change is refused, raise a problem with the reason.
 
     The status is 409 instead of 422, because 422 means that a request violates the OpenAPI document, which cannot
     describe cron expressions and names of tasks.

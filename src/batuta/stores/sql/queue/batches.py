@@ -294,8 +294,8 @@ class SqlBatches:
         return ready, unwanted
 
     async def _end(self, transaction: Transaction, locked: Row) -> list[BatchProgress]:
-        """End a locked batch, pass the counts to its task ``on_end``, and return the counts. If a task or a record was
-        added before the batch was locked, return an empty list.
+        """End a locked batch, pass the counts to its task ``on_end``, and return the counts. If the batch got another
+        task or record before it was locked, do not end the batch, and return an empty list.
         """
         id = str(locked["id"])
         for each, _ in self._by_members([locked]):
@@ -317,8 +317,8 @@ class SqlBatches:
         return [progress]
 
     async def _follow(self, transaction: Transaction) -> int:
-        """Release the tasks that no longer wait for any task or batch, and cancel the tasks whose awaited task or batch
-        did not succeed. Return the number of waits that have ended.
+        """Release the tasks whose awaited tasks and batches have all ended, and cancel the tasks whose awaited task or
+        batch did not succeed. Return the number of waits that are over.
         """
         rows = await transaction.all(self._queries.resolved, limit=AT_ONCE)
         waits = [from_row(ResolvedWait, row) for row in rows]

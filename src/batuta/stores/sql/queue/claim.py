@@ -1,5 +1,5 @@
-"""Settles ended items and claims the next ones. The statements differ between SQLite and PostgreSQL; the results are
-equal.
+"""Settles items that have ended, and claims the next items. The statements differ between SQLite and PostgreSQL; the
+results are equal.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -30,8 +30,8 @@ _UNREADABLE = (ValueError, TypeError, OverflowError)
 
 
 class Unwritten(NamedTuple):
-    """Leases whose settlement was not written. Either the lease is lost, or the row was skipped because another
-    transaction has locked it.
+    """Leases whose settlement was not written, because the lease is lost, or because another transaction has locked the
+    row.
     """
 
     lost: list[Lease]
@@ -51,7 +51,7 @@ class PostgresClaims:
     async def settle_and_claim(
         self, transaction: Transaction, endings: Endings, asked: Asked, limit: int
     ) -> tuple[list[Lease], list[Lease]]:
-        """Settle items and claim the next ones in one statement. Return the claimed leases and the lost leases. The
+        """Settle items and claim the next items in one statement. Return the claimed leases and the lost leases. The
         statement waits for rows that another transaction has locked.
         """
         successes, others = split_endings(endings)
@@ -353,8 +353,8 @@ def leases_of(table: QueueTable, rows: Sequence[Row]) -> list[Lease]:
 def _decode_documents(
     name: str, texts: Sequence[str], unreadable: list[tuple[str, ...]]
 ) -> tuple[Any, list[tuple[str, ...]]]:
-    """Decode the JSON column of all rows at once. If a value cannot be decoded, decode the rows one by one, and add the
-    column's name to ``unreadable`` for each bad row.
+    """Decode the JSON column of all rows in one call. If a value cannot be decoded, decode the rows one by one, and add
+    the column's name to ``unreadable`` for each bad row.
     """
     with suppress(*_UNREADABLE, RecursionError):
         return loads(f"[{','.join(texts)}]"), unreadable

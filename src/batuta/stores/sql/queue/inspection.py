@@ -128,8 +128,8 @@ class QueueInspection:
         self._dialect = dialect
 
     async def page(self, asked: ItemFilter, after: Place | None, limit: int) -> tuple[list[Row], Place | None]:
-        """Return one page of items after the place ``after``, and the place at which the next page begins. The place is
-        None if there are no more items.
+        """Return the items after the place ``after`` as one page, and the place to pass as ``after`` for the next page.
+        The second value is None if there are no more items.
 
         If the filter names an error group, a page may have fewer than ``limit`` items, because error groups are
         filtered after the query.

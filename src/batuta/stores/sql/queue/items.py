@@ -59,8 +59,8 @@ class SqlItems:
         self.unlimited = set()
 
     def rows(self, pipeline: str, limits: Mapping[str, TaskLimits]) -> "PipelineRows":
-        """Return the object that writes the items of a pipeline into rows. ``limits`` holds the limits of its stages,
-        by name.
+        """Return the object that writes the items of a pipeline into rows. ``limits`` maps the names of the pipeline's
+        stages to their limits.
         """
         return PipelineRows(pipeline, limits, self)
 
@@ -200,9 +200,9 @@ class ItemPipeline:
         """Put an item into the first stage and return its id. On return the item is synced to disk. With the
         transaction ``within``, the item is stored when that transaction commits.
 
-        ``key`` deduplicates: if an unfinished item has the same key, nothing is inserted and its id is returned.
-        ``delay`` is in seconds. A smaller ``priority`` is more urgent. The item belongs to ``batch``, which then ends
-        after the last stage of the item.
+        ``key`` deduplicates: if an unfinished item has the same key, nothing is inserted, and the id of that item is
+        returned. ``delay`` is in seconds. A smaller ``priority`` is more urgent. If ``batch`` is given, the item
+        belongs to that batch, and the batch does not end before the item has passed its last stage.
         """
         (id,) = await self.put_many([item], keys=[key], delay=delay, priority=priority, batch=batch, within=within)
         return id
@@ -316,7 +316,9 @@ class PipelineMembers:
         await self.cancel_some(transaction, id, reason)
 
     async def cancel_some(self, transaction: Transaction, id: str, reason: str) -> int:
-        """Cancel a bounded number of items, and request the cancellation of running ones. Return their number."""
+        """Cancel a bounded number of items; for a running item, only request the cancellation. Return the number of
+        these items.
+        """
         why = encode(BATCH_CANCELLED(why=reason), LONGEST_ERROR)
         keep = in_microseconds(PIPELINE_ITEMS.keep)
         return await transaction.run(
@@ -324,4 +326,4 @@ class PipelineMembers:
         )
 
     async def end(self, transaction: Transaction, progress: BatchProgress) -> None:
-        """Change nothing: the items of a batch are independent of its end."""
+        """Do nothing: the end of a batch changes none of its items."""

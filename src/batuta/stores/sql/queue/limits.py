@@ -96,8 +96,8 @@ class LimitedClaims:
         return bool(self._limits)
 
     def next_order(self) -> bool:
-        """Return whether this claim takes limited items before the other items. The result alternates, so that neither
-        kind starves.
+        """Return whether the next claim takes items with limits before items without limits. The result alternates, so
+        that neither kind starves.
         """
         self._limited_goes_first = not self._limited_goes_first
         return self._limited_goes_first
@@ -248,7 +248,7 @@ class LimitedClaims:
             await transaction.run(self._queries.close_lines, task=limits.task, keys=AsJson(empty))
 
     async def next_at(self, reading: Reading) -> datetime | None:
-        """Return the instant, by this process's clock, at which the next limited item may start. None means that no
+        """Return the instant, by this process's clock, at which the next item with limits may start. None means that no
         such item waits.
         """
         if not self._limits:
@@ -266,8 +266,8 @@ class LimitedClaims:
         return self._clock.now() + max(min(waits), RECHECK_LOCK) if waits else None
 
     async def label(self, database: Database, leases: Sequence[Lease], asked: Asked) -> list[Lease]:
-        """Return the leases that may run. An item that was enqueued before its task had limits gets its limit key now,
-        and its claim is undone. If the store is unavailable, the next call tries again.
+        """Return the leases whose items may run. An item that was enqueued before its task had limits may not run yet:
+        it gets its limit key, and its claim is undone. If the store is unavailable, the next call repeats this.
         """
         self._misplaced += [lease for lease in leases if lease.row.get(self._name) in self._limits]
         if not self._misplaced:

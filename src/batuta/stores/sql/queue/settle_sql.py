@@ -15,8 +15,8 @@ def now_of(dialect: Dialect) -> str:
 
 
 def assign(values: Mapping[str | None, str]) -> str:
-    """Return the assignments of an UPDATE. A key that is None stands for a column that the table does not have; it is
-    omitted.
+    """Return the assignments of an UPDATE. A key that is None stands for a column that the table does not have; its
+    assignment is omitted.
     """
     return ", ".join(f"{column} = {value}" for column, value in values.items() if column is not None)
 
@@ -37,8 +37,8 @@ def settle(table: QueueTable, dialect: Dialect, *, skips_locked: bool = False) -
     statement, ``ending`` is the alias of a settlement.
 
     With ``skips_locked``, the statement first locks the rows that no other transaction has locked, and updates only
-    those (PostgreSQL). That costs a tenth more than the plain UPDATE, which waits for row locks. A row that changed
-    between the snapshot and its lock is skipped as well.
+    those (PostgreSQL). Such a statement costs a tenth more than the plain UPDATE, which waits for row locks. A row that
+    changed between the snapshot and its lock is skipped as well.
     """
 
     def of(name: str) -> str:

@@ -241,8 +241,8 @@ def queue_gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
 
 
 def limit_name(table: QueueTable) -> str:
-    """Return the column that identifies the limits of an item. The column holds the name of the task or, in a pipeline,
-    the name of the stage.
+    """Return the column that identifies the limits of an item. This column contains the name of the task or, in a
+    pipeline, the name of the stage.
     """
     return table.state if table.queue == table.state else "name"
 
@@ -278,8 +278,8 @@ def _level_gaps(table: QueueTable, dialect: Dialect, gaps: dict[str, str], index
 
 
 def _no_hold_condition(dialect: Dialect) -> str:
-    """Return the SQL condition that no pause switch holds the queue. A switch whose value is neither true nor false
-    counts as a pause.
+    """Return the SQL condition that is true if no switch pauses the queue. A switch whose value is neither true nor
+    false counts as a pause.
     """
     keys = "SELECT value FROM json_each(:holds)" if dialect == "sqlite" else "SELECT jsonb_array_elements_text(:holds)"
     return (
@@ -323,8 +323,8 @@ def _pipeline_condition(table: QueueTable) -> str:
 
 
 def _state_expression(table: QueueTable) -> str:
-    """Return the SQL expression for the state that operators see. A leased row of a pipeline shows as running, although
-    its state column holds the stage.
+    """Return the SQL expression for the state that operators see. A leased row of a pipeline counts as running,
+    although its state column contains the name of its stage.
     """
     if table.running is not None:
         return table.state
@@ -409,8 +409,8 @@ def _rescue_changes(table: QueueTable, dialect: Dialect) -> str:
 
 
 def _rescued_from(table: QueueTable) -> str:
-    """Return the SQL expression for the queue of a rescued item. A pipeline item that the rescue ended has left its
-    stage.
+    """Return the SQL expression for the queue of a rescued item. If the rescue made a pipeline item dead, its state
+    column no longer names the stage, so the column of the last stage is read instead.
     """
     if table.queue is None:
         return f"'{table.name}'"

@@ -95,7 +95,7 @@ class SqlQueue:
         self, items: Sequence[NewItem], within: Transaction | None = None, shared: Mapping[str, object] | None = None
     ) -> list[str | None]:
         """Insert items and return their ids; an id is None if an unfinished item has the same key. ``within`` is a
-        transaction of the caller. ``shared`` holds columns with one value for all items.
+        transaction of the caller. ``shared`` maps columns to a value that all items share.
         """
         if not items:
             return []
@@ -230,8 +230,8 @@ class SqlQueue:
     async def _turn_with_limits(
         self, limited: LimitedClaims, endings: Endings, asked: Asked, limit: int, *, reversed: bool
     ) -> ClaimResult:
-        """Settle items and claim the next ones of a queue that has tasks with limits. If no item with limits may start,
-        the transaction is the same as for a queue without limits.
+        """Settle items and claim the next items, in a queue that has tasks with limits. If no item with limits may
+        start, the transaction is the same as for a queue without limits.
         """
         work = await limited.find_work(self._liveness, endings, asked)
         if not work:
@@ -251,8 +251,8 @@ class SqlQueue:
         return ClaimResult([*leases, *await limited.label(self._liveness, plain, asked)], *unwritten)
 
     async def _turn_by_group(self, endings: Endings, asked: Asked, limit: int) -> ClaimResult:
-        """Settle items in one transaction and claim the next ones in another. If another process claims the same group
-        at the same time, only the claim is rolled back.
+        """Settle items in one transaction, and claim the next items in another transaction. If another process claims
+        the same group at the same time, only the claim is rolled back.
         """
         path = self._database if any(settlement.effect for _, settlement in endings) else self._liveness
         async with path.transaction() as transaction:

@@ -177,8 +177,9 @@ class SqlTasks:
     async def _put_unique(
         self, task: AnyTask, options: EnqueueOptions, item: NewItem, shared: Mapping[str, object], within: Any | None
     ) -> str:
-        """Enqueue a call and return its id. If an unfinished task has its key, or the key is reserved for a period,
-        return the id of that task instead. The options may also change that existing task, if it has not started.
+        """Enqueue a call and return its id. If the call's key belongs to an unfinished task, or an earlier task has
+        reserved the key for a period, return the id of that task instead. If that task has not started, ``options`` may
+        also change it.
         """
         if within is None:
             async with self.database.transaction() as transaction:
@@ -344,7 +345,7 @@ class SqlTasks:
             raise TimeoutError(f"{what} {id} has not ended after {seconds} s: {LOOK[what]}") from None
 
     async def _wait_in_test(self, id: str, limit: timedelta, what: str) -> None:
-        """Wait in real time, because in a test the clock stands still and no worker runs beside the test."""
+        """Wait in real time, because in a test the clock stands still and no worker runs at the same time."""
         try:
             await with_timeout(limit, self.endings.wait(id), SystemClock(), f"{what} {id}")
         except DeadlineExceeded:
@@ -415,7 +416,9 @@ class SqlTasks:
         return await self.database.one(self._queries.task, id=id, now=self._now()) if is_uuid(id) else None
 
     async def _find_alive(self, queue: str, item: NewItem, shared: Mapping[str, object], within: Any | None) -> str:
-        """Return the id of the unfinished task that has the key. If that task has just ended, insert the new task."""
+        """Return the id of the unfinished task that has the key. If that task has ended in the meantime, insert the new
+        task and return its id.
+        """
         while True:
             row = await (within or self.database).one(self._queries.alive, name=shared["name"], key=item.key)
             if row is not None:
