@@ -80,7 +80,13 @@ def _print_accounts(ctx: CliContext, document: dict[str, Any]) -> None:
 
 def _cells(ctx: CliContext, conta: dict[str, Any]) -> list[str]:
     connected = ctx.texts()("cli.chips.yes" if conta["conectada"] else "cli.chips.no")
-    shown = {**conta, "estado": word(ctx, "telegram_conta", conta["estado"]), "conectada": connected}
+    shown = {
+        **conta,
+        "estado": word(ctx, "telegram_conta", conta["estado"]),
+        "conectada": connected,
+        "espera_ate": ctx.moment(conta["espera_ate"]),
+        "erro": conta["erro"] and ctx.texts().reason(conta["erro"]),
+    }
     return ["" if shown[name] is None else str(shown[name]) for name in COLUMNS]
 
 

@@ -87,4 +87,4 @@ def _print_actions(ctx: CliContext, found: list[dict[str, Any]]) -> None:
         facts = {name: row[name] for name in ("id", "conta", "chat", "mensagem")}
         acao, status = word(ctx, "telegram_acao", row["acao"]), word(ctx, "telegram_acoes", row["status"])
         line = texts("cli.telegram.action", **facts, acao=acao, status=status)
-        ctx.say(line if row["erro"] is None else f"{line}: {row['erro']}")
+        ctx.say(line if row["erro"] is None else f"{line}: {texts.reason(row['erro'])}")

@@ -58,6 +58,7 @@ from app.contexts.telegram.porta import (
     SlowMode,
     Unavailable,
     Unknown,
+    reason_of,
 )
 from app.contexts.telegram.prazo import Prazos, chamar
 from batuta import Snooze
@@ -81,6 +82,7 @@ SPAM_LIMIT = define(
 CANNOT_REACH = define("telegram_inalcancavel", "the account cannot write to this person: {why}")
 BLOCKED = define("telegram_bloqueada", "the person accepts no message from this account: {why}")
 SENT_BEFORE = define("telegram_ja_enviada", "the server already has a message with this random_id")
+NO_PERSON = define("telegram_sem_pessoa", "the account does not know this person")
 CANNOT_SEARCH = define("telegram_sem_busca", "the history of the chat cannot be read: {why}")
 INCOMPLETE = define("telegram_incompleta", "the history of the chat is incomplete")
 FILE_GONE = define("telegram_sem_arquivo", "the file to send no longer exists")
@@ -170,7 +172,7 @@ class CanalTelegram:
                 return Snooze(await self.conexoes.esperar(linha.conta, metodo, wait), _flood_reason(metodo, wait))
             case _:
                 await self.conexoes.failed(linha, found)
-                return Snooze(self.conexoes.retry_at(linha.conta), OFFLINE(why=_why(found)))
+                return Snooze(self.conexoes.retry_at(linha.conta), OFFLINE(why=reason_of(found)))
 
     async def _origin(self, conta: str, mensagem: Mensagem) -> "Origem | Recusada | None":
         """Return the message to forward, or None if the message is not a forward."""
@@ -208,7 +210,7 @@ class CanalTelegram:
         destino = await self.entidades.destino(self.database, conta, doubt.mensagem.telefone)
         entidade = await self.entidades.find(conta, destino)
         if entidade is None:
-            return Incerta(CANNOT_SEARCH(why="unknown person"))
+            return Incerta(CANNOT_SEARCH(why=NO_PERSON()))
         return await self._search(linha, doubt.mensagem, doubt.hash, entidade.peer, since=doubt.since - BEFORE)
 
     async def _search(
@@ -224,7 +226,7 @@ class CanalTelegram:
             return Incerta(_flood_reason(sent.metodo, sent.wait), until)
         if not isinstance(sent, Enviadas):
             await self.conexoes.failed(linha, sent)
-            return Incerta(CANNOT_SEARCH(why=_why(sent)))
+            return Incerta(CANNOT_SEARCH(why=reason_of(sent)))
         own, is_forward = random_id_of(mensagem.id), ENCAMINHA in mensagem.metadata
         for each in sent.mensagens:
             id = message_id(linha.conta, peer, each.id)
@@ -348,10 +350,6 @@ def _method(mensagem: Mensagem) -> Metodo:
 
 def _flood_reason(metodo: Metodo, wait: timedelta) -> str:
     return FLOOD(metodo=metodo.value, seconds=round(wait.total_seconds()))
-
-
-def _why(failure: object) -> str:
-    return str(getattr(failure, "why", type(failure).__name__))
 
 
 def _report_of(result: SendResult) -> EffectReport:

@@ -35,6 +35,7 @@ from app.contexts.telegram.porta import (
     Unavailable,
     Unknown,
     Vivo,
+    reason_of,
 )
 from app.contexts.telegram.prazo import Prazos, chamar, log_timeout
 from app.contexts.telegram.sessoes import Sessoes
@@ -256,7 +257,7 @@ class Conexoes:
         match failure:
             case SlowMode() | PeerFlood() | PeerUnknown() | PeerBlocked() | Refused() if known.linha is None:
                 # The connection was refused.
-                await self._drop(known, str(getattr(failure, "why", type(failure).__name__)))
+                await self._drop(known, reason_of(failure))
             case SlowMode() | PeerUnknown() | PeerBlocked() | Refused():
                 return  # this failure concerns one request, not the account
             case FloodWait(metodo=metodo, wait=wait):

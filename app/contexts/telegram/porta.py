@@ -26,6 +26,10 @@ from enum import StrEnum
 from typing import ClassVar, Protocol, TypeAlias
 
 from batuta.kernel import make_writable
+from batuta.reasons import define
+
+NO_ANSWER = define("telegram_sem_resposta", "the server did not answer within {limit}")
+DISCONNECTED = define("telegram_sem_conexao", "the connection to the server has ended")
 
 
 class Metodo(StrEnum):
@@ -117,6 +121,12 @@ Falha: TypeAlias = (
     | Unavailable
     | Unknown
 )
+
+
+def reason_of(failure: object) -> str:
+    """Return the reason of a failure. A failure without a reason is named by its class."""
+    why: str = getattr(failure, "why", type(failure).__name__)
+    return why
 
 
 class TipoDeChat(StrEnum):

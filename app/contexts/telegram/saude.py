@@ -166,7 +166,7 @@ def _seen(row: Row) -> ContaVista:
         em_duvida=row["em_duvida"],
         enviadas_hora=row["enviadas_hora"],
         reconexoes=row["reconexoes"],
-        erro=None if row["erro"] is None else str(decode(row["erro"])),
+        erro=decode(row["erro"]),
     )
 
 

@@ -200,11 +200,11 @@ class ServicoTelegram:
 
 
 def in_words(row: Row | dict[str, Any], zone: ZoneInfo) -> dict[str, Any]:
-    """Return a row with local times, and reasons as sentences."""
+    """Return a row with local times, and decoded reasons."""
     values = dict(row)
     for name, value in values.items():
         if isinstance(value, datetime):
             values[name] = value.astimezone(zone).isoformat()
         elif name in ("erro", "outcome_reason_code") and value is not None:
-            values[name] = str(decode(value))
+            values[name] = decode(value)
     return values

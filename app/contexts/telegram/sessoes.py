@@ -35,7 +35,8 @@ class SemChave(BatutaError):
     """Raised if a session cannot be stored because no key is configured."""
 
     sentence = (
-        "a Telegram session is stored encrypted, and no key is set: set SECRET_KEY or TELEGRAM_SESSION_KEYS first"
+        "a Telegram session is stored encrypted, and no key is set: set SECRET_KEY or TELEGRAM_SESSION_KEYS first; "
+        "for the simulated Telegram, set APP_ENV=development"
     )
 
 
@@ -94,7 +95,7 @@ class Sessoes:
         try:
             sessao = self._cifra.decrypt(conta, cifrada)
         except ChaveErrada as error:
-            return Unavailable(str(reason_of_error(error)))
+            return Unavailable(reason_of_error(error))
         mine = {"conta_id": conta, "dono": self._dono, "ate": now + LEASE}
         if not await self._database.run(self._queries.take, **mine, **seen, cifrada=cifrada):
             return await self._why_not(conta)

@@ -30,6 +30,7 @@ from app.contexts.telegram.porta import (
     PeerBlocked,
     PeerUnknown,
     Refused,
+    reason_of,
 )
 from app.contexts.telegram.prazo import Prazos, chamar
 from batuta import Done, Failed, Outcome, Snooze
@@ -238,7 +239,6 @@ class Tarefas:
                 return Failed(FAILED(why=why))
             case _ if isinstance(result, Falha):
                 await self.conexoes.failed(linha, result)
-                why = str(getattr(result, "why", type(result).__name__))
-                return Snooze(self.conexoes.retry_at(linha.conta), OFFLINE(why=why))
+                return Snooze(self.conexoes.retry_at(linha.conta), OFFLINE(why=reason_of(result)))
             case _:
                 return result

@@ -14,6 +14,8 @@ from typing import Any, Final
 import httpx2
 
 from app.contexts.telegram.porta import (
+    DISCONNECTED,
+    NO_ANSWER,
     AlreadySent,
     Apagadas,
     Arquivo,
@@ -56,7 +58,6 @@ MOST_PAGES: Final = 20
 PAGE: Final = 100
 # Share of the limit during which the server waits for an update.
 ASKED_SHARE: Final = 0.8
-NO_ANSWER: Final = "no answer within {seconds:g} s"
 _WAIT = re.compile(r"^(FLOOD_WAIT|SLOWMODE_WAIT)_(\d+)$")
 _UNKNOWN_PEER = frozenset({"PEER_ID_INVALID", "USERNAME_NOT_OCCUPIED", "USERNAME_INVALID", "PHONE_NUMBER_INVALID"})
 _BLOCKED = frozenset({"USER_IS_BLOCKED", "CHAT_WRITE_FORBIDDEN", "USER_PRIVACY_RESTRICTED"})
@@ -348,9 +349,9 @@ class LinhaSimulada:
         except NEVER_SENT as error:
             return Unavailable(type(error).__name__)
         except DeadlineExceeded:
-            return Unknown(NO_ANSWER.format(seconds=prazo.limit.total_seconds()))
+            return Unknown(NO_ANSWER(limit=prazo.limit))
         except (httpx2.HTTPError, RuntimeError) as error:  # RuntimeError: the client is closed
-            return Unavailable("closed") if self._client.is_closed else Unknown(type(error).__name__)
+            return Unavailable(DISCONNECTED()) if self._client.is_closed else Unknown(type(error).__name__)
         read = answer.json()
         return Ok(read["result"]) if answer.status_code == 200 else _failure(metodo, read)
 

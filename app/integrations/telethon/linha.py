@@ -12,6 +12,8 @@ from telethon.sessions import StringSession
 from telethon.tl import functions, types
 
 from app.contexts.telegram.porta import (
+    DISCONNECTED,
+    NO_ANSWER,
     AlreadySent,
     Arquivo,
     Atualizacao,
@@ -51,8 +53,6 @@ REMEMBERED: Final = 4096
 MOST_WAITING: Final = 10_000
 STORE_WITHIN: Final = timedelta(seconds=10)
 PICTURES: Final = frozenset({"image/jpeg", "image/png"})
-NO_ANSWER: Final = "no answer within {seconds:g} s"
-DISCONNECTED: Final = "disconnected"
 
 
 class TelegramTelethon:
@@ -357,7 +357,7 @@ class LinhaTelethon:
         except (errors.RPCError, AuthKeyNotFound) as error:
             return failure(error, metodo)
         except DeadlineExceeded:
-            return Unknown(NO_ANSWER.format(seconds=prazo.limit.total_seconds()))
+            return Unknown(NO_ANSWER(limit=prazo.limit))
         except OSError as error:
             return Unknown(type(error).__name__)
 
@@ -368,7 +368,7 @@ class LinhaTelethon:
             found = failure(error, Metodo.PROBE)
             assert isinstance(found, SessionRevoked)
             return found
-        return Unavailable(DISCONNECTED if error is None else type(error).__name__)
+        return Unavailable(DISCONNECTED() if error is None else type(error).__name__)
 
     def _on_disconnected(self, done: "asyncio.Future[None]") -> None:
         if not done.cancelled():
@@ -389,7 +389,7 @@ async def _without_cancel(call: Any) -> Any:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        raise ConnectionError(DISCONNECTED) from None
+        raise ConnectionError(DISCONNECTED()) from None
 
 
 def _sent(answer: Any, random_id: int) -> Sent | Unknown:

@@ -68,7 +68,7 @@ def _account(conta: ContaVista, visit: Visit) -> dict[str, Any]:
         "tone": tone,
         "finding": None if problem is None else texts(f"finding.{problem[0]}.message", **facts),
         "step": None if problem is None else texts(f"finding.{problem[0]}.next", **facts),
-        "error": conta.erro,
+        "error": conta.erro and texts.reason(conta.erro),
         "connected": conta.conectada,
         "answered": conta.respondeu_em,
         "queued": conta.na_fila,

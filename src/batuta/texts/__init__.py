@@ -40,8 +40,10 @@ class Texts:
         self.language = language
         self.source = (language, tuple(folders))
         self._table: dict[str, str] = {}
-        for folder in (*reversed(folders), HERE):
-            self._table |= read_table(folder, language)
+        # Earlier tables take precedence, and their keys come first: if two states have the same word, the word means the
+        # engine's state.
+        for folder in (HERE, *folders):
+            self._table |= {**read_table(folder, language), **self._table}
 
     @cached_property
     def for_pages(self) -> "Texts":

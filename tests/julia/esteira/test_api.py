@@ -247,11 +247,14 @@ def test_dead_rows_of_a_stage_are_listed_shown_retried_and_discarded(
     (found,) = [each for each in command("health")[1]["findings"] if each["cause"] == "queue.dead_kept.extracao"]
     assert "batuta queue show extracao" in found["next_step"]
     assert states() == {"erro": 1}
+    ready = ("queue", "show", "extracao", "--state", "ready")
+    assert command(*ready) == (0, {"queue": "extracao", "items": []})
     (item,) = command("queue", "show", "extracao")[1]["items"]
     assert item["error"] == "no model"
     id = item["id"]
     assert command("queue", "retry", "extracao", id) == (0, {"queue": "extracao", "id": id, "retried": True})
     assert states() == {"extracao": 1}
+    assert [each["id"] for each in command(*ready)[1]["items"]] == [id]
     asyncio.run(fail_in_extraction())
     assert command("queue", "discard", "extracao", id) == (0, {"queue": "extracao", "id": id, "discarded": True})
     assert states() == {}

@@ -10,7 +10,7 @@ import pytest
 from app.composition.telegram.port import LateRing
 from app.contexts.telegram.conexoes import Conexoes, Recebedor
 from app.contexts.telegram.contas import EstadoDaConta
-from app.contexts.telegram.porta import FloodWait, Linha, Novidades, Refused, Unavailable
+from app.contexts.telegram.porta import DISCONNECTED, FloodWait, Linha, Novidades, Refused, Unavailable
 from app.contexts.telegram.prazo import Prazos, chamar
 from app.contexts.telegram.sessoes import Sessoes
 from app.integrations.telegram.simulado import TelegramSimulado
@@ -109,7 +109,7 @@ async def test_dropped_connection_is_closed_even_if_the_store_fails(office: Escr
     await write(office.database, "ALTER TABLE telegram_contas_away RENAME TO telegram_contas")
     await office.connect()
     sent = await linha.receive(limit=timedelta(seconds=1))
-    assert sent == Unavailable("closed")
+    assert sent == Unavailable(DISCONNECTED())
 
 
 async def test_hanging_account_does_not_delay_the_doubts_of_others(office: Escritorio) -> None:

@@ -1,11 +1,13 @@
 """Chips and Telegram accounts in the dashboard: the reason why one does not send, and the actions pause and activate."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from app.contexts.telegram.contas import EstadoDaConta
+from app.contexts.telegram.porta import NO_ANSWER
 from batuta.testing import FakeClock
 from tests.julia.tables import add_chip, one, rows, write
 from tests.julia.web.painel import EVERYTHING, OPERATOR, READER, Painel, act, open_painel, text_of
@@ -71,5 +73,16 @@ async def test_account_with_a_revoked_session_says_the_next_step(painel: Painel)
     async with painel.browser(*READER) as reader:
         shown = text_of(await reader.get("/painel/telegram"))
         empty = text_of(await reader.get("/painel/chips?lang=en"))
-    assert "batuta telegram login" in shown
+    assert 'batuta telegram login "principal"' in shown
     assert "No chip is known" in empty
+
+
+async def test_error_of_an_account_is_in_the_language_of_the_reader(painel: Painel) -> None:
+    contas = painel.julia.telegram.contas
+    id = await contas.adicionar("principal", by="ana")
+    await contas.caiu(id, NO_ANSWER(limit=timedelta(seconds=30)))
+    async with painel.browser(*READER) as reader:
+        portuguese = text_of(await reader.get("/painel/telegram"))
+        english = text_of(await reader.get("/painel/telegram?lang=en"))
+    assert "o servidor não respondeu em 30 s" in portuguese
+    assert "the server did not answer within 30 s" in english
