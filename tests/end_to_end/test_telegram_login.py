@@ -122,7 +122,7 @@ async def test_a_refused_login_names_the_next_step(
 
 
 async def test_a_login_without_a_key_asks_for_one_before_anything_is_typed(julia_url: str, tmp_path: Path) -> None:
-    async with desk(tmp_path, julia_url, TELEGRAM_SESSION_KEYS="") as made:
+    async with desk(tmp_path, julia_url, APP_ENV="", TELEGRAM_SESSION_KEYS="") as made:
         code, out = await made.run("telegram", "login", "conta")
         assert code != 0
         assert "SECRET_KEY" in out
