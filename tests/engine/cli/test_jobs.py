@@ -127,7 +127,7 @@ def test_partial_run_is_reported_as_partial(batuta: Command) -> None:
         (("windows", "set", "manha", "25:00"), "a janela 'manha' é inválida: "),
         (
             ("windows", "set", "manha", "11:00:00"),
-            "'11:00:00' não é uma hora: escreva a hora e os minutos, como em 10:00",
+            "'11:00:00' não é uma hora: escreva a hora e os minutos, por exemplo 10:00",
         ),
         (("windows", "set", "manha", "10:00", "--minutes", "999999999999999"), "a janela 'manha' é inválida"),
         (("windows", "set", "manha", "10:00", "--minutes", "0"), "a janela 'manha' é inválida"),
