@@ -53,7 +53,9 @@ def avaliar(
 
 
 def nomes_de(ctx: CliContext, file: Path) -> Mapping[str, Any]:
-    """Load a customer's names from a file. Raise BadInput with the malformed entry, in the operator's language."""
+    """Load the names of a customer's hospitals and specialities from a file. If an entry is malformed, raise BadInput,
+    whose message names the entry.
+    """
     try:
         return examinados(json.loads(file.read_text(encoding="utf-8-sig")))
     except NomesErrados as wrong:

@@ -65,8 +65,8 @@ def contexts(message: Json) -> Iterator[Mapping[str, Json]]:
 
 
 def instant_of(value: Json) -> datetime | None:
-    """Parse seconds or milliseconds since 1970 (a number, a text or two halves), or a date with offset. Returns None
-    for anything else.
+    """Parse seconds or milliseconds since 1970 (a number, a text, or the low and the high half of a 64-bit integer), or
+    a date with an offset from UTC. Returns None for anything else.
     """
     try:
         match value:

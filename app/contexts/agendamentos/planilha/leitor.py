@@ -179,7 +179,7 @@ class _Livro:
         return [*dict.fromkeys(self._names())]
 
     def repetidas(self) -> list[str]:
-        """Return the names that several sheets have in common. Only the first sheet with a name can be opened."""
+        """Return the sheet names that occur more than once. Of sheets with the same name, only the first can be opened."""
         return [name for name, times in Counter(self._names()).items() if times > 1]
 
     def _names(self) -> list[str]:

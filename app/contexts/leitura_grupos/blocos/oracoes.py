@@ -29,7 +29,9 @@ _FRASE = _FINS[1]
 
 
 def em_oracoes(folha: Folha) -> Texto | None:
-    """Return the text with one line per clause, or None if no line has at least two places with separate days."""
+    """Split lines that name several hospitals or towns, each with its own days: return the text with one clause per
+    line. Return None if there is no such line.
+    """
     if len(folha.lugares) < 2 or len(folha.dias) < 2:
         return None
     cuts = sorted({at for line in _linhas(folha) for at in _cortes(folha, line)})
