@@ -117,8 +117,8 @@ class Escritorio:
 
 
 @asynccontextmanager
-async def open_office(database_url: str, **settings: Any) -> AsyncIterator[Escritorio]:
-    clock = FastClock.start(OPEN, 1.0)
+async def open_office(database_url: str, at: datetime = OPEN, **settings: Any) -> AsyncIterator[Escritorio]:
+    clock = FastClock.start(at, 1.0)
     app, listening, stop = create_app(clock), listen("127.0.0.1", 0), asyncio.Event()
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     serving = asyncio.create_task(serve(app, listening, stop, timedelta(seconds=1)))

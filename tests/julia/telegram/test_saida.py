@@ -9,7 +9,7 @@ from app.contexts.telegram.canal import random_id_of
 from app.contexts.telegram.contas import EstadoDaConta
 from batuta.reasons import decode
 from tests.julia.tables import one, rows, write
-from tests.julia.telegram.escritorio import PHONE, Escritorio, open_office
+from tests.julia.telegram.escritorio import OPEN, PHONE, Escritorio, open_office
 
 
 @pytest.fixture
@@ -132,6 +132,34 @@ async def test_pause_of_the_queue_holds_telegram_only(office: Escritorio) -> Non
     await office.works()
     assert (await office.message(id))["status"] == "pendente"
     assert office.receipts == []
+
+
+@pytest.mark.parametrize(
+    ("switch", "hour", "why"),
+    [
+        ("safe_mode", 11, "switch safe_mode is on"),
+        ("pilot_mode", 11, "the switch pilot_mode holds back the messages of this automatic trigger"),
+        (None, 23, "outside the sending hours"),
+    ],
+)
+async def test_rules_of_whatsapp_hold_a_message_on_telegram(
+    database_url: str, switch: str | None, hour: int, why: str
+) -> None:
+    async with open_office(database_url, OPEN + timedelta(hours=hour - 11)) as office:
+        switches, now = office.work.switches, office.work.clock.now()
+        for key in ("pilot_mode", "discovery_automatico_enabled"):
+            await switches.set(key, key != "pilot_mode", by="teste", reason="-", now=now)
+        await office.account()
+        await office.doctor()
+        await office.connect()
+        id = await office.send(PHONE, "Bom dia")
+        await write(office.database, "UPDATE fila_mensagens SET tipo = 'discovery' WHERE id = :id", id=id)
+        if switch is not None:
+            await switches.set(switch, True, by="teste", reason="-", now=now)
+        await office.works()
+        row = await office.message(id)
+        assert (office.receipts, row["status"], row["tentativas"]) == ([], "pendente", 0)
+        assert why in str(decode(row["erro"]))
 
 
 async def test_retry_has_the_same_random_id(office: Escritorio) -> None:
