@@ -117,7 +117,7 @@ class Escritorio:
 
 
 @asynccontextmanager
-async def open_office(database_url: str, at: datetime = OPEN, **settings: Any) -> AsyncIterator[Escritorio]:
+async def open_office(database_url: str, *, at: datetime = OPEN, **settings: Any) -> AsyncIterator[Escritorio]:
     clock = FastClock.start(at, 1.0)
     app, listening, stop = create_app(clock), listen("127.0.0.1", 0), asyncio.Event()
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"

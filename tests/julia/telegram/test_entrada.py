@@ -1,6 +1,7 @@
 """Inbound messages, the history of chats, and actions on messages."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,11 @@ from tests.julia.telegram.escritorio import PHONE, Escritorio, open_office
 @pytest.fixture
 async def office(database_url: str) -> AsyncIterator[Escritorio]:
     # A WhatsApp gateway that no test reaches, because the rules are checked before the call.
-    whatsapp = {"evolution_api_url": "http://127.0.0.1:9", "evolution_api_key": "x", "send_allowlist": PHONE}
+    whatsapp: dict[str, Any] = {
+        "evolution_api_url": "http://127.0.0.1:9",
+        "evolution_api_key": "x",
+        "send_allowlist": PHONE,
+    }
     async with open_office(database_url, **whatsapp) as office:
         yield office
 

@@ -145,7 +145,7 @@ async def test_pause_of_the_queue_holds_telegram_only(office: Escritorio) -> Non
 async def test_rules_of_whatsapp_hold_a_message_on_telegram(
     database_url: str, switch: str | None, hour: int, why: str
 ) -> None:
-    async with open_office(database_url, OPEN + timedelta(hours=hour - 11)) as office:
+    async with open_office(database_url, at=OPEN + timedelta(hours=hour - 11)) as office:
         switches, now = office.work.switches, office.work.clock.now()
         for key in ("pilot_mode", "discovery_automatico_enabled"):
             await switches.set(key, key != "pilot_mode", by="teste", reason="-", now=now)
