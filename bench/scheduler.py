@@ -66,7 +66,9 @@ async def catalogue(url: str, seconds: float) -> str:
 
 
 async def live(url: str, flood: int, seconds: float) -> str:
-    """Measure the lateness of one live job per minute while batch jobs fill their own lane."""
+    """Measure the lateness of a critical job that fires every minute, while batch jobs fill the lane of another
+    category.
+    """
     work = Batuta(url, clock=FastClock.start(MONDAY, RATE), lease=timedelta(minutes=10))
     work.job("* * * * *", name="mensagens", category="critico")(nothing)
     for number in range(flood):

@@ -84,7 +84,7 @@ def sqlite_contest(title: str, folder: Path) -> Contest:
 
 
 def without(file: Path) -> Path:
-    """Delete the file and return its path. Writing to a file that has already grown would be faster."""
+    """Delete the file and return its path, because writing to a file that has already grown would be faster."""
     for left in file.parent.glob(f"{file.name}*"):
         left.unlink()
     return file

@@ -1,4 +1,4 @@
-"""Example of durable tasks: `python -m examples.addresses` enqueues three, `batuta --app examples.addresses:work
+"""Example of durable tasks: `python -m examples.addresses` enqueues three tasks, `batuta --app examples.addresses:work
 worker` runs them.
 """
 

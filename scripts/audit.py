@@ -121,7 +121,7 @@ def affected(advisory: Mapping[str, Any], packages: Sequence[Package]) -> Iterat
 
 def in_range(version: str, events: Sequence[Mapping[str, str]]) -> bool:
     """Return whether the version is in the range of an OSV record: at or after the introduced version, before the fixed
-    one, and not after the last affected one.
+    version, and not after the last affected version.
     """
     try:
         ours, is_in = Version(version), False

@@ -216,7 +216,9 @@ def uses_of(expression: Expression) -> frozenset[str]:
 
 
 def examine(expression: Expression, length: int = SHORT) -> Finding | None:
-    """Return a text for which the time of the expression grows faster than the length, or None."""
+    """Return a text for which the time of the expression grows faster than the length of the text, or None if no text
+    was found.
+    """
     uses, pattern = uses_of(expression), expression.compiled
     for short, long in zip(attacks(pattern, length), attacks(pattern, 2 * length), strict=True):
         took = seconds_of(pattern, long, uses)

@@ -188,7 +188,9 @@ class Chatwoot:
         return JSONResponse(_shown(self.conversations[id]))
 
     def _guarded(self, handle: Any) -> Any:
-        """Return the route with the token check, the configured faults and the record of the request."""
+        """Wrap a route: check the token, record the request, and answer with the configured fault or with the result of
+        the route.
+        """
 
         async def run(request: Request) -> Response:
             if request.headers.get("api_access_token") != TOKEN:

@@ -1,4 +1,6 @@
-"""Simulated dead man's switch. The real service raises an alarm when the pings stop; this one counts the pings."""
+"""Simulated dead man's switch. The real service raises an alarm when the pings stop; the simulated service only counts
+the pings.
+"""
 
 from collections import Counter
 

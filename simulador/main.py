@@ -73,7 +73,9 @@ def create_app(
 
 
 def application(stand_ins: Sequence[StandIn], *more: BaseRoute) -> Starlette:
-    """Return an application with these simulated services, the pages that list them, and ``more`` routes."""
+    """Return an application with these simulated services, the pages that list them, and the additional routes
+    ``more``.
+    """
 
     async def index(request: Request) -> Response:
         return JSONResponse([{"name": each.name, "path": each.path, "line": each.line} for each in stand_ins])

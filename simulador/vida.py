@@ -209,7 +209,7 @@ class Vida:
 
 class Falatorio:
     """Loop that posts group messages at the configured rate. They arrive through the second connected instance. If only
-    one instance is connected, they arrive through that one.
+    one instance is connected, they arrive through that instance.
     """
 
     name = "falatorio"

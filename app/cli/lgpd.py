@@ -1,4 +1,4 @@
-"""``batuta lgpd``: export or erase all data of one person, and list such requests."""
+"""``batuta lgpd``: export or erase all data of one person, and list the requests of both kinds."""
 
 import json
 from collections.abc import Callable

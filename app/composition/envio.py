@@ -134,7 +134,9 @@ def queue_health(work: Batuta) -> SaudeDaFila:
 
 
 def rules_now(work: Batuta, settings: Settings, *, has_line: bool = True, telegram: bool = False) -> RegrasAgora:
-    """Return the rules that currently apply to sending: those of Telegram if ``telegram``, otherwise those of WhatsApp."""
+    """Return the rules that currently apply to sending: the rules of Telegram if ``telegram`` is true, otherwise the
+    rules of WhatsApp.
+    """
     return RegrasAgora(
         switches=work.switches,
         controls=work.controls,

@@ -22,7 +22,9 @@ def __getattr__(name: str) -> object:
 
 
 def _make() -> type:
-    """Build the settings. An error ends the process with one sentence. Without this, ``arq`` would print a traceback."""
+    """Build the settings. An error ends the process with one sentence. Without this function, ``arq`` would print a
+    traceback.
+    """
     try:
         settings = load_settings(Settings, environment(), Path(".env"))
         made = worker_settings(build(settings))

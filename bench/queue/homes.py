@@ -143,7 +143,9 @@ class Redis:
 
 
 def redis_program(peers: Path) -> Path | None:
-    """Return the path of the Redis server: the machine's own, or the one from the wheel."""
+    """Return the path of the Redis server: the server that is installed on the machine, otherwise the server from the
+    wheel.
+    """
     program = shutil.which("redis-server") or shutil.which("redis-server", path=str(peers / "redis" / "bin"))
     return None if program is None else Path(program)
 

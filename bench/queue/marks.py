@@ -47,7 +47,9 @@ class Marks:
         return (mark for mark in map(self.get, range(first, end)) if mark[0])
 
     def reach(self, cursor: int, end: int) -> int:
-        """Return the number of the first job at or after ``cursor`` that has not started, or ``end`` if all have."""
+        """Return the number of the first job at or after ``cursor`` that has not started, or ``end`` if all jobs have
+        started.
+        """
         while cursor < end and self.get(cursor)[0]:
             cursor += 1
         return cursor

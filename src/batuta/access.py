@@ -39,7 +39,9 @@ EVERY_SCOPE = frozenset(Scope)
 
 
 class Role(StrEnum):
-    """The usual sets of scopes for people. Each role includes the one before it; none includes ``pii``."""
+    """The usual sets of scopes for people. Each role has all scopes of the role before it. No role has the scope
+    ``pii``.
+    """
 
     READER = "reader"
     OPERATOR = "operator"

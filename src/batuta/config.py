@@ -375,7 +375,9 @@ def near_misses(given: Mapping[str, str], known: frozenset[str]) -> list[tuple[s
 
 
 def with_files(given: Mapping[str, str], known: frozenset[str]) -> dict[str, str]:
-    """Return the settings with the content of every ``NAME_FILE`` under ``NAME``."""
+    """Return the settings. For each setting ``NAME_FILE``, read the file that it names and add the file's content as
+    ``NAME``.
+    """
     values = dict(given)
     for name in sorted(known):
         if (file := given.get(f"{name}_FILE")) is None:

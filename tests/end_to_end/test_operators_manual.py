@@ -289,7 +289,7 @@ async def _fill(url: str) -> dict[str, str]:
 def ids(
     filled: tuple[Path, dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dict[str, str]]:
-    """A copy of that folder for one test, which becomes the working folder."""
+    """A copy of the folder ``filled`` for one test. The copy becomes the working folder."""
     folder, found = filled
     shutil.copytree(folder, tmp_path / "work")
     (tmp_path / "work" / "backups").mkdir()

@@ -179,7 +179,7 @@ class SendingWorkers:
 
     async def deliveries(self) -> list[Delivery]:
         """Return the sent messages. A message without an id in its text is identified by its recipient, because a
-        campaign sends one message to each.
+        campaign sends one message to each recipient.
         """
         known = {each.recipient: each.id for each in self.accepted}
         return [delivery(each, known) for each in await self.receipts()]

@@ -102,7 +102,9 @@ async def _frozen(url: str, folder: Path) -> None:
 
 
 async def _freeze(running: QueueWorkers, worker: ForkServerProcess) -> None:
-    """Freeze a worker outside a transaction. A worker frozen inside one would lock SQLite's file for all others."""
+    """Freeze a worker outside a transaction. A worker that is frozen inside a transaction would lock SQLite's file for
+    all others.
+    """
     while True:
         running.signal(worker, signal.SIGSTOP)
         if running.work.database.dialect != "sqlite" or _is_free(running.plan.url.removeprefix("sqlite:///")):

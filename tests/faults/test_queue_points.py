@@ -94,7 +94,7 @@ async def _with_endpoint(folder: Path, url: str) -> AsyncIterator[QueueWorkers]:
 
 
 async def _enqueue(running: QueueWorkers, name: str, *, rescues: bool = True) -> list[str]:
-    """Enqueue one task for each path. With ``rescues``, also enqueue one whose worker is already dead."""
+    """Enqueue one task for each path. With ``rescues``, also enqueue a task whose worker is already dead."""
     work = running.work
     queue = SqlQueue(work.database, TASKS, work.ids, work.clock, queue=name)
     args = AsJson([[], {}])

@@ -123,8 +123,8 @@ def _down(running: Plant, start: datetime) -> Down:
 async def test_long_file_lock_takes_no_run_from_a_living_scheduler(
     tmp_path: Path, clock: FakeClock, events: EventRecorder
 ) -> None:
-    """During the lock no scheduler can renew its lease. The first one to write must not conclude that the others are
-    dead.
+    """During the lock no scheduler can renew its lease. The first scheduler that writes must not conclude that the
+    others are dead.
     """
     database = connect(f"sqlite:///{tmp_path}/test.db", SystemClock())
     await database.open()

@@ -80,8 +80,8 @@ async def test_new_scheduler_abandons_no_run_before_it_knows_the_jobs(house: Hou
 
 
 async def test_orderly_stop_releases_only_own_runs(house: House, clock: FakeClock) -> None:
-    """The first scheduler was presumed dead and its run was taken over. When the first one stops, the second keeps the
-    run.
+    """The first scheduler was presumed dead and its run was taken over. When the first scheduler stops, the second
+    keeps the run.
     """
     endpoint = Endpoint(gate=asyncio.Event())
     first, second, third = (house.scheduler(job(target=endpoint)) for _ in range(3))

@@ -97,8 +97,8 @@ class Importacao:
     async def _opened(
         self, content: bytes, name: str, chosen: Mapping[str, str]
     ) -> AsyncIterator[tuple[ArquivoAberto, Mapping[str, str]]]:
-        """Open a file with the chosen assignment of columns. If none was chosen, use the one stored for files with the
-        same column titles.
+        """Open a file with the chosen assignment of columns. If no assignment was chosen, use the assignment that is
+        stored for files with the same column titles.
         """
         used = chosen
         async with AsyncExitStack() as stack:

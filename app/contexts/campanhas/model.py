@@ -152,8 +152,8 @@ def depois(acao: Acao, status: StatusDaCampanha, *, began: bool) -> StatusDaCamp
 
 
 def espera(regras: RegrasDeEnvio, now: datetime) -> str | None:
-    """Return why no campaign with these sending rules may start now, or None if one may start. The rules are checked
-    again before each message is sent.
+    """Return why no campaign with these sending rules may start now, or None if a campaign may start. The rules are
+    checked again before each message is sent.
     """
     held = next((hold for hold in (regras.paused, regras.campaigns, regras.safe_mode) if hold is not None), None)
     if held is not None:

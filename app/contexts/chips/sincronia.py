@@ -34,7 +34,9 @@ class Conhecido:
 
     @property
     def returns_to(self) -> str:
-        """Status of a pending chip after its phone is paired again: the earlier status, or warming."""
+        """Status of a pending chip after its phone is paired again: its earlier status if that is a status in use,
+        otherwise ``warming``.
+        """
         return self.left if self.left in IN_USE else "warming"
 
 

@@ -270,7 +270,8 @@ class Atendimento:
         pular: int = 0,
         antes: tuple[datetime, str] = AFTER_ALL,
     ) -> Sequence[Row]:
-        """List conversations, the most recently changed first. With ``encerradas``, the list includes ended ones.
+        """List conversations, the most recently changed first. With ``encerradas``, the list includes ended
+        conversations.
 
         The list begins after the conversation that ``antes`` identifies by the time of its last change and its id.
         """

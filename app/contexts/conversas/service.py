@@ -111,7 +111,7 @@ class Conversas:
         self, transaction: Transaction, fato: Recebida, now: datetime, *, opens: bool = True
     ) -> MensagemRecebida:
         """Find the person, the conversation and the meaning of an inbound message. With ``opens``, a conversation is
-        opened for a known person who has none.
+        opened for a known person who has no open conversation.
         """
         telefone = await self.telefone_de(transaction, fato.de, now=now)
         person = None if telefone is None else await self._person(transaction, telefone)

@@ -114,7 +114,7 @@ class Duvida:
 
 
 class Testemunha(NamedTuple):
-    """A message that was certainly sent. If the gateway still has this message, it also has every later one."""
+    """A message that was certainly sent. If the gateway still has this message, it also has every later message."""
 
     telefone: str
     message_id: str

@@ -1,7 +1,7 @@
 """WhatsApp as a channel of the send protocol: chips send through the gateway.
 
-A message in doubt counts as not sent under three conditions (decision 0016): two minutes have passed, the instance is
-online, and the gateway has the chip's previous message but not this one.
+A message in doubt counts as not sent under three conditions (decision 0016): two minutes have passed since the attempt,
+the instance is online, and the gateway has the chip's previous message but not the message in doubt.
 """
 
 from collections.abc import Callable, Sequence

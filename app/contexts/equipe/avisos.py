@@ -1,7 +1,7 @@
 """Notify the team once that a conversation needs a person, or that the briefing changed.
 
     a person is needed ──▶ one row of ``avisos_equipe`` for each destination ──▶ enviado
-                                                                           ├──▶ cancelado: a person has taken it
+                                                                           ├──▶ cancelado: a person has the conversation
                                                                            └──▶ erro: refused too often, or uncertain
 
 The transaction that records the need also queues the notice. After a request without an answer, the notice is repeated

@@ -120,7 +120,7 @@ class Recados:
         )
 
     async def _open_again(self, transaction: Transaction, talk: Row, central_id: int, now: datetime) -> str:
-        """Return the doctor's open conversation, and link it to the help desk in place of the ended one."""
+        """Return the doctor's open conversation, and link it to the help desk in place of the ended conversation."""
         id = await self._conversas.conversa(transaction, str(talk["cliente_id"]), None, now=now)
         await transaction.run(self._queries.unlink, id=talk["id"])
         await transaction.run(self._queries.relink, id=id, central_id=central_id, desde=now)

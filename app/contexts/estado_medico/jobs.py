@@ -1,7 +1,7 @@
 """Daily and weekly updates of the states of doctors. The jobs process all rows in pages, each page in one transaction.
 
     daily    lower temperatures, end rests whose time has passed, mark doctors who have not written for 90 days as churned
-    weekly   the same, and correct the time of every doctor's last message from the record of messages
+    weekly   the daily updates, and correct the time of every doctor's last message from the record of messages
 
 A repeated run changes nothing. No job resets the number of contacts in seven days, because the rules count the sent
 messages each time.

@@ -1,8 +1,8 @@
 """Check the answer of the language model against the message. Fields that the message does not support are dropped.
 
 A name must occur in the message, and a day must follow from words of the message. A price, an hour or a phone number
-counts only if the rules read it as such too, so that digits of a date never become a price. A vacancy without a valid
-place and day is dropped.
+counts only if the rules read the same characters as a value of that kind, so that digits of a date never become a
+price. A vacancy without a valid place and day is dropped.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The three follow-ups of a conversation whose doctor does not answer, and the pause after the last one.
+"""The three follow-ups of a conversation whose doctor does not answer, and the pause after the last follow-up.
 
     msg_enviada ──48 h──▶ followup_1_enviado ──5 d──▶ followup_2_enviado ──15 d──▶ nao_respondeu ──60 d──▶ recontato
 

@@ -133,8 +133,8 @@ class Followups:
     async def listar(
         self, *, estagio: Estagio | None = None, devidos: bool = False, limite: int, pular: int = 0
     ) -> Sequence[Row]:
-        """List conversations that wait for a follow-up, or are paused after the last one. They are sorted by stage,
-        then by age. With ``devidos``, list only conversations for which the next run queues a follow-up.
+        """List conversations that wait for a follow-up, or are paused after the last follow-up. The list is sorted by
+        stage, then by age. With ``devidos``, list only conversations for which the next run queues a follow-up.
         """
         found: list[Row] = []
         for each in ESTAGIOS if estagio is None else [estagio]:
@@ -234,8 +234,8 @@ class Followups:
         todas: bool = False,
         impedimento: Impedimento | None = None,
     ) -> list[Row]:
-        """Read the conversations of one stage whose last message is older than ``antes``. With a reason, read only
-        those whose follow-up this reason prevents.
+        """Read the conversations of one stage whose last message is older than ``antes``. With a reason, read only the
+        conversations whose follow-up this reason prevents.
         """
         etapa = POR_ESTAGIO.get(estagio)
         return await reading.all(

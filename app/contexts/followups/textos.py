@@ -1,7 +1,7 @@
 """The texts of the follow-ups. Julia introduces itself as a virtual assistant and states only stored facts.
 
-Each follow-up has three variants. A conversation always gets the same variant, so that a second attempt has the text of
-the first. The search for an earlier send relies on this.
+Each follow-up has three variants. A conversation always gets the same variant, so that a second attempt to send has the
+same text as the first attempt. The search for an earlier send compares the texts.
 """
 
 from typing import Final

@@ -92,7 +92,9 @@ class Selecao:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfertaSimulada:
-    """A vacancy, the doctors to whom the next run would offer it, and the reasons that prevent an offer to the others."""
+    """A vacancy, the doctors to whom the next run would offer it, and the reasons that prevent an offer to other
+    doctors.
+    """
 
     vaga_id: str
     medicos: tuple[str, ...]

@@ -1,8 +1,8 @@
 """Select doctors or vacancies for a trigger with one statement, which also counts the excluded candidates.
 
-For each candidate the statement finds the first reason that prevents a message. It returns the selected candidates. If
-earlier messages of the trigger are still queued, it selects fewer candidates. For each reason it also returns the
-number of excluded candidates and some of their ids.
+For each candidate the statement finds the first reason that prevents a message. The statement returns the selected
+candidates, and for each reason the number of excluded candidates and some of their ids. If earlier messages of the
+trigger are still queued, the statement selects fewer candidates.
 """
 
 from collections import defaultdict

@@ -231,7 +231,7 @@ class Gatilhos:
 
     async def _simulate_offers(self, selected: Selecao) -> tuple[OfertaSimulada, ...]:
         """Choose doctors for each vacancy as a run does. A doctor gets at most one offer, because a queued offer
-        prevents another.
+        prevents another offer.
         """
         busy: set[str] = set()
         found = []

@@ -187,7 +187,9 @@ class Recuperacao:
         return "perguntada", len(vagas)
 
     async def _find_or_create(self, transaction: Transaction, pessoa: Pessoa, now: datetime) -> str:
-        """Lock the author and return the id, so that two processes cannot ask the author at the same time."""
+        """Lock the author's row and return its id, so that two processes cannot ask the author at the same time. A
+        missing row is created.
+        """
         id = await self._pessoas.achar_ou_criar(transaction, pessoa.telefone, pessoa.nome, self._ids, now=now)
         await transaction.run(self._queries.hold, id=id)
         return id

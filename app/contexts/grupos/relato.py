@@ -81,7 +81,7 @@ def _vaga(row: Row | Mapping[str, Any], zone: ZoneInfo) -> dict[str, Any] | None
 
 
 def _anterior(row: Row | Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the current values of the earlier vacancy that this row repeats, or None if it repeats none."""
+    """Return the current values of the earlier vacancy that this row repeats, or None if the row repeats no vacancy."""
     if row["anterior_id"] is None:
         return None
     names = ("id", "status", "valor", "hora_inicio", "hora_fim")

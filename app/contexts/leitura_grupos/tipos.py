@@ -104,8 +104,8 @@ class VagaDita:
 
     @property
     def confianca(self) -> float:
-        """The calibrated probability of the vacancy. If it is not set, the lowest confidence of the four fields that
-        identify the vacancy. A missing field counts as 0.
+        """The calibrated probability of the vacancy. If it is not set, this is the lowest confidence of the four fields
+        that identify the vacancy. A missing field counts as 0.
         """
         if self.certeza is not None:
             return self.certeza

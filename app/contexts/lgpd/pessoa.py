@@ -278,7 +278,7 @@ def _nome(row: Row) -> str:
 
 
 def _is_same(one: str, other: str) -> bool:
-    """Return whether two names may be the same person's: the first name is equal, or one name is empty."""
+    """Return whether two names may belong to the same person: the first name is equal, or one name is empty."""
     first, second = _first(one), _first(other)
     return not first or not second or first == second
 

@@ -5,8 +5,8 @@
         └── no answer ──────┘
               (the claim of a dead process expires)
 
-Each look-up costs the chip that makes it some reputation. Therefore the job looks up few phones at a time, only by day,
-and with one chip. During a pause it looks up none.
+Each look-up lowers the reputation of the chip that makes the request. Therefore the job looks up few phones at a time,
+only by day, and with one chip. During a pause it looks up none.
 """
 
 from collections.abc import Sequence

@@ -12,9 +12,9 @@ The rules are checked in this order, and the first rule that applies determines 
     campaigns off ▸ safe mode ▸ another campaign lately
 
 A message that only has to wait is postponed. A message that can never be sent is ended. Fewer rules apply to an answer,
-which must name its inbound message. It counts as an answer for 30 minutes after the inbound message. If the inbound
-message arrived outside the sending hours and is recorded in ``mensagens_fora_horario``, the answer counts until noon of
-the next business day.
+which must name its inbound message. The message counts as an answer for 30 minutes after the inbound message. If the
+inbound message arrived outside the sending hours and is recorded in ``mensagens_fora_horario``, the answer counts until
+noon of the next business day.
 """
 
 from collections.abc import Collection

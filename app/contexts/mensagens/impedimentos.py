@@ -1,8 +1,9 @@
 """Reasons that prevent a message on Julia's initiative to a doctor, as branches of an SQL ``CASE``.
 
 A statement that selects doctors must use the aliases ``doctor`` for ``clientes`` and ``state`` for ``doctor_state``,
-and insert ``IMPEDIMENTOS`` after ``CASE``. It must bind :now, :week_ago, :contatos and :automatico. The parameter
-:automatico is true unless a person chose the doctor. The rules of sending check each message again before it is sent.
+and insert ``IMPEDIMENTOS`` after ``CASE``. The statement must bind :now, :week_ago, :contatos and :automatico. The
+parameter :automatico is true unless a person chose the doctor. The rules of sending check each message again before it
+is sent.
 """
 
 from typing import Final

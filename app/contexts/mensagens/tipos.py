@@ -51,7 +51,7 @@ class Trato:
     """How the rules treat one type of message.
 
     ``como`` is the type whose limits, hours and chips apply. A message with a higher ``prioridade`` is sent first.
-    ``gatilho`` is the switch of the trigger that queues this type, if only one does.
+    ``gatilho`` is the switch of the trigger that queues this type, if only one trigger queues it.
     """
 
     como: TipoDeMensagem
@@ -100,7 +100,7 @@ def gatilho_de(tipo: str, metadata: Mapping[str, object], *, is_campaign: bool) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NovaMensagem:
-    """A message for the queue. While a message with the same ``chave`` is queued, a second one is not added.
+    """A message for the queue. While a message with the same ``chave`` is queued, no second message is added.
 
     ``gatilho`` is the switch of the trigger that queues the message. ``responde_a`` is the id of the inbound message
     that it answers. ``em`` is the earliest time of the send; None means immediately.

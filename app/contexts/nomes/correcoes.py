@@ -116,8 +116,8 @@ def nome_de_lugar(nome: str, nomes: Nomes) -> None:
 
 
 def em_duvida(nome: str, nomes: Nomes) -> tuple[float, str | None]:
-    """Return the probability that a text is the name of a place, and the reason if it is 0. A speciality has the
-    probability 0.
+    """Return the probability that a text is the name of a place, and the reason if the probability is 0. A speciality
+    has the probability 0.
     """
     return pode_ser_nome(nome, eh_especialidade=nomes.vocabulario.especialidades.valor(nome) is not None)
 

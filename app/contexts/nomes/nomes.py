@@ -99,7 +99,7 @@ def busca(nome: str) -> str:
 
 
 def pode_ser_nome(nome: str, *, eh_especialidade: bool = False) -> tuple[float, str | None]:
-    """Return the probability that a text is the name of a place, and the reason if it is 0."""
+    """Return the probability that a text is the name of a place, and the reason if the probability is 0."""
     plain, form = nome.strip().lower(), busca(nome)
     if len(form) < SHORTEST or not any(char.isalpha() for char in form):
         return 0.0, "curto"

@@ -155,8 +155,8 @@ class Plantoes:
         return {StatusDaVaga(row["status"]): int(row["items"]) for row in rows}
 
     async def registrar_interesse(self, id: str, cliente_id: str, *, por: str) -> Resposta:
-        """Record that a doctor wants the vacancy. This is also possible while the vacancy is reserved, because it may
-        be released again.
+        """Record that a doctor wants the vacancy. An interest can also be recorded while the vacancy is reserved,
+        because the vacancy may be released again.
         """
         now, still = self._clock.now(), (*PROCURA, StatusDaVaga.RESERVADA, StatusDaVaga.AGUARDANDO_CONFIRMACAO)
         async with self._database.transaction() as transaction:

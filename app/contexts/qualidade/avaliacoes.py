@@ -1,9 +1,9 @@
 """Evaluate each ended or quiet conversation once, and let a person correct the score.
 
-no model, or its budget is spent  ──▶ the rules evaluate (``avaliador = regras``) the model fills in the form       ──▶
-its evaluation is stored (``avaliador = modelo``) the answer is unreadable          ──▶ a later run queries again; after
-three unreadable answers the rules evaluate the model does not answer         ──▶ the run ends with its reason; the
-conversation waits
+no model, or its budget is spent  ──▶ the rules evaluate (``avaliador = regras``)
+the model fills in the form       ──▶ its evaluation is stored (``avaliador = modelo``)
+the answer is unreadable          ──▶ a later run queries again; after three unreadable answers the rules evaluate
+the model does not answer         ──▶ the run ends with its reason; the conversation waits
 """
 
 from collections import Counter

@@ -101,7 +101,7 @@ class EntidadesConhecidas:
 
     async def conta_para(self, reading: Reading, telefone: str) -> str | None:
         """Return the account that writes to the person: the account with the most recent contact, otherwise the least
-        busy one. Return None if no account is active.
+        busy account. Return None if no account is active.
         """
         forms = {"telefone": telefone, "other_form": other_form(telefone)}
         rows = await reading.all(self._queries.account_of_person, **forms)

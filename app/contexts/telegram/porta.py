@@ -15,8 +15,8 @@ after which it is abandoned, and returns its own success value or one of these f
     Unknown          the answer is lost. The request may have been done
 
 A send carries a ``random_id``. Telegram sends one message per account and ``random_id``: a repetition returns the first
-message (``Sent``) or ``AlreadySent``, as long as the server remembers the ``random_id``. After that, ``list_sent``
-finds the message in the history of the chat.
+message (``Sent``) or ``AlreadySent``, while the server remembers the ``random_id``. After that, ``list_sent`` finds the
+message in the history of the chat.
 """
 
 from collections.abc import Sequence

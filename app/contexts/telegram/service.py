@@ -200,7 +200,7 @@ class ServicoTelegram:
 
 
 def in_words(row: Row | dict[str, Any], zone: ZoneInfo) -> dict[str, Any]:
-    """Return a row with local times, and decoded reasons."""
+    """Return a row with instants in local time and with decoded reasons."""
     values = dict(row)
     for name, value in values.items():
         if isinstance(value, datetime):

@@ -107,7 +107,7 @@ class Sessoes:
         return dono is None or dono == self._dono or until <= self._clock.now() or has_ended(dono)
 
     async def renew(self, conta: str) -> OwnedElsewhere | SessionRevoked | None:
-        """Renew the ownership. Return None, or the reason why the session must no longer be used."""
+        """Renew the ownership. Return None on success, otherwise the reason why the session must no longer be used."""
         renewed = await self._database.run(
             self._queries.renew, conta_id=conta, dono=self._dono, ate=self._clock.now() + LEASE
         )

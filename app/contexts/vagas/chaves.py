@@ -1,7 +1,7 @@
 """Move deduplication keys between extracted vacancies after an operator's decision.
 
 A key identifies one vacancy (place, day, period, speciality) and belongs to one extracted vacancy. If the extracted
-vacancy that has the key is rejected, the next one from another author gets the key.
+vacancy that has the key is rejected, the next extracted vacancy of this kind from another author gets the key.
 """
 
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ class Chaves:
         self, transaction: Transaction, vaga: Row | Mapping[str, Any], now: datetime, *, mesmo_texto: bool
     ) -> None:
         """Release the key of a rejected vacancy, and send the next duplicate from another author to review.
-        ``mesmo_texto`` allows a duplicate with the same text. It is False if the text itself was wrong.
+        ``mesmo_texto`` allows a duplicate with the same text. Pass False if the text itself was wrong.
         """
         id, hash = str(vaga["id"]), vaga["hash_dedup"]
         await self.soltar(transaction, id, hash)

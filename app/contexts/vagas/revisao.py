@@ -138,7 +138,7 @@ class Revisao:
 
     async def aprovar(self, id: str, correcao: Correcao, *, por: str, notas: str | None = None) -> Decidida:
         """Import the extracted vacancy, with corrections if given. If another extracted vacancy already has the same
-        deduplication key, mark this one as its duplicate instead.
+        deduplication key, mark this extracted vacancy as its duplicate instead.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:

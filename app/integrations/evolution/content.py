@@ -92,7 +92,7 @@ def _from_epoch(count: float) -> datetime:
 
 
 def _layers(message: Json, deepest: int) -> Iterator[Mapping[str, Json]]:
-    """Yield the message and its nested messages. Ephemeral and view-once messages are wrapped in others."""
+    """Yield the message and its nested messages. WhatsApp wraps ephemeral and view-once messages in other messages."""
     if not isinstance(message, Mapping) or deepest == 0:
         return
     yield message

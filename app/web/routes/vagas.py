@@ -75,7 +75,7 @@ A_NUMBER = BeforeValidator(require_number)
 
 
 class Nova(BaseModel):
-    """A new vacancy. Hours or a period are required. Without a value, the price is to be agreed."""
+    """A new vacancy. Hours or a period are required. If ``valor`` is absent, the price is to be agreed."""
 
     model_config = ConfigDict(extra="forbid")
     hospital: Word

@@ -304,7 +304,9 @@ def _tone(row: Row) -> Tone:
 
 
 def _handler(row: Row, texts: Texts) -> str:
-    """Return who handles the conversation. A conversation that needs a person may have none yet."""
+    """Return who handles the conversation. If the conversation needs a person and no person has taken it, the text says
+    that it has no responsible person.
+    """
     if row["responsavel"]:
         return str(row["responsavel"])
     return texts("tela.conversas.ninguem") if row["controlled_by"] == PERSON else texts("estado.conversa_com.ai")

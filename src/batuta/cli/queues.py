@@ -171,8 +171,8 @@ async def _count_queues(ctx: CliContext) -> tuple[list[dict[str, Any]], list[dic
 async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int) -> tuple[str, list[dict[str, Any]]]:
     """Return the items of a queue in one state, and that state.
 
-    ``state`` is a state that every queue has, or a state value of the table. None selects the dead items; if no worker
-    serves the queue, it selects the ready items.
+    ``state`` is a state that every queue has, or a state value of the table. None means the dead items, or the ready
+    items if no worker serves the queue.
     """
     async with ctx.work() as work:
         unserved = None if queue in work.queues else await _open_unserved(ctx, queue)
@@ -209,8 +209,8 @@ async def _cancel(ctx: CliContext, queue: str, id: str, reason: str) -> bool:
 
 
 async def _open_unserved(ctx: CliContext, source: str) -> SqlQueue:
-    """Return the queue object with which operators list and change the items of ``source``. This release does not serve
-    that queue.
+    """Return a queue object for ``source``, a queue that this release does not serve. With this object operators list
+    and change the items of the queue.
     """
     unserved = {items.queue: through for items, through in await ctx.work().unserved.all()}
     if source not in unserved:
@@ -280,8 +280,8 @@ def _describe_rows(
 
 
 def _columns_of(table: QueueTable) -> dict[str, str]:
-    """Return the columns of an item that operators may see, by the engine's names. The payload is omitted, because it
-    may contain personal data.
+    """Return the columns of an item that operators may see, under the engine's names for them. The payload is omitted,
+    because it may contain personal data.
     """
     named = {
         "id": table.id,

@@ -36,8 +36,8 @@ class Active:
 
 @dataclass(frozen=True, slots=True)
 class TakesOver:
-    """Result of ``standing``: no newer timetable is alive, so this one becomes active. ``active`` is the timetable that
-    it replaces, if any.
+    """Result of ``standing``: no newer timetable is alive, so the timetable of this process becomes active. ``active``
+    is the timetable that it replaces, or None.
     """
 
     active: str | None

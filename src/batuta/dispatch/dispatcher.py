@@ -112,8 +112,8 @@ class Dispatcher:
         return Idle(self.clock.now() + LONGEST_REST)
 
     async def _follow_controls(self, standing: Active | TakesOver) -> bool:
-        """Register the jobs after a change of the timetable or the controls. Return False if another process changed
-        them first.
+        """Register the jobs after a change of the timetable or the controls. Return False, without registering, if
+        another process changed the controls or the active timetable in the meantime.
         """
         controls = await self.log.controls()
         if controls == self._controls and isinstance(standing, Active):
@@ -220,8 +220,8 @@ class Dispatcher:
 
 
 class Agenda:
-    """Holds, for each job, the next instant at which the dispatcher checks the job. Jobs of reserved categories come
-    first.
+    """Holds, for each job, the next instant at which the dispatcher checks the job. Jobs whose category has reserved
+    places come first.
     """
 
     def __init__(self, is_live: Callable[[str], bool], entries: Mapping[str, datetime]) -> None:

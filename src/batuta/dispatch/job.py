@@ -118,7 +118,7 @@ class Job:
         return self.jitter * (int.from_bytes(digest[:4], "big") / 2**32)
 
     def at(self, window: Window) -> "Job":
-        """Return a copy of the job that fires when ``window`` opens."""
+        """Return a copy of the job. The copy fires when ``window`` opens."""
         return replace(self, cron=parse(window.cron))
 
 

@@ -87,8 +87,8 @@ class JobRegistry:
         return tuple(dict.fromkeys(job.category for job in self))
 
     def own(self, release: str | None = None) -> OwnTimetable:
-        """Return the identity of this timetable. The fingerprint changes when the jobs, schedules, windows or profiles
-        change, or the name of the release.
+        """Return the identity of this timetable. The fingerprint changes when the jobs, schedules, windows, profiles or
+        the name of the release change.
         """
         content = {
             "release": release,

@@ -512,7 +512,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         """Release the items of this queue that no worker works on any more: their leases are no longer renewed.
 
         An item whose lease seems expired is checked a second time after a pause. Before the pause, ``waits`` is called
-        with its length.
+        with the length of the pause.
         """
         rescuer = Rescuer(queue, self.queues[queue], self.queue_lease, self.clock, self.events)
         return await rescuer.look_twice(waits)

@@ -16,7 +16,7 @@ SomeEnqueueMiddleware = TypeVar("SomeEnqueueMiddleware", bound=EnqueueMiddleware
 
 
 class HookDeclarations:
-    """Declares resources and middleware. ``Batuta`` sets the attributes."""
+    """Part of ``Batuta`` that declares resources and middleware. ``Batuta`` sets the attributes."""
 
     events: Fanout
     tasks: TaskService[Any]

@@ -38,7 +38,7 @@ DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
 
 
 class JobDeclarations:
-    """Declares jobs in ``registry``. ``Batuta`` sets the attributes."""
+    """Part of ``Batuta`` that declares jobs in ``registry``. ``Batuta`` sets the attributes."""
 
     clock: Clock
     zone: ZoneInfo
@@ -60,8 +60,8 @@ class JobDeclarations:
 
     @check_options
     async def pause(self, name: str, *, reason: str = "-", seconds: float | None = None, by: str = "program") -> None:
-        """Hold back a job, a category, a queue or ``all`` in every process, as ``batuta pause`` does. ``seconds`` limits
-        the pause. Fires in the meantime are recorded as skipped.
+        """Hold back a job, a category, a queue or ``all`` in every process, as ``batuta pause`` does. ``seconds``
+        limits the pause. Fires during the pause are recorded as skipped.
         """
         now, rule = self.clock.now(), self.find_pause(name)
         until = None if seconds is None else now + timedelta(seconds=seconds)

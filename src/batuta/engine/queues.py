@@ -67,7 +67,7 @@ class Served(NamedTuple):
 
 
 class QueueDeclarations:
-    """Declares queues and pipelines. ``Batuta`` sets the attributes."""
+    """Part of ``Batuta`` that declares queues and pipelines. ``Batuta`` sets the attributes."""
 
     database: ObservedDatabase
     liveness: ObservedDatabase
@@ -102,8 +102,9 @@ class QueueDeclarations:
         scope: Scope = Scope.OPERATE,
     ) -> SqlQueue:
         """Register a table as a queue that processes of ``role`` serve. If the table contains several queues, ``queue``
-        names this one. ``loop`` is the name of the loop that serves the queue; the default is ``worker:<queue>``.
-        Operators need ``scope`` to repeat an item in the dashboard. Use ``Scope.SEND`` if the handler sends messages.
+        is the name of this queue in the table. ``loop`` is the name of the loop that serves the queue; the default
+        is ``worker:<queue>``. Operators need ``scope`` to repeat an item in the dashboard. Use ``Scope.SEND`` if the
+        handler sends messages.
         """
         name = queue or table.name
         if name in self.queues:

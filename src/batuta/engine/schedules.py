@@ -165,8 +165,8 @@ def _text(name: str, cron: str | None, every: timedelta | float | None, at: date
 
 
 def _aware(name: str, at: datetime | None, timezone: str | None) -> datetime | None:
-    """Add the time zone ``timezone`` to an instant that has none, and return the instant. If ``timezone`` is None, the
-    instant stays unchanged.
+    """Add the time zone ``timezone`` to an instant without a time zone, and return the instant. If ``timezone`` is
+    None, the instant stays unchanged.
     """
     if at is None or at.tzinfo is not None or timezone is None:
         return at

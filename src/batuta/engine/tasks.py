@@ -37,7 +37,9 @@ DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
 
 
 class TaskDeclarations:
-    """Declares tasks in ``task_registry``, and enqueues their calls. ``Batuta`` sets the attributes."""
+    """Part of ``Batuta`` that declares tasks in ``task_registry`` and enqueues their calls. ``Batuta`` sets the
+    attributes.
+    """
 
     events: Fanout
     closers: list[Callable[[], Awaitable[None]]]

@@ -263,7 +263,7 @@ def judge_timetables(seen: Sequence[Timetable], now: datetime) -> Report:
 
 
 def _report_older_timetable(active: Timetable, seen: Sequence[Timetable], now: datetime) -> Report:
-    """Report that no scheduler of a newer release runs any more, so that an older timetable fires again."""
+    """Report that no scheduler of a newer release runs any more and that an older timetable therefore fires again."""
     gone = [
         each
         for each in seen

@@ -55,8 +55,8 @@
     ├── TaskCancelled               the awaited task was cancelled
     ├── TaskUnknown                 the awaited task does not exist, or its result was deleted
     ├── EncryptionError             a stored value cannot be decrypted
-    │   ├── KeyMissing              its key is not in BATUTA_KEYS
-    │   └── DamagedValue            it was changed, or belongs to another column
+    │   ├── KeyMissing              the value's key is not in BATUTA_KEYS
+    │   └── DamagedValue            the value was changed, or belongs to another column
     ├── ChildFailed                 the function of a task raised an error in its child process
     ├── ResourceFailed              an object that the program provides could not be created at start-up
     ├── ResourceMissing             a provided object was used in a process that did not create it
@@ -72,9 +72,8 @@
     │   └── Recycled                the process has grown too large or too old
     └── DeadlineExceeded            a call exceeded its time limit
 
-The class of an error holds its English sentence, with the names of facts in braces. ``error.facts`` holds the
-values, so that ``batuta.texts`` can render the sentence in the operator's language. Every sentence ends with the
-next step.
+The class of an error holds its English sentence, with the names of facts in braces. ``error.facts`` holds the values,
+so that ``batuta.texts`` can render the sentence in the operator's language. Every sentence ends with the next step.
 """
 
 from string import Formatter

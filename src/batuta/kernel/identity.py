@@ -4,10 +4,10 @@ A lease owner is ``host:pid:started:place:random``. ``started`` is the process's
 since boot). ``place`` is a digest of the boot id, the pid namespace and the time namespace. If the kernel does not
 provide them (macOS, or a ``/proc`` of another pid namespace), ``started`` and ``place`` are ``-``.
 
-Only a process with the same host and place can prove that another process is dead. It reads the kernel's process table.
-The proof is one of three facts: no process has the pid, the process with the pid has another start time, or the process
-with the pid is a zombie without other threads. In every other case the verdict is unknown, and the work of the process
-is recovered after its lease expires. The proof needs no wall clock.
+A process can prove the death of another process only if both have the same host and place. The proof comes from the
+kernel's process table. The proof is one of three facts: no process has the pid, the process with the pid has another
+start time, or the process with the pid is a zombie without other threads. In every other case the verdict is unknown,
+and the work of the process is recovered after its lease expires. The proof needs no wall clock.
 """
 
 import hashlib

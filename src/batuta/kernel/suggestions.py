@@ -34,8 +34,8 @@ METHODS_ELSEWHERE: Final = {
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that is most similar to ``word``. If none is similar, return the known word that begins
-    with ``word``, if there is exactly one; otherwise None.
+    """Return the known word that is most similar to ``word``. If no word is similar and exactly one known word begins
+    with ``word``, return that word. Otherwise return None.
     """
     words = list(dict.fromkeys(known))
     if found := difflib.get_close_matches(word, words, n=1, cutoff=LIKE_ENOUGH):
@@ -85,7 +85,9 @@ def unknown_option(function: str, name: str, known: Collection[str]) -> TypeErro
 
 
 def suggest_option(name: str, known: Collection[str]) -> str | None:
-    """Return how to write the known option that an unknown option most likely means, or None."""
+    """Return the next step for a caller who used an unknown option, such as "write retry=…". Return None if no known
+    option is similar.
+    """
     option, step = OPTIONS_ELSEWHERE.get(name, (None, None))
     if option in known:
         return step

@@ -139,7 +139,7 @@ _LARGEST_NUMBER = 10**18
 
 def scrub_field(name: str, value: object, depth: int = _DEEPEST) -> object:
     """Mask the value of a named field. Booleans and None stay unchanged. A number in a field for texts stays unchanged
-    too, because it is a count.
+    too, because such a number is a count.
     """
     kind = kind_of(name)
     is_count = kind is Kind.TEXT and isinstance(value, int | float)

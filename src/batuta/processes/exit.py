@@ -202,8 +202,8 @@ REPLACED_FILE_GRACE = timedelta(seconds=3)
 
 @dataclass(slots=True, kw_only=True)
 class FileWatch:
-    """Loop that watches the database file. ``check`` raises StoreReplaced if the file was replaced. Then the loop calls
-    ``stop`` once, and the process ends within REPLACED_FILE_GRACE.
+    """Loop that watches the database file. ``check`` raises StoreReplaced if the file was replaced. After this error
+    the loop calls ``stop`` once, and the process ends within REPLACED_FILE_GRACE.
     """
 
     check: Callable[[], None]

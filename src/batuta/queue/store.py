@@ -89,7 +89,7 @@ class QueueStore(Protocol):
     async def conclude(self, lease: Lease, settlement: Settlement) -> bool:
         """Settle one item together with its effect. Return False if the lease is lost and nothing was written.
 
-        Raises RowLocked if another transaction holds the row. Then nothing was written, and the caller retries.
+        Raises RowLocked if another transaction holds the row. In that case nothing was written, and the caller retries.
         """
 
     async def renew(self, leases: Collection[Lease], lease_holder: LeaseHolder) -> Renewed:

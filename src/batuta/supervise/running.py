@@ -61,7 +61,7 @@ class Running:
         return self.stuck_tick is not None and self.stuck_tick.cancels >= MOST_CANCELS
 
     def count_restart(self, now: float) -> int:
-        """Count a restart and return the number of restarts since the last healthy period, including this one."""
+        """Count a restart and return the number of restarts since the last healthy period, including this restart."""
         if self._lately and now - self._lately[-1] >= self.policy.healthy_after.total_seconds():
             self._lately.clear()
         self._lately.append(now)

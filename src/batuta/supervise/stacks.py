@@ -1,8 +1,8 @@
 """Stacks of stuck code as text. They contain files, lines and names, but no values.
 
 Python code can inspect running threads and waiting tasks. If a thread holds the interpreter lock, only Python's fault
-handler (written in C) can write a stack. It writes into a file that the process opened at its start. The parent or the
-next process on this machine reads that file.
+handler (written in C) can write a stack. The fault handler writes into a file that the process opened at its start. The
+parent or the next process on this machine reads that file.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _NAME = re.compile(r"^(?P<role>[\w.-]+)-(?P<pid>\d+)\.stack$")
 
 def task_stack(task: "asyncio.Task[Any]") -> str:
     """Return the stacks of all nested coroutines of a task, innermost last. (``Task.get_stack`` returns only the
-    outermost one.)
+    outermost coroutine.)
     """
     lines = [f"task {task.get_name()}:\n"]
     for frame in _frames(task.get_coro()):

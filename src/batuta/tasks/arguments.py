@@ -97,9 +97,10 @@ class Codec:
 
 
 def _said(problem: ErrorDetails) -> str:
-    """Return the place of an error and what is wrong, without the value, which may be personal data.
+    """Return the place of an error and a description, without the value, which may be personal data.
 
-    Only pydantic's own errors have a URL. Their messages quote a part of the value only as an ``error`` or a ``tag``.
+    The message is used only if it cannot quote the value: the error is pydantic's own (it has a URL), and its context
+    contains neither an ``error`` nor a ``tag``. Otherwise the description is the type of the error.
     """
     quotes = any("error" in name or name == "tag" for name in problem.get("ctx", {}))
     is_safe = "url" in problem and not quotes

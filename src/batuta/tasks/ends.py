@@ -40,7 +40,9 @@ AWAITED_UNKNOWN = define("awaited_unknown", "the task {id}, for which it waited,
 
 
 def known_due(due: datetime | None) -> datetime | None:
-    """Return the due time to show, or None if the task waits for another one and its due time is not known yet."""
+    """Return the due time to show, or None if the task waits for another task or a batch, so that its due time is not
+    known yet.
+    """
     return None if due == HELD_UNTIL else due
 
 
@@ -86,8 +88,8 @@ class Followed:
 
 
 def follow(waits: Iterable[ResolvedWait]) -> Followed:
-    """Decide which waiting tasks to cancel and which waits are over. If one of its predecessors failed or was
-    cancelled, a waiting task is cancelled, unless the options of the waiting task allow this.
+    """Decide which waiting tasks to cancel and which waits are over. A waiting task is cancelled if an awaited task or
+    batch failed or was cancelled, unless the options of the waiting task let it run in that case.
     """
     found = Followed()
     for wait in waits:

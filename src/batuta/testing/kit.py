@@ -55,8 +55,8 @@ class Kit:
         await self.clock.advance(span if isinstance(span, timedelta) else timedelta(seconds=span))
 
     async def run_for(self, span: timedelta | float) -> None:
-        """Let a duration or a number of seconds pass, as for running processes: at each instant at which something is
-        due, fire the due jobs and schedules and run the due items. A job ``every=3600`` fires 24 times in a day.
+        """Let a duration or a number of seconds pass, as if the processes were running: at each instant at which work
+        is due, fire the due jobs and schedules and run the due items. A job ``every=3600`` fires 24 times in a day.
         """
         end = self.clock.now() + (span if isinstance(span, timedelta) else timedelta(seconds=span))
         while True:

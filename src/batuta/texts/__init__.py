@@ -47,8 +47,8 @@ class Texts:
 
     @cached_property
     def for_pages(self) -> "Texts":
-        """The same texts for the dashboard, with dates in the notation that people use. In a terminal, a date has the
-        format that commands accept as input.
+        """A copy of these texts for the dashboard, in which dates have the notation that people use. The texts for a
+        terminal show dates in the format that commands accept as input.
         """
         made, day = copy(self), self._table["format.page_day"]
         made._table = self._table | {

@@ -80,8 +80,8 @@ class AuthoriseFirst(APIRoute):
     """A route that checks the token before it reads the body. By default the framework would read and validate the body
     first.
 
-    The route itself calls the checks that every request needs, so ``create_api`` adds the route object as it is and
-    does not build another one. The parameters of the route are analysed at its first request, because analysing all
+    The route itself calls the checks that every request needs, so ``create_api`` adds the route object itself and does
+    not build another route object. The parameters of the route are analysed at its first request, because analysing all
     routes would delay every start by half a second.
     """
 

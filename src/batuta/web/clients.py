@@ -4,8 +4,9 @@ Refused requests are counted by client and minute. Each count becomes one audit 
 the limit gets 429 until the minute ends. A valid credential still works, so that an attacker behind the same proxy
 cannot lock out a person.
 
-The limit must not wait for the database. It knows the credentials that this process accepted, and while it refuses
-requests, its loop reads the digests of all valid tokens every 20 s. A session is known by its seal.
+The limit must not wait for the database. The process therefore keeps digests of the credentials that it accepted. While
+the limit refuses requests, a loop also reads the digests of all valid tokens every 20 s. A session is recognised by the
+seal in its cookie.
 """
 
 import hmac
@@ -159,7 +160,9 @@ class Clients:
         return self._sessions.find(credential, now=self._clock.now()) is not None
 
     def _digest(self, credential: str) -> bytes:
-        """Return the digest of a credential: for a token the one that the database stores, otherwise one with a key."""
+        """Return the digest of a credential. For a token, this is the digest that the database stores. For any other
+        credential, it is a digest with a secret key.
+        """
         if parts := split_token(credential):
             return _token_digest(parts[0], hash_secret(parts[1]))
         return hmac.digest(self._key, credential.encode(), sha256)
@@ -170,7 +173,9 @@ def _token_digest(id: str, secret_hash: str) -> bytes:
 
 
 def _remember(digests: dict[bytes, None], digest: bytes) -> None:
-    """Add the digest as the newest one. Above the limit, delete the oldest one."""
+    """Add a digest, or mark a known digest as the newest. If there are more than MOST_CREDENTIALS digests, delete the
+    oldest.
+    """
     digests.pop(digest, None)
     digests[digest] = None
     if len(digests) > MOST_CREDENTIALS:

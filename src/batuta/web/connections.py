@@ -215,10 +215,9 @@ class _LimitedProtocol(H11Protocol):
             self._reading = None
 
     def _make_room(self) -> None:
-        """Close one connection on which the server is waiting for the client. Choose a client above its limit of
-        refusals if there is one. Otherwise choose the connection that has been idle longest; if none is idle, the
-        connection with the oldest request. A connection younger than NEW_FOR is chosen only if no older one is left.
-        Without any candidate, close this connection.
+        """Close one connection on which the server is waiting for the client. The candidates are ordered: connections
+        of clients above their limit of refusals first, then connections older than NEW_FOR, then idle connections,
+        then the longest wait. If there is no candidate, close this connection.
         """
         new = self.loop.time() - NEW_FOR
         found = [each for each in self.connections if isinstance(each, _LimitedProtocol) and each._can_make_room]

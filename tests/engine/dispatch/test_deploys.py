@@ -1,4 +1,4 @@
-"""While two versions of the code run, only the schedules of the most recently deployed one fire."""
+"""While two versions of the code run, only the schedules of the most recently deployed version fire."""
 
 import asyncio
 from collections.abc import Sequence

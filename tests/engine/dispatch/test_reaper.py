@@ -1,4 +1,4 @@
-"""Rules for when a scheduler may take over the run of another one."""
+"""Rules for when a scheduler may take over the run of another scheduler."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -202,7 +202,7 @@ def test_log_contains_no_personal_data_and_no_secret(
 
 
 def test_canaries_appear_in_an_unmasked_log() -> None:
-    """Without this test, the test above could pass although it checks nothing."""
+    """Without this test, the tests of the masked log could pass although they check nothing."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     theirs.addHandler(handler)

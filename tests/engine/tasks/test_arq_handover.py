@@ -1,4 +1,4 @@
-"""Tasks on ARQ during a stop, a crash and a cancellation of the relay: each task runs once, and a cancelled one does
+"""Tasks on ARQ during a stop, a crash and a cancellation of the relay: each task runs once, and a cancelled task does
 not run.
 """
 

@@ -461,7 +461,7 @@ async def test_size_limit_is_a_setting(database_url: str) -> None:
 
 
 async def test_plain_functions_do_not_wait_for_threads_of_a_shared_pool(work: Batuta, events: EventRecorder) -> None:
-    """More of them run at once than any default thread pool has threads."""
+    """More plain functions run at the same time than any default thread pool has threads."""
     together = threading.Barrier(20)
 
     @work.task(retry=[])

@@ -1,4 +1,4 @@
-"""Waiting for the result of a task: by notification, in the same process and in another one."""
+"""Waiting for the result of a task: by notification, in the same process and in another process."""
 
 import asyncio
 from collections.abc import AsyncIterator

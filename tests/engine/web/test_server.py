@@ -252,7 +252,7 @@ async def test_credential_that_became_invalid_counts_as_a_guess(limited: Limited
 async def test_valid_credential_that_this_process_has_not_seen_is_accepted_above_the_limit(
     work: Batuta, limited: Limited
 ) -> None:
-    """For example after a restart, while a guesser behind the same proxy is above the limit."""
+    """This happens, for example, after a restart, while a guesser behind the same proxy is above the limit."""
     state, now = limited.serving.api.state.batuta, work.clock.now()
     valid, revoked = [mint("x", [Permission.READ], by="x", now=now, chance=secrets.token_hex) for _ in range(2)]
     for each, _ in (valid, revoked):

@@ -1,4 +1,4 @@
-"""A group announces that a vacancy is taken. A clear notice closes it, and an unclear one closes nothing. On both
+"""A group announces that a vacancy is taken. A clear notice closes it, and an unclear notice closes nothing. On both
 databases.
 """
 

@@ -1,5 +1,5 @@
 """Conversations in the dashboard: those that wait for a person come first, and a person takes over, answers and returns
-one.
+a conversation.
 """
 
 from collections.abc import AsyncIterator

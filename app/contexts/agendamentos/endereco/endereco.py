@@ -1,7 +1,8 @@
 """Split a typed address into fields. No value is guessed, and no network is used.
 
-Rules read the CEP, which has a fixed form. A statistical model labels each other word with its field (``etiquetador``).
-Rules then build the fields and expand abbreviations (``montagem``). A field that the text does not contain is None.
+Rules read the CEP, which has a fixed form. A statistical model labels each of the remaining words with its field
+(``etiquetador``). Rules then build the fields and expand abbreviations (``montagem``). A field that the text does not
+contain is None.
 """
 
 import re

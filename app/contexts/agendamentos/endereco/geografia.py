@@ -189,7 +189,9 @@ def _match_mistyped(words: list[str], uf: str | None) -> Cidade | None:
 
 
 def _prefer(found: Iterable[Cidade], uf: str | None) -> Cidade | None:
-    """Return the first of the cities that is in the given state. If none is, return the first of all cities."""
+    """Return the first of the cities that is in the given state. If none of them is in that state, return the first of
+    all cities.
+    """
     every = list(found)
     return next((each for each in every if each.uf == uf), every[0] if every else None)
 

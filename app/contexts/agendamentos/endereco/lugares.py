@@ -85,8 +85,8 @@ def _kind(words: Sequence[str], cities: Sequence[Cidade], written: set[str]) -> 
 
 
 def _state_or_city(nome: _Nome, found: Sequence[_Nome], planas: Sequence[str], written: frozenset[str]) -> str:
-    """Return the kind of "São Paulo" or "Rio de Janeiro", which name a city and a state. After a city of that state,
-    the name means the state.
+    """Decide whether "São Paulo" or "Rio de Janeiro" means the city or the state, and return that kind. After a city of
+    that state, the name means the state.
     """
     uf = _STATES[tuple(planas[nome.inicio : nome.fim])]
     if uf in written:

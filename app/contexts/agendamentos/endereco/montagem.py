@@ -1,4 +1,4 @@
-"""Build the fields of an address from its tagged words."""
+"""Build the fields of an address from its labelled words."""
 
 import re
 from collections.abc import Sequence

@@ -178,7 +178,7 @@ class _Lendo:
 def cabecalho_de(
     linhas: Sequence[Sequence[Celula]], escolhidas: Mapping[str, str] = NENHUMA, aba: str = ""
 ) -> Cabecalho | None:
-    """Return the row near the top that names the most fields, or None if no row names two.
+    """Return the row near the top that names the most fields, or None if no row names at least two fields.
 
     ``escolhidas`` has the fields that a person chose for titles. The columns of missing required fields are guessed
     (``colunas``). If no column has the day, the day comes from a row above the header, a dividing row or the name of

@@ -109,7 +109,7 @@ def palpites(
 
 
 def segue_endereco(titulos: Sequence[Celula], place: int) -> bool:
-    """Return whether a column "Nº" contains house numbers. It does if one of the few columns before it contains
+    """Return whether a column "Nº" contains house numbers. The column does if one of the few columns before it contains
     addresses. Otherwise the column only numbers the rows.
     """
     before = [each for each in titulos[max(0, place - NEAR) : place] if isinstance(each, str)]

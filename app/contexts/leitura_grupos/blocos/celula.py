@@ -172,7 +172,7 @@ _ENTRE = r"['\")\]]? {0,2}(?:=|:|->|>|-|\be\b|\bsao\b|\bsignifica\b|\besta\b|\bq
 
 
 def legendas(rest: str, signs: frozenset[str]) -> dict[str, bool]:
-    """Map each sign of a legend to True if it marks an open shift, and to False if it marks a taken one: "x =
+    """Map each sign of a legend to True if it marks an open shift, and to False if it marks a taken shift: "x =
     descoberto", "- completo".
     """
     found: dict[str, bool] = {}
@@ -189,7 +189,9 @@ def legendas(rest: str, signs: frozenset[str]) -> dict[str, bool]:
 
 
 def partes(cell: Celula, vocabulario: Vocabulario) -> list[tuple[Tipo, Linha]]:
-    """Split a cell with several parts: "HRSJ SD", "Clínico N", "SN Pediatria"."""
+    """Split a cell that contains a shift and another value, such as a hospital ("HRSJ SD") or a speciality ("Clínico
+    N", "SN Pediatria"), or a day and a shift.
+    """
     if cell.tipo is Tipo.VAGA and (both := _VAGA.fullmatch(cell.linha.plano.strip())) is not None:
         return [
             (Tipo.DIA, cell.linha.parte(*both.span("dia"))),

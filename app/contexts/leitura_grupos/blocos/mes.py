@@ -86,7 +86,7 @@ class Meses:
 
     def em(self, place: int) -> int | None:
         """Return the month that applies to a line: the last month that is named above the line or in it. If there is
-        none, the only month that is named below the line.
+        none, return the only month that is named below the line.
         """
         if not self.nomes:
             return None
@@ -273,7 +273,7 @@ def _precos_por_dia(line: Linha, months: Mapping[int, int]) -> Linha:
 
 def _dias(plano: str, has_month: bool) -> tuple[int, int, str] | None:
     """Return the range of the line that has days without a month, and the kind of the line (``turno``, ``semana`` or
-    ``lista``), or None.
+    ``lista``). Return None if the line has no such days.
     """
     if _ALGARISMO.search(plano) is None:
         return None

@@ -49,7 +49,7 @@ def mensagem_incerta(folha: Folha) -> bool:
 
 
 def sem_maiusculas(folha: Folha) -> frozenset[str]:
-    """Return names without capitals that were found by their shape. It is only a guess where such a name ends."""
+    """Return names without capitals that were found by their shape. The end of such a name is only a guess."""
     return frozenset(
         each.nome
         for each in folha.lugares[:200]

@@ -269,7 +269,7 @@ class _Linha:
 
     def _trecho_do_dia(self, at: int) -> tuple[int, int]:
         """Return the range of the text that belongs to the day named at the position ``at``. The range begins after the
-        mention of a day before it, and ends at the next mention of a day.
+        previous mention of a day and ends at the next mention of a day.
         """
         place = bisect_left(self._dias, at + 1, key=_inicio)
         start = self._dias[place - 2].fim if place > 1 else 0

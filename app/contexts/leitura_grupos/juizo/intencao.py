@@ -55,8 +55,8 @@ class Juizo:
 
 
 def julgar(texto: Texto, found: list[Sinal], folha: Folha, montagem: Montagem) -> Juizo:
-    """Return the category of a message. Sentences in which the author asks for a shift were left out of ``folha`` and
-    ``montagem`` before.
+    """Return the category of a message. ``folha`` and ``montagem`` must not contain sentences in which the author asks
+    for a shift.
     """
     count = contagem(found)
     if (nothing := _sem_palavras(texto)) is not None:
@@ -88,8 +88,7 @@ def _pontos(folha: Folha, count: Counter[str]) -> float:
 
 
 def _so_o_plantao(texto: Texto, folha: Folha, count: Counter[str]) -> bool:
-    """Return whether the text describes a shift (day, shift, price) and has few other words: "PSNX 12/03 19-7 1.800
-    clínico".
+    """Return whether the text describes a shift (day, shift, price) and has few other words.
 
     Example: "PSNX 12/03 19-7 1.800 clínico".
     """
@@ -204,8 +203,8 @@ def _asks_for_doctor(texto: Texto, folha: Folha, found: list[Sinal]) -> bool:
 
 
 def _also_offers(texto: Texto, found: list[Sinal], folha: Folha) -> bool:
-    """Return whether a message that asks for a shift also offers one: days precede the request, or words of an offer
-    occur outside it.
+    """Return whether a message that asks for a shift also offers a shift: days precede the request, or words of an
+    offer occur outside the request.
     """
     asked = pedidos(texto, found)
     offers = [each for each in found if each.tipo in ("oferta", "cede")]

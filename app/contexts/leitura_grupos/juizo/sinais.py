@@ -263,8 +263,8 @@ def _miudas() -> frozenset[str]:
 
 @cache
 def _arvore() -> Frases[str]:
-    """Return all word lists as one tree, without small words. If two phrases match, the longer phrase counts, whichever
-    list contains it.
+    """Return all word lists as one tree, without small words such as "de". If two phrases match, the longer phrase
+    counts, whichever list contains it.
     """
     tree = Frases[str]()
     small = _miudas()

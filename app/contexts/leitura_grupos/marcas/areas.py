@@ -78,8 +78,8 @@ def _heads(livre: str, start: int, end: int) -> bool:
 
 
 def _is_loud(texto: Texto, start: int, end: int, flat: bool, livre: str, vocabulario: Vocabulario) -> bool:
-    """Return whether an abbreviation is a speciality. It must be in upper case (unless the text has no capitals), and
-    must not be the state of a town.
+    """Return whether an abbreviation is a speciality. The abbreviation must be in upper case (unless the text has no
+    capitals), and must not be the state of a town.
     """
     first, last = texto.trecho(start, end)
     if texto.plano[start:end] == "go" and _is_state(texto, livre, start, vocabulario):

@@ -421,7 +421,7 @@ def _is_dated(livre: str, at: int) -> bool:
 
 def _is_weekday(livre: str, said: re.Match[str]) -> bool:
     """Return whether the word is a weekday. The short forms "ter", "dom", "sex" and "seg" count only before a
-    punctuation mark, a period or a day.
+    punctuation mark, a part of the day such as "noite", a number or a joining word such as "e".
     """
     word = said["wd"].rstrip(".")
     if word not in ("ter", "dom", "sex", "seg"):

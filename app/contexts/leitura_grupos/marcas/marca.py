@@ -29,7 +29,7 @@ class Dia(Marca):
 @dataclass(slots=True, unsafe_hash=True)
 class Dias(Marca):
     """A sequence of days. ``semana`` has the weekdays if the text names weekdays instead of dates. ``solto`` means that
-    the days may only say when a price applies.
+    the days are perhaps not days of shifts, but only the condition of a price.
     """
 
     dias: tuple[Dia, ...]

@@ -1,4 +1,4 @@
-"""Find the payment of a shift: regime, term and means."""
+"""Find how a shift is paid: the form of contract (such as PJ or CLT), the time of payment, and the means (such as Pix)."""
 
 import re
 from collections.abc import Iterator, Sequence

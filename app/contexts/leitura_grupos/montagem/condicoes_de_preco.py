@@ -149,7 +149,9 @@ def _datas(run: Dias) -> frozenset[date]:
 
 
 def _datas_de_precos(folha: Folha) -> Iterator[Dias]:
-    """Yield dates that only say when a price applies, below the shifts of these dates: "07/09 (feriado): R$ 2.400"."""
+    """Yield dates that only say when a price applies ("07/09 (feriado): R$ 2.400"), because the message names the same
+    dates elsewhere for the shifts.
+    """
     runs = [each for each in folha.dias if each.dias and not each.solto and not each.feriado]
     if len(runs) < 2 or not folha.precos:
         return
@@ -171,7 +173,9 @@ def _datas_de_precos(folha: Folha) -> Iterator[Dias]:
 
 
 def _dia_fechado(folha: Folha, each: Dias, days: Sequence[Dias]) -> Dias | None:
-    """Return the dates of a weekday before a closing word: "24 a 28/08; só a quinta já está coberta"."""
+    """Return the named dates that fall on a weekday before a closing word, or None. In "24 a 28/08; só a quinta já está
+    coberta" this is the Thursday of that range.
+    """
     after = entre(folha.fechados, each.fim, each.fim + 20)
     if not each.semana or not after or after[0].sinal or "\n" in folha.texto.plano[each.fim : after[0].inicio]:
         return None
@@ -348,7 +352,9 @@ def _is_priced(each: Dias, marks: Sequence[Marca]) -> bool:
 
 
 def _is_joined(plano: str, start: int, end: int) -> bool:
-    """Return whether only punctuation and small words separate two marks, so that they are in one list of prices."""
+    """Return whether only punctuation and small words such as "e" separate two marks, so that they are in one list of
+    prices.
+    """
     between = plano[start:end]
     if len(between) > 30 or ". " in between or "\n" in between:
         return False

@@ -204,8 +204,8 @@ def _fechados_de(plano: str, marks: Sequence[Marca], runs: list[Dias], cuts: lis
 def _closes_next(plano: str, mark: Marca, run: Dias) -> bool:
     """Return whether a closing word refers to the days directly after it.
 
-    It does not if a comma or a similar sign comes between them: "04/07 SD já foi, 05/07 SN" closes the 4th, not the
-    5th.
+    The word does not refer to them if a comma or a similar sign comes between: "04/07 SD já foi, 05/07 SN" closes the
+    4th, not the 5th.
     """
     between = plano[mark.fim : run.inicio]
     return len(between) <= 4 and not any(sign in between for sign in ",;./|)")

@@ -94,8 +94,8 @@ class _Montador:
             self._ligar_blocos()
 
     def _ligar_blocos(self) -> None:
-        """Determine which marks apply to which block. Return at once if the message has no days, because it then has no
-        vacancies.
+        """Determine which marks apply to which block. Return immediately if the message has no days, because it then
+        has no vacancies.
         """
         em_ordem(self._folha, self._regras, self._blocos)
         planta = Planta(self._blocos)
@@ -165,8 +165,8 @@ class _Montador:
         areas: Sequence[Area | None],
         shifts: Sequence[_Turno],
     ) -> Sequence[tuple[Lugar, Dia, Area | None, _Turno]]:
-        """Combine the places, days, specialities and shifts of a block: each with each, or in their order if the line
-        says "respectivamente".
+        """Combine the places, days, specialities and shifts of a block: in every combination, or item by item in order
+        if the line says "respectivamente".
         """
         lists: tuple[Sequence[Any], ...] = (places, days, areas, shifts)
         size = em_paralelo(self._folha, block, lists)
@@ -247,7 +247,9 @@ class _Montador:
         return ()
 
     def _setor(self, place: int) -> Sequence[Area]:
-        """Return the word for any doctor, such as "PS (porta)", from the heading that names the hospital above the day."""
+        """Return the sector in the heading that names the hospital above the day, if the sector is only a word for any
+        doctor, such as "PS (porta)".
+        """
         heading = self._onde_lugares.bloco(place, segue=True)
         if heading is None or heading >= place or self._blocos[heading].dias is not None or self._blocos[place].areas:
             return ()
@@ -275,7 +277,7 @@ class _Montador:
         return self._blocos[place - 1].turnos
 
     def _distintos(self, marks: Sequence[Turno]) -> list[_Turno]:
-        """Return one shift per period. A mark with hours takes precedence over a mark without."""
+        """Return one shift per period. A mark with hours takes precedence over a mark without hours."""
         length = next((each.horas for each in marks if each.horas), None) or self._duracao
         shifts = [_lido(each, length) for each in marks if each.periodo or each.das]
         found: dict[Periodo, _Turno] = {}
@@ -377,7 +379,7 @@ class _Montador:
         return (self._vocabulario.especialidades.valor(implied) if implied is not None else None) or GERAL
 
     def _is_weak(self, area: Area) -> bool:
-        """Return whether a speciality is only a word for any doctor, such as the heading "Porta: 17/01 SD"."""
+        """Return whether a speciality is only a word for any doctor, such as "Porta" in "Porta: 17/01 SD"."""
         said = self._folha.texto.plano[area.inicio : area.fim]
         return area.fraca or (area.nome == GERAL and said in palavras()["areas"]["fracas"])
 
@@ -404,8 +406,8 @@ class _Montador:
             yield self._incompleta(where, area, None, shift, self._unico_valor(shift, self._regras))
 
     def _ao_lado(self, vagas: Collection[VagaLida]) -> Iterator[VagaDita]:
-        """Yield incomplete vacancies in addition to the complete ones: they come from lines with a shift or a price but
-        without a day, about a place that no complete vacancy has.
+        """Yield incomplete vacancies in addition to the complete vacancies. Incomplete vacancies come from lines with a
+        shift or a price but without a day, about a place that no complete vacancy has.
         """
         named = {each.hospital.valor for each in vagas}
         dated = (at for at, each in enumerate(self._blocos) if each.dias is not None)

@@ -60,8 +60,8 @@ class Fechadas:
         return frozenset(found | self._secoes_fechadas())
 
     def fecha_o_dia(self, mark: Fechado) -> bool:
-        """Return whether a word closes the whole day. It does not if the text after it names a shift that is still
-        open: "o SD já foi, só resta o SN".
+        """Return whether a word closes the whole day. The word does not if the text after the word names a shift that
+        is still open: "o SD já foi, só resta o SN".
         """
         left = RESTA.search(self._folha.texto.plano, mark.fim, mark.fim + 30)
         return not mark.sinal and (left is None or not entre(self._folha.turnos, left.end(), left.end() + 10))
@@ -71,7 +71,7 @@ class Fechadas:
         return RESTA.search(self._folha.texto.plano, block.inicio, block.fim) is not None
 
     def _ticks_tell(self, dated: Sequence[int]) -> bool:
-        """Return whether a tick means that a shift is taken. It does if a line with a day has the sign for an open
+        """Return whether a tick means that a shift is taken. A tick does if a line with a day has the sign for an open
         shift, or if a line ends with a tick. Otherwise ticks are only bullets.
         """
         lines = [self._folha.texto.plano[self._blocos[at].inicio : self._blocos[at].fim] for at in dated]

@@ -17,8 +17,8 @@ def router(gatilhos: Gatilhos) -> APIRouter:
 
     @routes.get("", operation_id="list_gatilhos")
     async def everything() -> dict[str, Any]:
-        """List the triggers. Each has the switch that currently stops it, or null, and its figures of the last seven
-        days.
+        """List the triggers. Each trigger has the switch that currently stops the trigger, or null, and the figures of
+        the last seven days.
         """
         return {"gatilhos": [gatilho_em_palavras(each) for each in await gatilhos.listar()]}
 

@@ -4,12 +4,12 @@
     batuta:outcome:CALL   the outcome of a call
     batuta:ended:RELAY    ids of ended calls, for the relay that sent them
 
-A call is current until a relay takes its outcome. Then the entry ``batuta:call:TASK`` names the lease under which the
-relay took the outcome. A relay that claims a task whose call is in progress waits for that call instead of sending
-another call. If another relay took the outcome and died before it settled the task, the next relay also waits for that
-call. The next relay recognises this case by the lease, because a rescue raises the fence by two and the attempt by one.
-It makes the call current again, so that a third relay can adopt the call too. So neither the shutdown nor the death of
-a relay makes a task run twice.
+A call is current until a relay takes its outcome. From then on the entry ``batuta:call:TASK`` names the lease under
+which the relay took the outcome. A relay that claims a task whose call is in progress waits for that call instead of
+sending another call. If another relay took the outcome and died before it settled the task, the next relay also waits
+for that call. The next relay recognises this case by the lease, because a rescue raises the fence by two and the
+attempt by one. The next relay makes the call current again, so that a third relay can adopt the call too. Therefore
+neither the shutdown nor the death of a relay makes a task run twice.
 """
 
 import asyncio

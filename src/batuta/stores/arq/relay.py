@@ -56,7 +56,8 @@ class _Sent:
     """A call that was sent and whose outcome the relay awaits. ``ran`` is the time that the call has been in progress
     so far; ``seen_at`` is when it was last observed in progress.
 
-    ``is_taken`` is true if Redis records that this relay took the outcome. Then only this relay may settle the task.
+    ``is_taken`` is true if Redis records that this relay took the outcome. In that case only this relay may settle the
+    task.
     """
 
     lease: Lease
@@ -78,7 +79,7 @@ class _Sent:
 
 
 class ArqRelay:
-    """Runs tasks through ARQ. It is also the loop that receives the outcomes."""
+    """Runs tasks through ARQ. The relay is also the loop that receives the outcomes."""
 
     name = "arq"
 

@@ -2,8 +2,8 @@
 database and written into the restored one.
 
 If the old database is readable and the backup was taken from it, its newer facts take precedence: finished runs,
-permissions, used limits. Otherwise the events since the backup are unknown. Then work that may have run since the
-backup is not repeated.
+permissions, used limits. Otherwise the events since the backup are unknown, and work that may have run since the backup
+is not repeated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -61,7 +61,9 @@ class SqlLogLines:
             return str(error)
 
     async def items_between(self, least: str, most: str) -> list[str]:
-        """Return at most two ids of items that have log lines. The ids are between ``least`` and ``most``."""
+        """Return the ids between ``least`` and ``most`` of items that have log lines. At most two ids are returned,
+        because two show that an abbreviated id is ambiguous.
+        """
         return [str(row["item_id"]) for row in await self._database.all(self._queries.item, least=least, most=most)]
 
     async def prune(self, limit: int, *, now: datetime, longest: timedelta) -> int:

@@ -91,8 +91,8 @@ class SqlRates:
             return await self._find_hold(snapshot, limits, await self._now(snapshot))
 
     async def _reserve_one(self, limits: Sequence[Limit], use_within: timedelta) -> Reserved | None:
-        """Check a single limit and take its token in one statement. This is possible only on SQLite and for one limit.
-        In every other case, and if the limit is exhausted, return None.
+        """Check a single limit and take its token in one statement. Return None if the limit is exhausted, if there are
+        several limits, or if the database is not SQLite.
         """
         if self._database.dialect != "sqlite" or len(limits) != 1:
             return None

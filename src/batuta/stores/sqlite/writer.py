@@ -9,10 +9,10 @@ hundredth of that.
 
 A unit is one statement, or a session: an open ``async with database.transaction()`` that sends its statements one by
 one. A unit is acknowledged after the COMMIT of its change, and only if the database's path still names the file that
-was written (see ``identity``). If the COMMIT fails, every unit of the group fails, with one exception: a deferred
-constraint. Then each statement is repeated with its own commit, and only the statement that violates the constraint
-fails. A session cannot be repeated, because its caller has already read its rows. So while the schema has a deferred
-constraint, a session shares its commit with no other unit.
+was written (see ``identity``). If the COMMIT fails, every unit of the group fails. A violated deferred constraint is an
+exception: each statement is repeated with its own commit, and only the statement that violates the constraint fails. A
+session cannot be repeated, because its caller has already read its rows. So while the schema has a deferred constraint,
+a session shares its commit with no other unit.
 """
 
 import queue

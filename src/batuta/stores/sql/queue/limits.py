@@ -130,7 +130,7 @@ class LimitedClaims:
     async def claim(
         self, transaction: Transaction, work: Sequence[TaskLimits], asked: Asked, limit: int
     ) -> list[Lease]:
-        """Claim items of these tasks and return their leases. Each call begins with a different task, so that none
+        """Claim items of these tasks and return their leases. Each call begins with a different task, so that no task
         starves.
         """
         self._is_busy = False
@@ -267,7 +267,8 @@ class LimitedClaims:
 
     async def label(self, database: Database, leases: Sequence[Lease], asked: Asked) -> list[Lease]:
         """Return the leases whose items may run. An item that was enqueued before its task had limits may not run yet:
-        it gets its limit key, and its claim is undone. If the store is unavailable, the next call repeats this.
+        it gets its limit key, and its claim is undone. If the store is unavailable, the next call repeats these
+        changes.
         """
         self._misplaced += [lease for lease in leases if lease.row.get(self._name) in self._limits]
         if not self._misplaced:

@@ -426,7 +426,7 @@ def _release_values(table: QueueTable) -> dict[str | None, str]:
 
 def _release_changes(table: QueueTable, dialect: Dialect) -> str:
     """Return the UPDATE assignments that undo a claim. The row returns to its state before the claim, or becomes
-    cancelled if a cancellation was requested since.
+    cancelled if its cancellation was requested after the claim.
     """
     is_unwanted = table.cancel_requested or "FALSE"
     back = f"'{table.ready[0]}'" if table.running is not None else table.state
@@ -486,8 +486,8 @@ def _claim_order(table: QueueTable, high_first: bool) -> list[str]:
 def _groups(group: str, waiting: str, most: int | None) -> dict[str, str]:
     """Return recursive CTEs that find groups with waiting rows, by jumping from one group to the next in the index.
 
-    The search begins after the group ``:after`` and continues with the first group. ``most`` limits the number of
-    groups in each of the two parts; None means no limit.
+    The search goes from the group after ``:after`` to the last group, and then from the first group to ``:after``.
+    ``most`` limits the number of groups in each of these two parts; None means no limit.
     """
 
     def walk(name: str, first: str = "", until: str = "", most: int | None = most) -> str:
