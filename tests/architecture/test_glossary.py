@@ -94,7 +94,7 @@ def machines() -> tuple[Machine, ...]:
 def _machine(section: str) -> Machine:
     title, _, rest = section.partition("\n")
     intro = rest.partition("\n|")[0]
-    defined, _, words = intro.partition("Operators read the texts ")
+    defined, _, words = intro.partition("The Portuguese words are the texts ")
     key = re.search(r"`([^`]+)`", words)
     return Machine(
         title,

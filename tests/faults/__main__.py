@@ -54,7 +54,7 @@ PARTS = (
         "scheduler",
         "T10 T11 T12 T13 T14 T15 T16 T17 T18 T20 T21 T38 T47",
         "a fire that the oracle expects",
-        "it did not run, or not within its window",
+        "the fire did not run, or not within its window",
         "it ran twice",
     ),
     (
@@ -136,38 +136,40 @@ Each test breaks a real process, database or clock and compares the result with 
 
 ## Terms
 
-Each test has targets, and counts how many were lost or doubled. The meaning depends on the part of the system:
+A test counts *targets*, and how many of them were *lost* or *doubled*. The meaning of these words depends on the part of the system:
 
 {parts}
 
-*Early*: a fire started before its instant. *Unexplained*: a fire did not run and its row has no reason. Both apply to the scheduler only.
+Two more counts apply to the scheduler only. *Early*: a fire started before its instant. *Unexplained*: a fire did not run and its row has no reason.
 
 ## How the tests measure
 
-- **Scheduler.** An oracle computes the expected fires minute by minute and shares no code with the engine. The called endpoint is a separate process
-  that syncs every call to disk. `tests.judges` compares oracle, endpoint and execution log.
-- **Clocks.** Some runs use a clock that is faster than the machine's, or one that the test moves by hand (T13–T15, T17, T18, T20, T22). A few of their
-  seconds stand for hours. T47 (`python3 dev.py faults test_two_weeks`) breaks nothing: Julia's timetables run for two weeks on a clock that jumps, in a
-  zone with clock changes and in one without.
-- **Queue.** Workers are processes on the machine's clock. Each run writes a line when it starts, and its effect is a row that commits with the outcome
-  of the item. If a worker dies before this commit, the run is *repeated*. The promise is one effect for each item, so only a second effect is
-  *doubled*. On ARQ (rows "relay") *doubled* counts runs.
-- **Sender.** The simulated WhatsApp is a separate process that keeps a receipt of each sent message. `judge_messages` compares accepted messages,
-  receipts and the queue. The clock runs five or eight times as fast.
+- **Scheduler.** An oracle, a second program that shares no code with the engine, computes the expected fires minute by minute. The jobs
+  call an endpoint, a separate process that syncs every call to disk. `tests.judges` compares the oracle, the endpoint and the execution
+  log.
+- **Clocks.** In some tests (T13–T15, T17, T18, T20, T22) the clock is faster than the machine's clock, or the test moves it by hand, so a
+  few seconds stand for hours. T47 (`python3 dev.py faults test_two_weeks`) breaks nothing: Julia's timetables run for two weeks on a
+  simulated clock, in a zone with daylight saving time and in a zone without it.
+- **Queue.** Workers are separate processes and use the machine's clock. Each run of an item writes a line when it starts. The effect of a
+  run is a row that commits with the outcome of the item. If a worker dies before this commit, the item is *repeated*, which is allowed.
+  Only a second effect counts as *doubled*. With ARQ (rows "relay"), a second run counts as *doubled*.
+- **Sender.** The simulated WhatsApp is a separate process that keeps a receipt of each message that it received. `judge_messages` compares
+  accepted messages, receipts and the queue. The clock is five or eight times as fast as the machine's clock.
   - *Parked* messages wait for a person, because nothing proves whether they were sent.
-  - *Given up* messages were in work at three kills and were provably not sent. The test *revives* them with a retry by hand.
-- **Import.** The client sends the file again until the API confirms every row. The clock runs ten times as fast.
-- **Hanging code.** The column "Seen" has the time until the problem was found and until the process served again. Each test also requires the stack in
-  `worker_restarts` and in the log. Unless a row says "under `up`", the test itself restarts the process.
-- **Vacancies.** Each process syncs an answer to disk before its next step. After a restart it repeats the requests of doctors without an
-  answer. The answers, the state, the history and the business events must name the same doctor.
-- **Hand-offs.** Two workers send messages and run `processar_handoffs` continuously. The test moves the clock when no due work is left. The receipts of
-  the simulated WhatsApp, the hand-offs and the vacancies must agree. No message may be sent at night or after the decision. Each message given up
-  after three kills must have an entry in the pending list.
-- **Telegram** (rows that begin with "Telegram"). The simulated Telegram and the worker are separate processes; each is killed without the
-  other. The simulated Telegram keeps a receipt of each message that it sent, even if it is killed. No person decides about a message in doubt.
-  Latency is the time from the queue to the receipt.
-- **Parent.** In rows without a database ("–"), parent and children are small programs of the test, with limits of two seconds.
+  - *Given up* messages were being sent at three kills of their worker, and were provably not sent. The test *revives* them with a retry by hand.
+- **Import.** The client sends the file again until the API confirms every row. The clock is ten times as fast as the machine's clock.
+- **Hanging code.** The column "Seen" has the time until the problem was found, and the time until the process worked again. Each test also
+  requires the stack of the hanging code in `worker_restarts` and in the log. In rows with "under `up`", `batuta up` restarts the process;
+  in other rows, the test restarts it.
+- **Vacancies.** Processes send requests of doctors and sync each answer to disk. After a restart, a process repeats the requests that have
+  no answer. The answers, the state of the vacancy, its history and the business events must name the same doctor.
+- **Hand-offs.** Two workers send messages and run `processar_handoffs` continuously. When no due work is left, the test moves the clock
+  forward. The receipts of the simulated WhatsApp, the hand-offs and the vacancies must agree. No message may be sent at night or after the
+  decision of the poster. Each message that was given up after three kills must have an entry in the pending list.
+- **Telegram** (rows that begin with "Telegram"). The simulated Telegram and the worker are separate processes, and the test kills them
+  separately. The simulated Telegram keeps a receipt of each message, even if it is killed. No person decides about messages in doubt.
+  Latency is the time from the enqueue to the receipt.
+- **Parent.** In rows without a database ("–"), parent and children are small programs that belong to the test. Their time limits are two seconds.
 
 ## Figures
 """  # noqa: E501 - rows of a table
@@ -175,11 +177,13 @@ AFTERWORD = """
 ## Limits of the figures
 
 - Processes and PostgreSQL shared one machine. No test cut the power. Only T18 gave processes different clocks.
-- A fast clock multiplies the machine's own delays, so those runs have wider windows: 30 s for T10, 40 s for T14, 50 s for T12, 10 s for T11.
+- A fast clock also multiplies the delays of the machine. Therefore a fire may start later than in production and still count: 30 s in T10,
+  40 s in T14, 50 s in T12, 10 s in T11.
 - In the tests of the queue a lease lasts one or a few seconds; in production it lasts 30 seconds.
-- The full disk is a tmpfs of 16 MB, which only root can mount; without root the test is skipped. Failing system calls come from strace.
+- The tests of a full disk use a tmpfs of 16 MB. Only root can mount it, so these tests are skipped for other users. strace produces the
+  failing system calls.
 - A row without a date was measured with an older revision of the code, before dates were recorded.
-- The runs of 2026-11-16 and 2026-11-17 shared the two cores with ten and more other programs: their durations are not comparable.
+- The runs of 2026-11-16 and 2026-11-17 shared two cores with ten and more other programs, so their durations cannot be compared with other runs.
 """  # noqa: E501 - one line per statement
 
 
@@ -211,7 +215,7 @@ def main(words: list[str]) -> int:
 
 def document(rows: Iterable[Cells]) -> str:
     known = list(rows)
-    run = f'The last run used {machine()}. The column "Seen" has what the test observed.'
+    run = f'The last run used {machine()}. The column "Seen" shows what the test observed, and "Took" the duration of the test.'
     return f"{preface(measured_in(known))}\n{run}\n\n{table(known)}\n{AFTERWORD}"
 
 
@@ -222,7 +226,7 @@ def measured_in(rows: Iterable[Cells]) -> set[str]:
 
 def preface(measured: Collection[str]) -> str:
     """Return the text above the figures. ``measured`` has the tests with figures; the parts name no other test."""
-    lines = ["| part | tests | a target is | lost | doubled |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| part | tests | a target is | a target is lost if | a target is doubled if |", "| --- | --- | --- | --- | --- |"]
     for part, tests, *meanings in PARTS:
         if named := [test for test in tests.split() if test in measured]:
             lines.append(f"| {' | '.join((part, ', '.join(named), *meanings))} |")
