@@ -226,7 +226,10 @@ def measured_in(rows: Iterable[Cells]) -> set[str]:
 
 def preface(measured: Collection[str]) -> str:
     """Return the text above the figures. ``measured`` has the tests with figures; the parts name no other test."""
-    lines = ["| part | tests | a target is | a target is lost if | a target is doubled if |", "| --- | --- | --- | --- | --- |"]
+    lines = [
+        "| part | tests | a target is | a target is lost if | a target is doubled if |",
+        "| --- | --- | --- | --- | --- |",
+    ]
     for part, tests, *meanings in PARTS:
         if named := [test for test in tests.split() if test in measured]:
             lines.append(f"| {' | '.join((part, ', '.join(named), *meanings))} |")
