@@ -68,7 +68,9 @@ def _julia() -> "Julia":
 
 @cache
 def _app() -> "FastAPI":
-    """Build the application for uvicorn started by an operator. The process writes the same log as ``batuta api``."""
+    """Build the application for a uvicorn server that an operator starts. The process writes the same log as ``batuta
+    api``.
+    """
     import sys
 
     from app.application import create_api

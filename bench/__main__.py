@@ -1,5 +1,5 @@
-"""Measure this machine once, next to bare drivers and other task queues: `python -m bench [store] [scheduler] [queue]
-[start]`.
+"""Measure Batuta on this machine, next to bare drivers and other task queues: `python -m bench [store] [scheduler]
+[queue] [start]`.
 """
 
 import argparse

@@ -418,7 +418,7 @@ def telegram_receipt(receipt: TelegramReceipt) -> Receipt:
 
 
 def _working_day(now: datetime) -> datetime:
-    """Return the start of the next working day that is not a Monday. On these days all windows open."""
+    """Return the start of the next working day that is not a Monday. On such a day all windows open."""
     days = next(n for n in range(1, 8) if (now + timedelta(days=n)).weekday() in (1, 2, 3))
     return (now + timedelta(days=days)).replace(hour=0, minute=0, second=0, microsecond=0)
 

@@ -119,7 +119,7 @@ class GoogleDocs:
         return Response(status_code=204)
 
     def _refusal(self, request: Request) -> Response | None:
-        """Record a request for files. Return the refusal of a wrong token or of a configured fault, or None."""
+        """Record a request for files. Return a refusal if the token is wrong or a fault is configured, otherwise None."""
         self.recebidos.record(
             method="GET", path=request.url.path.removeprefix(self.path), query=str(request.query_params)
         )

@@ -22,7 +22,9 @@ def jid_of(number: str) -> str:
 
 
 def is_on_whatsapp(jid: str) -> bool:
-    """Return whether an address is registered at WhatsApp. Every valid phone number, group, list and hidden address is."""
+    """Return whether an address is registered at WhatsApp. Every valid phone number, group, list and hidden address is
+    registered.
+    """
     phone, _, _ = jid.partition("@")
     return not jid.endswith(PERSON) or len(phone) in _PHONE_DIGITS
 
@@ -37,8 +39,8 @@ def lookup_order(jid: str) -> int:
 
 
 def _as_registered(digits: str) -> str:
-    """Return the number as WhatsApp registers it: most Brazilian mobile numbers without the ninth digit, but those with
-    an area code below 31 unchanged.
+    """Return the number as WhatsApp registers it: most Brazilian mobile numbers without the ninth digit, but numbers
+    with an area code below 31 unchanged.
     """
     mobile = _BRAZILIAN_MOBILE.fullmatch(digits)
     if mobile is None or int(mobile["ddd"]) < 31 or int(mobile["line"][0]) < 7:

@@ -1,5 +1,5 @@
-"""`python -m bench.queue.claims [--beside CHECKOUT]`: measure a claim with one priority and with 30,000, in wall and
-processor time.
+"""`python -m bench.queue.claims [--beside CHECKOUT]`: measure a claim with one priority and with 30,000 priorities, in
+wall and processor time.
 
 ``--beside`` also measures another checkout of this repository: in every repeat, one process of each checkout runs in
 turn. Processor time includes the client and the server's processes. A busy machine affects it less than wall time.
@@ -116,7 +116,9 @@ def show(title: str, found: Figures) -> None:
 
 
 async def measured(url: str) -> dict[str, tuple[float, float]]:
-    """Return the median wall time and mean processor time of each call in each scene, in milliseconds."""
+    """Return the median wall time and mean processor time of each kind of call for each case in ``SCENES``, in
+    milliseconds.
+    """
     from batuta.kernel.clock import SystemClock
     from batuta.kernel.events import Fanout
     from batuta.kernel.ids import Ids

@@ -123,8 +123,8 @@ def _tasks(pid: int) -> list[Path]:
 
 
 def _times(pid: int) -> list[int]:
-    """Return utime, stime, cutime and cstime of a process. The process name before them may contain spaces and
-    brackets.
+    """Return utime, stime, cutime and cstime of a process from ``/proc``. The process name, which precedes these
+    values, may contain spaces and brackets.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()

@@ -1,4 +1,4 @@
-"""The role ``telegram``. The parent process imports this module, so it imports no service."""
+"""The role ``telegram``. The parent process imports this module, so this module imports no service."""
 
 from typing import Final
 

@@ -117,7 +117,9 @@ _EMPTY: Final[Mapping[str, Json]] = dict.fromkeys(COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class Gravadas:
-    """How many appointments one call of ``gravar`` inserted and updated, and how many readings and cars it added."""
+    """How many appointments one call of ``gravar`` inserted and updated, and how many readings and collection cars it
+    added.
+    """
 
     novas: int
     repetidas: int

@@ -56,7 +56,7 @@ def progresso_em_palavras(progresso: Progresso, zone: ZoneInfo) -> dict[str, Any
 
 
 def situacao_em_palavras(row: Row) -> dict[str, Any]:
-    """Return the code of a doctor's situation in a campaign, and the code of its reason or None."""
+    """Return the code of a doctor's situation in a campaign, and the code of the reason, or None if there is no reason."""
     if row["situacao"] is None:
         return {"medico": str(row["cliente_id"]), "situacao": "fora_do_publico", "motivo": None}
     if row["situacao"] == "excluido":

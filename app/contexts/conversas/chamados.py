@@ -27,7 +27,7 @@ class AoChamar(Protocol):
 
 class AoMudar(Protocol):
     async def mudada(self, transaction: Transaction, conversa_id: str, *, now: datetime) -> None:
-        """Handle a change of who handles the conversation, or the end of the conversation."""
+        """React to a change of who handles the conversation (Julia or a person), or to the end of the conversation."""
 
 
 class Chamados:

@@ -79,7 +79,7 @@ class Lembrada:
 
 @dataclass(frozen=True, slots=True)
 class SemProva:
-    """The database was restored, and it cannot be proved whether the message had already been sent before."""
+    """The database was restored, and it cannot be proved whether the message was already sent before the restore."""
 
 
 @dataclass(frozen=True, slots=True)

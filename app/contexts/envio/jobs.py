@@ -1,5 +1,5 @@
 """Jobs of the send queue. The worker does the same work continuously. Job and worker cannot process the same message,
-because each claims it first.
+because each of them claims a message before processing it.
 """
 
 from collections.abc import Awaitable, Callable, Sized

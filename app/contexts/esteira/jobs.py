@@ -1,5 +1,5 @@
 """Jobs of the groups pipeline. Workers do the same work continuously. A job and a worker never process the same row,
-because each claims a row first.
+because each of them claims a row before processing it.
 """
 
 from datetime import date, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Interface of hand-offs for other contexts: open a hand-off for an acceptance."""
+"""Interface of hand-offs for other contexts: open a hand-off when a doctor accepts a vacancy."""
 
 from app.contexts.handoffs.model import Aberto, Impedimento
 from app.contexts.handoffs.service import Handoffs

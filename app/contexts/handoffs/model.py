@@ -30,7 +30,7 @@ class Prazos:
     @property
     def entre_lembretes(self) -> timedelta:
         """The shortest time between two messages to the poster. Without this limit, the next reminder could follow
-        directly after a late one.
+        directly after a late reminder.
         """
         return self.lembretes[0]
 

@@ -1,5 +1,5 @@
-"""The switches that hold back messages. The catalogue of jobs imports this module too, so it imports no rule of
-sending.
+"""The switches that hold back messages. The catalogue of jobs imports this module too. Therefore this module imports no
+rule of sending.
 """
 
 from typing import Final

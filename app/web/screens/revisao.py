@@ -55,7 +55,8 @@ COLOURS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FieldOfVacancy:
-    """A field of the vacancy. ``value`` is its content in the form, and ``shown`` the same in the reader's language.
+    """A field of the vacancy. ``value`` is its content in the form, and ``shown`` is this content in the reader's
+    language.
 
     ``origin`` is the key of the text that says where the value comes from.
 

@@ -59,8 +59,8 @@ class Run:
 
 
 class Target(Protocol):
-    """Delivers a fire. ``repeatable`` means that two deliveries with the same key have the effect of one, so that
-    another scheduler may repeat the run.
+    """Delivers a fire. ``repeatable`` means that two deliveries with the same key have the effect of one delivery, so
+    that another scheduler may repeat the run.
     """
 
     @property

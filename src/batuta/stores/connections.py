@@ -232,8 +232,8 @@ class Connections:
 
     @contextmanager
     def redirected(self, url: str, clock: Clock) -> Iterator[None]:
-        """Use another SQLite file while the block runs, with ``clock`` as the source of SQL's ``now()``. Requires that
-        the connections are SQLite's and closed. For tests.
+        """Use another SQLite file while the block runs, with ``clock`` as the source of SQL's ``now()``. Requires
+        closed connections to SQLite. For tests.
         """
         before = self._url, self._clock, self._first, self.database.inner
         self._url, self._clock, self._first = url, clock, None

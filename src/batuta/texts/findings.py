@@ -20,7 +20,7 @@ def next_step_of(finding: Finding, texts: Texts) -> str:
 
 def next_on_page(finding: Finding, texts: Texts) -> str:
     """Return the next step for a reader of the dashboard, without commands. The text is empty if a button on the page
-    says everything.
+    is enough.
     """
     key = f"finding.{finding.says}.panel"
     return texts(key, **finding.facts) if texts.get(key, "") else ""

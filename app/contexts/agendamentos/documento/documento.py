@@ -275,7 +275,7 @@ def _walk(now: _Estado, tokens: list[Token], place: int) -> None:
 
 
 def _is_between_label_and_number(tokens: list[Token], place: int) -> bool:
-    """Return whether a separator only stands between a label and its number, as in the exported cell
+    """Return whether a separator merely separates a label from its number, as in the exported cell
     "RG;0987654321;SSP;BA".
     """
     if place == 0 or place + 1 == len(tokens) or tokens[place + 1].tipo is not Tipo.NUMERO:

@@ -14,8 +14,7 @@ _DATA = re.compile(r"\b\d{1,2}/\d{1,2}\b|\b\d{1,2}h\b|\bdias? \d{1,2}\b")
 
 
 def heuristica(texto: str, *, vocabulario: Vocabulario | None = None) -> Nota:
-    """Score a text from 0 to 1. The length of the text has no influence, because the longest texts have the most
-    vacancies.
+    """Score a text from 0 to 1. A long text gets no lower score, because the longest texts have the most vacancies.
 
     The signal "fechado" has no weight, because a text that says that a vacancy is taken need not contain an offer.
     """

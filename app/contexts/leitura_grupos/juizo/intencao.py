@@ -104,8 +104,8 @@ def _so_o_plantao(texto: Texto, folha: Folha, count: Counter[str]) -> bool:
 
 
 def _is_shift(turno: Turno) -> bool:
-    """Return whether a period or a pair of hours is a shift: a named period, or hours that are more than three hours
-    apart.
+    """Return whether a period or a pair of hours is a shift: a named period, or a start and an end that are more than
+    three hours apart.
     """
     if turno.das is None or turno.ate is None:
         return turno.periodo is not None
@@ -157,7 +157,7 @@ def _is_closed(folha: Folha, montagem: Montagem, count: Counter[str]) -> bool:
 
 def _resto(texto: Texto, folha: Folha, count: Counter[str], score: float) -> Juizo:
     """Return the category with the most signals, for a text that is not an offer. If two categories have the same
-    number of signals, return the graver one.
+    number of signals, return the graver category.
     """
     sold = folha.contatos or folha.precos or _LINK.search(texto.plano) or _LOW_PRICE.search(texto.plano)
     sells = count["venda"] + 0.5 if count["venda"] and sold else count["venda"] - 0.6

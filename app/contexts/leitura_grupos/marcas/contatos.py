@@ -163,7 +163,9 @@ class _Nomes:
         return self._nome(words) if words and self._could_be(words[0]) else None
 
     def assinado(self) -> Nome | None:
-        """Return a name without a phone number: after "falar com", or as a signature at the end."""
+        """Return the name of a contact that has no phone number next to it: a name after "falar com", or a signature at
+        the end.
+        """
         for each in _CALL.finditer(self._livre):
             words = list(self._texto.palavras_entre(each.end(), each.end() + 40))
             while words and words[0].texto in _TITLE:

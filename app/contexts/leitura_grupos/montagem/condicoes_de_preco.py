@@ -173,8 +173,8 @@ def _datas_de_precos(folha: Folha) -> Iterator[Dias]:
 
 
 def _dia_fechado(folha: Folha, each: Dias, days: Sequence[Dias]) -> Dias | None:
-    """Return the named dates that fall on a weekday before a closing word, or None. In "24 a 28/08; só a quinta já está
-    coberta" this is the Thursday of that range.
+    """Return the dates in the message that fall on the weekday named before a closing word, or None. In "24 a 28/08; só
+    a quinta já está coberta" this is the Thursday of that range.
     """
     after = entre(folha.fechados, each.fim, each.fim + 20)
     if not each.semana or not after or after[0].sinal or "\n" in folha.texto.plano[each.fim : after[0].inicio]:

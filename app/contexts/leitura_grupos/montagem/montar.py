@@ -247,8 +247,8 @@ class _Montador:
         return ()
 
     def _setor(self, place: int) -> Sequence[Area]:
-        """Return the sector in the heading that names the hospital above the day, if the sector is only a word for any
-        doctor, such as "PS (porta)".
+        """Return the sector in the heading that names the hospital above the day, if the sector implies no speciality,
+        as "PS (porta)" does not.
         """
         heading = self._onde_lugares.bloco(place, segue=True)
         if heading is None or heading >= place or self._blocos[heading].dias is not None or self._blocos[place].areas:

@@ -60,8 +60,8 @@ class Fechadas:
         return frozenset(found | self._secoes_fechadas())
 
     def fecha_o_dia(self, mark: Fechado) -> bool:
-        """Return whether a word closes the whole day. The word does not if the text after the word names a shift that
-        is still open: "o SD já foi, só resta o SN".
+        """Return whether a word closes the whole day. A word does not close the whole day if the text after it names a
+        shift that is still open: "o SD já foi, só resta o SN".
         """
         left = RESTA.search(self._folha.texto.plano, mark.fim, mark.fim + 30)
         return not mark.sinal and (left is None or not entre(self._folha.turnos, left.end(), left.end() + 10))

@@ -341,8 +341,8 @@ class PostgresDatabase(Transaction):
         await (self._release(pool, connection) if is_done() else asyncio.shield(self._undo(pool, connection)))
 
     async def _clean_up(self, work: Coroutine[Any, Any, None]) -> None:
-        """Wait briefly for the rollback of a cancelled statement. The wait is short, so that an unresponsive server
-        does not block the cancelled task.
+        """Wait for the rollback of a cancelled statement, but only briefly, so that an unresponsive server does not
+        block the cancelled task.
         """
         task = asyncio.create_task(work)
         self._cleaning.add(task)

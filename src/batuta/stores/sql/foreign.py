@@ -60,7 +60,7 @@ def _is_own_transaction(connection: object) -> bool:
 
 
 def _run_now(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine without an event loop and return its value. The coroutine must never wait, which is true if a
+    """Run a coroutine without an event loop and return its value. The coroutine must never wait, as is the case if a
     synchronous connection executes its statements.
     """
     try:
