@@ -148,7 +148,7 @@ class Settings(EngineSettings):
     alerta_recusas_parte: Share = 0.4
     """alerts: largest share of refused offers in 24 hours"""
     alerta_conversao_queda: Share = 0.3
-    """alerts: largest drop of reservations per offer in 24 hours, against the week before"""
+    """alerts: largest drop of reservations per offer in 24 hours, compared with the week before"""
 
     qualidade_quieta_horas: Positive = 72
     """quality: hours after the last message at which an open conversation is evaluated"""
@@ -183,12 +183,12 @@ class Settings(EngineSettings):
     """days for which an appointment is kept after its visit or last change, whichever is later; `off` keeps it"""
 
     optout_journal: str | None = None
-    """file that records opt-outs outside the database, for `batuta restore`; if unset, a file next to a SQLite
-    database, otherwise none
+    """file that records opt-outs outside the database, for `batuta restore`; if unset, a file next to the
+    SQLite database; with PostgreSQL, no file
     """
 
     evolution_api_url: Url | None = None
-    """address of the WhatsApp gateway; in development `batuta up` sets the simulator's"""
+    """address of the WhatsApp gateway; in development `batuta up` sets the address of the simulator"""
     evolution_api_key: SecretStr | None = None
     """key of the gateway"""
     webhook_secret: SecretStr | None = None
@@ -266,7 +266,7 @@ class Settings(EngineSettings):
     telegram_timeout_media: Positive = 60
     """Telegram: seconds to upload and send a file"""
     telegram_timeout_db: Annotated[int, Field(ge=1, lt=60)] = 10
-    """Telegram: seconds to store received messages; below 60, after which the supervisor restarts a loop"""
+    """Telegram: seconds to store received messages; less than 60, because the supervisor restarts a loop after 60"""
     telegram_timeout_cycle: Annotated[int, Field(ge=1, le=120)] = 120
     """Telegram: seconds for one whole send, page or action; at most 120. Other items continue meanwhile"""
     telegram_sends_at_a_time: Positive = 64

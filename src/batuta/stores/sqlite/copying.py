@@ -16,7 +16,7 @@ from batuta.stores.sql.database import Limits, Query, Reading, Row
 from batuta.stores.sqlite.connection import Acts, open_connection, register_types, translate_errors
 
 PAGES = 2_000  # number of pages per progress report
-# Seconds to wait for a lock. A process keeps the file open as long as it runs, so a longer wait would not help.
+# Seconds to wait for a lock. A process keeps the file open while it runs, so a longer wait would not help.
 BUSY_TIMEOUT = 2.0
 IN_USE = Reason("restore_in_use", "a process has the database open")
 STOP = Reason("restore_stop", "stop every process, then repeat")
