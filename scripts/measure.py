@@ -114,7 +114,9 @@ def measure_revision(revision: str, repository: Path = ROOT) -> dict[str, dict[s
 
 
 def measure(root: Path) -> dict[str, dict[str, str]]:
-    """Return the metrics by tree, then by name."""
+    """Return the metrics as nested mappings: from the source tree to the name of the metric, and from the name to its
+    value.
+    """
     return {tree: dict(metrics(read_modules(root / folder))) for tree, folder in TREES.items()}
 
 

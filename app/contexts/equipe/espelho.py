@@ -99,7 +99,7 @@ class Espelho:
             await self._queue(transaction, chamado.conversa_id)
 
     async def mudada(self, transaction: Transaction, conversa_id: str, *, now: datetime) -> None:
-        """Queue a change of who handles the conversation."""
+        """Queue for the help desk that the conversation is now handled by another person, or by Julia."""
         await self._queue(transaction, conversa_id)
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:

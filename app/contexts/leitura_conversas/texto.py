@@ -93,7 +93,7 @@ _QUOTES: Final = str.maketrans("“”„«»‘’´`–—•", '"""""\'\'\'\'
 
 
 def _unstar(match: re.Match[str]) -> str:
-    """Replace a star that stands for a vowel: "p*rar"."""
+    """Replace a star that stands for a vowel: "p*rar" becomes "parar"."""
     found = [word for vowel in "aeiou" if known_words().get(fold(word := f"{match[1]}{vowel}{match[2]}"))]
     return found[0] if found else match[0]
 

@@ -150,7 +150,7 @@ class Consulta:
         ids: Ids,
         clock: Clock,
     ) -> None:
-        """Build the service. ``nome`` is the provider's name of the model."""
+        """Build the service. ``nome`` is the model's name at its provider."""
         self.nome = nome
         self._database = database
         self._llm = llm

@@ -77,7 +77,7 @@ class Problema(StrEnum):
 
 
 class MotivoDaLinha(StrEnum):
-    """Reasons to refuse a whole file. ``model.RECUSAS`` has the text of each."""
+    """Reasons to refuse a whole file. ``model.RECUSAS`` maps each reason to the error that operators read."""
 
     VAZIA = "vazia"
     SEM_COLUNAS = "sem_colunas"
