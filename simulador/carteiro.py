@@ -6,7 +6,7 @@ import hashlib
 import heapq
 import hmac
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from itertools import count
 from zoneinfo import ZoneInfo
@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import httpx2
 
 from batuta import Again, Idle
-from batuta.kernel import Clock, Json, dumps
+from batuta.kernel import Clock, Json, dataclass, dumps
 from batuta.loops import Pace, Wakeup
 from simulador.comportamento import Chance, Comportamento
 from simulador.evolution_rows import Instance

@@ -2,10 +2,10 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Self
 
-from batuta.kernel import Json
+from batuta.kernel import Json, dataclass
 
 
 class Unheard(Exception):

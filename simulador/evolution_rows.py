@@ -2,11 +2,11 @@
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Literal
 
-from batuta.kernel import Json
+from batuta.kernel import Json, dataclass
 from simulador import evolution_bodies as bodies
 from simulador.jid import jid_of
 

@@ -4,9 +4,9 @@ The text of a message determines the reply. A message without a question gets no
 always ends.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
+from batuta.kernel import dataclass
 from simulador.comportamento import Chance
 
 

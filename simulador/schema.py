@@ -5,10 +5,10 @@ the schema if there is one. Clients compare these sentences, so the simulator re
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, assert_never
 
-from batuta.kernel import Json
+from batuta.kernel import Json, dataclass
 
 Kind = Literal["string", "boolean", "integer", "array", "object"]
 

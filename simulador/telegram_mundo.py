@@ -9,12 +9,12 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from math import ceil
 from pathlib import Path
 from typing import Any
 
-from batuta.kernel import Clock, Json, loads
+from batuta.kernel import Clock, Json, dataclass, loads
 from simulador.comportamento import Chance, ComportamentoTelegram
 
 # The code that every person receives at login. Only a person with a password must also give the password.

@@ -4,12 +4,11 @@ break. All people are fictitious.
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
 from batuta import Idle
-from batuta.kernel import Clock, Json
+from batuta.kernel import Clock, Json, dataclass
 from batuta.loops import Pace, Wakeup
 from simulador.carteiro import Carteiro
 from simulador.comportamento import Chance, Comportamento

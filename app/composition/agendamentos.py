@@ -3,7 +3,7 @@ the work of dead processes.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -17,6 +17,7 @@ from app.contexts.agendamentos.tasks import Conferente, Normalizador, waits
 from app.contexts.llm.service import Consulta
 from app.settings import Settings
 from batuta import Batuta
+from batuta.kernel import dataclass
 from batuta.loops import Loop, LoopPolicy
 from batuta.queues import ARQ_RUNNER
 

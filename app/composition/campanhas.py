@@ -3,7 +3,6 @@ worker.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
@@ -18,6 +17,7 @@ from app.contexts.mensagens.regras import BOUND, WINDOW_OF
 from app.settings import Settings
 from batuta import Batuta
 from batuta.jobs import JobHandler, find_holding_switch
+from batuta.kernel import dataclass
 from batuta.loops import LoopPolicy
 
 STARTING = LoopPolicy(every=LOOK_EVERY, stuck_after=timedelta(minutes=5), max_failures=20)

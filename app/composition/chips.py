@@ -1,7 +1,6 @@
 """Build the services of the chips: the pool of chips, its health, and the jobs that synchronise it with the gateway."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from app.composition.mensagens import Messages
 from app.contexts.chips.jobs import ChipJobs
@@ -13,6 +12,7 @@ from app.contexts.comum.whatsapp import WhatsApp
 from app.contexts.medicos.validacao import Validacao
 from batuta import Batuta
 from batuta.jobs import JobHandler
+from batuta.kernel import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,6 @@
 """Build the services that act on conversations: the register of doctors, the state of each doctor, and the follow-ups."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from app.composition.mensagens import Messages
 from app.contexts.estado_medico.jobs import Manutencao
@@ -14,6 +13,7 @@ from app.contexts.nomes.dicionario import Dicionario
 from app.contexts.plantoes.sugestoes import Sugestoes
 from batuta import Batuta
 from batuta.jobs import JobHandler
+from batuta.kernel import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,6 @@
 """Build the services that send messages: the sender, its limits, and the loop that resolves messages in doubt."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from urllib.parse import urlsplit
@@ -29,7 +28,7 @@ from app.settings import Settings
 from batuta import Batuta
 from batuta.extension import Scope
 from batuta.jobs import JobHandler, Window
-from batuta.kernel import Clock
+from batuta.kernel import Clock, dataclass
 from batuta.loops import LoopPolicy
 from batuta.sql import AuditLog
 

@@ -3,7 +3,6 @@ and the health checks.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 
 from app.contexts.comum.disjuntor import Disjuntor
@@ -35,6 +34,7 @@ from app.contexts.vagas.vagas import Vagas
 from app.settings import Settings
 from batuta import Batuta
 from batuta.jobs import JobHandler
+from batuta.kernel import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ the campaigns all day; ``janelas`` runs them in three windows, and the other job
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import time, timedelta
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -17,6 +16,7 @@ from app.settings import Settings
 from batuta import Batuta, Outcome, Skipped
 from batuta.guards import Hold, SwitchGuard, SwitchRule
 from batuta.jobs import CatchUp, JobCall, JobHandler, Window
+from batuta.kernel import dataclass
 from batuta.reasons import hold_reason
 from batuta.sql import Retention, keep_for, retentions_in
 

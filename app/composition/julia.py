@@ -1,7 +1,7 @@
 """Build the object graph of one process: all of Julia's services from the settings and a Batuta."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.composition.agendamentos import Appointments, add_appointments
@@ -34,7 +34,7 @@ from app.settings import Settings
 from batuta import Batuta, Done, Outcome
 from batuta.health import Probe
 from batuta.jobs import JobCall, JobHandler
-from batuta.kernel import Json
+from batuta.kernel import Json, dataclass
 from batuta.sql import Retention
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """Build the queue of messages and the record of conversations, which all other parts of Julia use."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from app.contexts.conversas.atendimento import Atendimento, Estagios
@@ -15,6 +14,7 @@ from app.contexts.mensagens.service import Mensagens
 from app.contexts.operacao.service import Eventos
 from app.settings import Settings
 from batuta import Batuta
+from batuta.kernel import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

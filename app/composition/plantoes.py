@@ -1,7 +1,6 @@
 """Build the services of vacancies, external hand-offs and answers to doctors, with their jobs and health checks."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from app.composition.envio import hours, is_demonstration
@@ -25,6 +24,7 @@ from app.contexts.respostas.service import PartesDaResposta, Respostas
 from app.settings import Settings
 from batuta import Batuta
 from batuta.jobs import JobHandler
+from batuta.kernel import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ import hmac
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
@@ -19,6 +18,7 @@ from typing import TypeAlias
 
 from batuta.kernel.errors import InvalidName, require
 from batuta.kernel.reasons import Reason
+from batuta.kernel.values import dataclass
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 NO_NETWORK = "'{each}' is not an address or a network: write one as in 10.0.0.0/8"

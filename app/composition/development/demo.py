@@ -2,9 +2,9 @@
 for it.
 """
 
-from dataclasses import dataclass
 from datetime import date, timedelta
 
+from batuta.kernel import dataclass
 from batuta.sql import Database, Query, load_queries
 
 SENDER, LISTENER = "julia-sim", "escuta-sim"

@@ -8,7 +8,6 @@ inserts no rows itself. All people are fictitious.
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain, cycle
 from typing import Any, Final
@@ -26,7 +25,7 @@ from app.composition.development.demo import (
 )
 from app.contexts.relatorios.periodos import DO_DIA, Periodo, parte_do_dia
 from batuta import Idle
-from batuta.kernel import Clock, Json
+from batuta.kernel import Clock, Json, dataclass
 from batuta.loops import Pace, Wakeup
 
 REASON: Final = "demonstração"

@@ -3,7 +3,6 @@ health check.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from app.contexts.diretrizes.jobs import DirectiveJobs, Urgencias
@@ -15,6 +14,7 @@ from app.settings import Settings
 from batuta import Batuta
 from batuta.errors import InvalidSetting
 from batuta.jobs import JobHandler
+from batuta.kernel import dataclass
 from batuta.reasons import define
 
 NOT_A_KEY = define(

@@ -1,7 +1,5 @@
 """Build the services that notify the team and copy conversations to the help desk."""
 
-from dataclasses import dataclass
-
 from app.composition.gestao.relatorios import TEXTS
 from app.composition.mensagens import Messages
 from app.contexts.conversas.escrita import EscritaDaEquipe
@@ -17,6 +15,7 @@ from app.integrations.team.notices import JsonNotices, SlackNotices
 from app.settings import Settings
 from batuta import Batuta
 from batuta.extension import Texts
+from batuta.kernel import dataclass
 
 NOTICES_AT_A_TIME = 4
 

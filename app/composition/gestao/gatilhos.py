@@ -1,7 +1,6 @@
 """Builds the services of the automatic triggers, with their jobs, their listener and their health check."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from app.composition.envio import rules_now
@@ -16,6 +15,7 @@ from app.contexts.mensagens.tipos import Tipo
 from app.settings import Settings
 from batuta import Batuta
 from batuta.jobs import JobHandler
+from batuta.kernel import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,11 @@
 """Builds the services that export and erase the data of one person, and their health check."""
 
-from dataclasses import dataclass
-
 from app.composition.mensagens import Messages
 from app.contexts.lgpd.restauracao import RestauracaoLgpd
 from app.contexts.lgpd.service import Lgpd, LgpdParts
 from app.contexts.plantoes.api import Plantoes
 from batuta import Batuta
+from batuta.kernel import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@ model.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 
 from app.composition.envio import hours
@@ -14,6 +13,7 @@ from app.contexts.qualidade.orientacao import Orientacoes
 from app.settings import Settings
 from batuta import Batuta
 from batuta.jobs import JobHandler
+from batuta.kernel import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,6 @@
 """Builds the services of the reports: their figures, destinations, jobs and health check."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +11,7 @@ from app.settings import Settings
 from batuta import Batuta
 from batuta.extension import Texts
 from batuta.jobs import JobHandler
+from batuta.kernel import dataclass
 
 TEXTS: Final = Path(__file__).parents[2] / "texts"
 

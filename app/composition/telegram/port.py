@@ -1,6 +1,5 @@
 """Build the client of Telegram. Telethon and cryptography are imported when an account connects or logs in."""
 
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -9,7 +8,7 @@ from app.contexts.telegram.porta import Entidades, Falha, Linha, Login, Refused,
 from app.contexts.telegram.sessoes import ChaveErrada, SemChave, Sessoes
 from app.settings import Settings
 from batuta.errors import ConfigError, EncryptionError
-from batuta.kernel import Clock, Ids, KeyRing, make_owner
+from batuta.kernel import Clock, Ids, KeyRing, dataclass, make_owner
 from batuta.reasons import define
 from batuta.sql import Database
 

@@ -2,7 +2,6 @@
 queues of the worker ``telegram``.
 """
 
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
@@ -30,6 +29,7 @@ from app.contexts.telegram.tarefas import TELEGRAM_ACOES, TELEGRAM_HISTORICO, Ta
 from app.settings import Settings
 from batuta import Batuta
 from batuta.extension import Scope
+from batuta.kernel import dataclass
 from batuta.loops import LoopPolicy
 from batuta.queues import after_seconds
 from batuta.sql import AuditLog

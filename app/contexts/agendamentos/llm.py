@@ -6,7 +6,7 @@ answer is stored only with the appointment.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Final, TypeAlias
 
 from app.contexts.agendamentos.documento.documento import Documento
@@ -15,6 +15,7 @@ from app.contexts.agendamentos.texto import LONGEST_READ
 from app.contexts.agendamentos.verificacao import FORMULARIOS, documento_provado, endereco_provado
 from app.contexts.llm.service import Calou, Consulta, Pergunta, Respondeu, SemVerba, entre_marcas
 from batuta.guards import Hold
+from batuta.kernel import dataclass
 
 USO: Final = "agendamentos"
 INSTRUCAO: Final = """Você separa em campos o que está escrito em células de uma planilha de agendamentos e preenche um formulário.

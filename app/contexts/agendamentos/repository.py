@@ -1,10 +1,10 @@
 """SQL statements of the appointments."""
 
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
 from app.contexts.agendamentos.model import CAMPOS
+from batuta.kernel import dataclass
 from batuta.sql import Dialect, Query, in_dialect, load_queries, load_text, query_of
 
 HERE = Path(__file__).parent

@@ -4,13 +4,13 @@ The engine checks the queue (backlog, age, dead items, workers). This module add
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from app.contexts.agendamentos.model import StatusDaLeitura
 from batuta.health import FAILING_AFTER, FORGOTTEN_AFTER, Beats, HealthPage, Now, Signs
+from batuta.kernel import dataclass
 from batuta.queues import Depth
 from batuta.sql import Database, Query, load_queries
 

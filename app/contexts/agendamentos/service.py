@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import date
 from typing import Any, Final, Protocol
 
@@ -22,7 +22,7 @@ from app.contexts.agendamentos.repository import COLUMNS, appointment_queries, i
 from app.contexts.agendamentos.texto import limpo
 from batuta import Batch
 from batuta.errors import BatchEnded, StoreConflict
-from batuta.kernel import PLAIN, Clock, Encryption, Ids, Json, is_writable
+from batuta.kernel import PLAIN, Clock, Encryption, Ids, Json, dataclass, is_writable
 from batuta.sql import AsJson, AuditLog, Database, Row, Transaction, is_uuid
 
 # Order of an appointment's states. A file may move an appointment to a state with the same or a higher number.

@@ -7,7 +7,7 @@ not stored.
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
@@ -25,7 +25,7 @@ from app.contexts.agendamentos.verificacao import pode_ter_documento
 from batuta import Again, Failed, Idle, Snooze, TaskContext
 from batuta.errors import DeadlineExceeded, KeyMissing
 from batuta.guards import Hold
-from batuta.kernel import PLAIN, Batcher, Clock, Encryption, Json, with_timeout
+from batuta.kernel import PLAIN, Batcher, Clock, Encryption, Json, dataclass, with_timeout
 from batuta.loops import Pace, Wakeup
 from batuta.reasons import TIMED_OUT, define, reason_of_error
 from batuta.sql import AsJson, Database, Row, is_uuid

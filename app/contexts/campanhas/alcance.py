@@ -5,10 +5,10 @@ A doctor counts at most once as sent, delivered and answered, even if events rep
 The caller owns the transaction of every write.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from batuta.kernel import dataclass
 from batuta.sql import Dialect, Query, Transaction, load_queries
 
 # An inbound message counts as an answer if it arrives at most this long after the campaign's message.

@@ -9,7 +9,7 @@ the step already done.
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeAlias
 
@@ -29,7 +29,7 @@ from app.contexts.campanhas.repository import Fila, candidato, lists, start_quer
 from app.contexts.campanhas.texto import campos, preenchido
 from app.contexts.mensagens.api import TIPOS, RegrasDeEnvio, Tipo
 from app.contexts.operacao.service import Eventos
-from batuta.kernel import Clock, Ids, mask_text
+from batuta.kernel import Clock, Ids, dataclass, mask_text
 from batuta.queues import NewItem
 from batuta.reasons import encode, reason_of_error
 from batuta.sql import AsJson, Database, Row, Transaction

@@ -5,7 +5,6 @@ batch ends, the campaign ends in the same transaction.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -15,7 +14,7 @@ from app.contexts.mensagens.api import StatusDaMensagem
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.operacao.service import Eventos
 from batuta import Batch, BatchProgress
-from batuta.kernel import Clock
+from batuta.kernel import Clock, dataclass
 from batuta.queues import BatchMembers, MemberCounts
 from batuta.sql import AsJson, Dialect, Query, Reading, Transaction, load_text
 

@@ -8,7 +8,6 @@ rascunho ─▶ agendada ─▶ ativa ─▶ concluida      when all messages of
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -16,7 +15,7 @@ from uuid import UUID
 
 from app.contexts.mensagens.api import RegrasDeEnvio
 from batuta import BatutaError
-from batuta.kernel import Json, is_writable
+from batuta.kernel import Json, dataclass, is_writable
 from batuta.reasons import define
 
 MOST_RECIPIENTS: Final = 10_000

@@ -2,13 +2,14 @@
 
 import hashlib
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
 from app.contexts.campanhas.model import Filtros
 from app.contexts.mensagens.api import BETWEEN_CAMPAIGNS, CONTACTS_IN_A_WEEK
+from batuta.kernel import dataclass
 
 # A doctor who wrote within this time is in a conversation.
 TALKING: Final = timedelta(minutes=30)

@@ -1,10 +1,10 @@
 """Stores campaigns in the database."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from app.contexts.campanhas.publico import Candidato
+from batuta.kernel import dataclass
 from batuta.queues import NewItem
 from batuta.sql import Dialect, Query, Row, Transaction, load_queries, load_text
 

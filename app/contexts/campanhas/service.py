@@ -1,7 +1,7 @@
 """Actions and queries of operators about campaigns. The audit log records each action with its operator."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ from app.contexts.campanhas.texto import campos
 from app.contexts.comum.telefone import chave, telefone_de
 from app.contexts.mensagens.api import StatusDaMensagem
 from app.contexts.mensagens.service import CAMPAIGN_CANCELLED, Mensagens
-from batuta.kernel import Clock, Ids, Json, is_writable
+from batuta.kernel import Clock, Ids, Json, dataclass, is_writable
 from batuta.sql import AsJson, AuditLog, Database, Reading, Row, Transaction
 
 FARTHEST: Final = timedelta(days=3650)

@@ -5,9 +5,11 @@ between 0 and 1. A chip that only reads groups gets no permission, whatever its 
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Final
+
+from batuta.kernel import dataclass
 
 TOO_LOW: Final = 20
 TOO_MANY_IN_A_ROW: Final = 10

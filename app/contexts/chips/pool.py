@@ -1,14 +1,14 @@
 """Read and write the rows of the chips, and compute figures about the messages of each chip."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import date, datetime, timedelta
 from typing import Final
 
 from app.contexts.chips.confianca import MedidasDoChip, Nivel, Permissoes, factors
 from app.contexts.chips.sincronia import Conhecido
 from app.contexts.comum.whatsapp import Conexao, Instancia
-from batuta.kernel import Ids
+from batuta.kernel import Ids, dataclass
 from batuta.sql import AsJson, Dialect, Query, Reading, Row, Transaction, load_queries
 
 # The rates of a chip cover its messages in this period.

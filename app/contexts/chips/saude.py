@@ -1,7 +1,6 @@
 """Health of the chips, for ``/health/chips`` and the health score. Chips that only read groups are ignored."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
@@ -11,7 +10,7 @@ from app.contexts.chips.pool import Pool
 from app.contexts.comum.whatsapp import circuit_of
 from batuta.guards import Circuit, Circuits, CircuitState
 from batuta.health import Check, Finding, HealthPage, Report, Severity
-from batuta.kernel import Clock
+from batuta.kernel import Clock, dataclass
 from batuta.reasons import Reason, define
 from batuta.sql import Database, Row
 

@@ -1,13 +1,12 @@
 """Choose the chip that sends a message. A listener or scraper never sends, even if no other chip is available."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from app.contexts.mensagens.api import DIA, HORA, TipoDeMensagem
 from batuta.guards import Limit, gap
-from batuta.kernel import Ids
+from batuta.kernel import Ids, dataclass
 from batuta.sql import Dialect, Query, Reading, Transaction, load_queries
 
 # Trust that a chip needs for a type of message: the preferred trust, and the minimum that counts if no chip has the

@@ -5,7 +5,6 @@ changes the status immediately and permanently. A log-out of the phone changes t
 with the phone can pair it again.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
@@ -13,7 +12,7 @@ from app.contexts.comum.whatsapp import Conexao
 from app.contexts.operacao.service import Eventos
 from app.contexts.webhooks.api import Ligacao
 from batuta import BatutaError
-from batuta.kernel import Ids, Json
+from batuta.kernel import Ids, Json, dataclass
 from batuta.sql import Dialect, Query, Transaction, load_queries
 
 BANS = {402: "402: banned temporarily", 403: "403: forbidden", 406: "406: banned permanently"}

@@ -6,12 +6,13 @@ instance is renamed, its number keeps its chip, so that a banned number stays ba
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias
 
 from app.contexts.chips.service import IN_USE
 from app.contexts.comum.telefone import chave
 from app.contexts.comum.whatsapp import Conexao, Instancia, Unavailable
+from batuta.kernel import dataclass
 from batuta.reasons import define
 
 OTHER_NUMBER = define("outro_numero", "{instance} is paired with a number other than the chip's: it does not send")

@@ -1,7 +1,8 @@
 """The result of a request that delivers a notice or a report to another service."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from batuta.kernel import dataclass
 
 
 @dataclass(frozen=True, slots=True)

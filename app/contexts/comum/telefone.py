@@ -6,7 +6,8 @@ phone number.
 """
 
 import re
-from dataclasses import dataclass
+
+from batuta.kernel import dataclass
 
 PERSON, GROUP, HIDDEN = "s.whatsapp.net", "g.us", "lid"
 _NUMBER = re.compile(r"[0-9]{8,15}")

@@ -14,11 +14,11 @@ An implementation never repeats a send. The send protocol decides from these ans
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
+from batuta.kernel import dataclass
 from batuta.reasons import define
 
 

@@ -2,7 +2,6 @@
 journal.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -17,6 +16,7 @@ from app.contexts.conversas.chamados import AoChamar, AoMudar, Chamado, Chamados
 from app.contexts.conversas.diario import Diario, Resumos, digest
 from app.contexts.conversas.pendencias import MotivoDaPendencia, Pendencias
 from app.contexts.leitura_conversas.api import Leitura
+from batuta.kernel import dataclass
 from batuta.sql import Transaction
 
 __all__ = [

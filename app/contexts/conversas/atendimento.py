@@ -9,7 +9,6 @@ conversation, a line of ``conversas_historico`` and the audit log in one transac
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final
@@ -20,7 +19,7 @@ from app.contexts.conversas.pendencias import URGENTES, Pendencias, chave_do_cha
 from app.contexts.mensagens.service import Mensagens, NaDevolucao
 from batuta import BatutaError
 from batuta.health import QUEUES, Check, Report, Severity
-from batuta.kernel import Clock, Ids
+from batuta.kernel import Clock, Ids, dataclass
 from batuta.sql import AuditLog, Database, Dialect, Query, Row, Transaction, load_queries
 
 LONGEST_MOTIVO: Final = 500

@@ -3,10 +3,10 @@
 The listeners run in the transaction that opens the entry of the pending list, or that changes the conversation.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from batuta.kernel import dataclass
 from batuta.sql import Transaction
 
 

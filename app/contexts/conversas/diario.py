@@ -11,13 +11,12 @@ import hashlib
 import hmac
 import json
 import os
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from app.contexts.comum.telefone import chave
-from batuta.kernel import Ids
+from batuta.kernel import Ids, dataclass
 from batuta.sql import DatabaseId, Dialect, Reading, Transaction
 
 Kind: TypeAlias = Literal["optout", "removal", "erasure"]

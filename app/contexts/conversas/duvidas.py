@@ -7,7 +7,6 @@ If the person later opts out clearly, the open question is closed too.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
@@ -15,7 +14,7 @@ from app.contexts.comum.saude import report_count
 from app.contexts.conversas.service import Conversas
 from batuta import BatutaError
 from batuta.health import QUEUES, Check, Report, Severity
-from batuta.kernel import Clock, Ids
+from batuta.kernel import Clock, Ids, dataclass
 from batuta.sql import AuditLog, Database, Query, load_queries
 
 

@@ -1,13 +1,12 @@
 """Messages that a person of the team writes to a doctor."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from app.contexts.conversas.atendimento import Atendimento
 from app.contexts.mensagens.api import NovaMensagem, Tipo
 from batuta import BatutaError
-from batuta.kernel import Clock, Ids, is_writable
+from batuta.kernel import Clock, Ids, dataclass, is_writable
 from batuta.queues import NewItem
 from batuta.sql import AuditLog, Database, Query, Transaction, load_queries
 

@@ -1,12 +1,11 @@
 """Opt-outs and removals that an operator records because the person asked by telephone or e-mail."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from app.contexts.comum.telefone import telefone_de
 from app.contexts.conversas.service import Conversas
 from batuta import BatutaError
-from batuta.kernel import Clock, Ids
+from batuta.kernel import Clock, Ids, dataclass
 from batuta.sql import AuditLog, Database
 
 SHORTEST: Final = 12  # digits with the country code; a number without it could belong to another person

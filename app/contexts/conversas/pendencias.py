@@ -7,7 +7,6 @@ Each sender has at most one open entry; further messages of the sender increase 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -18,7 +17,7 @@ from app.contexts.conversas.chamados import Chamado, Chamados
 from app.contexts.mensagens.api import MensagemEncerrada
 from batuta import BatutaError
 from batuta.health import QUEUES, Check, Report, Severity
-from batuta.kernel import Clock, Ids
+from batuta.kernel import Clock, Ids, dataclass
 from batuta.sql import AuditLog, Database, Dialect, Query, Reading, Row, Transaction, load_queries
 
 SISTEMA: Final = "sistema"

@@ -1,7 +1,6 @@
 """SQL statements of the conversations."""
 
-from dataclasses import dataclass
-
+from batuta.kernel import dataclass
 from batuta.sql import Dialect, Query, load_queries
 
 

@@ -4,7 +4,7 @@ The caller owns the transaction of every write.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from app.contexts.campanhas.api import Alcance
@@ -20,7 +20,7 @@ from app.contexts.leitura_conversas.api import OptOut, ler
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.operacao.service import Eventos
 from app.contexts.webhooks.api import Eco, Recebida, Recibo
-from batuta.kernel import Ids
+from batuta.kernel import Ids, dataclass
 from batuta.sql import Dialect, Reading, Row, Transaction
 
 OPT_OUT = "opt_out"

@@ -7,10 +7,10 @@ cannot be understood become warnings (``avisos``).
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
-from batuta.kernel import Json
+from batuta.kernel import Json, dataclass
 from batuta.reasons import Reason, define
 
 LONGEST: Final = 64 * 1024

@@ -6,14 +6,13 @@ version omits a section, the directive of that section ends. Every version stays
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from app.contexts.comum.saude import report_count
 from app.contexts.diretrizes.leitura import Invalido, Lido, prioridade_de
 from batuta import BatutaError
 from batuta.health import JOBS_AND_WORKERS, Check, Report, Severity
-from batuta.kernel import Clock, Ids
+from batuta.kernel import Clock, Ids, dataclass
 from batuta.sql import AsJson, Database, Query, Row, Transaction, load_queries
 
 MOST_VERSIONS: Final = 50

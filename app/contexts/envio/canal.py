@@ -5,7 +5,6 @@ and records the result. A channel chooses a sender, makes the call, and searches
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol, TypeAlias
 
@@ -13,6 +12,7 @@ from app.contexts.envio.registro import Achada, Duvida, Fatos, Mensagem
 from app.contexts.mensagens.api import Desfecho, TipoDeMensagem
 from batuta import Snooze
 from batuta.guards import Limit
+from batuta.kernel import dataclass
 from batuta.reasons import define
 from batuta.sql import Database, Restored, Transaction, blind_restores
 

@@ -1,7 +1,6 @@
 """SQL statements of the send protocol. The caller owns the transaction of each statement."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -21,7 +20,7 @@ from app.contexts.mensagens.api import (
 from app.contexts.mensagens.service import Mensagens
 from app.contexts.operacao.service import Eventos
 from batuta.guards import Rates
-from batuta.kernel import Ids, mask_text
+from batuta.kernel import Ids, dataclass, mask_text
 from batuta.queues import LONGEST_ERROR, Lease
 from batuta.reasons import define, encode
 from batuta.sql import Dialect, Query, Reading, Row, Transaction, load_queries

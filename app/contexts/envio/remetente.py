@@ -12,7 +12,7 @@ made.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, TypeAlias, assert_never
 
@@ -47,7 +47,7 @@ from app.contexts.mensagens.api import (
 )
 from batuta import Done, Failed, Outcome, Snooze
 from batuta.guards import Hold, Rates
-from batuta.kernel import Clock
+from batuta.kernel import Clock, dataclass
 from batuta.queues import ItemHandler, Lease, RetryPolicy, after_seconds
 from batuta.reasons import RATE_LIMIT, Reason, define
 from batuta.sql import Database, Transaction

@@ -5,11 +5,11 @@ journal, and the sender searches for each queued message at the gateway before i
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from app.contexts.conversas.api import Diario, digest
 from app.contexts.conversas.service import Conversas
+from batuta.kernel import dataclass
 from batuta.sql import (
     DatabaseId,
     Dialect,

@@ -5,7 +5,7 @@ the send queue has: messages that wait for a gateway, and parked messages about 
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from batuta.health import (
     Severity,
     merge_reports,
 )
+from batuta.kernel import dataclass
 from batuta.reasons import prefix_of
 from batuta.sql import Database, Query, Row, load_queries
 

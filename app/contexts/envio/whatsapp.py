@@ -5,7 +5,7 @@ the instance is online, and the gateway has the chip's previous message but not 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol, assert_never
 
@@ -45,7 +45,7 @@ from app.contexts.envio.registro import Achada, Duvida, Fatos, Mensagem, Registr
 from app.contexts.mensagens.api import Desfecho, TipoDeMensagem
 from batuta import Snooze
 from batuta.guards import WORKED, Admit, Circuits, Effect, EffectReport, Hold, Limit, Ticket
-from batuta.kernel import Clock
+from batuta.kernel import Clock, dataclass
 from batuta.reasons import define
 from batuta.sql import Database, Transaction
 

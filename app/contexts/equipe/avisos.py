@@ -9,7 +9,6 @@ only if the destination recognises repetitions. Otherwise an operator repeats it
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
@@ -19,7 +18,7 @@ from app.contexts.conversas.api import Chamado
 from app.contexts.diretrizes.service import Aplicado
 from batuta import Cancelled, Done, Failed, Outcome
 from batuta.health import JOBS_AND_WORKERS, Check, Report, Severity
-from batuta.kernel import Clock
+from batuta.kernel import Clock, dataclass
 from batuta.queues import ItemHandler, Lease, NewItem, QueueTable, after_seconds
 from batuta.reasons import define
 from batuta.sql import Database, Query, Row, Transaction, load_queries

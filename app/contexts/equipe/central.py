@@ -1,10 +1,10 @@
 """Interface to the help desk, in which people of the team answer doctors. Chatwoot implements it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from batuta.guards import EffectReport
+from batuta.kernel import dataclass
 
 CIRCUIT: Final = "chatwoot"
 # Label by which a person of the team requests a conversation that Julia handles.

@@ -9,7 +9,6 @@ the conversation with the help desk and writes the difference, so a repeated row
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final, Protocol, TypeVar
@@ -21,7 +20,7 @@ from app.contexts.mensagens.api import MensagemEncerrada
 from batuta import Done, Failed, Outcome, Snooze
 from batuta.guards import WORKED, Circuits, Hold
 from batuta.health import JOBS_AND_WORKERS, Check, Report, Severity
-from batuta.kernel import Clock
+from batuta.kernel import Clock, dataclass
 from batuta.queues import ItemHandler, Lease, NewItem, QueueTable, after_seconds
 from batuta.reasons import define, hold_reason
 from batuta.sql import Database, Query, Row, Transaction, load_queries

@@ -12,7 +12,6 @@ The help desk also sends events about Julia's own changes. These events change n
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -23,6 +22,7 @@ from app.contexts.equipe.espelho import FROM_CENTRAL
 from app.contexts.mensagens.api import NovaMensagem, Tipo
 from app.contexts.mensagens.service import NaDevolucao
 from app.contexts.webhooks.api import EscritaNaCentral, MudancaNaCentral
+from batuta.kernel import dataclass
 from batuta.queues import NewItem
 from batuta.sql import Dialect, Query, Row, Transaction, load_queries
 

@@ -3,13 +3,13 @@
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypedDict
 
 from app.contexts.leitura_conversas.api import Classe, Leitura, OptOut
 from batuta import BatutaError
+from batuta.kernel import dataclass
 
 # Rise of the temperature for each inbound message, and the additional rise for an acceptance or a confirmation.
 WROTE: Final = 0.1

@@ -9,7 +9,6 @@ time has passed, or when an operator ends it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -28,7 +27,7 @@ from app.contexts.estado_medico.model import (
 )
 from app.contexts.mensagens.api import MensagemEncerrada
 from app.contexts.operacao.service import Eventos
-from batuta.kernel import Clock, Ids, Json
+from batuta.kernel import Clock, Ids, Json, dataclass
 from batuta.sql import AuditLog, Database, Dialect, Query, Row, Transaction, load_queries
 
 WEEK: Final = timedelta(days=7)

@@ -1,7 +1,6 @@
 """Try the reading stages on one text without storing anything. Return the result of each stage and the final decision."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
@@ -11,6 +10,7 @@ from app.contexts.leitura_grupos.api import Leitura, Nota, VagaDita, VagaLida, t
 from app.contexts.nomes.api import Nomes, achar
 from app.contexts.vagas.api import Candidata, DecisaoDaImportacao, Limiares, alcanca, julgar
 from batuta import Snooze
+from batuta.kernel import dataclass
 
 
 @dataclass(frozen=True, slots=True)

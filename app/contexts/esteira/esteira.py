@@ -1,11 +1,11 @@
 """Build the groups pipeline, which has six stages over one queue table."""
 
-from dataclasses import dataclass
 from datetime import timedelta
 
 from app.contexts.esteira.leituras import Leituras
 from app.contexts.grupos.api import DESCARTADO, FILA_GRUPOS, Estagio
 from app.contexts.vagas.api import Vagas
+from batuta.kernel import dataclass
 from batuta.pipelines import Pipeline, Stage
 
 

@@ -5,7 +5,6 @@ threshold that it applied.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Protocol, TypeVar
 from zoneinfo import ZoneInfo
@@ -16,7 +15,7 @@ from app.contexts.leitura_grupos.api import Campo, Leitura, Nota, Trecho, VagaDi
 from app.contexts.nomes.api import Dicionario
 from app.contexts.vagas.api import NADA, Fechamentos, Limiares, Reajustado, Reajustes, alcanca
 from batuta import Skipped, Snooze
-from batuta.kernel import BatchLoader, Clock
+from batuta.kernel import BatchLoader, Clock, dataclass
 from batuta.pipelines import FanOut, Jump, Next, StageOutcome
 from batuta.queues import ItemEffect, Lease, NewItem, Writes
 from batuta.sql import AsJson, Database, Query, Row, load_queries

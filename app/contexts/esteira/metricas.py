@@ -1,13 +1,12 @@
 """Daily metrics of the groups, counted from the stored rows. Counting the same day twice gives the same figures."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 from app.contexts.llm.service import Gasto
-from batuta.kernel import Json
+from batuta.kernel import Json, dataclass
 from batuta.sql import AsJson, Database, Query, load_queries
 
 

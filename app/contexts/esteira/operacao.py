@@ -3,14 +3,13 @@ delete old rows.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final, Protocol
 
 from app.contexts.esteira.esteira import Ritmo
 from app.contexts.grupos.api import ERRO, RELEITURA, Estagio, da_mensagem, da_releitura
 from app.contexts.grupos.service import Fila
-from batuta.kernel import Clock, Json
+from batuta.kernel import Clock, Json, dataclass
 from batuta.sql import AsJson, Database, Query, load_queries
 
 BATCH: Final = 500

@@ -7,12 +7,11 @@ addresses, and all data that the log masks (CPF, e-mail addresses, further numbe
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
 
 from app.contexts.leitura_grupos.api import Texto, Vocabulario, folha
-from batuta.kernel import mask_text
+from batuta.kernel import dataclass, mask_text
 
 LONGEST: Final = 100_000
 _TITLED = re.compile(

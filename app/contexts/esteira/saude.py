@@ -6,13 +6,13 @@ message.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from app.contexts.vagas.api import CANARIO
 from batuta.health import QUEUES, Check, Finding, HealthPage, Report, Severity
-from batuta.kernel import Clock, Json
+from batuta.kernel import Clock, Json, dataclass
 from batuta.sql import Database, Query, Row, load_queries
 
 HOUR: Final = timedelta(hours=1)

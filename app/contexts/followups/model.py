@@ -6,7 +6,6 @@ The conversation moves to the next stage when the message is sent, not when it i
 message ends this sequence.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -14,6 +13,7 @@ from typing import Final
 from app.contexts.conversas.api import Estagio
 from app.contexts.mensagens.api import Tipo
 from batuta import BatutaError
+from batuta.kernel import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ stage of this follow-up, has a newer message or is paused.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Protocol
@@ -33,7 +32,7 @@ from app.contexts.plantoes.api import Sugestoes, VagasAbertas
 from batuta import Done, Outcome
 from batuta.health import JOBS_AND_WORKERS, Check, Report, Severity
 from batuta.jobs import JobCall
-from batuta.kernel import Clock, Ids, Json
+from batuta.kernel import Clock, Ids, Json, dataclass
 from batuta.queues import NewItem
 from batuta.sql import AuditLog, Database, Query, Reading, Row, Transaction, load_queries
 

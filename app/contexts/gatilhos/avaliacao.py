@@ -4,9 +4,10 @@ person reads it.
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from batuta.kernel import dataclass
 
 GREETING: Final = re.compile(r"\b(bom dia|boa tarde|boa noite|tudo bem\?)")
 # Matches a score alone at the beginning, or after the word "nota". "5 horas" and "nota 10" are not scores.

@@ -10,7 +10,6 @@
 An inbound message counts as an answer only to Julia's last message to the doctor, and only within seven days.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -24,6 +23,7 @@ from app.contexts.leitura_conversas.api import Classe, OptOut
 from app.contexts.mensagens.api import MensagemEncerrada, NovaMensagem, Tipo
 from app.contexts.operacao.service import Eventos
 from app.contexts.plantoes.api import chamado
+from batuta.kernel import dataclass
 from batuta.sql import Row, Transaction
 
 ANSWER_WITHIN: Final = timedelta(days=7)

@@ -1,12 +1,13 @@
 """The triggers with their limits, and the result of selecting their recipients."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
 from app.contexts.mensagens.api import Tipo
+from batuta.kernel import dataclass
 from batuta.sql import Row
 
 # A vacancy is offered in this period before its shift.

@@ -6,7 +6,6 @@ trigger are still queued, the statement selects fewer candidates.
 """
 
 from collections import defaultdict
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -24,6 +23,7 @@ from app.contexts.gatilhos.model import (
     Selecao,
 )
 from app.contexts.mensagens.api import CONTACTS_IN_A_WEEK, IMPEDIMENTOS
+from batuta.kernel import dataclass
 from batuta.sql import Dialect, Query, Reading, load_text
 
 # After each attempt the trigger waits before the next one. If several attempts were not sent, the trigger makes no

@@ -5,7 +5,6 @@ again before each send, so a queued message waits while its trigger is off.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -34,7 +33,7 @@ from app.contexts.plantoes.api import (
 from batuta import Done, Outcome, Partial
 from batuta.health import QUEUES, Check, Report, Severity
 from batuta.jobs import JobCall, JobHandler
-from batuta.kernel import Clock, Json
+from batuta.kernel import Clock, Json, dataclass
 from batuta.queues import NewItem
 from batuta.reasons import define, prefix_of
 from batuta.sql import Database, Query, Row, Transaction, load_queries

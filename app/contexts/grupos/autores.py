@@ -1,13 +1,12 @@
 """Block authors whose messages contain no offers, and release them again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from app.contexts.grupos.pessoas import Pessoas
 from app.contexts.vagas.api import Chaves, VagaInexistente
 from batuta import BatutaError
-from batuta.kernel import Clock, Ids, Json
+from batuta.kernel import Clock, Ids, Json, dataclass
 from batuta.sql import AuditLog, Database, Query, Row, Transaction, load_queries
 
 

@@ -1,7 +1,6 @@
 """Names of groups as the gateway reports them, and the region that a name implies."""
 
 import re
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Protocol
 
@@ -11,7 +10,7 @@ from app.contexts.leitura_grupos.api import UFS, Texto, Vocabulario, cidades
 from app.contexts.nomes.api import Dicionario
 from batuta import Done, Outcome, Partial, Skipped
 from batuta.jobs import JobCall
-from batuta.kernel import Clock, Json
+from batuta.kernel import Clock, Json, dataclass
 from batuta.sql import Database, Query, load_queries
 
 # How long the name of a group is valid. Names change rarely, and each query may draw WhatsApp's attention to the chip.

@@ -1,11 +1,10 @@
 """Identity of people in groups: one person may write from a number, a hidden address and several devices."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from app.contexts.comum.telefone import chave, forms
-from batuta.kernel import Ids
+from batuta.kernel import Ids, dataclass
 from batuta.sql import Dialect, Query, Row, Transaction, load_queries
 
 

@@ -1,14 +1,13 @@
 """Group messages with their results: the stage that discarded a message, the score and the reason."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from batuta.extension import Texts
-from batuta.kernel import Clock
+from batuta.kernel import Clock, dataclass
 from batuta.sql import Database, Query, Row, load_queries
 
 # Period of the list. Discarded rows stay in the queue equally long.

@@ -6,7 +6,6 @@ sender checks every rule again before it sends the message.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
@@ -16,7 +15,7 @@ from app.contexts.grupos.pessoas import Pessoas
 from app.contexts.mensagens.api import NovaMensagem, Tipo
 from batuta import Done, Outcome
 from batuta.jobs import JobCall
-from batuta.kernel import Clock, Ids
+from batuta.kernel import Clock, Ids, dataclass
 from batuta.queues import NewItem
 from batuta.sql import AsJson, Database, Query, Row, Transaction, load_queries
 

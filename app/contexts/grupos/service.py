@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Final, Protocol
 
@@ -10,7 +9,7 @@ from app.contexts.comum.telefone import Address
 from app.contexts.grupos.fila import da_mensagem
 from app.contexts.grupos.pessoas import Pessoas
 from app.contexts.webhooks.api import DeGrupo
-from batuta.kernel import Ids
+from batuta.kernel import Ids, dataclass
 from batuta.queues import NewItem
 from batuta.sql import Dialect, Query, Row, Transaction, load_queries
 

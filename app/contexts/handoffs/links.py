@@ -8,10 +8,11 @@ key.
 import binascii
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
+
+from batuta.kernel import dataclass
 
 PATH: Final = "/handoffs/confirmar"
 # Prefix of the signed text, so that these signatures differ from every other use of the key.

@@ -5,7 +5,6 @@ pending ──first message sent──▶ contacted ──┬──▶ confirmed
                                             └──▶ expired         the vacancy is offered again
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, TypeAlias
@@ -14,6 +13,7 @@ from zoneinfo import ZoneInfo
 from batuta import BatutaError
 from batuta.guards import SwitchRule
 from batuta.jobs import Window
+from batuta.kernel import dataclass
 from batuta.reasons import define
 
 # While this switch is off, an acceptance opens no hand-off, and no reminders are sent. Hand-offs still expire.

@@ -6,7 +6,6 @@ poster no further message about the hand-off.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
@@ -40,7 +39,7 @@ from app.contexts.plantoes.api import chamado, fatos_da_vaga, turno_de
 from app.contexts.vagas.api import LONGEST_REASON, PROCURA, StatusDaVaga, Transicoes
 from batuta.guards import Hold, Switch, judge_switch
 from batuta.jobs import Window
-from batuta.kernel import Clock, Ids, Json
+from batuta.kernel import Clock, Ids, Json, dataclass
 from batuta.queues import NewItem
 from batuta.sql import Database, Query, Reading, Row, Transaction, load_queries
 

@@ -13,7 +13,6 @@ import lzma
 import zlib
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import pairwise, product
@@ -24,6 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from app.contexts.leitura_conversas.lexico import fields
 from app.contexts.leitura_conversas.texto import Frase, Palavra, Texto
+from batuta.kernel import dataclass
 
 FILE: Final = Path(__file__).parent / "classificador.json"
 CLASSES: Final = Path(__file__).parent / "classes.json"

@@ -8,11 +8,11 @@ write it.
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from app.contexts.leitura_conversas.lexico import fold, known_words, meanings, split_glued, terms
+from batuta.kernel import dataclass
 
 LONGEST: Final = 65_536
 # A text without a full stop is divided into pieces of this many words.

@@ -1,7 +1,8 @@
 """The types that describe the reading of one inbound text."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from batuta.kernel import dataclass
 
 
 class OptOut(StrEnum):

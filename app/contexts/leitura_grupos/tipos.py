@@ -1,10 +1,11 @@
 """Types for the content of a group message: its category and its vacancies. Each field has its position in the message."""
 
-from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
 from enum import StrEnum
 from typing import Generic, TypeVar
+
+from batuta.kernel import dataclass
 
 T = TypeVar("T")
 Trecho = tuple[int, int]

@@ -1,12 +1,12 @@
 """Build SQL statements for the declared personal data: for each table, find, erase and count the rows of one person."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from app.contexts.lgpd.dados_pessoais import TABELAS, Dados, De, Tabela
 from app.contexts.lgpd.mencoes import LAST_DIGITS
 from app.contexts.lgpd.pessoa import Alvo
+from batuta.kernel import dataclass
 from batuta.sql import AsJson, Dialect, Query, in_dialect, query_of
 
 _UUIDS = frozenset({De.MEDICO, De.CONTATO, De.CONVERSA, De.MENSAGEM, De.VAGA, De.AGENDAMENTO, De.TAREFA})

@@ -9,9 +9,11 @@ databases, so a new column without a declaration fails. Three kinds of columns e
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Final
+
+from batuta.kernel import dataclass
 
 # SQL values that replace personal data. The replacement of a number has the length that the constraint of ``clientes``
 # requires.

@@ -6,7 +6,7 @@ import asyncio
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final
 
 from app.contexts.agendamentos.api import decifrado
@@ -14,7 +14,7 @@ from app.contexts.comum.telefone import PERSON, chave, forms, telefone_de
 from app.contexts.lgpd.dados_pessoais import SEM_TELEFONE
 from batuta import BatutaError
 from batuta.errors import AmbiguousId
-from batuta.kernel import PLAIN, Encryption, Json
+from batuta.kernel import PLAIN, Encryption, Json, dataclass
 from batuta.sql import AsJson, Database, Query, Reading, Row, full_id, load_queries
 
 SHORTEST_PHONE: Final = 12  # digits with the country code; fewer digits could be a CPF or the number of another area

@@ -1,14 +1,13 @@
 """Erase a person again after a restore of an older backup that still contains the person."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from app.contexts.comum.telefone import chave
 from app.contexts.conversas.api import Diario, Resumos
 from app.contexts.lgpd.pessoa import Alvo
-from batuta.kernel import Ids
+from batuta.kernel import Ids, dataclass
 from batuta.sql import AsJson, Dialect, Query, Reading, Restored, Row, Transaction, as_values, insert_rows, load_queries
 
 JSON: Final = ("digests", "alvo", "contagens", "restam")

@@ -8,7 +8,6 @@ continues it. A request is complete only when a count after the commit finds no 
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -24,7 +23,7 @@ from app.contexts.mensagens.service import Mensagens
 from app.contexts.plantoes.api import Plantoes
 from batuta import BatutaError
 from batuta.health import QUEUES, Check, Report, Severity
-from batuta.kernel import PLAIN, Clock, Encryption, Ids, Json
+from batuta.kernel import PLAIN, Clock, Encryption, Ids, Json, dataclass
 from batuta.sql import AsJson, AuditLog, Database, Query, Reading, Row, Transaction, load_queries
 
 LONGEST_MOTIVO: Final = 500

@@ -6,14 +6,14 @@ caller and stores only the cost.
 
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, time, timedelta
 from typing import Any, Final, Protocol, TypeAlias
 from zoneinfo import ZoneInfo
 
 from batuta import Snooze
 from batuta.guards import WORKED, EffectReport, Guard, Hold
-from batuta.kernel import Clock, Ids, Json, json_object
+from batuta.kernel import Clock, Ids, Json, dataclass, json_object
 from batuta.reasons import define
 from batuta.sql import AsJson, Database, Query, load_queries
 

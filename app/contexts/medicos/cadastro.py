@@ -8,12 +8,12 @@ import csv
 import io
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Final
 
 from app.contexts.comum.telefone import telefone_de
 from batuta import BatutaError
-from batuta.kernel import Clock, Ids
+from batuta.kernel import Clock, Ids, dataclass
 from batuta.reasons import define
 from batuta.sql import AuditLog, Database, Query, load_queries
 

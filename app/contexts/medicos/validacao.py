@@ -10,7 +10,6 @@ only by day, and with one chip. During a pause it looks up none.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
@@ -21,7 +20,7 @@ from app.contexts.mensagens.api import PAUSES, SAFE_MODE
 from batuta import Done, Failed, Outcome, Partial, Skipped
 from batuta.guards import WORKED, Admit, Circuits, Hold, Switch, Ticket, judge_switch
 from batuta.jobs import JobCall, Window
-from batuta.kernel import Clock, Json
+from batuta.kernel import Clock, Json, dataclass
 from batuta.reasons import define, hold_reason
 from batuta.sql import Database, Query, load_queries
 

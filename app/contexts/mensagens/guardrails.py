@@ -18,7 +18,6 @@ noon of the next business day.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 from zoneinfo import ZoneInfo
@@ -30,6 +29,7 @@ from app.contexts.mensagens.limites import HORARIO, TipoDeMensagem
 from app.contexts.mensagens.tipos import TIPOS, Tipo
 from batuta.guards import Hold
 from batuta.jobs import Window
+from batuta.kernel import dataclass
 from batuta.reasons import define
 
 # How long a message waits if this process has no gateway.

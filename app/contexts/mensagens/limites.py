@@ -5,13 +5,13 @@ Answers to inbound messages and system notices must pass only the limit of their
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import time, timedelta
 from enum import StrEnum
 from typing import Final
 
 from batuta.guards import Limit, gap
 from batuta.jobs import Window
+from batuta.kernel import dataclass
 
 HORA, DIA = timedelta(hours=1), timedelta(days=1)
 # The end is exclusive: 20:00 is outside the window.

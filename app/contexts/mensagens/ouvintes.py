@@ -7,12 +7,12 @@ Each call concerns one outcome. If an operator retries an ended message, it may 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.tipos import Tipo
+from batuta.kernel import dataclass
 from batuta.sql import Row, Transaction
 
 

@@ -1,7 +1,7 @@
 """Read the rules of sending that apply now: switches, the windows of the timetable, and the allowlist."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Protocol
 from zoneinfo import ZoneInfo
 
@@ -11,7 +11,7 @@ from app.contexts.mensagens.interruptores import CAMPAIGNS, SAFE_MODE
 from app.contexts.mensagens.limites import HORARIO
 from batuta.guards import Hold, Switch, SwitchRule, judge_switch
 from batuta.jobs import Controls, Window
-from batuta.kernel import Clock
+from batuta.kernel import Clock, dataclass
 
 PAUSE_ALL: Final = SwitchRule(key="pause.all")
 PAUSES: Final = (PAUSE_ALL, SwitchRule(key=f"pause.queue.{FILA_MENSAGENS.name}"))

@@ -3,12 +3,12 @@ wrote uses the channel on which the doctor wrote last. All other messages use Wh
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from app.contexts.comum.telegram import conta_de
 from app.contexts.mensagens.fila import na_conta
 from app.contexts.mensagens.tipos import INBOUND, Tipo
+from batuta.kernel import dataclass
 from batuta.queues import NewItem
 from batuta.sql import AsJson, Database, Query, Transaction, load_queries
 

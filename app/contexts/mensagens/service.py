@@ -1,6 +1,5 @@
 """Operations of the send queue for other contexts."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import assert_never
@@ -8,6 +7,7 @@ from typing import assert_never
 from app.contexts.mensagens.desfecho import Desfecho
 from app.contexts.mensagens.guardrails import CAMPAIGN_PAUSED, WITH_PERSON
 from app.contexts.mensagens.ouvintes import Ouvintes
+from batuta.kernel import dataclass
 from batuta.queues import LONGEST_ERROR
 from batuta.reasons import define, encode, prefix_of
 from batuta.sql import Dialect, Query, Transaction, load_queries

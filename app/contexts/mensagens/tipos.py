@@ -4,13 +4,12 @@ A type without an entry here is never sent. To add a type, add one line to ``Tip
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 from app.contexts.mensagens.limites import TipoDeMensagem
-from batuta.kernel import Json
+from batuta.kernel import Json, dataclass
 from batuta.queues import NewItem
 from batuta.sql import AsJson
 

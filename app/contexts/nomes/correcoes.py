@@ -5,7 +5,7 @@ The pipeline stores corrections, so a wrong correction would affect how every la
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import date, timedelta
 from typing import Final
 
@@ -14,6 +14,7 @@ from rapidfuzz import fuzz, process
 from app.contexts.leitura_grupos.api import Periodo, chave
 from app.contexts.nomes.nomes import Nomes, pode_ser_nome
 from batuta import BatutaError
+from batuta.kernel import dataclass
 from batuta.reasons import define
 
 AHEAD: Final = timedelta(days=366)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
@@ -12,7 +11,7 @@ from app.contexts.leitura_grupos.api import Vocabulario, chave
 from app.contexts.nomes.canonicos import examinados
 from app.contexts.nomes.correcoes import especialidade_de, nome_de_lugar
 from app.contexts.nomes.nomes import Achado, Conhecido, Nomes, achar, busca, onde
-from batuta.kernel import Clock
+from batuta.kernel import Clock, dataclass
 from batuta.queues import Writes
 from batuta.sql import Database, Query, Row, Transaction, load_queries
 

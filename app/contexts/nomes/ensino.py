@@ -2,14 +2,13 @@
 messages are read.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from app.contexts.leitura_grupos.api import chave
 from app.contexts.nomes.dicionario import Dicionario
 from app.contexts.nomes.nomes import busca
 from batuta import BatutaError
-from batuta.kernel import Clock, Ids, Json
+from batuta.kernel import Clock, Ids, Json, dataclass
 from batuta.sql import AuditLog, Database, Query, Row, Transaction, load_queries
 
 

@@ -1,6 +1,5 @@
 """Delete hospitals that the pipeline created from a text that is not a name, if no row refers to them."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -9,7 +8,7 @@ from app.contexts.nomes.dicionario import Dicionario
 from app.contexts.nomes.nomes import pode_ser_nome
 from batuta import Done, Outcome, Partial
 from batuta.jobs import JobCall
-from batuta.kernel import Clock, Ids, Json
+from batuta.kernel import Clock, Ids, Json, dataclass
 from batuta.reasons import define
 from batuta.sql import AuditLog, Database, Query, load_queries
 

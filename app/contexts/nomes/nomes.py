@@ -7,7 +7,6 @@ The functions are pure: ``Nomes`` contains the known names, and ``achar`` search
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -16,6 +15,7 @@ from rapidfuzz import fuzz, process
 
 from app.contexts.leitura_grupos.api import Vocabulario, chave, palavras_soltas, vale_em
 from app.contexts.nomes.parecidos import PROPRIOS, por_extenso, so_grafia
+from batuta.kernel import dataclass
 
 SEMELHANTE: Final = 88.0
 # Highest score of a new name that resembles a known name but may be another place. A vacancy with such a name is

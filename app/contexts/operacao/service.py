@@ -1,10 +1,9 @@
 """Stores business events for operators and reports."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
-from batuta.kernel import Ids, Json
+from batuta.kernel import Ids, Json, dataclass
 from batuta.sql import AsJson, Dialect, Query, Transaction, load_queries
 
 

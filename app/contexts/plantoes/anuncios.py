@@ -6,7 +6,7 @@ or block the message is checked again. If the vacancy has been taken, the messag
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Final, Protocol
 from zoneinfo import ZoneInfo
@@ -25,7 +25,7 @@ from app.contexts.plantoes.model import (
 )
 from app.contexts.plantoes.texto import oferta
 from app.contexts.vagas.api import StatusDaVaga, Transicoes
-from batuta.kernel import Clock, Ids
+from batuta.kernel import Clock, Ids, dataclass
 from batuta.queues import NewItem
 from batuta.sql import Database, Query, Row, Transaction, load_queries
 

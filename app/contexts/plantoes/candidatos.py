@@ -11,7 +11,7 @@ doubt, this vacancy or an equal one already offered, another shift at that time.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from enum import StrEnum
 from functools import cache
@@ -22,7 +22,7 @@ from app.contexts.leitura_grupos.api import chave
 from app.contexts.mensagens.api import CONTACTS_IN_A_WEEK, IMPEDIMENTOS
 from app.contexts.nomes.api import Dicionario, Nomes
 from app.contexts.plantoes.model import VagaDesconhecida
-from batuta.kernel import Clock
+from batuta.kernel import Clock, dataclass
 from batuta.sql import AsJson, Database, Dialect, Query, Reading, Row, load_text
 
 WEEK: Final = timedelta(days=7)

@@ -8,7 +8,6 @@ once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -21,7 +20,7 @@ from app.contexts.vagas.api import PROCURA, StatusDaVaga, Transicoes
 from batuta import Done, Failed, Outcome, Partial
 from batuta.health import JOBS_AND_WORKERS, Check, Report, Severity, merge_reports
 from batuta.jobs import JobCall
-from batuta.kernel import Clock, Ids, Json
+from batuta.kernel import Clock, Ids, Json, dataclass
 from batuta.reasons import define
 from batuta.sql import Database, Query, load_queries
 

@@ -4,13 +4,13 @@ until the end of the day.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from app.contexts.leitura_grupos.api import Periodo
 from app.contexts.vagas.api import PERIODO_ID
+from batuta.kernel import dataclass
 from batuta.sql import Row
 
 HORAS: Final[Mapping[Periodo, tuple[str, str]]] = {

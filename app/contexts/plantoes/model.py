@@ -1,7 +1,6 @@
 """Results and errors of actions on a vacancy, and the rules without database access."""
 
 import re
-from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
 from typing import Final, TypeAlias, assert_never
@@ -9,6 +8,7 @@ from typing import Final, TypeAlias, assert_never
 from app.contexts.leitura_grupos.api import UFS, Periodo
 from app.contexts.vagas.api import PROCURA, StatusDaVaga
 from batuta import BatutaError
+from batuta.kernel import dataclass
 from batuta.reasons import define
 
 HORA: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"

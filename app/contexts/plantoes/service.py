@@ -6,7 +6,6 @@ raises no error.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from functools import partial
 from typing import Final
@@ -36,7 +35,7 @@ from app.contexts.plantoes.model import (
     decidir_reserva,
 )
 from app.contexts.vagas.api import PERIODO_ID, PROCURA, StatusDaVaga, Transicoes, chave_de
-from batuta.kernel import Clock, Ids
+from batuta.kernel import Clock, Ids, dataclass
 from batuta.sql import Database, Query, Row, Transaction, load_queries
 
 # A sort position before every vacancy: day, hour and id.

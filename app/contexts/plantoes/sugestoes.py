@@ -5,7 +5,6 @@ The state of the vacancy does not change, so it can still be announced.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -13,6 +12,7 @@ from zoneinfo import ZoneInfo
 from app.contexts.nomes.api import Dicionario, Nomes
 from app.contexts.plantoes.candidatos import eh_a_mesma, formas_da_especialidade
 from app.contexts.plantoes.horario import turno_de
+from batuta.kernel import dataclass
 from batuta.sql import Dialect, Query, Reading, Row, Transaction, load_queries
 
 # Largest number of open vacancies that are considered, the earliest first.

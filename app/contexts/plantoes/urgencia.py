@@ -6,13 +6,12 @@ created later becomes urgent at the next run.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from app.contexts.nomes.api import Dicionario, Nomes, achar
-from batuta.kernel import Clock, Ids
+from batuta.kernel import Clock, Ids, dataclass
 from batuta.reasons import Reason, define
 from batuta.sql import AsJson, AuditLog, Database, Query, load_queries
 

@@ -6,7 +6,7 @@ personal data.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from batuta import Done, Outcome
 from batuta.health import QUEUES, Check, Finding, Report, Severity
 from batuta.jobs import JobCall, Window
-from batuta.kernel import Clock, Json
+from batuta.kernel import Clock, Json, dataclass
 from batuta.sql import Database, Query, Reading, Row, load_queries
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -8,7 +8,7 @@ the model does not answer         ──▶ the run ends with its reason; the co
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -39,7 +39,7 @@ from app.contexts.qualidade.orientacao import Orientacoes
 from batuta import BatutaError, Done, Outcome, Partial
 from batuta.guards import Hold
 from batuta.jobs import JobCall
-from batuta.kernel import Clock, Ids, Json
+from batuta.kernel import Clock, Ids, Json, dataclass
 from batuta.reasons import define
 from batuta.sql import AsJson, AuditLog, Database, Query, Row, load_queries
 

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
-from batuta.kernel import Json, mask_text
+from batuta.kernel import Json, dataclass, mask_text
 from batuta.sql import Row
 
 REGRAS, LLM = "regras", "modelo"

@@ -7,13 +7,12 @@ active version remains.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
 from batuta import Done, Outcome, Skipped
 from batuta.jobs import JobCall
-from batuta.kernel import Clock, Ids, Json
+from batuta.kernel import Clock, Ids, Json, dataclass
 from batuta.reasons import define
 from batuta.sql import AsJson, Database, Query, Row, load_queries
 

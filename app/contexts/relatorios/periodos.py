@@ -5,11 +5,12 @@
 A period has fixed limits. A late run therefore counts the same rows as a run on time.
 """
 
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from enum import StrEnum
 from typing import Final
 from zoneinfo import ZoneInfo
+
+from batuta.kernel import dataclass
 
 
 class Tipo(StrEnum):

@@ -7,7 +7,6 @@ no row ──▶ enviando ──▶ enviado
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
@@ -16,7 +15,7 @@ from app.contexts.comum.saude import report_count
 from app.contexts.relatorios.periodos import Periodo, Tipo
 from batuta import BatutaError
 from batuta.health import JOBS_AND_WORKERS, Check, Report, Severity
-from batuta.kernel import Clock, Ids, Json
+from batuta.kernel import Clock, Ids, Json, dataclass
 from batuta.sql import AsJson, Database, Query, Reading, Row, load_queries
 
 SISTEMA: Final = "sistema"

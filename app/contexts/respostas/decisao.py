@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
@@ -13,6 +13,7 @@ from app.contexts.handoffs.api import quando
 from app.contexts.leitura_conversas.api import Classe, Leitura
 from app.contexts.plantoes.api import Feita, Repetida, Resposta, chamado, fatos_da_vaga
 from app.contexts.respostas import textos
+from batuta.kernel import dataclass
 from batuta.sql import Row
 
 Vaga: TypeAlias = Row | Mapping[str, Any]

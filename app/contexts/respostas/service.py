@@ -8,7 +8,6 @@ A message that no rule answers enters the pending list. An answer that is not se
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 from zoneinfo import ZoneInfo
@@ -31,7 +30,7 @@ from app.contexts.respostas.decisao import (
     reservada,
 )
 from batuta.jobs import Window
-from batuta.kernel import Ids, Json
+from batuta.kernel import Ids, Json, dataclass
 from batuta.queues import NewItem
 from batuta.sql import Dialect, Query, Row, Transaction, load_queries
 

@@ -2,12 +2,11 @@
 machine.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from app.contexts.telegram.porta import Arquivo
 from batuta import BatutaError
-from batuta.kernel import Clock, Json
+from batuta.kernel import Clock, Json, dataclass
 from batuta.sql import Database, Query, Reading, Transaction, load_queries
 
 # Metadata key of the name, type and size of a file to send.

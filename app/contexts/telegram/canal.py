@@ -6,7 +6,7 @@ server has forgotten the random_id. A message that the complete history does not
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Final, Protocol, assert_never
@@ -63,7 +63,7 @@ from app.contexts.telegram.porta import (
 from app.contexts.telegram.prazo import Prazos, chamar
 from batuta import Snooze
 from batuta.guards import WORKED, Circuits, Effect, EffectReport, Hold, Limit, Ticket
-from batuta.kernel import Clock
+from batuta.kernel import Clock, dataclass
 from batuta.reasons import define
 from batuta.sql import Database, Transaction
 

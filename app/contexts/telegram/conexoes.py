@@ -13,7 +13,7 @@ end the step.
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
@@ -41,7 +41,7 @@ from app.contexts.telegram.prazo import Prazos, chamar, log_timeout
 from app.contexts.telegram.sessoes import Sessoes
 from batuta import Idle
 from batuta.errors import CancelIgnored
-from batuta.kernel import Clock, Late, Raised, call_with_deadline, name_of, with_timeout
+from batuta.kernel import Clock, Late, Raised, call_with_deadline, dataclass, name_of, with_timeout
 from batuta.loops import Pace, Wakeup, task_stack
 from batuta.reasons import define
 

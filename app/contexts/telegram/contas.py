@@ -1,14 +1,13 @@
 """Accounts of Telegram: their states, their positions in the stream of updates, and the waits that Telegram imposes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
 from app.contexts.telegram.porta import Metodo
 from batuta import BatutaError
-from batuta.kernel import Clock, Ids
+from batuta.kernel import Clock, Ids, dataclass
 from batuta.queues import LONGEST_ERROR
 from batuta.reasons import decode, encode
 from batuta.sql import AuditLog, Database, Query, Reading, Row, Transaction, load_queries

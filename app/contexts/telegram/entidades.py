@@ -5,13 +5,12 @@ WhatsApp. The number identifies the row in ``clientes``, so opt-outs and limits 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from app.contexts.comum.telefone import Address, other_form, telefone_de
 from app.contexts.telegram.porta import Entidade, Peer, TipoDeChat
-from batuta.kernel import Clock
+from batuta.kernel import Clock, dataclass
 from batuta.sql import Database, Query, Reading, Row, load_queries
 
 SERVER: Final = "telegram"

@@ -7,7 +7,6 @@ stored.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol, assert_never
 
@@ -27,7 +26,7 @@ from app.contexts.telegram.porta import (
 )
 from app.contexts.webhooks.api import DeGrupo, Eco, Fato, Ignorado, Recebida, Recibo
 from batuta import Done
-from batuta.kernel import Clock, Ids, Json
+from batuta.kernel import Clock, Ids, Json, dataclass
 from batuta.queues import ItemHandler, Lease, QueueTable, after_seconds
 from batuta.sql import AsJson, Database, Query, Transaction, load_queries
 

@@ -20,12 +20,12 @@ message in the history of the chat.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import ClassVar, Protocol, TypeAlias
 
-from batuta.kernel import make_writable
+from batuta.kernel import dataclass, make_writable
 from batuta.reasons import define
 
 NO_ANSWER = define("telegram_sem_resposta", "the server did not answer within {limit}")

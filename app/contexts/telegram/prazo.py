@@ -4,12 +4,11 @@ it does not, this module cancels the call.
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, TypeVar, cast
 
 from app.contexts.telegram.porta import Unavailable, Unknown
-from batuta.kernel import Clock, Late, Raised, Returned, call_with_deadline, name_of
+from batuta.kernel import Clock, Late, Raised, Returned, call_with_deadline, dataclass, name_of
 from batuta.reasons import define
 
 log = logging.getLogger("julia.telegram")

@@ -1,7 +1,6 @@
 """Health of Telegram, for ``/health/telegram`` and the health score: one finding per account with a problem."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -20,7 +19,7 @@ from batuta.health import (
     Severity,
     merge_reports,
 )
-from batuta.kernel import Clock
+from batuta.kernel import Clock, dataclass
 from batuta.reasons import decode
 from batuta.sql import Database, Row
 

@@ -6,13 +6,12 @@ cannot renew its lease stops using the session before the lease ends. If a proce
 may take its session immediately.
 """
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Protocol
 
 from app.contexts.telegram.porta import OwnedElsewhere, SessionRevoked, Unavailable
 from batuta import BatutaError
-from batuta.kernel import Clock, has_ended
+from batuta.kernel import Clock, dataclass, has_ended
 from batuta.reasons import define, reason_of_error
 from batuta.sql import Database, Query, Row, Transaction, load_queries
 

@@ -7,7 +7,6 @@ other message.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final, Protocol, TypeVar
@@ -34,7 +33,7 @@ from app.contexts.telegram.porta import (
 )
 from app.contexts.telegram.prazo import Prazos, chamar
 from batuta import Done, Failed, Outcome, Snooze
-from batuta.kernel import Clock
+from batuta.kernel import Clock, dataclass
 from batuta.queues import ItemHandler, Lease, NewItem, QueueTable, after_seconds
 from batuta.reasons import define
 from batuta.sql import Database, Query, Transaction, load_queries

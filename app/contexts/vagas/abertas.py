@@ -5,12 +5,11 @@ from which the vacancy was imported.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from batuta.kernel import Clock
+from batuta.kernel import Clock, dataclass
 from batuta.sql import Database, Query, Row, load_queries
 
 

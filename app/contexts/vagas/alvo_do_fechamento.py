@@ -3,10 +3,10 @@ matches.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 
 from app.contexts.leitura_grupos.api import Fechamento
+from batuta.kernel import dataclass
 
 MOST = 20
 

@@ -5,12 +5,12 @@ vacancy that has the key is rejected, the next extracted vacancy of this kind fr
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from app.contexts.vagas.vagas import JANELA, VagaQueries
+from batuta.kernel import dataclass
 from batuta.sql import AsJson, Dialect, Query, Row, Transaction, load_queries
 
 

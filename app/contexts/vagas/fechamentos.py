@@ -5,7 +5,6 @@ reason and the message of every closing.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -17,7 +16,7 @@ from app.contexts.vagas.alvo_do_fechamento import NADA, Alvo, DecisaoDoFechament
 from app.contexts.vagas.importacao import PERIODO_ID
 from app.contexts.vagas.transicoes import PROCURA, StatusDaVaga, Transicoes
 from batuta import BatutaError, Snooze
-from batuta.kernel import Clock, Ids, Json
+from batuta.kernel import Clock, Ids, Json, dataclass
 from batuta.queues import Writes
 from batuta.reasons import define
 from batuta.sql import AsJson, AuditLog, Database, Query, Row, Transaction, load_queries

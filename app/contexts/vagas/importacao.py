@@ -2,13 +2,14 @@
 thresholds and fixed exclusions.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from enum import StrEnum
 from typing import Final
 
 from app.contexts.leitura_grupos.api import Periodo
 from app.contexts.vagas.limiares import Limiares, alcanca
+from batuta.kernel import dataclass
 
 PESOS: Final = {"hospital": 0.30, "especialidade": 0.30, "data": 0.25, "periodo": 0.10, "valor": 0.05}
 PLAUSIVEL: Final = (100, 10_000)

@@ -1,6 +1,6 @@
 """Thresholds for the decisions of the pipeline. Each decision stores the threshold that it used."""
 
-from dataclasses import dataclass
+from batuta.kernel import dataclass
 
 # Tolerance for floating-point sums: 0.3 + 0.25 + 0.25 must reach 0.8.
 _QUASE = 1e-9

@@ -6,7 +6,6 @@ If the message contains nothing else, the correction applies immediately. Otherw
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -30,7 +29,7 @@ from app.contexts.vagas.fechamentos import Fechamentos
 from app.contexts.vagas.importacao import PERIODO_ID
 from app.contexts.vagas.vagas import JANELA, LONGEST, Vagas
 from batuta import Snooze
-from batuta.kernel import Clock
+from batuta.kernel import Clock, dataclass
 from batuta.queues import Writes
 from batuta.sql import AsJson, Database, Query, Row, Transaction, load_queries
 

@@ -6,13 +6,12 @@ the sources.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from app.contexts.comum.telefone import forms
 from batuta import BatutaError
-from batuta.kernel import Ids, Json
+from batuta.kernel import Ids, Json, dataclass
 from batuta.queues import Writes
 from batuta.sql import AuditLog, Dialect, Query, Row, Transaction, load_queries
 

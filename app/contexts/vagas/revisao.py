@@ -6,7 +6,6 @@ name needs no review.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, Final
@@ -18,7 +17,7 @@ from app.contexts.vagas.importacao import PERIODO_ID, DecisaoDaImportacao, Parec
 from app.contexts.vagas.retificacoes import CAMPOS, MUDOU
 from app.contexts.vagas.vagas import Vagas, chave_de
 from batuta import BatutaError
-from batuta.kernel import Clock, Ids, Json
+from batuta.kernel import Clock, Ids, Json, dataclass
 from batuta.sql import AuditLog, Database, Query, Row, Transaction, load_queries
 
 LONGEST: Final = 500

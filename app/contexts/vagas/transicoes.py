@@ -13,13 +13,12 @@ event in the caller's transaction. ``confirmada`` is a state of old data and has
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 from app.contexts.operacao.service import Eventos
-from batuta.kernel import Ids
+from batuta.kernel import Ids, dataclass
 from batuta.sql import Dialect, Query, Row, Transaction, load_queries
 
 LONGEST_REASON: Final = 500

@@ -7,7 +7,6 @@ a crash therefore writes the same rows.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import md5
 from typing import Any, Final
@@ -21,7 +20,7 @@ from app.contexts.vagas.limiares import Limiares
 from app.contexts.vagas.retificacoes import MAQUINA, Retificacoes, mesmo_autor, mudancas
 from app.contexts.vagas.transicoes import Transicoes
 from batuta import Done, Skipped
-from batuta.kernel import BatchLoader, Clock, Ids
+from batuta.kernel import BatchLoader, Clock, Ids, dataclass
 from batuta.pipelines import Next, StageOutcome
 from batuta.queues import Lease, Writes
 from batuta.sql import AsJson, Database, Query, Row, load_queries

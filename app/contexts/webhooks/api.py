@@ -1,12 +1,11 @@
 """Facts that a messenger delivers, independent of the gateway's format."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
 from app.contexts.comum.telefone import Address
 from app.contexts.comum.whatsapp import Conexao, Entrega
-from batuta.kernel import Json
+from batuta.kernel import Json, dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,11 @@ BRIEFING_DIR/templates/<tipo>/*.md    the last name in the folder of the type
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from app.contexts.diretrizes.service import Documento, FonteIndisponivel
+from batuta.kernel import dataclass
 
 TIPOS: Final = ("discovery", "oferta", "reativacao", "followup", "feedback")
 MOST_BYTES: Final = 1024 * 1024

@@ -4,11 +4,11 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Final
 
-from batuta.kernel import dumps, loads
+from batuta.kernel import dataclass, dumps, loads
 
 LASTS: Final = timedelta(hours=1)
 SCOPE: Final = "https://www.googleapis.com/auth/drive.readonly"

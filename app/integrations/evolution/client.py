@@ -1,7 +1,6 @@
 """Client of Evolution API, version 2. It implements the WhatsApp interface (``app.contexts.comum.whatsapp``)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import quote
 
@@ -16,7 +15,7 @@ from app.integrations.evolution.answers import (
     unavailable,
 )
 from app.integrations.evolution.http import Answer, Gateway, Reply, path_of
-from batuta.kernel import Clock, Json, make_writable
+from batuta.kernel import Clock, Json, dataclass, make_writable
 
 PAGE = 50
 LONGEST_NAME = 200

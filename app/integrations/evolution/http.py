@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from typing import TypeAlias
 from urllib.parse import quote
@@ -11,7 +11,7 @@ import httpx2
 
 from app.integrations.http import open_client
 from batuta.errors import DeadlineExceeded
-from batuta.kernel import Clock, Json, with_timeout
+from batuta.kernel import Clock, Json, dataclass, with_timeout
 
 LARGEST_ANSWER = 4 * 1024 * 1024
 CONNECT_SECONDS = 5.0

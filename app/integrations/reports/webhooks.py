@@ -5,7 +5,7 @@ sent again without a person's decision.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -18,7 +18,7 @@ from app.contexts.relatorios.service import Relatorio
 from app.integrations.http import open_client
 from batuta.errors import DeadlineExceeded
 from batuta.extension import Texts
-from batuta.kernel import Clock, Json, with_timeout
+from batuta.kernel import Clock, Json, dataclass, with_timeout
 
 WITHIN: Final = timedelta(seconds=15)
 CONNECT_SECONDS: Final = 5.0

@@ -1,11 +1,10 @@
 """Send a notice to Slack or to a webhook. A notice has the reason and a link, and no personal data."""
 
-from dataclasses import dataclass
-
 from app.contexts.comum.entrega import Entrega
 from app.contexts.equipe.avisos import BRIEFING, Aviso
 from app.integrations.reports.webhooks import Poster
 from batuta.extension import Texts
+from batuta.kernel import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ in the background. A lost connection ends the client. The worker then connects a
 import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -15,6 +14,8 @@ from telethon import TelegramClient
 from telethon._updates import Entity, EntityType
 from telethon.sessions import StringSession
 from telethon.tl import types
+
+from batuta.kernel import dataclass
 
 CONNECT_SECONDS: Final = 10
 # Telethon logs requests and updates, which contain texts, numbers and codes.

@@ -1,9 +1,10 @@
 """Split the text of a message into parts: fields that were read, words that no rule matched, and all other text."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
+
+from batuta.kernel import dataclass
 
 UNEXPLAINED: Final = "inexplicado"
 

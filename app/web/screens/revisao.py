@@ -5,7 +5,6 @@ keyboard.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -30,6 +29,7 @@ from batuta.extension import (
     Tone,
     Visit,
 )
+from batuta.kernel import dataclass
 from batuta.sql import Row
 
 PATH: Final = "/revisao"

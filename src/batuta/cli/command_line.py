@@ -1,11 +1,12 @@
 """The part of an application that the ``batuta`` command needs before it builds the application."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from batuta.kernel.values import dataclass
 from batuta.texts import Language
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import os
 import sys
 import tomllib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +21,7 @@ from batuta.cli.command_line import CommandLine
 from batuta.environment import ENV_FILE, environment, in_file, system_language
 from batuta.kernel.errors import BatutaError, UnknownApp
 from batuta.kernel.reasons import Reason
+from batuta.kernel.values import dataclass
 from batuta.texts import LANGUAGES, Language, Texts, fold
 
 # Each command imports the modules it uses, because imports take most of the time of a short command.

@@ -1,7 +1,6 @@
 """Commands for guards: ``batuta pause``, ``resume``, ``switch``, ``circuits [reset NAME]`` and ``limits``."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -17,6 +16,7 @@ from batuta.guard.breaker import Circuit
 from batuta.guard.switches import Switch, SwitchRule, judge_switch
 from batuta.kernel.spans import LONGEST_SPAN, read_span
 from batuta.kernel.suggestions import unknown
+from batuta.kernel.values import dataclass
 from batuta.queue.item import pause_of_queue
 
 Because = Annotated[str, typer.Option("--reason", help="the reason, kept in the record")]

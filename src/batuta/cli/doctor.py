@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Literal, TypeAlias
 
 import typer
@@ -16,6 +16,7 @@ from batuta.health.aggregator import State, look
 from batuta.health.checks import join_names
 from batuta.kernel.errors import AddressTaken, BatutaError
 from batuta.kernel.identity import identity
+from batuta.kernel.values import dataclass
 from batuta.processes.address import listen
 from batuta.texts import Texts
 

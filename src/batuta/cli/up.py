@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +21,7 @@ from batuta.engine.batuta import Batuta
 from batuta.environment import ENV_FILE
 from batuta.health.aggregator import Part, Probe, State
 from batuta.kernel.events import ProcessHeld, ProcessServing
+from batuta.kernel.values import dataclass
 from batuta.processes.address import listen
 from batuta.processes.exit import run_to_exit
 from batuta.processes.notify import Notifier, NotifySocket

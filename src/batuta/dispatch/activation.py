@@ -15,12 +15,12 @@ the clocks of other machines do not matter.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.leases import LeaseHolder, SilenceDetector
+from batuta.kernel.values import dataclass
 from batuta.runlog.log import ExecutionLog, OwnTimetable, Timetable
 
 # A scheduler renews its timetable after every third of a lease. After two leases without a renewal the timetable counts

@@ -7,7 +7,7 @@ decided, and the others skip that fire. A dispatcher whose timetable is not acti
 
 import heapq
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
@@ -27,6 +27,7 @@ from batuta.kernel.events import (
     TimetableStandsBy,
 )
 from batuta.kernel.leases import LeaseHolder
+from batuta.kernel.values import dataclass
 from batuta.runlog.execution import Registration
 from batuta.runlog.log import Controls, Decisions, ExecutionLog, Expected, Ledger, Opened
 from batuta.supervise.loop import Again, Idle, Pace, Wakeup

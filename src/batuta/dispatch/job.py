@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from batuta.guard.switches import SwitchRule
 from batuta.kernel.errors import InvalidCron, InvalidJob
 from batuta.kernel.reasons import Reason
+from batuta.kernel.values import dataclass
 from batuta.receive.endpoints import DEFAULT_TIMEOUT
 from batuta.runlog.execution import Ending, Execution
 from batuta.schedule.cron import parse

@@ -4,7 +4,7 @@ list and compare the fires of timetables.
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import chain
 from zoneinfo import ZoneInfo
@@ -16,6 +16,7 @@ from batuta.kernel.errors import JobRefused
 from batuta.kernel.events import Event, FireExplained, FiresMissed
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
+from batuta.kernel.values import dataclass
 from batuta.runlog import reasons
 from batuta.runlog.execution import Opening, Status, Trigger
 from batuta.runlog.log import Decisions, Ledger

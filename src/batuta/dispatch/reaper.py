@@ -9,7 +9,7 @@ that was handed back, or whose process is proven dead, is taken over immediately
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 
 from batuta.dispatch.job import Job
@@ -19,6 +19,7 @@ from batuta.dispatch.runner import Runner
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Events, ExecutionTakenOver
 from batuta.kernel.leases import LeaseHolder, SilenceDetector
+from batuta.kernel.values import dataclass
 from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Execution, Status, Trigger
 from batuta.runlog.log import ExecutionLog, Ledger, SilentRun

@@ -6,7 +6,7 @@ decides the fires, writes their rows and enqueues the tasks, so a scheduler that
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
@@ -17,6 +17,7 @@ from batuta.kernel.clock import FARTHEST, Clock
 from batuta.kernel.errors import InvalidJob, InvalidSchedule
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
+from batuta.kernel.values import dataclass
 from batuta.runlog.execution import Ending
 from batuta.schedule.due import CatchUp
 from batuta.supervise.loop import Again, Idle, LoopPolicy, Pace, Wakeup

@@ -9,7 +9,6 @@ Until the last step the old database is unchanged; after the last step the new d
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
@@ -19,6 +18,7 @@ from batuta.engine.batuta import Batuta
 from batuta.kernel.clock import SystemClock
 from batuta.kernel.errors import BackupForeign, RestoreRefused, SchemaOutOfDate, StatementRefused, StoreError
 from batuta.kernel.reasons import Reason, reason_of_os_error
+from batuta.kernel.values import dataclass
 from batuta.stores.backup import archive
 from batuta.stores.backup.archive import Applied, ArchiveReader, Manifest, Table
 from batuta.stores.backup.restoring import (

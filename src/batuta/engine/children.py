@@ -22,7 +22,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from multiprocessing import get_context
@@ -33,6 +33,7 @@ from typing import Any, Final
 from batuta.kernel.errors import ChildFailed, InvalidTask
 from batuta.kernel.reasons import Reason, define
 from batuta.kernel.usercode import Threads
+from batuta.kernel.values import dataclass
 from batuta.processes.tree import PR_SET_PDEATHSIG
 from batuta.queue.outcome import Failed, Outcome
 from batuta.tasks.task import Task, TaskContext, TaskFunction

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -11,6 +11,7 @@ from batuta.dispatch.registry import ONLY_PROFILE
 from batuta.engine.screens import Action, Screen, Tone
 from batuta.guard.switches import SwitchRule
 from batuta.health.finding import SECTIONS, Section
+from batuta.kernel.values import dataclass
 from batuta.schedule.window import Window
 from batuta.stores.backup.restoring import Restoring
 from batuta.stores.sql.encrypted import EncryptedColumn

@@ -3,7 +3,7 @@ switch.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from batuta.kernel.errors import InvalidSetting
 from batuta.kernel.events import Events, Fanout
 from batuta.kernel.identity import make_owner
 from batuta.kernel.ids import Ids
+from batuta.kernel.values import dataclass
 from batuta.processes.heartbeat import HEARTBEAT_POLICY, Heartbeat
 from batuta.queue.store import Unserved
 from batuta.schedule.window import Window

@@ -12,7 +12,6 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Self, TextIO
@@ -25,6 +24,7 @@ from batuta.kernel.errors import Recycled, StoreReplaced
 from batuta.kernel.events import ProcessEnded, ProcessRecycled, StackFound
 from batuta.kernel.identity import make_owner
 from batuta.kernel.reasons import define
+from batuta.kernel.values import dataclass
 from batuta.processes.exit import FILE_WATCH_POLICY, RECYCLER_POLICY, FileWatch, Recycler
 from batuta.processes.heartbeat import HEARTBEAT_POLICY, Heartbeat, Status
 from batuta.processes.loop_monitor import LoopMonitor, WatchdogThread, monitor_policy

@@ -5,12 +5,13 @@ result after it. The dashboard checks the scope, adds the CSRF token and writes 
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 
 from batuta.access import Scope, includes
 from batuta.kernel.json import Json
+from batuta.kernel.values import dataclass
 from batuta.texts import Texts
 
 

@@ -11,7 +11,6 @@ match await may.admit(work.clock.now()):
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, TypeAlias
@@ -20,6 +19,7 @@ from zoneinfo import ZoneInfo
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.reasons import define
+from batuta.kernel.values import dataclass
 from batuta.schedule.window import Window
 
 # 4xx statuses after which a retry may succeed.

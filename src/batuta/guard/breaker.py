@@ -13,7 +13,7 @@ died, another caller becomes the probe.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, TypeAlias
@@ -21,6 +21,7 @@ from typing import Protocol, TypeAlias
 from batuta.guard.base import Effect, EffectReport, Hold
 from batuta.kernel.errors import require
 from batuta.kernel.reasons import Reason, define
+from batuta.kernel.values import dataclass
 
 CIRCUIT_OPEN = define("circuit_open", "circuit open: {circuit}, {why}")
 CIRCUIT_OPEN_ELSEWHERE = define("circuit_open_elsewhere", "circuit open: {circuit}")

@@ -4,7 +4,6 @@ import asyncio
 import random
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from batuta.guard import breaker as decisions
@@ -25,6 +24,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable, require
 from batuta.kernel.reasons import Reason
 from batuta.kernel.suggestions import unknown
+from batuta.kernel.values import dataclass
 
 # How long the state of a circuit is cached. A change by another process is visible after this time.
 LOOK_EVERY = timedelta(milliseconds=500)

@@ -8,7 +8,7 @@ reservation and the confirmation.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeAlias
 
@@ -16,6 +16,7 @@ from batuta.guard.base import Admit, Effect, EffectReport, Hold, Verdict
 from batuta.guard.switches import RECHECK_AFTER
 from batuta.kernel.errors import StoreUnavailable, require
 from batuta.kernel.reasons import Reason, define
+from batuta.kernel.values import dataclass
 
 LONGEST_WINDOW = timedelta(days=366)
 USE_WITHIN = timedelta(minutes=1)

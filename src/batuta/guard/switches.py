@@ -5,13 +5,13 @@ If a switch cannot be read, its guard holds the work back, so that no work is ad
 outage.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from batuta.guard.base import Admit, Hold, Verdict
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.reasons import define
+from batuta.kernel.values import dataclass
 
 # Delay before a held caller checks again. A changed switch takes effect within this time.
 RECHECK_AFTER = timedelta(seconds=1)

@@ -7,7 +7,7 @@ test the components that a process needs, each within a time limit. The worst re
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -28,6 +28,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError, InvalidName, InvalidSections, StoreUnavailable
 from batuta.kernel.suggestions import unknown
 from batuta.kernel.usercode import Late, Question, Raised, Returned, call_with_deadline, name_of
+from batuta.kernel.values import dataclass
 
 CACHED_FOR = timedelta(seconds=15)
 DATABASE_DOWN = "connectivity.database"

@@ -11,7 +11,7 @@ The dead man's switch pings an outside service while the dispatcher works. If th
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -35,6 +35,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreError
 from batuta.kernel.events import AlertFailed, AlertRaised, AlertSent, Events, PingFailed
 from batuta.kernel.usercode import Returned, call_with_deadline, name_of
+from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import exponential
 from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup
 from batuta.supervise.running import Running

@@ -7,13 +7,14 @@ open and close incidents, and operators may add incidents.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, time, timedelta
 from enum import StrEnum
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 from batuta.health.finding import Assessment, Finding, Grade, Severity
+from batuta.kernel.values import dataclass
 from batuta.schedule.window import Window
 
 COOL_DOWN: Mapping[Severity, timedelta] = {

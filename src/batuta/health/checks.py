@@ -1,7 +1,6 @@
 """Health checks that every application has: connections, open transactions, jobs, scheduler, queues, circuits and processes."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
@@ -42,6 +41,7 @@ from batuta.health.workers import (
 )
 from batuta.kernel.clock import Clock, brief
 from batuta.kernel.reasons import define
+from batuta.kernel.values import dataclass
 from batuta.processes.restarts import RestartStore
 from batuta.runlog.history import ENOUGH_FAILURES, Reports
 

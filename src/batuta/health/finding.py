@@ -7,10 +7,12 @@ A finding has a text key (``says``) and the facts for its text. Each language ha
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
+
+from batuta.kernel.values import dataclass
 
 CHECK_TIMEOUT = timedelta(seconds=2)
 

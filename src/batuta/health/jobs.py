@@ -7,7 +7,7 @@ last run failed. Jobs that are paused by an operator and jobs that are not imple
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
@@ -20,6 +20,7 @@ from batuta.health.finding import Finding, Report, Severity, merge_reports
 from batuta.kernel.clock import brief
 from batuta.kernel.identity import short
 from batuta.kernel.reasons import code_of, define
+from batuta.kernel.values import dataclass
 from batuta.runlog.history import ENOUGH_FAILURES, Facts, Reports
 from batuta.runlog.log import ExecutionLog, Timetable
 from batuta.runlog.reasons import UNFINISHED, WINDOW_CLOSED, is_partial, is_unfinished

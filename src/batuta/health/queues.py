@@ -3,13 +3,14 @@ worker count as stuck.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from batuta.health.aggregator import PROBE_TIMEOUT
 from batuta.health.finding import QUEUES, Check, Finding, Report, Severity, merge_reports
 from batuta.health.workers import FORGOTTEN_AFTER, Beats
 from batuta.kernel.clock import Clock, brief
+from batuta.kernel.values import dataclass
 from batuta.queue.store import Unserved
 
 HOUR = timedelta(hours=1)

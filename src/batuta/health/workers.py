@@ -4,12 +4,12 @@ crash loop.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from batuta.health.finding import BELOW_HEALTHY, Finding, Report, Severity, merge_reports
 from batuta.kernel.clock import brief
+from batuta.kernel.values import dataclass
 from batuta.processes.heartbeat import HEARTBEAT_EVERY, Status
 from batuta.processes.restarts import Budget, Restart
 

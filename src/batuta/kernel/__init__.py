@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from batuta.kernel.json import Json, dumps, loads
     from batuta.kernel.storable import is_writable, json_object, make_writable, mask_text
     from batuta.kernel.usercode import Late, Raised, Returned, call_with_deadline, name_of
+    from batuta.kernel.values import dataclass
     from batuta.kernel.waiting import with_timeout
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Returned",
     "SystemClock",
     "call_with_deadline",
+    "dataclass",
     "dumps",
     "has_ended",
     "is_writable",
@@ -52,6 +54,7 @@ _HOMES: Final = {
     "batuta.kernel.json": ("Json", "dumps", "loads"),
     "batuta.kernel.storable": ("is_writable", "json_object", "make_writable", "mask_text"),
     "batuta.kernel.usercode": ("Late", "Raised", "Returned", "call_with_deadline", "name_of"),
+    "batuta.kernel.values": ("dataclass",),
     "batuta.kernel.waiting": ("with_timeout",),
 }
 

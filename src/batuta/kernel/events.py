@@ -1,9 +1,10 @@
 """Events: facts that the code emits once, as frozen dataclasses. Log lines, metrics, the dashboard and alerts subscribe to them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol, TypeAlias, dataclass_transform
+
+from batuta.kernel.values import dataclass
 
 
 @dataclass_transform(frozen_default=True)

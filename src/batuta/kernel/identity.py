@@ -13,13 +13,13 @@ and the work of the process is recovered after its lease expires. The proof need
 import hashlib
 import os
 import socket
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Protocol, Self
 
 from batuta.kernel.ids import Ids
+from batuta.kernel.values import dataclass
 
 PROC = Path("/proc")
 UNKNOWN = "-"

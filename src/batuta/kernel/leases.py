@@ -1,11 +1,11 @@
 """Renewal of leases by their holder, and detection of holders that no longer renew."""
 
 from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, NoReturn, TypeVar
 
 from batuta.kernel.clock import Clock
+from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import insist
 
 Key = TypeVar("Key", bound=Hashable)

@@ -7,12 +7,13 @@ The middleware that was added first is the outermost. Without middleware a call 
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.reasons import Reason
+from batuta.kernel.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

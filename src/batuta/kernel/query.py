@@ -1,6 +1,6 @@
 """Query: a named SQL statement."""
 
-from dataclasses import dataclass
+from batuta.kernel.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
+
+from batuta.kernel.values import dataclass
 
 HEADER = "traceparent"
 # Later versions of the header may append fields after the known ones. The pattern rejects an id of only zeros, as the

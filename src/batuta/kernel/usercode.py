@@ -7,7 +7,6 @@ import contextvars
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -16,6 +15,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import ChildFailed, DeadlineExceeded, EffectFailed, ExitRefused, reason_of_error
 from batuta.kernel.masking.messages import message_of
 from batuta.kernel.reasons import define
+from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import cancel_and_wait, with_deadline
 
 

@@ -9,7 +9,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from types import TracebackType
 from typing import TextIO
 
@@ -17,6 +17,7 @@ from batuta.kernel import events
 from batuta.kernel.clock import brief
 from batuta.kernel.errors import DeadlineExceeded, StoreTimeout
 from batuta.kernel.masking.credentials import WITHHELD
+from batuta.kernel.values import dataclass
 from batuta.logs.library import structlog
 from batuta.logs.scrubbing import plain, summary
 from batuta.processes.restarts import EXIT_AGAIN

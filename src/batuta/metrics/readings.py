@@ -8,7 +8,6 @@ import asyncio
 import collections
 import platform
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
@@ -22,6 +21,7 @@ from batuta.health.checks import OpenTransaction
 from batuta.health.jobs import JobsSeen
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreError
+from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import with_timeout
 from batuta.metrics.counting import BUCKETS, CounterMetric, HistogramMetric, family_of
 from batuta.queue.store import Depth

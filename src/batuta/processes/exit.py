@@ -14,7 +14,7 @@ import signal
 import threading
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from functools import cache
 from typing import Any
@@ -22,6 +22,7 @@ from typing import Any
 from batuta.kernel.clock import Clock, brief
 from batuta.kernel.errors import StoreReplaced
 from batuta.kernel.reasons import Reason, define
+from batuta.kernel.values import dataclass
 from batuta.processes.heartbeat import rss_bytes
 from batuta.processes.loop_monitor import exit_now
 from batuta.processes.restarts import EXIT_AGAIN

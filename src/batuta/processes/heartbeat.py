@@ -6,7 +6,7 @@ import resource
 import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Protocol, TypeAlias
 from batuta.kernel.clock import Clock, brief
 from batuta.kernel.events import Event, LoopAbandoned, LoopRestarted, TaskUncancellable
 from batuta.kernel.reasons import define
+from batuta.kernel.values import dataclass
 from batuta.processes.restarts import NewRestart, RestartReason, RestartStore
 from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup
 from batuta.supervise.running import Running

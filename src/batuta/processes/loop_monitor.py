@@ -22,13 +22,14 @@ import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from typing import TextIO
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreError
 from batuta.kernel.events import EventLoopBlocked, EventLoopResponds, Events
+from batuta.kernel.values import dataclass
 from batuta.processes.heartbeat import cpu_seconds
 from batuta.processes.notify import Notifier
 from batuta.processes.restarts import EXIT_AGAIN, LEFT_BY_TIMEOUT

@@ -11,9 +11,10 @@ import socket
 import struct
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Self
+
+from batuta.kernel.values import dataclass
 
 SOCKET = "NOTIFY_SOCKET"
 WATCHDOG_LIMIT = "WATCHDOG_USEC"

@@ -18,13 +18,14 @@ import os
 import select
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeAlias
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.identity import ProcessIdentity, ProcFiles, Verdict, identity, verdict
+from batuta.kernel.values import dataclass
 from batuta.supervise.loop import FOR_EVER, Idle, Loop, LoopPolicy, Pace, Wakeup
 from batuta.supervise.stacks import temporary_folder
 

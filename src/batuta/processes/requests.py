@@ -7,13 +7,14 @@ names one process by its worker id, so a process that starts later never receive
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.reasons import define
+from batuta.kernel.values import dataclass
 from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup
 
 RESTART_ASKED = define("restart_asked", "got a restart request from {by}")

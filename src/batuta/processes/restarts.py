@@ -7,11 +7,11 @@ restarts count towards the alarm too.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
+from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import equal_jitter, exponential
 
 

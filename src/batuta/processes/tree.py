@@ -20,7 +20,7 @@ import socket
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from math import ceil
 from typing import Protocol, TypeAlias
@@ -29,6 +29,7 @@ from batuta.kernel.clock import Clock, brief
 from batuta.kernel.errors import StoreReplaced, StoreUnavailable
 from batuta.kernel.events import ChildEnded, ChildLooping, ChildReady, ChildRecovered, ChildSilent, ChildStarted, Events
 from batuta.kernel.reasons import define, reason_of_os_error
+from batuta.kernel.values import dataclass
 from batuta.processes.child import STOPPED, ChildProcess, OrphanReaper, exit_reason
 from batuta.processes.notify import ALIVE, NOTIFY_VARIABLES, READY, SOCKET, WATCHDOG_LIMIT, NotifySocket
 from batuta.processes.restarts import (

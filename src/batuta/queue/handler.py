@@ -1,11 +1,12 @@
 """Settings of an item handler: time limit, retries, and retention of finished items."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any
 
 from batuta.kernel.reasons import Reason, define
+from batuta.kernel.values import dataclass
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.outcome import DEFAULT_RETRY, PLAIN_DONE, Failed, Outcome, RetryPolicy, Settlement, Snooze, settle
 

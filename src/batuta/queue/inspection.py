@@ -7,7 +7,6 @@ restart, and an operator can stop it.
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -15,6 +14,7 @@ from typing import Any, Protocol, Self
 
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.reasons import code_of, decode
+from batuta.kernel.values import dataclass
 from batuta.queue.item import ItemState
 from batuta.supervise.loop import Again, Idle, LoopPolicy, Pace, Wakeup
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from batuta.kernel.clock import instant
 from batuta.kernel.errors import require
 from batuta.kernel.reasons import Reason
+from batuta.kernel.values import dataclass
 
 
 class ItemState(StrEnum):

@@ -9,7 +9,6 @@ how many may start.
 import inspect
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Literal, NamedTuple
@@ -18,6 +17,7 @@ from batuta.kernel.errors import InvalidLimit
 from batuta.kernel.json import Json, dumps
 from batuta.kernel.reasons import Reason, define
 from batuta.kernel.suggestions import nearest, unknown
+from batuta.kernel.values import dataclass
 
 UNITS = {
     "second": timedelta(seconds=1),

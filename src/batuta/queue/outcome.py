@@ -19,7 +19,7 @@ A stage may also move its item: ``Next``, ``Jump``, ``FanOut``.
 
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Protocol, TypeAlias, assert_never
 
@@ -29,6 +29,7 @@ from batuta.kernel.json import Json
 from batuta.kernel.query import Query
 from batuta.kernel.reasons import Reason, define
 from batuta.kernel.storable import mask_text
+from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import exponential, full_jitter
 from batuta.queue.item import ItemState, NewItem
 

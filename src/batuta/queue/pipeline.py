@@ -1,12 +1,13 @@
 """Pipelines: queue tables whose items pass through stages. The outcome of a stage decides the settlement of its item."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from functools import partial
 from typing import assert_never
 
 from batuta.kernel.errors import require
+from batuta.kernel.values import dataclass
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import ItemState, Lease, NewItem, QueueTable
 from batuta.queue.limits import TaskLimits

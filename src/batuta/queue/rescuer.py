@@ -9,13 +9,14 @@ a clock step, a restart of the rescuer, a suspension of the machine, or a renewa
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, ItemsRescued
 from batuta.kernel.leases import LeaseHolder, SilenceDetector
+from batuta.kernel.values import dataclass
 from batuta.queue.item import ItemState
 from batuta.queue.store import Lapsing, QueueStore, Rescued
 from batuta.supervise.loop import Again, Idle, Pace, Wakeup

@@ -7,10 +7,10 @@ raise NoRetry("the customer does not exist")                dead without a retry
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, TypeAlias
 
+from batuta.kernel.values import dataclass
 from batuta.queue.outcome import Failed, RetryPolicy, Waits, after_seconds
 
 never: Final = Waits(())

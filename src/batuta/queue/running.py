@@ -10,13 +10,14 @@ worker. Any other cancellation comes from application code and counts as a failu
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from typing import Any, TypeAlias, assert_never
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import ExitRefused
 from batuta.kernel.usercode import Called, Late, Raised, Returned, ordinary, refuse_exit
+from batuta.kernel.values import dataclass
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease
 from batuta.queue.outcome import TIMED_OUT, Cancelled

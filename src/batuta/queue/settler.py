@@ -16,7 +16,6 @@ An item with an effect is settled together with its effect, in one transaction:
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeAlias
 
@@ -32,6 +31,7 @@ from batuta.kernel.errors import (
 from batuta.kernel.events import Events, ItemCrashed, ItemLost, ItemsSettled
 from batuta.kernel.leases import LeaseHolder, recheck_after
 from batuta.kernel.usercode import Called
+from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import insist
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import ItemState, Lease

@@ -8,7 +8,7 @@ The items of all such pipelines are in one table of the engine. The stage of an 
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from typing import Any, Protocol, TypeAlias
 
@@ -17,6 +17,7 @@ from batuta.kernel.middleware import Around, Attempt
 from batuta.kernel.reasons import Reason, define
 from batuta.kernel.suggestions import check_options
 from batuta.kernel.usercode import Threads
+from batuta.kernel.values import dataclass
 from batuta.queue.item import Lease, QueueTable
 from batuta.queue.limits import Limits, TaskLimits, limits_of_stage
 from batuta.queue.outcome import (

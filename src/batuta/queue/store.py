@@ -1,11 +1,11 @@
 """QueueStore: the interface that every store of items implements."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol, TypeAlias
 
 from batuta.kernel.leases import LeaseHolder, Renewed
+from batuta.kernel.values import dataclass
 from batuta.queue.item import ItemState, Lease, NewItem
 from batuta.queue.outcome import Settlement
 

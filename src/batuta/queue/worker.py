@@ -12,7 +12,6 @@ writes nothing. ``lease_keeper`` renews the leases. An item whose next crash mak
 import asyncio
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count
 
@@ -23,6 +22,7 @@ from batuta.kernel.leases import LeaseHolder
 from batuta.kernel.storable import MAX_PAYLOAD
 from batuta.kernel.trace import bind_after
 from batuta.kernel.usercode import Returned
+from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import cancel_and_wait, first_of, insist
 from batuta.queue.executor import decide, execute
 from batuta.queue.handler import UNREADABLE, ItemHandler, unknown_item_handler

@@ -5,7 +5,6 @@ One function derives the HTTP status from the outcome, so a failure never looks 
 
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeAlias, assert_never
 
@@ -14,6 +13,7 @@ from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason, describe_reason
 from batuta.kernel.storable import count, json_object, mask_text
 from batuta.kernel.suggestions import nearest
+from batuta.kernel.values import dataclass
 from batuta.queue.outcome import Cancelled, Done, Failed, Outcome, Partial, Skipped, Snooze, TimedOut
 from batuta.runlog.execution import LONGEST_ERROR
 

@@ -8,7 +8,6 @@ same time.
 import asyncio
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol, TypeAlias, assert_never
@@ -20,6 +19,7 @@ from batuta.kernel.json import Json, dumps
 from batuta.kernel.leases import renew_until_cancelled
 from batuta.kernel.reasons import define
 from batuta.kernel.usercode import Late, Raised, Returned, call_with_deadline, name_of
+from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import cancel_and_wait, insist
 from batuta.queue.outcome import HANDLER_CRASHED, Failed, Outcome, TimedOut
 from batuta.receive.endpoints import Endpoint, JobCall, outcome_word, reply_body, reply_status

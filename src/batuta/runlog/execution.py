@@ -8,7 +8,7 @@ skipped | missed                                             opened and closed i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -16,6 +16,7 @@ from batuta.kernel.json import Json
 from batuta.kernel.masking import mask
 from batuta.kernel.reasons import Reason
 from batuta.kernel.storable import count, json_object, make_writable, mask_text
+from batuta.kernel.values import dataclass
 from batuta.runlog.reasons import DETAILS_REFUSED
 
 LONGEST_ERROR = 500  # maximum characters of an error or a reason

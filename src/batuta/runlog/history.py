@@ -1,11 +1,12 @@
 """Result types for queries on the execution log."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from batuta.kernel.json import Json
+from batuta.kernel.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,10 @@
 """Log lines of one attempt of a task, an item or a run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
+
+from batuta.kernel.values import dataclass
 
 # Maximum number of lines per attempt. Further lines are dropped, and a line of the level CUT states this.
 MOST_LINES: Final = 200

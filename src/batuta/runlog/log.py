@@ -4,13 +4,14 @@
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Protocol
 
 from batuta.guard.switches import Switch
 from batuta.kernel.leases import LeaseHolder, Renewed
+from batuta.kernel.values import dataclass
 from batuta.runlog.execution import Ending, Execution, Opening, Registration
 from batuta.schedule.window import Window
 

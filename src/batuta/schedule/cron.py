@@ -16,7 +16,6 @@ over minutes. A fire is a whole second of wall time; with five fields, a whole m
 import calendar
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from itertools import product
@@ -25,6 +24,7 @@ from zoneinfo import ZoneInfo
 
 from batuta.kernel.errors import InvalidCron
 from batuta.kernel.reasons import Reason
+from batuta.kernel.values import dataclass
 
 SECOND: Final = timedelta(seconds=1)
 MINUTE: Final = timedelta(minutes=1)

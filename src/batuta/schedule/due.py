@@ -8,13 +8,13 @@ Missed fires are listed one by one or, if there are many, as one counted gap.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from functools import cache
 from itertools import islice
 from zoneinfo import ZoneInfo
 
+from batuta.kernel.values import dataclass
 from batuta.schedule.cron import DAY, MINUTE, Cron
 from batuta.schedule.kinds import Interval, Once, Schedule
 

@@ -6,7 +6,6 @@
 """
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
 from zoneinfo import ZoneInfo
@@ -14,6 +13,7 @@ from zoneinfo import ZoneInfo
 from batuta.kernel.clock import FARTHEST
 from batuta.kernel.errors import InvalidCron
 from batuta.kernel.reasons import Reason
+from batuta.kernel.values import dataclass
 from batuta.schedule.cron import Cron, parse
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -5,13 +5,13 @@ exclusive. Carnival and Corpus Christi are optional days in Brazil, so they are 
 """
 
 import re
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from batuta.kernel.errors import InvalidCron, InvalidWindow
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
+from batuta.kernel.values import dataclass
 from batuta.schedule.cron import DAY, first_instant, parse
 
 # Maps (month, day) to the holiday's name and the first year in which it is a national holiday; 0 means every year.

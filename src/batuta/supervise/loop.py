@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -15,6 +15,7 @@ from batuta.kernel.clock import brief
 from batuta.kernel.errors import InvalidLoop, require
 from batuta.kernel.reasons import Reason
 from batuta.kernel.usercode import Threads
+from batuta.kernel.values import dataclass
 from batuta.supervise.stacks import thread_stack
 
 _note: ContextVar[Callable[[], None] | None] = ContextVar("note_progress", default=None)

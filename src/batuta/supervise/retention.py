@@ -2,11 +2,11 @@
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from batuta.kernel.clock import Clock
+from batuta.kernel.values import dataclass
 from batuta.supervise.loop import FOR_EVER, Again, Idle, LoopPolicy, Pace, Wakeup
 
 PRUNE_BATCH = 1000

@@ -12,12 +12,12 @@ If the tick of one loop does not end in time, only that loop has less time to dr
 """
 
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Protocol, Self
 
 from batuta.kernel.clock import Clock
+from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import first_of
 
 LONGEST_QUIET = timedelta(seconds=1)

@@ -16,12 +16,12 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, TextIO
 
 from batuta.kernel.identity import has_process
+from batuta.kernel.values import dataclass
 
 _NAME = re.compile(r"^(?P<role>[\w.-]+)-(?P<pid>\d+)\.stack$")
 

@@ -1,11 +1,11 @@
 """Sends alerts over HTTP, to Slack or any webhook, and pings the dead man's switch."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from batuta.health.alerts import Alert, AlertKind
 from batuta.kernel.errors import DeliveryRefused
 from batuta.kernel.json import Json, dumps
+from batuta.kernel.values import dataclass
 from batuta.targets.http import HttpCaller
 
 SIGNS = {"critical": ":red_circle:", "error": ":large_orange_circle:", "warning": ":large_yellow_circle:"}

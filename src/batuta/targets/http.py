@@ -9,7 +9,7 @@ scheduler's clock.
 import json
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import DeadlineExceeded
 from batuta.kernel.reasons import Reason, ReasonCode, read_reason
 from batuta.kernel.trace import HEADER, onward
+from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import exponential, full_jitter, with_deadline
 from batuta.runlog import reasons
 from batuta.runlog.execution import Ending, Status

@@ -13,7 +13,7 @@ The task ``on_end`` is stored together with the batch and waits for its end. So 
 import inspect
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from types import TracebackType
@@ -23,6 +23,7 @@ from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import define
 from batuta.kernel.suggestions import unknown
+from batuta.kernel.values import dataclass
 from batuta.tasks.handle import Handle
 from batuta.tasks.task import NO_OPTIONS, AnyTask, BoundTask, Call, Task, hints_of
 

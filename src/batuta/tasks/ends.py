@@ -7,7 +7,7 @@ worker dies or loses its lease, no state is lost, and the loop of another proces
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
 from typing import Protocol
@@ -15,6 +15,7 @@ from typing import Protocol
 from batuta.kernel.clock import Clock
 from batuta.kernel.events import Event, ItemsSettled
 from batuta.kernel.reasons import Reason, define
+from batuta.kernel.values import dataclass
 from batuta.supervise.loop import Again, Idle, LoopPolicy, Pace, Wakeup
 
 # The due time of a task that waits for another one. It is so far in the future that clock corrections cannot make the

@@ -11,11 +11,12 @@ The middleware is a plain generator, so that it also runs in ``enqueue_sync`` an
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from batuta.kernel.errors import InvalidName
 from batuta.kernel.reasons import Reason
+from batuta.kernel.values import dataclass
 from batuta.tasks.task import Call, EnqueueOptions
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
@@ -10,6 +10,7 @@ from batuta.kernel.errors import InvalidTask, require
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason
 from batuta.kernel.suggestions import unknown
+from batuta.kernel.values import dataclass
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease, QueueTable
 from batuta.queue.limits import TaskLimits

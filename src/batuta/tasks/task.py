@@ -14,7 +14,7 @@ do not pass it.
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from functools import WRAPPER_ASSIGNMENTS, partial
 from typing import (
@@ -42,6 +42,7 @@ from batuta.kernel.storable import MAX_PAYLOAD, refuse_unstorable
 from batuta.kernel.suggestions import METHODS_ELSEWHERE, check_options, suggest_option, unknown
 from batuta.kernel.trace import HEADER
 from batuta.kernel.usercode import Threads
+from batuta.kernel.values import dataclass
 from batuta.queue.handler import ItemHandler
 from batuta.queue.item import Lease
 from batuta.queue.limits import Limits, TaskLimits, limits_of

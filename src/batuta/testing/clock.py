@@ -8,12 +8,13 @@ import asyncio
 import heapq
 import json
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 
 from batuta.kernel.clock import Awaited, Clock, SystemClock
+from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import first_of
 
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)  # a Monday, nine in the morning in São Paulo

@@ -9,7 +9,7 @@ import tomllib
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime, timedelta
 from functools import cache, cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from batuta.kernel.clock import brief, exact
 from batuta.kernel.errors import BatutaError
 from batuta.kernel.reasons import Reason, Reasons, code_of
+from batuta.kernel.values import dataclass
 
 if TYPE_CHECKING:
     from batuta.kernel.events import Event

@@ -8,7 +8,6 @@ contain a CSRF token.
 
 import secrets
 from collections.abc import Callable, Coroutine, MutableMapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +20,7 @@ from starlette.routing import Match, compile_path
 from batuta.access import EVERY_SCOPE, Scope, Session, Sessions, Token, includes, proves, same, split_token
 from batuta.config import EngineSettings, is_loopback
 from batuta.kernel.json import Json
+from batuta.kernel.values import dataclass
 from batuta.web.clients import bearer_of
 from batuta.web.context import ApiState, route_of, state_of
 from batuta.web.forms import read_form

@@ -14,7 +14,7 @@ import ipaddress
 import secrets
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from functools import lru_cache
 from hashlib import sha256
@@ -25,6 +25,7 @@ from starlette.types import Scope
 from batuta.access import Network, Sessions, belongs, hash_secret, split_token
 from batuta.kernel.clock import EARLIEST, Clock
 from batuta.kernel.events import Events, RequestsRefused
+from batuta.kernel.values import dataclass
 from batuta.stores.sql.audit import AccessLog
 from batuta.stores.sql.tokens import SqlTokens
 from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from batuta.config import EngineSettings
 from batuta.engine.batuta import Batuta
 from batuta.engine.screens import Action
 from batuta.health.aggregator import Cached, Part
+from batuta.kernel.values import dataclass
 from batuta.metrics.readings import Readings
 from batuta.texts import Language, Texts
 from batuta.web.clients import Clients

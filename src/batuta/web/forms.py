@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from email.message import Message
 from urllib.parse import parse_qsl
 
 from fastapi import Request
 
+from batuta.kernel.values import dataclass
 from batuta.web.problems import Problem
 
 URLENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"

@@ -11,13 +11,14 @@ every access to personal data must be recorded.
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from typing import NamedTuple, TypeAlias
 
 from batuta.access import Scope
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.values import dataclass
 from batuta.supervise.loop import FOR_EVER, Idle, LoopPolicy, Pace, Wakeup, note_progress
 
 POLICY = LoopPolicy(every=timedelta(seconds=3), stuck_after=timedelta(minutes=1), max_failures=FOR_EVER)

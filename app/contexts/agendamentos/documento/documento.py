@@ -7,12 +7,13 @@ tokens from left to right.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from app.contexts.agendamentos.endereco.geografia import ESTADOS
 from app.contexts.agendamentos.texto import diz_nada, limpo
+from batuta.kernel import dataclass
 
 CPF_INVALIDO: Final = "cpf_invalido"
 CPF_DE_OUTRA_PESSOA: Final = "documento_de_outra_pessoa"

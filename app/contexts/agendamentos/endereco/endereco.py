@@ -6,7 +6,7 @@ contain is None.
 """
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Final, NamedTuple
 
 from app.contexts.agendamentos.endereco.etiquetador import SURE, Etiquetador, etiquetador
@@ -16,6 +16,7 @@ from app.contexts.agendamentos.endereco.montagem import campos_de, referencia_de
 from app.contexts.agendamentos.endereco.palavras import palavras
 from app.contexts.agendamentos.endereco.vocabulario import S_N
 from app.contexts.agendamentos.texto import diz_nada, limpo
+from batuta.kernel import dataclass
 
 CEP_DE_OUTRA_UF: Final = "cep_de_outra_uf"
 CEP_INVALIDO: Final = "cep_invalido"

@@ -9,7 +9,7 @@ room names a collection car are imported.
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from enum import IntEnum
 from itertools import islice
@@ -62,6 +62,7 @@ from app.contexts.agendamentos.planilha.partes import (
 from app.contexts.agendamentos.planilha.secoes import dia_dito, eh_secao
 from app.contexts.agendamentos.planilha.titulos import CABECALHOS, campo_de
 from app.contexts.agendamentos.texto import limpo, plano
+from batuta.kernel import dataclass
 
 if TYPE_CHECKING:
     from batuta.kernel import Json

@@ -9,13 +9,14 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import unescape
 from itertools import islice
 from typing import Final
 
 from app.contexts.agendamentos.planilha.aba import HEADER_WITHIN, cabecalho_de
 from app.contexts.agendamentos.planilha.linhas import LONGEST_NAME, Achado, MotivoDaLinha, Recusa
+from batuta.kernel import dataclass
 
 MOST_BYTES: Final = 10 * 1024 * 1024
 MOST_UNPACKED: Final = 64 * 1024 * 1024

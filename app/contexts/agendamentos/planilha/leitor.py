@@ -16,7 +16,7 @@ import resource
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -49,6 +49,7 @@ from app.contexts.agendamentos.planilha.linhas import (
     Recusa,
     Reparo,
 )
+from batuta.kernel import dataclass
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet

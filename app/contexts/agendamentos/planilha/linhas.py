@@ -4,9 +4,11 @@ fast.
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
+
+from batuta.kernel import dataclass
 
 if TYPE_CHECKING:
     from batuta.kernel import Json

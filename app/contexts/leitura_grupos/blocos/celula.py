@@ -3,13 +3,13 @@ or taken.
 """
 
 import re
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache
 
 from app.contexts.leitura_grupos.blocos.escrita import Linha, dito
 from app.contexts.leitura_grupos.texto.texto import chave
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, frases, palavras
+from batuta.kernel import dataclass
 
 
 class Tipo(Enum):

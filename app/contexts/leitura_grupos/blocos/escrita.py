@@ -3,9 +3,9 @@ still known after a block has rewritten the line.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from app.contexts.leitura_grupos.texto.texto import Escrita, dobrado
+from batuta.kernel import dataclass
 
 
 @dataclass(slots=True, unsafe_hash=True)

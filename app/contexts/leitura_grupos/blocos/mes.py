@@ -3,11 +3,11 @@
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 
 from app.contexts.leitura_grupos.blocos.escrita import Linha, dito
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
+from batuta.kernel import dataclass
 
 NOME = "mes"
 # A line with more characters than LONGA is text and not a list of days. A message with more than MAIS_MESES months is

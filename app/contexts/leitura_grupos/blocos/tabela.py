@@ -12,7 +12,6 @@ A table whose columns have labels ("data", "turno", "valor", "situação") becom
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import islice, zip_longest
 
@@ -30,6 +29,7 @@ from app.contexts.leitura_grupos.blocos.escrita import Linha, dito, juntas
 from app.contexts.leitura_grupos.blocos.mes import Meses, dia_do_mes
 from app.contexts.leitura_grupos.texto.texto import dobrado
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
+from batuta.kernel import dataclass
 
 NOME = "tabela"
 MAIS_COLUNAS, MAIS_TABELAS, LONGA = 40, 20, 400

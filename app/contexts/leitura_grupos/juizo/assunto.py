@@ -7,7 +7,6 @@ in the message. Its weights are in ``dados/assunto.json``; ``python -m tests.jul
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from math import exp
@@ -17,6 +16,7 @@ from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.montagem.montar import Montagem
 from app.contexts.leitura_grupos.texto.vocabulario import DADOS
 from app.contexts.leitura_grupos.tipos import Categoria
+from batuta.kernel import dataclass
 
 # Number of first words that the model reads. Later words of a long message are about details.
 MAIS_PALAVRAS = 120

@@ -8,7 +8,6 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from math import log1p
 
@@ -21,6 +20,7 @@ from app.contexts.leitura_grupos.montagem.condicoes_de_preco import periodo_de
 from app.contexts.leitura_grupos.texto.texto import Palavra, contem
 from app.contexts.leitura_grupos.texto.vocabulario import palavras_soltas, todas_as_palavras
 from app.contexts.leitura_grupos.tipos import Forma, Periodo, VagaLida
+from batuta.kernel import dataclass
 
 SUSPEITA = 0.5
 # Number of days. A date without a year that is farther away is often misread.

@@ -4,7 +4,6 @@ returned with its reason.
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 
 from app.contexts.leitura_grupos.juizo.sinais import Sinal, contagem, pedidos
 from app.contexts.leitura_grupos.marcas.folha import Folha
@@ -12,6 +11,7 @@ from app.contexts.leitura_grupos.marcas.marca import Turno, apagar
 from app.contexts.leitura_grupos.montagem.montar import Montagem
 from app.contexts.leitura_grupos.texto.texto import Texto, chave
 from app.contexts.leitura_grupos.tipos import Categoria
+from batuta.kernel import dataclass
 
 BASTA = 3.3
 # Number of other words allowed per day in a message with only a shift, and the lowest plausible price of a shift in

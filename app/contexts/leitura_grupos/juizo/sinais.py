@@ -4,13 +4,13 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
 from app.contexts.leitura_grupos.marcas.marca import Marca
 from app.contexts.leitura_grupos.texto.texto import Texto, achados, chave, contem
 from app.contexts.leitura_grupos.texto.vocabulario import Frases, palavras
+from batuta.kernel import dataclass
 
 _KINDS = ("oferta", "tema", "procura", "troca", "cede", "emprego", "nao_medico", "venda", "golpe", "aviso", "conversa")
 _AVAILABLE = re.compile(r"\bdisponive(?:l|is)\b|\ba disposicao\b")

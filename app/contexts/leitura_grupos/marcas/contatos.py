@@ -1,13 +1,13 @@
 """Find contacts: phone numbers and the names next to them."""
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from unicodedata import normalize
 
 from app.contexts.leitura_grupos.marcas.marca import Fone, Marca, apagar
 from app.contexts.leitura_grupos.texto.texto import Palavra, Texto, achados
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, palavras_soltas
+from batuta.kernel import dataclass
 
 _LINK = re.compile(
     r"(?:https?://)?(?:www\.)?(?:wa\.me/|api\.whatsapp\.com/send/?\?phone=|whatsapp\.com/send\?phone=)\+?(?P<n>\d{8,15})[^\s]{0,200}"

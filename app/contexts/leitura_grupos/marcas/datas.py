@@ -5,12 +5,12 @@ message.
 import re
 from calendar import monthrange
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
 
 from app.contexts.leitura_grupos.marcas.marca import TOMADO, Condicao, Dia, Dias
 from app.contexts.leitura_grupos.texto.texto import achados
+from batuta.kernel import dataclass
 
 PASSADO = timedelta(days=60)
 LONGE = 62

@@ -4,7 +4,7 @@ them.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from itertools import islice
 from typing import TypeVar
@@ -33,6 +33,7 @@ from app.contexts.leitura_grupos.marcas.pagamentos import datas_de_pagamento, pa
 from app.contexts.leitura_grupos.marcas.precos import combinar, precos
 from app.contexts.leitura_grupos.texto.texto import Texto, achados
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, frases, palavras_soltas
+from batuta.kernel import dataclass
 
 _M = TypeVar("_M", bound=Marca)
 _STRUCK = re.compile(r"~[^~\n]{1,400}~")

@@ -4,7 +4,7 @@ distinguishes hospitals with the same name.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from unicodedata import normalize
@@ -20,6 +20,7 @@ from app.contexts.leitura_grupos.texto.vocabulario import (
     palavras_soltas,
     vale_em,
 )
+from batuta.kernel import dataclass
 
 UFS = frozenset(each.lower() for each in re.findall("..", "ACALAMAPBACEDFESGOMAMGMSMTPAPBPEPIPRRJRNRORRRSSCSESPTO"))
 _UF_AFTER = re.compile(r" ?[/,(-]{1,2} ?(?P<uf>[a-z]{2})\b\)?")

@@ -4,13 +4,13 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
 from operator import attrgetter
 from typing import TypeVar
 
 from app.contexts.leitura_grupos.tipos import Periodo
+from batuta.kernel import dataclass
 
 TOMADO, DATADO = "\x01", "\x02"
 

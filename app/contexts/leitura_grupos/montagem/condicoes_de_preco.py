@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from itertools import groupby, islice, pairwise
@@ -18,6 +18,7 @@ from app.contexts.leitura_grupos.montagem.dias_ditos import sem_conversa, so_os_
 from app.contexts.leitura_grupos.texto.texto import chave
 from app.contexts.leitura_grupos.texto.vocabulario import palavras_soltas
 from app.contexts.leitura_grupos.tipos import Periodo
+from batuta.kernel import dataclass
 
 _inicio = attrgetter("inicio")
 _BULLET = re.compile(r"[^a-z0-9]{0,6}")

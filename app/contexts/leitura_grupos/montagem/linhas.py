@@ -5,13 +5,14 @@ the blocks below the heading, or above the note.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice, pairwise
 
 from app.contexts.leitura_grupos.marcas.datas import feriados
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.marca import Area, Combinar, Dias, Fechado, Lugar, Marca, Preco, Turno, entre
 from app.contexts.leitura_grupos.montagem.condicoes_de_preco import Regra
+from batuta.kernel import dataclass
 
 
 @dataclass(slots=True)

@@ -5,7 +5,6 @@ after it.
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, time
 from decimal import Decimal
 from itertools import islice, product
@@ -26,6 +25,7 @@ from app.contexts.leitura_grupos.montagem.ordem import em_ordem, em_paralelo
 from app.contexts.leitura_grupos.texto.texto import chave, contem
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, palavras
 from app.contexts.leitura_grupos.tipos import Campo, Derivacao, Forma, Periodo, VagaDita, VagaLida, ValorTipo
+from batuta.kernel import dataclass
 
 GERAL = "Clínica Médica"
 # Value of ``Derivacao.preco`` for a vacancy without a price.

@@ -6,12 +6,13 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from operator import itemgetter
 from typing import NamedTuple
 
 from app.contexts.leitura_grupos.texto.grafia import Grafias
+from batuta.kernel import dataclass
 
 _NOTHING = frozenset("\u00ad\u200b\u200c\u200e\u200f\u2060\ufeff\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _DASHES = "‐‑‒–—―−➖"

@@ -7,7 +7,6 @@ punctuation.
 import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from app.contexts.leitura_grupos.texto.grafia import Grafias
 from app.contexts.leitura_grupos.texto.texto import Palavra, chave
+from batuta.kernel import dataclass
 
 DADOS = Path(__file__).parents[1] / "dados"
 T = TypeVar("T")

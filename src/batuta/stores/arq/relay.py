@@ -19,7 +19,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
 
@@ -30,6 +30,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.json import dumps, loads
 from batuta.kernel.reasons import define
+from batuta.kernel.values import dataclass
 from batuta.queue.item import Lease
 from batuta.queue.outcome import TIMED_OUT, Failed, Outcome, Snooze
 from batuta.stores.arq import calls

@@ -1,7 +1,7 @@
 """ArqRunner: runs the calls of a relay in an ARQ worker and stores their outcomes in Redis."""
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from batuta.kernel.reasons import define
 from batuta.kernel.storable import MAX_PAYLOAD
 from batuta.kernel.trace import HEADER, bind_after
 from batuta.kernel.usercode import Raised, Returned, call_with_deadline
+from batuta.kernel.values import dataclass
 from batuta.queue.item import Lease
 from batuta.queue.outcome import Cancelled, Snooze
 from batuta.queue.retry import NoRetry

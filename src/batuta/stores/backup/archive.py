@@ -17,7 +17,6 @@ import secrets
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -25,6 +24,7 @@ from typing import IO, Any, BinaryIO
 from batuta.kernel.errors import BackupDamaged, BackupUnwritable
 from batuta.kernel.identity import has_process
 from batuta.kernel.reasons import reason_of_os_error
+from batuta.kernel.values import dataclass
 from batuta.stores.sql.database import Dialect
 
 MAGIC = b"BATUTA BACKUP 1\n"

@@ -7,13 +7,13 @@ is not repeated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import encode
+from batuta.kernel.values import dataclass
 from batuta.queue.item import QueueTable
 from batuta.runlog.reasons import MISSED_RESTORED, RESTORED
 from batuta.stores.sql.audit import AuditLog

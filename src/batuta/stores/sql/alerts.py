@@ -3,7 +3,7 @@ alert hub.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from batuta.health.alert_hub import Before, Decision, Pending, UnstoredAlert
@@ -21,6 +21,7 @@ from batuta.health.finding import Grade, Severity
 from batuta.kernel.clock import in_microseconds
 from batuta.kernel.events import Events, IncidentChanged
 from batuta.kernel.ids import Ids
+from batuta.kernel.values import dataclass
 from batuta.stores.sql.database import AsJson, Database, Query, Reading, Row, Transaction, from_row, to_values
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries

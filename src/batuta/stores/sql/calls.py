@@ -1,11 +1,11 @@
 """Stores the calls of job endpoints in ``job_calls``, so that a repeated request returns the first response."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from batuta.kernel.clock import in_microseconds
 from batuta.kernel.json import Json
+from batuta.kernel.values import dataclass
 from batuta.receive.receiver import Answered, Busy, CallOpened, CallOpening, KeyReused, NewCall
 from batuta.stores.sql.database import AsJson, Database, Query, Row, to_values
 from batuta.stores.sql.migrations import STATEMENTS

@@ -3,7 +3,7 @@ same transaction.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from batuta.guard.breaker import Circuit, CircuitRule, CircuitState, Decide, Transition, fresh
@@ -11,6 +11,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.events import CircuitMoved, Events
 from batuta.kernel.ids import Ids
 from batuta.kernel.reasons import decode, encode
+from batuta.kernel.values import dataclass
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import Database, Query, Row, Transaction, from_row, read_clock
 from batuta.stores.sql.migrations import STATEMENTS

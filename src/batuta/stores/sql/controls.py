@@ -4,7 +4,6 @@ A change and its audit entry are written in one transaction.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from batuta.guard.switches import Switch
@@ -12,6 +11,7 @@ from batuta.kernel.errors import InvalidWindow
 from batuta.kernel.events import ControlSet, Events, SwitchChanged
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
+from batuta.kernel.values import dataclass
 from batuta.runlog.log import Controls
 from batuta.schedule.window import Window, decode_window, encode_window
 from batuta.stores.sql.audit import AuditLog

@@ -8,13 +8,13 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 from batuta.kernel.errors import ConcurrentStatements, StatementRefused, TransactionMisuse
 from batuta.kernel.query import Query as Query
 from batuta.kernel.reasons import Reason
+from batuta.kernel.values import dataclass
 
 Dialect: TypeAlias = Literal["sqlite", "postgres"]
 DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgres")

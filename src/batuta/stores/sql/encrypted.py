@@ -7,12 +7,13 @@ transaction. It skips values that already use the first key, so an interrupted r
 
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal
 from uuid import uuid4
 
 from batuta.kernel.encryption import MARK, Encryption, is_sealed, name_of_key
 from batuta.kernel.json import Json
+from batuta.kernel.values import dataclass
 from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction
 from batuta.stores.sql.queries import in_dialect, query_of
 

@@ -1,7 +1,7 @@
 """Stores the execution log in ``job_executions`` and ``job_schedules``, and the timetables in ``job_timetables``."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -11,6 +11,7 @@ from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.kernel.leases import LeaseHolder, Renewed
 from batuta.kernel.reasons import encode
+from batuta.kernel.values import dataclass
 from batuta.runlog.execution import Ending, Execution, Opening, Registration, Status, Trigger
 from batuta.runlog.log import (
     Closing,

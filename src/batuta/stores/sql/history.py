@@ -4,7 +4,6 @@ fast at any table size.
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
@@ -12,6 +11,7 @@ from uuid import UUID
 from batuta.kernel.clock import in_microseconds, microseconds
 from batuta.kernel.errors import AmbiguousId
 from batuta.kernel.reasons import decode
+from batuta.kernel.values import dataclass
 from batuta.runlog.history import BEFORE_ANY, ENOUGH_FAILURES, Counts, Facts, LastRun, Recorded, Slice
 from batuta.stores.sql.database import AsJson, Database, Query, Row, from_row
 from batuta.stores.sql.migrations import STATEMENTS

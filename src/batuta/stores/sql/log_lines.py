@@ -1,12 +1,13 @@
 """The table of log lines that belong to tasks, items and runs."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Final
 
 from batuta.kernel.encryption import PLAIN, Encryption
 from batuta.kernel.errors import EncryptionError
+from batuta.kernel.values import dataclass
 from batuta.runlog.lines import LogLine
 from batuta.stores.sql.database import Database, Query, from_row
 from batuta.stores.sql.history import is_uuid

@@ -8,7 +8,6 @@ namespace (batuta, app), so that the numbers of the engine and of an application
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import MarkerMismatch, MigrationChanged, QueryFileError, SchemaOutOfDate, StatementRefused
 from batuta.kernel.events import Events, MigrationApplied
+from batuta.kernel.values import dataclass
 from batuta.stores.backup.archive import Applied
 from batuta.stores.sql.database import AsJson, Database, Dialect, Query, Reading, Transaction
 from batuta.stores.sql.queries import in_dialect, load_queries, query_of

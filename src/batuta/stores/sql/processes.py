@@ -5,7 +5,6 @@ transaction.
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from batuta.health.checks import OpenTransaction
@@ -14,6 +13,7 @@ from batuta.kernel.clock import in_microseconds
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import decode, encode
+from batuta.kernel.values import dataclass
 from batuta.processes.heartbeat import LoopStatuses
 from batuta.processes.requests import ProcessRequest, RequestKind
 from batuta.processes.restarts import NewRestart, Restart

@@ -3,7 +3,6 @@ limits.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ from batuta.guard.base import Hold
 from batuta.guard.rate import USE_WITHIN, Limit, Reservation, Reserved, full_until, verdict
 from batuta.kernel.clock import Clock
 from batuta.kernel.ids import Ids
+from batuta.kernel.values import dataclass
 from batuta.stores.sql.database import AsJson, Database, Query, Reading, Transaction, read_clock
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries

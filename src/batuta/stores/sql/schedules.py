@@ -1,7 +1,7 @@
 """Stores the schedules that are created at run time, and enqueues the tasks of their due fires."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -19,6 +19,7 @@ from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason, encode
 from batuta.kernel.storable import mask_text
 from batuta.kernel.suggestions import unknown
+from batuta.kernel.values import dataclass
 from batuta.runlog.execution import LONGEST_ERROR, Opening, Status, Trigger
 from batuta.runlog.log import Controls, Ledger
 from batuta.schedule.due import MOMENT, CatchUp, fires

@@ -1,10 +1,10 @@
 """Stores bearer tokens in ``api_tokens``, with an audit entry for each creation and revocation."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from batuta.access import Scope, Token
 from batuta.kernel.ids import Ids
+from batuta.kernel.values import dataclass
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction, from_row
 from batuta.stores.sql.migrations import STATEMENTS

@@ -12,11 +12,11 @@ from asyncio import AbstractEventLoop, Future
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError, StoreTimeout, StoreUnavailable
+from batuta.kernel.values import dataclass
 from batuta.stores.sql.database import Limits
 from batuta.stores.sqlite.connection import Act, attempt, close, settle, translate_errors
 from batuta.stores.sqlite.identity import OpenFile

@@ -20,12 +20,13 @@ import sqlite3
 import threading
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from typing import Any, Protocol
 
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import BatutaError, StoreTimeout, StoreUnavailable, TransactionMisuse
+from batuta.kernel.values import dataclass
 from batuta.stores.sqlite.connection import Act, attempt, close, settle, to_batuta_error
 from batuta.stores.sqlite.identity import OpenFile
 

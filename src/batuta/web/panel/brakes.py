@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from fastapi import Request
@@ -12,6 +11,7 @@ from batuta.dispatch.plan import PAUSE_ALL, pause_of_category, pause_of_job
 from batuta.engine.batuta import Batuta
 from batuta.guard.switches import Switch
 from batuta.kernel.reasons import Reason, decode
+from batuta.kernel.values import dataclass
 from batuta.queue.inspection import ItemFilter
 from batuta.queue.item import ItemState, pause_of_queue
 from batuta.schedule.window import Window

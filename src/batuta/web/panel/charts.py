@@ -9,11 +9,11 @@ vertical and horizontal lines only. Shape and colour both show the outcome:
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import sqrt
 
 from batuta.health.jobs import JobHealth
+from batuta.kernel.values import dataclass
 from batuta.runlog.history import Recorded, Slice
 from batuta.web.panel.words import Words
 

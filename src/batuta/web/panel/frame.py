@@ -3,7 +3,6 @@
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -14,6 +13,7 @@ from markupsafe import Markup
 
 from batuta.access import Scope, includes
 from batuta.engine.screens import Tone, Visit
+from batuta.kernel.values import dataclass
 from batuta.web.auth import ANYBODY, Caller, note_access
 from batuta.web.context import ApiState, base_of, state_of
 from batuta.web.pages import page

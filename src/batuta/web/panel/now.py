@@ -1,13 +1,14 @@
 """The first page: one sentence about overall health, the key numbers, and the next step of each finding."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from batuta.engine.extension import Extension
 from batuta.health.finding import Assessment, Finding, Grade, Severity
 from batuta.health.jobs import JobsSeen, JobState
 from batuta.health.queues import Pulse
+from batuta.kernel.values import dataclass
 from batuta.texts.findings import message_of, next_on_page, next_step_of
 from batuta.web.panel.overview import root_findings
 from batuta.web.panel.words import Words

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple, Self
 
@@ -19,6 +18,7 @@ from batuta.health.jobs import JobHealth, JobsSeen, JobState, Level, level
 from batuta.kernel.clock import instant, microseconds
 from batuta.kernel.identity import short
 from batuta.kernel.json import Json
+from batuta.kernel.values import dataclass
 from batuta.runlog.history import Recorded
 from batuta.schedule.window import holiday_at
 from batuta.texts import fold

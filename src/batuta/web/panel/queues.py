@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -23,6 +22,7 @@ from batuta.kernel.masking import mask
 from batuta.kernel.reasons import decode
 from batuta.kernel.spans import read_span
 from batuta.kernel.suggestions import nearest
+from batuta.kernel.values import dataclass
 from batuta.queue.inspection import ItemFilter, Place
 from batuta.queue.item import ItemState, QueueTable, pause_of_queue
 from batuta.queue.store import Depth

@@ -5,8 +5,9 @@ The bar is 100 units wide. A short period keeps a minimum width, so that each pe
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from batuta.kernel.values import dataclass
 
 WIDTH = 100.0
 LEAST = 3.0  # minimum width of a period

@@ -1,11 +1,11 @@
 """Formats instants, durations, numbers and schedules for people, in their language and time zone."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
+from batuta.kernel.values import dataclass
 from batuta.schedule.cron import Cron
 from batuta.schedule.kinds import Schedule
 from batuta.texts import Texts

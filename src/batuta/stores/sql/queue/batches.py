@@ -13,7 +13,7 @@ the transaction. This process skips rows that another transaction has locked, an
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,6 +24,7 @@ from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason, decode, encode
 from batuta.kernel.storable import mask_text
 from batuta.kernel.suggestions import unknown
+from batuta.kernel.values import dataclass
 from batuta.queue.outcome import LONGEST_ERROR
 from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.database import AsJson, Query, Reading, Row, Transaction, from_row

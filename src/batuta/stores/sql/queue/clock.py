@@ -15,10 +15,10 @@ Every lease is shortened to end one normal lease length from now. A living worke
 worker expires in time.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from batuta.kernel.clock import in_microseconds
+from batuta.kernel.values import dataclass
 from batuta.queue.item import QueueTable
 from batuta.stores.sql.database import Database, Query, Reading
 from batuta.stores.sql.queue.statements import more_queries

@@ -1,7 +1,7 @@
 """Reads pages and error groups of a queue for operators, and performs bulk changes of items."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -10,6 +10,7 @@ from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreConflict
 from batuta.kernel.ids import Ids
 from batuta.kernel.reasons import define, encode
+from batuta.kernel.values import dataclass
 from batuta.queue.inspection import BulkOperation, Change, ErrorGroup, ItemFilter, Place, group_errors
 from batuta.queue.item import ItemState, QueueTable
 from batuta.queue.outcome import LONGEST_ERROR

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +11,7 @@ from batuta.kernel.errors import BatchEnded, UnstorableValue
 from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason, decode, encode
 from batuta.kernel.storable import refuse_unstorable, refuse_unstorable_key, refuse_unstorable_priority
+from batuta.kernel.values import dataclass
 from batuta.queue.item import ItemState, NewItem
 from batuta.queue.limits import TaskLimits
 from batuta.queue.outcome import LONGEST_ERROR, Writes, clamp_wait

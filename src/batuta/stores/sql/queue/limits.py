@@ -11,7 +11,6 @@ item, so the number of items in other lines does not matter. In a pipeline, a st
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,6 +20,7 @@ from batuta.kernel.errors import EncryptionError, StoreUnavailable
 from batuta.kernel.ids import Ids
 from batuta.kernel.json import Json, loads
 from batuta.kernel.reasons import Reason
+from batuta.kernel.values import dataclass
 from batuta.queue.item import Lease, QueueTable
 from batuta.queue.limits import NO_KEY, TaskLimits, Use, room, share, why_line_waits, why_task_waits
 from batuta.queue.store import Endings

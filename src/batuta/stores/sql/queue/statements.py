@@ -1,10 +1,10 @@
 """Builds the SQL of a queue for one table, by filling the table's names into the templates ``statements/queue*.sql``."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from batuta.kernel.reasons import ReasonCode, define, encode, prefix_of
+from batuta.kernel.values import dataclass
 from batuta.queue.item import QueueTable
 from batuta.queue.outcome import WAITS_ALONE
 from batuta.stores.sql.database import DIALECTS, Dialect, Query

@@ -1,7 +1,7 @@
 """Stores tasks in the engine's own table, and finds waiting items that no queue or stage of this release serves."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from batuta.kernel.json import Json
 from batuta.kernel.reasons import Reason, decode
 from batuta.kernel.storable import MAX_PAYLOAD, refuse_unstorable
 from batuta.kernel.trace import HEADER, onward
+from batuta.kernel.values import dataclass
 from batuta.kernel.waiting import with_timeout
 from batuta.queue.inspection import ItemFilter
 from batuta.queue.item import ItemState, Lease, NewItem
