@@ -150,9 +150,7 @@ def _datas(run: Dias) -> frozenset[date]:
 
 
 def _datas_de_precos(folha: Folha) -> Iterator[Dias]:
-    """Yield dates that only say when a price applies ("07/09 (feriado): R$ 2.400"), because the message names the same
-    dates elsewhere for the shifts.
-    """
+    """Yield dates that only say when a price applies: "07/09 (feriado): R$ 2.400" below the shift of 07/09."""
     runs = [each for each in folha.dias if each.dias and not each.solto and not each.feriado]
     if len(runs) < 2 or not folha.precos:
         return
@@ -174,9 +172,7 @@ def _datas_de_precos(folha: Folha) -> Iterator[Dias]:
 
 
 def _dia_fechado(folha: Folha, each: Dias, days: Sequence[Dias]) -> Dias | None:
-    """Return the dates in the message that fall on the weekday named before a closing word, or None. In "24 a 28/08; só
-    a quinta já está coberta" this is the Thursday of that range.
-    """
+    """Return the dates that fall on the weekday before a closing word, or None: "só a quinta já está coberta"."""
     after = entre(folha.fechados, each.fim, each.fim + 20)
     if not each.semana or not after or after[0].sinal or "\n" in folha.texto.plano[each.fim : after[0].inicio]:
         return None
@@ -353,9 +349,7 @@ def _is_priced(each: Dias, marks: Sequence[Marca]) -> bool:
 
 
 def _is_joined(plano: str, start: int, end: int) -> bool:
-    """Return whether only punctuation and small words such as "e" separate two marks, so that they are in one list of
-    prices.
-    """
+    """Return whether only punctuation and words such as "e" separate two marks, as in one list of prices."""
     between = plano[start:end]
     if len(between) > 30 or ". " in between or "\n" in between:
         return False
