@@ -31,6 +31,7 @@ class Scope(StrEnum):
     READ = "read"
     OPERATE = "operate"
     SEND = "send"
+    TOKENS = "tokens"
     PII = "pii"
     METRICS = "metrics"
 
@@ -49,7 +50,8 @@ class Role(StrEnum):
 
     @property
     def scopes(self) -> frozenset[Scope]:
-        return frozenset((Scope.READ, Scope.OPERATE, Scope.SEND)[: list(Role).index(self) + 1])
+        added = ((Scope.READ,), (Scope.OPERATE,), (Scope.SEND, Scope.TOKENS))
+        return frozenset(scope for each in added[: list(Role).index(self) + 1] for scope in each)
 
 
 def includes(scopes: frozenset[Scope], scope: Scope) -> bool:
@@ -121,6 +123,14 @@ def mint(
         networks=tuple(networks),
     )
     return token, f"bat_{id}_{secret}"
+
+
+def mint_successor(old: Token, *, by: str, now: datetime, chance: Callable[[int], str]) -> tuple[Token, str]:
+    """Create the successor of a token, with the same name, scopes, networks and lifetime. Return the same values as
+    ``mint``.
+    """
+    expires = None if old.expires_at is None else now + (old.expires_at - old.created_at)
+    return mint(old.name, old.scopes, by=by, now=now, chance=chance, expires_at=expires, networks=old.networks)
 
 
 def split_token(text: str) -> tuple[str, str] | None:

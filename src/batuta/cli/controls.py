@@ -1,6 +1,6 @@
-"""Commands for guards: ``batuta pause``, ``resume``, ``switch``, ``circuits [reset NAME]`` and ``limits``."""
+"""Commands for guards: ``batuta pause``, ``resume``, ``switch``, ``circuits [reset | open | probe NAME]`` and ``limits``."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -251,6 +251,59 @@ def reset(
     circuit = ctx.ask(lambda work: work.circuits.reset(name, by=current_user(), reason=reason))
     document = _describe_circuit(ctx, circuit)
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.circuits.done", circuit=name)))
+
+
+def open_circuit(
+    context: typer.Context,
+    name: str,
+    span: Annotated[str | None, typer.Option("--for")] = None,
+    reason: Annotated[str, typer.Option("--reason")] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    lasts = None if span is None else parse_span(span)
+    _set_circuit(
+        cli_context(context),
+        name,
+        "open",
+        lambda work: work.circuits.open(name, lasts=lasts, reason=reason or current_user()),
+        {"reason": reason, "for": span},
+        as_json,
+    )
+
+
+def probe_circuit(
+    context: typer.Context,
+    name: str,
+    reason: Annotated[str, typer.Option("--reason")] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    _set_circuit(
+        cli_context(context), name, "probe", lambda work: work.circuits.probe(name), {"reason": reason}, as_json
+    )
+
+
+def _set_circuit(
+    ctx: CliContext,
+    name: str,
+    change: str,
+    act: Callable[[Batuta], Awaitable[Circuit]],
+    facts: dict[str, str | None],
+    as_json: bool,
+) -> None:
+    """Record the change of a circuit in the audit log, make it, and print the circuit."""
+    ctx.work().circuits.rule_of(name)
+
+    async def note_and_act(work: Batuta) -> Circuit:
+        await work.access.note(
+            actor=current_user(),
+            action=f"circuit.{change}",
+            subject=name,
+            **{fact: value for fact, value in facts.items() if value},
+        )
+        return await act(work)
+
+    document = _describe_circuit(ctx, ctx.ask(note_and_act))
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(f"cli.circuits.{change}_done", circuit=name)))
 
 
 def limits(context: typer.Context, as_json: JsonFlag = False) -> None:

@@ -57,7 +57,12 @@ COMMANDS: "Mapping[str, Command]" = {
         "on": "batuta.cli.controls:on",
         "off": "batuta.cli.controls:off",
     },
-    "circuits": {"": "batuta.cli.controls:circuits", "reset": "batuta.cli.controls:reset"},
+    "circuits": {
+        "": "batuta.cli.controls:circuits",
+        "reset": "batuta.cli.controls:reset",
+        "open": "batuta.cli.controls:open_circuit",
+        "probe": "batuta.cli.controls:probe_circuit",
+    },
     "limits": "batuta.cli.controls:limits",
     "schedule": {
         "": "batuta.cli.timetable:show",
@@ -86,8 +91,16 @@ COMMANDS: "Mapping[str, Command]" = {
         "cancel": "batuta.cli.queues:cancel",
         "retry": "batuta.cli.queues:retry",
         "discard": "batuta.cli.queues:discard",
+        "edit": "batuta.cli.queues:edit",
         "rehome": "batuta.cli.queues:rehome",
         "unstick": "batuta.cli.queues:unstick",
+    },
+    "bulk": {
+        "list": "batuta.cli.bulk:list_operations",
+        "retry": "batuta.cli.bulk:retry",
+        "discard": "batuta.cli.bulk:discard",
+        "cancel": "batuta.cli.bulk:cancel",
+        "stop": "batuta.cli.bulk:stop",
     },
     "logs": "batuta.cli.logs:logs",
     "workers": {

@@ -1,6 +1,6 @@
-"""The commands ``batuta queue list | show | cancel | retry | discard | rehome | unstick``."""
+"""The commands ``batuta queue list | show | cancel | retry | discard | edit | rehome | unstick``."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -8,6 +8,8 @@ import typer
 from rich.table import Table
 
 from batuta.cli.context import FAILED, CliContext, JsonFlag, as_typed, cli_context, current_user, wait_for
+from batuta.engine.batuta import Batuta
+from batuta.engine.edits import enqueue_edited, read_changes
 from batuta.health.workers import FORGOTTEN_AFTER
 from batuta.kernel import reasons
 from batuta.kernel.errors import ConfigError
@@ -72,32 +74,33 @@ def _show_found(ctx: CliContext, queue: str, items: list[dict[str, Any]], as_jso
 def cancel(
     context: typer.Context,
     queue: str,
-    id: str,
+    id: Annotated[list[str], typer.Argument()],
     reason: Annotated[str, typer.Option("--reason")] = "cancelled by an operator",
     as_json: JsonFlag = False,
 ) -> None:
-    ctx = cli_context(context)
-    is_done = wait_for(_cancel(ctx, queue, id, reason))
-    key = "cli.queue.cancelled" if is_done else "cli.queue.not_cancelled"
-    document = {"queue": queue, "id": id, "cancelled": is_done}
-    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(key, id=id, queue=queue)))
-    if not is_done:
-        raise typer.Exit(FAILED)
+    def act(found: SqlQueue, whole: str) -> Awaitable[bool]:
+        return found.cancel(whole, reason, by=current_user())
+
+    _act(cli_context(context), queue, id, "cancelled", act, as_json)
 
 
-def retry(context: typer.Context, queue: str, id: str, as_json: JsonFlag = False) -> None:
-    _act(cli_context(context), queue, id, "retried", as_json)
+def retry(
+    context: typer.Context, queue: str, id: Annotated[list[str], typer.Argument()], as_json: JsonFlag = False
+) -> None:
+    _act(
+        cli_context(context), queue, id, "retried", lambda found, whole: found.revive(whole, by=current_user()), as_json
+    )
 
 
 def discard(
     context: typer.Context,
     queue: str,
-    id: Annotated[str | None, typer.Argument()] = None,
+    id: Annotated[list[str] | None, typer.Argument()] = None,
     is_waiting: Annotated[bool, typer.Option("--waiting")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     ctx = cli_context(context)
-    if (id is None) != is_waiting:
+    if bool(id) == is_waiting:
         raise ConfigError(
             problem=Reason("discard_what", "it is not clear what to discard"),
             next_step=Reason(
@@ -105,14 +108,36 @@ def discard(
                 "give the id of a dead item, or --waiting to cancel the items that wait in a queue that no worker serves",
             ),
         )
-    if id is not None:
-        _act(ctx, queue, id, "discarded", as_json)
+    if id:
+        _act(ctx, queue, id, "discarded", lambda found, whole: found.discard(whole, by=current_user()), as_json)
         return
     count = wait_for(
         _repeat_step(ctx, queue, lambda through: through.discard_waiting(queue, ACTION_BATCH, by=current_user()))
     )
     document = {"queue": queue, "cancelled": count}
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.queue.dropped", queue=queue, count=count)))
+
+
+def edit(
+    context: typer.Context,
+    queue: str,
+    id: str,
+    arg: Annotated[list[str], typer.Option("--arg")],
+    as_json: JsonFlag = False,
+) -> None:
+    ctx = cli_context(context)
+    found, changes = _find_queue(ctx, queue), read_changes("\n".join(arg))
+
+    async def enqueue(work: Batuta) -> str | None:
+        whole = await full_id(work.database, found.table.name, id, column=found.table.id)
+        return None if whole is None else await enqueue_edited(work, queue, whole, changes, by=current_user())
+
+    new = ctx.ask(enqueue)
+    key = "cli.queue.not_dead" if new is None else "cli.queue.edited"
+    document = {"queue": queue, "id": id, "new": new}
+    ctx.show(document, as_json, lambda: ctx.say(ctx.texts()(key, id=id, queue=queue, new=new)))
+    if new is None:
+        raise typer.Exit(FAILED)
 
 
 def rehome(
@@ -132,11 +157,34 @@ def unstick(context: typer.Context, queue: str, as_json: JsonFlag = False) -> No
     ctx.show(document, as_json, lambda: ctx.say(ctx.texts()("cli.queue.unstuck", rescued=rescued, dead=dead)))
 
 
-def _act(ctx: CliContext, queue: str, id: str, done: str, as_json: bool) -> None:
-    is_done = wait_for(_apply_action(ctx, queue, id, done))
-    key = f"cli.queue.{done}" if is_done else "cli.queue.not_dead"
-    ctx.show({"queue": queue, "id": id, done: is_done}, as_json, lambda: ctx.say(ctx.texts()(key, id=id, queue=queue)))
-    if not is_done:
+def _act(
+    ctx: CliContext,
+    queue: str,
+    ids: Sequence[str],
+    done: str,
+    act: Callable[[SqlQueue, str], Awaitable[bool]],
+    as_json: bool,
+) -> None:
+    """Change items, print the result of each, and exit with FAILED if one of them was not changed."""
+    found = _find_queue(ctx, queue)
+
+    async def change(work: Batuta) -> dict[str, bool]:
+        results = {}
+        for id in ids:
+            whole = await full_id(work.database, found.table.name, id, column=found.table.id)
+            results[id] = whole is not None and await act(found, whole)
+        return results
+
+    results = ctx.ask(change)
+    items = [{"id": id, done: is_done} for id, is_done in results.items()]
+    refused = "not_cancelled" if done == "cancelled" else "not_dead"
+
+    def tell() -> None:
+        for id, is_done in results.items():
+            ctx.say(ctx.texts()(f"cli.queue.{done if is_done else refused}", id=id, queue=queue))
+
+    ctx.show({"queue": queue, **(items[0] if len(items) == 1 else {"items": items})}, as_json, tell)
+    if not all(results.values()):
         raise typer.Exit(FAILED)
 
 
@@ -201,13 +249,6 @@ async def _find_items(
     return _describe_rows(ctx, found.table, rows, waits)
 
 
-async def _cancel(ctx: CliContext, queue: str, id: str, reason: str) -> bool:
-    found = _find_queue(ctx, queue)
-    async with ctx.work() as work:
-        whole = await full_id(work.database, found.table.name, id, column=found.table.id)
-        return whole is not None and await found.cancel(whole, reason, by=current_user())
-
-
 async def _open_unserved(ctx: CliContext, source: str) -> SqlQueue:
     """Return a queue object for ``source``, a queue that this release does not serve. With this object operators list
     and change the items of the queue.
@@ -248,15 +289,6 @@ async def _repeat_step(ctx: CliContext, source: str, step: Callable[[SqlQueue], 
             if changed < ACTION_BATCH:
                 break
         return total
-
-
-async def _apply_action(ctx: CliContext, queue: str, id: str, done: str) -> bool:
-    found = _find_queue(ctx, queue)
-    async with ctx.work():
-        whole = await full_id(ctx.work().database, found.table.name, id, column=found.table.id)
-        if whole is None:
-            return False
-        return await (found.revive if done == "retried" else found.discard)(whole, by=current_user())
 
 
 async def _unstick(ctx: CliContext, queue: str) -> tuple[int, int]:

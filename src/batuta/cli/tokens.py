@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from batuta.access import Role, Scope, Token, mint
+from batuta.access import Role, Scope, Token, mint, mint_successor
 from batuta.cli.context import FAILED, CliContext, JsonFlag, cli_context, current_user
 from batuta.cli.controls import parse_span
 from batuta.engine.batuta import Batuta
@@ -18,7 +18,9 @@ def create(
     context: typer.Context,
     name: Annotated[str, typer.Option("--name")],
     role: Annotated[Role | None, typer.Option("--role", help="reader | operator | admin")] = None,
-    scope: Annotated[list[Scope] | None, typer.Option("--scope", help="read | operate | send | pii | metrics")] = None,
+    scope: Annotated[
+        list[Scope] | None, typer.Option("--scope", help="read | operate | send | tokens | pii | metrics")
+    ] = None,
     span: Annotated[str | None, typer.Option("--for")] = None,
     network: Annotated[list[str] | None, typer.Option("--network")] = None,
     as_json: JsonFlag = False,
@@ -79,20 +81,11 @@ async def _revoke(work: Batuta, id: str) -> bool:
 
 
 async def _rotate(work: Batuta, id: str, overlap: timedelta) -> tuple[Token, str] | None:
-    """Create the successor of a valid token, with the same name, scopes, networks and lifetime."""
+    """Create the successor of a valid token. Return None if the token is unknown or no longer valid."""
     old, now = await _find(work, id), work.clock.now()
     if old is None or not old.is_valid(now):
         return None
-    expires = None if old.expires_at is None else now + (old.expires_at - old.created_at)
-    new, text = mint(
-        old.name,
-        old.scopes,
-        by=current_user(),
-        now=now,
-        chance=secrets.token_hex,
-        expires_at=expires,
-        networks=old.networks,
-    )
+    new, text = mint_successor(old, by=current_user(), now=now, chance=secrets.token_hex)
     await work.tokens.rotate(old, new, until=now + overlap)
     return new, text
 

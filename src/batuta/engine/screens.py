@@ -140,13 +140,15 @@ class Preview:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionResult:
     """The result of an action. ``to`` is the path of the next screen, below the dashboard's prefix. If ``to`` is None,
-    the user returns to the page that offered the action.
+    the user returns to the page that offered the action. ``secret`` is a text that the dashboard shows once, on the
+    page that answers the request, and stores nowhere.
     """
 
     says: str
     facts: Mapping[str, object] = field(default_factory=dict)
     tone: Tone = Tone.OK
     to: str | None = None
+    secret: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +156,8 @@ class Action:
     """A change that operators make in the dashboard. ``name`` is used in the URL and in the audit entry.
 
     For bad input, ``preview`` and ``perform`` raise a BatutaError, whose message the form shows. ``command`` returns
-    the arguments of the equivalent command ``batuta …``.
+    the arguments of the equivalent command ``batuta …``; its argument maps the form fields to their values, and
+    ``escolhido`` to the ids of the selected rows, separated by spaces.
     """
 
     name: str  # for example ``printer.pause``

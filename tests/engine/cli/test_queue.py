@@ -254,3 +254,31 @@ def test_list_says_that_a_report_waits_for_its_batch(batuta: Command) -> None:
     assert "espera um lote ou uma tarefa" in " ".join(shown.split())
     assert "9000-01-01" not in shown
     assert "01/01/9000" not in shown
+
+
+def test_several_items_are_retried_by_one_command(batuta: Command) -> None:
+    first, second = two_dead()
+    unknown = "01890000-0000-7000-8000-000000000001"
+    code, out, _ = batuta("queue", "retry", "default", first, unknown, second, "--json")
+    assert code == 1  # one of them does not exist
+    assert json.loads(out)["items"] == [
+        {"id": first, "retried": True},
+        {"id": unknown, "retried": False},
+        {"id": second, "retried": True},
+    ]
+    assert batuta("queue", "cancel", "default", first, second)[0] == 0
+    assert "cancelados 2" in batuta("queue", "list")[1]
+
+
+def test_an_argument_of_a_dead_item_is_edited_and_the_item_enqueued_again(batuta: Command) -> None:
+    first, _ = two_dead()
+    code, _, err = batuta("queue", "edit", "default", first, "--arg", "nome=x")
+    assert (code, "nome" in err) == (2, True), err
+    code, out, _ = batuta("queue", "edit", "default", first, "--arg", "telefone=+55 11 00000-0001", "--json")
+    assert code == 0
+    made = json.loads(out)["new"]
+    with sqlite3.connect("work.db") as database:
+        ((args,),) = database.execute("SELECT args FROM tasks WHERE id = ?", [made])
+        ((subject, after),) = database.execute("SELECT subject, after FROM audit_log WHERE action = 'item.edit'")
+    assert "00000-0001" in args
+    assert (subject, "00000-0001" in after) == (first, False)

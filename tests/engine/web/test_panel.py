@@ -171,6 +171,29 @@ async def test_last_24_hours_have_a_lane_per_category_and_a_shape_per_outcome(pa
     assert "1 perdida" in next(lane for lane in lanes if "categoria=campanha" in lane)
 
 
+async def test_first_page_leads_from_a_job_that_did_not_run_to_its_reason_and_its_remedy(panel: Panel) -> None:
+    page = (await panel.ask("/painel?lang=en")).text
+    section = page.partition('id="nao-rodaram"')[2].partition("</section>")[0]
+    rows = dict(re.findall(r'<li data-job="(\w+)">(.*?)</li>', section, re.DOTALL))
+    assert set(rows) == {"overdue", "paused"}
+    assert "no run since the last expected fire" in rows["overdue"]
+    assert "/acoes/job.run?tarefa=overdue" in rows["overdue"]
+    assert "rui" in rows["paused"]
+    assert "/acoes/resume?alvo=job%3Apaused" in rows["paused"]
+    # The page of the job answers the question about that fire without a further input.
+    job = (await panel.ask("/painel/tarefas/overdue?lang=en")).text
+    assert "no record" in job.partition('id="porque-titulo"')[2].partition("</section>")[0]
+
+
+async def test_first_page_says_once_that_everything_is_paused(panel: Panel) -> None:
+    await panel.work.switches.set("pause.all", True, by="ana", reason="storm", now=panel.clock.now())
+    page = (await panel.ask("/painel?lang=en")).text
+    section = page.partition('id="nao-rodaram"')[2].partition("</section>")[0]
+    assert section.count("<li") == 1
+    assert "storm" in section
+    assert "/acoes/resume?alvo=all%3A" in section
+
+
 async def test_job_page_shows_its_definition_fires_runs_and_errors(panel: Panel) -> None:
     html = (await panel.ask("/painel/tarefas/broken")).text
     assert html.count('<li class=""><span><time') == 10

@@ -29,7 +29,8 @@ READER = (Scope.READ,)
 OPERATOR = (Scope.READ, Scope.OPERATE)
 SENDER = (*OPERATOR, Scope.SEND)
 REVIEWER = (*OPERATOR, Scope.PII)
-EVERYTHING = (*SENDER, Scope.PII)
+ADMIN = (*SENDER, Scope.TOKENS)
+EVERYTHING = (*ADMIN, Scope.PII)
 AUTHOR = "5511900000077@s.whatsapp.net"
 # Written so that the reader is uncertain about the hospital, and no rule matches the last words.
 OFFER = (

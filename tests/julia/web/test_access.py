@@ -194,7 +194,9 @@ async def test_get_has_no_effect(production: Julia) -> None:
         if "GET" in (context.methods or ()):
             # The form of an action needs the action's scope, but opening it changes nothing.
             is_form = str(context.path).startswith("/painel/acoes/")
-            assert is_form or scope_of(context, "GET") in (Scope.READ, Scope.PII, Scope.METRICS), context.path
+            assert is_form or scope_of(context, "GET") in (Scope.READ, Scope.PII, Scope.METRICS, Scope.TOKENS), (
+                context.path
+            )
 
 
 async def test_openapi_document_names_the_scope_of_each_route(production: Julia) -> None:

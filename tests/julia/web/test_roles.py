@@ -12,7 +12,7 @@ from app.contexts.mensagens.api import FILA_MENSAGENS
 from batuta.access import Scope, includes
 from batuta.testing import FakeClock
 from tests.julia.tables import add_chip, rows, write
-from tests.julia.web.painel import EVERYTHING, OPERATOR, READER, REVIEWER, SENDER, Painel, open_painel, proof_in
+from tests.julia.web.painel import ADMIN, EVERYTHING, OPERATOR, READER, REVIEWER, SENDER, Painel, open_painel, proof_in
 from tests.julia.web.test_addresses import pages
 from tests.julia.web.test_campanhas_screen import campaign
 from tests.julia.web.test_conversas_screen import escalate, put_in_doubt, talk_with
@@ -22,10 +22,11 @@ ROLES: dict[str, tuple[Scope, ...]] = {
     "leitura + pii": (*READER, Scope.PII),
     "operador": OPERATOR,
     "operador + pii": REVIEWER,
-    "admin": SENDER,
+    "envio": SENDER,
+    "admin": ADMIN,
     "admin + pii": EVERYTHING,
 }
-ACTION = "/painel/acoes/"
+ACTION, TOKENS = "/painel/acoes/", "/painel/tokens"
 OFFERED = re.compile(rf'(?:href|action|formaction)="({ACTION}[^"]+)"')
 
 
@@ -60,14 +61,27 @@ async def test_a_page_offers_exactly_the_actions_that_the_role_may_perform(julia
         async with painel.browser(*EVERYTHING) as client:
             every = {page: set(offered(await client.get(page))) for page in shown}
         names = {name_of(each) for page in every.values() for each in page}
-        assert {each.partition(".")[0] for each in names} >= {"item", "bulk", "job", "campanha", "conversa", "revisao"}
+        assert {each.partition(".")[0] for each in names} >= {
+            "item",
+            "bulk",
+            "job",
+            "token",
+            "campanha",
+            "conversa",
+            "revisao",
+        }
         for role, scopes in list(ROLES.items())[:-1]:
             async with painel.browser(*scopes) as client:
                 for page, wanted in every.items():
                     may = {each for each in wanted if includes(frozenset(scopes), actions[name_of(each)].scope)}
                     if Scope.SEND not in scopes:
                         may = {each for each in may if not is_retry(each, page, sending)}
-                    if wanted:
+                    if page == TOKENS and Scope.TOKENS not in scopes:
+                        assert (await client.get(page)).status_code == 403, role
+                    elif page == TOKENS:  # lists the tokens of the browsers too
+                        found = {name_of(each) for each in offered(await client.get(page))}
+                        assert found == set(map(name_of, wanted)), role
+                    elif wanted:
                         assert set(offered(await client.get(page))) == may, (role, page)
 
 

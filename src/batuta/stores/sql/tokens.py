@@ -1,4 +1,4 @@
-"""Stores bearer tokens in ``api_tokens``, with an audit entry for each creation and revocation."""
+"""Stores bearer tokens in ``api_tokens``, with an audit entry for each creation, rotation and revocation."""
 
 from datetime import datetime, timedelta
 
@@ -49,6 +49,14 @@ class SqlTokens:
         """
         async with self._database.transaction() as transaction:
             await self._keep(transaction, new)
+            await self._audit.note(
+                transaction,
+                actor=new.created_by,
+                action="token.rotate",
+                subject=old.id,
+                after={"new": new.id, "until": until.isoformat()},
+                now=new.created_at,
+            )
             return bool(await transaction.run(self._queries.expire, id=old.id, at=until))
 
     async def _keep(self, transaction: Transaction, token: Token) -> None:

@@ -58,7 +58,8 @@ def _performing(action: Action) -> Handler:
             return await _refuse(request, action, call, form.get(BACK), refused)
         state_of(request).counts.forget()
         state_of(request).live.refresh()
-        return _follow(request, action, call, result, form.get(BACK))
+        follow = _show_secret if result.secret and is_browser(request) else _follow
+        return follow(request, action, call, result, form.get(BACK))
 
     return perform
 
@@ -151,12 +152,25 @@ def _follow(request: Request, action: Action, call: ActionCall, result: ActionRe
     base = base_of(request)
     to = own_address(back, base) if result.to is None else base + result.to
     document = {"done": text, "tone": result.tone.value, "command": command, "to": to}
+    document |= {"secret": result.secret} if result.secret else {}
     # The page's script asks for JSON and opens the next page itself.
     is_script = request.headers.get("accept", "").startswith("application/json")
     response = JSONResponse(document) if is_script or not is_browser(request) else RedirectResponse(to, 303)
     if is_browser(request):
         keep_result(response, state_of(request), result.tone, text, command)
     return response
+
+
+def _show_secret(request: Request, action: Action, call: ActionCall, result: ActionResult, back: str) -> Response:
+    """Return the page that shows the secret of a result. A redirect would have to store the secret in a cookie."""
+    content = {
+        "title": call.texts(action.label),
+        "says": call.texts(result.says, **result.facts),
+        "secret": result.secret,
+        "back": own_address(back, base_of(request)),
+        "command": _command(action, call),
+    }
+    return show(request, "panel/secret.html.j2", words_of(request), content, live=False)
 
 
 def _command(action: Action, call: ActionCall) -> str:
@@ -171,5 +185,5 @@ def _command(action: Action, call: ActionCall) -> str:
         for each in action.fields
         if each.required and each.label and not shown.get(each.name)
     }
-    arguments = action.command(shown)
+    arguments = action.command({**shown, CHOSEN: " ".join(call.chosen)})
     return shlex.join(["batuta", *arguments]) if arguments else ""

@@ -23,7 +23,8 @@ from batuta.web.problems import page_texts
 REFRESH_SECONDS = 20
 RESULT_COOKIE, SECURE_RESULT_COOKIE = "batuta_result", "__Host-batuta_result"
 RESULT_KEPT = 60  # seconds for which the result of an action is kept
-LONGEST_RESULT = 1500
+# Longest text and command in the cookie of a result. A longer command is omitted, because half a command is wrong.
+LONGEST_RESULT, LONGEST_COMMAND = 600, 2200
 BACK, REVEAL, CHOSEN = "voltar", "mostrar", "escolhido"
 # The engine's screens in the order of the navigation. Each path (below the prefix) maps to the text key of its title.
 ENGINE_SCREENS = {
@@ -36,7 +37,10 @@ ENGINE_SCREENS = {
     "/freios": "panel.brakes",
     "/incidentes": "panel.incidents",
     "/auditoria": "panel.audit",
+    "/tokens": "panel.tokens",
 }
+# The scopes of the engine's screens that need more than ``read``.
+SCREEN_SCOPES = {"/tokens": Scope.TOKENS}
 
 
 class NavigationEntry(NamedTuple):
@@ -118,7 +122,9 @@ def navigation(request: Request) -> list[NavigationEntry]:
     """Return the screens that the user may open: first the engine's, then the application's."""
     state, base, here = state_of(request), base_of(request), request.url.path
     scopes = caller_of(request).scopes
-    engine = [(path, title) for path, title in ENGINE_SCREENS.items() if includes(scopes, Scope.READ)]
+    engine = [
+        (path, title) for path, title in ENGINE_SCREENS.items() if includes(scopes, SCREEN_SCOPES.get(path, Scope.READ))
+    ]
     own = [
         (screen.path, screen.title)
         for screen in state.work.extension.screens
@@ -223,7 +229,7 @@ def result_cookie(state: ApiState) -> str:
 
 
 def keep_result(response: Response, state: ApiState, tone: Tone, text: str, command: str) -> None:
-    content = json.dumps([tone.value, text[:LONGEST_RESULT], command[:LONGEST_RESULT]])
+    content = json.dumps([tone.value, text[:LONGEST_RESULT], command if len(command) <= LONGEST_COMMAND else ""])
     response.set_cookie(
         result_cookie(state),
         base64.urlsafe_b64encode(content.encode()).decode().rstrip("="),

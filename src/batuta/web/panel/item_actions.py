@@ -1,30 +1,30 @@
 """Actions on items: one item, a selection, or every item that a filter matches."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from batuta.access import includes
 from batuta.engine.batuta import Batuta
+from batuta.engine.edits import enqueue_edited, find_editable, read_changes
 from batuta.engine.screens import Action, ActionCall, ActionResult, Field, FieldKind, Preview, Tone
 from batuta.kernel.errors import ActionRefused
-from batuta.kernel.json import Json, loads
 from batuta.kernel.reasons import define
 from batuta.kernel.spans import read_span
 from batuta.kernel.suggestions import unknown
 from batuta.queue.inspection import STATE_OF, Change, ItemFilter
-from batuta.stores.sql.audit import AuditLog
 from batuta.stores.sql.history import is_uuid
-from batuta.stores.sql.queue.inspection import CANCELLED_BY, MOST_GROUPED, TASKS, QueueInspection
+from batuta.stores.sql.queue.inspection import CANCELLED_BY
 from batuta.stores.sql.queue.store import SqlQueue
-from batuta.tasks.task import AnyTask, Call, EnqueueOptions, arguments_of
+from batuta.tasks.task import AnyTask
+from batuta.web.panel.frame import CHOSEN
 from batuta.web.problems import Problem
 
-NO_PARAMETER = define("no_parameter", "write each parameter on its own line, as in name=value")
-NOT_EDITABLE = define("not_editable", "this item runs, or its task is unknown to this program: choose another item")
 NOTHING_CHOSEN = define("nothing_chosen", "no item is selected: select items on the page of the queue")
 OPERATION_ENDED = define("operation_ended", "this operation has ended: open the page of the queue again")
 # Maps each part of a filter to the name of its field in the address.
 FIELDS_OF = {"name": "nome", "error": "erro", "key": "chave", "tag": "etiqueta"}
+# Maps each filter field of a bulk action to the option of its command.
+_OPTIONS = {"nome": "--name", "erro": "--error", "chave": "--key", "etiqueta": "--tag", "idade": "--older-than"}
 _QUEUE = Field(name="fila", kind=FieldKind.HIDDEN, required=True)
 _ID = Field(name="id", kind=FieldKind.HIDDEN)
 _TONES = {Change.RETRY: Tone.RUNNING, Change.DISCARD: Tone.FAILING, Change.CANCEL: Tone.FAILING}
@@ -44,10 +44,10 @@ class Items:
             preview=self._preview_stop,
             perform=self._stop,
             fields=[Field(name="operacao", kind=FieldKind.HIDDEN, required=True)],
+            command=lambda values: ["bulk", "stop", values["operacao"]],
             tone=Tone.FAILING,
             audits=True,
         )
-
         yield Action(
             name="item.edit",
             label="panel.act.item_edit",
@@ -66,44 +66,26 @@ class Items:
                     longest=20_000,
                 ),
             ],
+            command=lambda values: ["queue", "edit", values["fila"], values["id"], "--arg", values["mudancas"]],
             audits=True,
         )
 
     async def _preview_edit(self, call: ActionCall) -> Preview:
-        task, _ = await self._task_of(call)
+        task, _ = await self._editable(call)
         facts = {"task": task.name, "parameters": ", ".join(task.signature.parameters) or "–"}
         return Preview(says="panel.will.item_edit", facts=facts)
 
     async def _edit(self, call: ActionCall) -> ActionResult:
-        task, row = await self._task_of(call)
+        task, _ = await self._editable(call)
         changes = read_changes(call.values["mudancas"])
-        work = self._work
-        options = EnqueueOptions(key=row["unique_key"], priority=row["priority"], tags=tuple(row["tags"] or ()))
-        async with work.database.transaction() as transaction:
-            try:
-                merged = merge(task, arguments_of(row["args"], work.encryption), changes)
-                (id,) = await work.tasks.put(task, [merged], options, within=transaction)
-            except (TypeError, ValueError) as unfit:
-                raise ActionRefused(why=str(unfit)) from None
-            # Only the names of the arguments, because their values may be personal data.
-            facts: dict[str, Json] = {"queue": call.values["fila"], "new": id, "changed": sorted(changes)}
-            audit = AuditLog(work.database.dialect, work.ids)
-            subject = call.values["id"]
-            await audit.note(
-                transaction, actor=call.caller, action="item.edit", subject=subject, after=facts, now=call.now
-            )
+        id = await enqueue_edited(self._work, call.values["fila"], call.values["id"], changes, by=call.caller)
         return ActionResult(
             says="panel.done.item_edit", facts={"id": id}, tone=Tone.RUNNING, to=f"/filas/{task.queue}/{id}"
         )
 
-    async def _task_of(self, call: ActionCall) -> tuple[AnyTask, dict[str, Any]]:
-        """Return the task and the row of an item that is not running."""
+    async def _editable(self, call: ActionCall) -> tuple[AnyTask, dict[str, Any]]:
         queue, (id,) = self._queue(call, Change.RETRY), self._ids(call)
-        row = await queue.item(id) if queue.table.name == TASKS else None
-        task = None if row is None else self._work.task_registry.find(row["name"])
-        if row is None or task is None or not row["args"] or row["lease_until"] is not None:
-            raise ActionRefused(why=NOT_EDITABLE())
-        return task, dict(row)
+        return await find_editable(self._work, queue.name, id)
 
     def _of_some(self, change: Change) -> Action:
         async def preview(call: ActionCall) -> Preview:
@@ -126,7 +108,7 @@ class Items:
             preview=preview,
             perform=perform,
             fields=[_QUEUE, _ID],
-            command=None if change is Change.CANCEL else _command(change),
+            command=_command(change),
             tone=_TONES[change],
             audits=change is not Change.CANCEL,
         )
@@ -134,42 +116,29 @@ class Items:
     def _of_all(self, change: Change) -> Action:
         async def preview(call: ActionCall) -> Preview:
             queue, asked = self._queue(call, change), _filter(change, call)
-            count = await self._count(queue, asked)
+            count = await self._work.bulk.count(queue.name, asked)
             facts = {"queue": queue.name, "count": count}
             return Preview(says=f"panel.will.{change}", facts=facts, items=count, title=f"panel.act.{change}_count")
 
         async def perform(call: ActionCall) -> ActionResult:
             queue, asked = self._queue(call, change), _filter(change, call)
-            count = await self._count(queue, asked)
+            count = await self._work.bulk.count(queue.name, asked)
             await self._work.bulk.add(queue.name, change, asked, count, by=call.caller)
             return ActionResult(
                 says="panel.done.bulk", facts={"count": count}, tone=Tone.RUNNING, to=f"/filas/{queue.name}"
             )
 
-        filters = [Field(name=name, kind=FieldKind.HIDDEN) for name in ("nome", "erro", "chave", "etiqueta", "idade")]
+        filters = [Field(name=name, kind=FieldKind.HIDDEN) for name in _OPTIONS]
         return Action(
             name=f"bulk.{change}",
             label=f"panel.act.bulk_{change}",
             preview=preview,
             perform=perform,
             fields=[_QUEUE, *filters],
+            command=_bulk_command(change),
             tone=_TONES[change],
             audits=True,
         )
-
-    async def _count(self, queue: SqlQueue, asked: ItemFilter) -> int:
-        """Return the number of items that a filter matches. For an error group, only the newest dead items are counted."""
-        inspection = QueueInspection(queue, self._work.database, self._work.database.dialect)
-        if asked.is_narrow:
-            return await inspection.count(asked)
-        depth = await queue.depth()
-        if asked.state is not STATE_OF[Change.RETRY]:
-            return depth.due + depth.later
-        if asked.error is None and asked.name is None:
-            return depth.dead
-        groups = await inspection.groups()
-        wanted = (each for each in groups if asked.error in (None, each.signature) and asked.name in (None, each.name))
-        return min(sum(each.items for each in wanted), MOST_GROUPED)
 
     async def _apply(self, change: Change, queue: SqlQueue, id: str, by: str) -> bool:
         match change:
@@ -212,40 +181,23 @@ class Items:
         return ids
 
 
-def read_changes(text: str) -> dict[str, Json]:
-    """Parse the changed arguments from lines of the form name=value. A value that is valid JSON is parsed as JSON; any
-    other value is text.
-    """
-    changes: dict[str, Json] = {}
-    for line in filter(str.strip, text.splitlines()):
-        name, equals, value = (part.strip() for part in line.partition("="))
-        if not (name and equals):
-            raise ActionRefused(why=NO_PARAMETER())
-        try:
-            changes[name] = loads(value)
-        except ValueError:
-            changes[name] = value
-    return changes
-
-
-def merge(task: AnyTask, stored: Call, changes: Mapping[str, Json]) -> Call:
-    """Return the stored call of a task with the changed arguments. Raises TypeError if they do not fit the function."""
-    bound = task.signature.bind(*stored.arguments, **stored.named)
-    for name, value in changes.items():
-        if name not in task.signature.parameters:
-            raise unknown("parameter", name, task.signature.parameters)
-        bound.arguments[name] = value
-    return Call(*task.codec.decode(bound.args, bound.kwargs))
-
-
 def _filter(change: Change, call: ActionCall) -> ItemFilter:
     given = {name: call.values[field] or None for name, field in FIELDS_OF.items()}
     age = read_span(call.values["idade"])
     return ItemFilter(state=STATE_OF[change], before=None if age is None else call.now - age, **given)
 
 
-def _command(change: Change):  # type: ignore[no-untyped-def]
+def _command(change: Change) -> Callable[[Mapping[str, str]], Sequence[str]]:
     def command(values: Mapping[str, str]) -> list[str]:
-        return ["queue", change.value, values["fila"], values["id"]] if values["id"] else []
+        ids = values[CHOSEN].split() or [values["id"]]
+        return ["queue", change.value, values["fila"], *ids]
+
+    return command
+
+
+def _bulk_command(change: Change) -> Callable[[Mapping[str, str]], Sequence[str]]:
+    def command(values: Mapping[str, str]) -> list[str]:
+        options = [part for field, option in _OPTIONS.items() if values[field] for part in (option, values[field])]
+        return ["bulk", change.value, values["fila"], *options]
 
     return command

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from datetime import datetime
 from typing import NamedTuple
 
+from batuta.dispatch.plan import PAUSE_ALL, pause_of_category, pause_of_job
 from batuta.engine.extension import Extension
+from batuta.guard.switches import Switch
 from batuta.health.finding import Assessment, Finding, Grade, Severity
-from batuta.health.jobs import JobsSeen, JobState
+from batuta.health.jobs import JobHealth, JobsSeen, JobState
 from batuta.health.queues import Pulse
 from batuta.kernel.values import dataclass
 from batuta.texts.findings import message_of, next_on_page, next_step_of
@@ -64,6 +67,17 @@ class ShownFinding(NamedTuple):
     commands: str
     step: NextStep
     page_title: str
+
+
+class NotRun(NamedTuple):
+    """A job whose last expected fire did not run, and why. If a pause holds the job, ``paused`` is the pause's target in
+    the form that the action resume accepts; otherwise ``paused`` is empty. ``job`` is empty if everything is paused.
+    """
+
+    job: str
+    at: datetime | None
+    why: str
+    paused: str
 
 
 class KeyNumber(NamedTuple):
@@ -132,6 +146,8 @@ def next_step(finding: Finding, extension: Extension) -> NextStep:
         return _step_to(f"{JOBS}/{job}")
     if says.startswith("circuit_"):
         return NextStep("/freios", "circuit.close", {"circuito": finding.cause.removeprefix("circuit.")})
+    if says.startswith("jobs_") and facts.get("count") == 1:
+        return _step_to(f"{JOBS}/{facts['jobs']}")
     if says.startswith("jobs_"):
         state = _STATES.get(says)
         return NextStep(JOBS if state is None else f"{JOBS}?estado={state.value}")
@@ -157,6 +173,40 @@ def _step_of_queue(says: str, queue: str) -> NextStep:
         case "queue_deserted" | "queue_unserved":
             return NextStep("/processos")
     return NextStep(f"/filas/{queue}")
+
+
+def jobs_not_run(seen: JobsSeen, words: Words) -> list[NotRun]:
+    """Return the jobs whose last expected fire did not run: late jobs, missed fires, and jobs that a pause holds. If
+    everything is paused, return a single entry.
+    """
+    if (switch := _pause(PAUSE_ALL, seen)) is not None:
+        return [NotRun("", switch.set_at, _why_paused(switch), "all:")]
+    found = (_not_run(health, seen, words) for health in seen.jobs if health.job.finished)
+    return [each for each in found if each is not None]
+
+
+def _not_run(health: JobHealth, seen: JobsSeen, words: Words) -> NotRun | None:
+    job, last = health.job, health.facts.last
+    targets = {pause_of_job(job.name): f"job:{job.name}", pause_of_category(job.category): f"category:{job.category}"}
+    for key, target in targets.items():
+        if (switch := _pause(key, seen)) is not None and last is not None and last.status in ("skipped", "missed"):
+            return NotRun(job.name, last.started_at, _why_paused(switch), target)
+    if health.is_stale:
+        return NotRun(job.name, health.expected_at, words.reason(health.why) or "", "")
+    if last is not None and last.status == "missed":
+        return NotRun(job.name, last.started_at, words.reason(last.reason) or "", "")
+    return None
+
+
+def _pause(key: str, seen: JobsSeen) -> Switch | None:
+    """Return the pause with this key if it is in force."""
+    switch = seen.switches.get(key)
+    is_in_force = switch is not None and switch.on and (switch.until is None or switch.until > seen.now)
+    return switch if is_in_force else None
+
+
+def _why_paused(switch: Switch) -> str:
+    return f"{switch.set_by}: {switch.reason}"
 
 
 def key_numbers(seen: JobsSeen, pulses: Sequence[Pulse], held: int) -> list[KeyNumber]:

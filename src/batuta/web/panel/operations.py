@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from batuta.dispatch.job import Job
 from batuta.dispatch.plan import PAUSE_ALL, pause_of_category, pause_of_job
 from batuta.engine.batuta import Batuta
+from batuta.engine.edits import NO_PARAMETER
 from batuta.engine.screens import Action, ActionCall, ActionResult, Field, FieldKind, Preview, Tone
 from batuta.guard.breaker import CircuitState
 from batuta.kernel.errors import ActionRefused, JobRefused
@@ -17,9 +18,10 @@ from batuta.kernel.suggestions import unknown
 from batuta.queue.item import pause_of_queue
 from batuta.runlog.reasons import LIFT_OR_INSIST
 from batuta.web.panel.batches import Batches
-from batuta.web.panel.item_actions import NO_PARAMETER, Items
+from batuta.web.panel.item_actions import Items
 from batuta.web.panel.process_actions import ProcessActions
 from batuta.web.panel.schedule_actions import ScheduleActions
+from batuta.web.panel.tokens import TokenActions
 
 INSIST_IN_FORM = define(
     "held_next_form", "release the pause or switch that holds it back, or choose “{field}” if you are sure"
@@ -34,7 +36,7 @@ SPAN = Field(name="prazo", label="panel.field.span", kind=FieldKind.SPAN, hint="
 
 def actions_of(work: Batuta) -> list[Action]:
     parts = (Jobs(work), Pauses(work), Breakers(work), Items(work), Batches(work))
-    others = (ProcessActions(work), ScheduleActions(work))
+    others = (ProcessActions(work), ScheduleActions(work), TokenActions(work))
     return [action for part in (*parts, *others) for action in part.actions()]
 
 
@@ -268,6 +270,11 @@ class Breakers:
             preview=self._preview_open,
             perform=self._open,
             fields=[_given("circuito"), replace(SPAN, hint="panel.field.open_hint"), REASON],
+            command=lambda values: [
+                *("circuits", "open", values["circuito"]),
+                *_span_option(values),
+                *("--reason", values["motivo"]),
+            ],
             tone=Tone.HELD,
         )
         yield Action(
@@ -276,6 +283,7 @@ class Breakers:
             preview=self._preview_probe,
             perform=self._probe,
             fields=[_given("circuito"), REASON],
+            command=lambda values: ["circuits", "probe", values["circuito"], "--reason", values["motivo"]],
         )
 
     async def _preview(self, call: ActionCall) -> Preview:

@@ -33,9 +33,10 @@ from batuta.web.panel import (
     schedule_actions,
     screens,
     sign_in,
+    tokens,
 )
 from batuta.web.panel import words as crons
-from batuta.web.panel.frame import screen_titles, show, words_of
+from batuta.web.panel.frame import SCREEN_SCOPES, screen_titles, show, words_of
 from batuta.web.panel.overview import Cursor
 from batuta.web.panel.page_route import PageRoute
 from batuta.web.panel.timeline import draw, periods_of
@@ -62,7 +63,7 @@ def build_routers(prefix: str, extension: Extension, actions: Mapping[str, Actio
     # Every session may end itself, regardless of its scopes.
     add("/sair", sign_in.sign_out, methods=["POST"], openapi_extra=needs(Scope.READ))
     for path, handler in _PAGES.items():
-        add(path, handler, methods=["GET"])
+        add(path, handler, methods=["GET"], openapi_extra=needs(SCREEN_SCOPES.get(path, Scope.READ)))
     act.add_routes(router, actions)
     screens.add_routes(router, extension.screens)
     last = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -101,6 +102,8 @@ async def overview_page(request: Request) -> HTMLResponse:
         findings=now.show_findings(assessment, words, work.extension, screen_titles(request)),
         most_findings=overview.MOST_FINDINGS,
         numbers=now.key_numbers(seen, pulses, held),
+        not_run=now.jobs_not_run(seen, words),
+        most_not_run=overview.MOST_FINDINGS,
         windows=overview.windows(seen, work.registry, words),
         boards=[await board() for board in work.extension.boards],
         lanes=charts.lanes(
@@ -152,6 +155,8 @@ async def job(request: Request, name: str) -> HTMLResponse:
         for status in _FAILED
     ]
     asked_time = request.query_params.get("hora", "")
+    if not asked_time and health is not None and health.is_stale and health.expected_at is not None:
+        asked_time = f"{health.expected_at.astimezone(found.zone):%H:%M}"
     return _page(
         request,
         "job",
@@ -314,5 +319,6 @@ _PAGES: dict[str, Callable[..., Awaitable[Response]]] = {
     "/incidentes.csv": incidents.incidents_file,
     "/auditoria": records.audit,
     "/auditoria.csv": records.audit_file,
+    "/tokens": tokens.tokens,
     "/static/{name}": file,
 }

@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse
 from batuta.dispatch.job import Overlap
 from batuta.dispatch.schedules import TaskSchedule
 from batuta.engine.batuta import Batuta
+from batuta.engine.edits import read_changes
 from batuta.engine.schedules import state_of as state_of_schedule
 from batuta.engine.screens import Action, ActionCall, ActionResult, Field, FieldKind, Preview, Tone
 from batuta.kernel.errors import ActionRefused
@@ -22,7 +23,6 @@ from batuta.kernel.spans import read_span
 from batuta.schedule.cron import first_instant
 from batuta.web.context import state_of
 from batuta.web.panel.frame import show, words_of
-from batuta.web.panel.item_actions import read_changes
 
 TONES = {"active": "ok", "paused": "held", "over": "unfinished"}
 ONCE = "@at "

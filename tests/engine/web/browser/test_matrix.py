@@ -33,6 +33,7 @@ class Step(NamedTuple):
 TEST, GONE = {"motivo": "teste", "prazo": "2h"}, "(SELECT 1) AS x WHERE NOT EXISTS (SELECT 1 FROM "
 PAST = {"desde": "01/01/2020 00:00", "ate": "01/01/2020 00:10"}
 CREATED = {"nome": "night", "tarefa": "send", "quando": "0 3 * * *", "argumentos": "to=x"}
+HOLDER = {"nome": "rui", "papel": "operator", "prazo": "90d"}
 PAUSED = "feature_flags WHERE key = 'pause.job.pulse'"
 STEPS = (
     Step("/tarefas/pulse", "job.run", {"parametros": "day=5"}, "job_executions WHERE trigger = 'manual'"),
@@ -60,6 +61,9 @@ STEPS = (
     Step("/programacoes", "schedule.pause", {}, NIGHT + "TRUE", "schedule.edit"),
     Step("/programacoes", "schedule.resume", {}, NIGHT + "FALSE", "schedule.edit"),
     Step("/programacoes", "schedule.delete", {}, GONE + "schedules)"),
+    Step("/tokens", "token.create", HOLDER, "api_tokens WHERE name = 'rui'"),
+    Step("/tokens", "token.rotate", {"prazo": "2h"}, "api_tokens WHERE name = 'rui' GROUP BY name HAVING count(*) = 2"),
+    Step("/tokens", "token.revoke", {}, "api_tokens WHERE revoked_at IS NOT NULL"),
 )  # fmt: skip
 
 
@@ -85,7 +89,7 @@ async def prepare(opened: Dashboard) -> dict[str, str]:
 @pytest.mark.parametrize("view", VIEWS, ids=str)
 async def test_pages_have_no_fault(dashboard: Dashboard, view: View) -> None:
     known = await prepare(dashboard)
-    whole = (*PAGES, "/painel/programacoes", "/painel/filas/default", "/painel/filas/default/{dead}")
+    whole = (*PAGES, "/painel/programacoes", "/painel/tokens", "/painel/filas/default", "/painel/filas/default/{dead}")
     found: dict[str, list[str]] = {}
     page = await dashboard.visit("/painel", **view.options)
     for path in whole if IS_FULL else FEW:

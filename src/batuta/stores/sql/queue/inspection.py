@@ -229,6 +229,26 @@ class SqlBulk:
                 await self._note(transaction, "bulk.stop", id, by, None, now)
         return is_stopped
 
+    async def count(self, name: str, asked: ItemFilter) -> int:
+        """Return the number of items of a queue that a filter matches. For an error group, only the newest dead items
+        are counted.
+        """
+        queue = self._queues()[name]
+        inspection = QueueInspection(queue, self._database, self._database.dialect)
+        if asked.is_narrow:
+            return await inspection.count(asked)
+        depth = await queue.depth()
+        if asked.state is not ItemState.DEAD:
+            return depth.due + depth.later
+        if asked.error is None and asked.name is None:
+            return depth.dead
+        wanted = (
+            each
+            for each in await inspection.groups()
+            if asked.error in (None, each.signature) and asked.name in (None, each.name)
+        )
+        return min(sum(each.items for each in wanted), MOST_GROUPED)
+
     async def recent(self, queue: str, limit: int = 5) -> list[BulkOperation]:
         return [_operation(row) for row in await self._database.all(self._queries.recent, queue=queue, limit=limit)]
 
