@@ -1,8 +1,9 @@
 """Enqueues a stored task again with changed arguments, for operators."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from batuta.engine.batuta import Batuta
 from batuta.kernel.errors import ActionRefused
 from batuta.kernel.json import Json, loads
 from batuta.kernel.reasons import define
@@ -11,14 +12,11 @@ from batuta.stores.sql.audit import AuditLog
 from batuta.tasks.registry import TASKS
 from batuta.tasks.task import AnyTask, Call, EnqueueOptions, arguments_of
 
-if TYPE_CHECKING:
-    from batuta.engine.batuta import Batuta
-
 NO_PARAMETER = define("no_parameter", "write each parameter on its own line, as in name=value")
 NOT_EDITABLE = define("not_editable", "this item runs, or its task is unknown to this program: choose another item")
 
 
-async def find_editable(work: "Batuta", queue: str, id: str) -> tuple[AnyTask, dict[str, Any]]:
+async def find_editable(work: Batuta, queue: str, id: str) -> tuple[AnyTask, dict[str, Any]]:
     """Return the task and the row of an item that is not running."""
     found = work.queues[queue]
     row = await found.item(id) if found.table.name == TASKS.name else None
@@ -28,7 +26,7 @@ async def find_editable(work: "Batuta", queue: str, id: str) -> tuple[AnyTask, d
     return task, dict(row)
 
 
-async def enqueue_edited(work: "Batuta", queue: str, id: str, changes: Mapping[str, Json], *, by: str) -> str:
+async def enqueue_edited(work: Batuta, queue: str, id: str, changes: Mapping[str, Json], *, by: str) -> str:
     """Enqueue a copy of a stored task with changed arguments and an audit entry, and return the id of the copy."""
     task, row = await find_editable(work, queue, id)
     options = EnqueueOptions(key=row["unique_key"], priority=row["priority"], tags=tuple(row["tags"] or ()))

@@ -63,6 +63,9 @@ class Words:
     def hour(self, instant: datetime) -> str:
         return f"{self.local(instant):%H:%M}"
 
+    def clock(self, instant: datetime) -> str:
+        return f"{self.local(instant):%H:%M:%S}"
+
     def whole(self, instant: datetime) -> str:
         """Format the date with year, time and offset, for a tooltip."""
         local = self.local(instant)
