@@ -243,6 +243,7 @@ def _course(row: Row) -> Course:
         done=row["enviados"],
         of=row["total_destinatarios"],
         cells=[row["entregues"], row["respondidos"]],
+        to=f"/campanhas/{row['id']}",
     )
 
 
@@ -254,6 +255,7 @@ def _import(row: Row) -> Course:
         done=row["valid_rows"] + row["invalid_rows"] + row["skipped"],
         of=row["total_rows"],
         cells=[row["imported"], row["invalid_rows"]],
+        to=f"/agendamentos/{row['id']}",
     )
 
 

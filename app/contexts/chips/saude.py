@@ -88,14 +88,15 @@ def document(chips: Sequence[Saude], *, is_configured: bool, at: datetime, banne
     }
 
 
-def judge(chips: Sequence[Saude], *, is_configured: bool, banned: int = 0) -> Report:
+def judge(chips: Sequence[Saude], *, is_configured: bool, banned: Sequence[str] = ()) -> Report:
+    """Judge the chips. ``banned`` contains the names of the banned instances."""
     if not is_configured and not chips:
         return Report()
     active = [chip for chip in chips if chip.is_active]
     if not active:
         return Report(
             findings=(
-                _finding(Severity.CRITICAL, "none_active", value=0, threshold=1, total=len(chips), banned=banned),
+                _finding(Severity.CRITICAL, "none_active", value=0, threshold=1, total=len(chips), banned=len(banned)),
             ),
             lost=20,
         )
@@ -114,7 +115,11 @@ def judge(chips: Sequence[Saude], *, is_configured: bool, banned: int = 0) -> Re
             _finding(Severity.WARNING, "low_trust", value=share_low, threshold=0.3, total=len(active), low=len(low))
         )
     if banned:
-        findings.append(_finding(Severity.ERROR, "banned", value=banned, threshold=0, count=banned))
+        findings.append(
+            _finding(
+                Severity.ERROR, "banned", value=len(banned), threshold=0, count=len(banned), names=", ".join(banned)
+            )
+        )
     trusted = len([chip for chip in active if chip.trust >= ATTENTION]) / len(active)
     lost = 20 if not connected else (12 if share < 0.5 else 4 if share < 0.8 else 0)
     lost += 8 if trusted < 0.3 else 4 if trusted < 0.5 else 0
@@ -124,7 +129,7 @@ def judge(chips: Sequence[Saude], *, is_configured: bool, banned: int = 0) -> Re
 class Vistos(NamedTuple):
     chips: list[Saude]  # chips that send, and chips that an operator may activate for sending
     is_configured: bool
-    banned: int
+    banned: list[str]  # names of the banned instances
 
 
 class ChipHealth:
@@ -149,7 +154,7 @@ class ChipHealth:
     async def document(self) -> dict[str, Any]:
         seen = await self._look()
         now = self._clock.now().astimezone(self._zone)
-        return document(seen.chips, is_configured=seen.is_configured, at=now, banned=seen.banned)
+        return document(seen.chips, is_configured=seen.is_configured, at=now, banned=len(seen.banned))
 
     async def _judge(self) -> Report:
         seen = await self._look()
@@ -161,7 +166,8 @@ class ChipHealth:
         circuits = {circuit.name: circuit for circuit in await self._circuits.look()}
         senders = [row for row in rows if row["tipo"] == "julia"]
         chips = [_health(row, circuits, now) for row in senders if row["status"] != "banned"]
-        return Vistos(chips, self._has_gateway or bool(rows), len(senders) - len(chips))
+        banned = [row["instance_name"] for row in senders if row["status"] == "banned"]
+        return Vistos(chips, self._has_gateway or bool(rows), banned)
 
 
 def _health(row: Row, circuits: Mapping[str, Circuit], now: datetime) -> Saude:

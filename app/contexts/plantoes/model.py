@@ -213,6 +213,11 @@ def decidir_cancelamento(vaga: Situacao, *, motivo: MotivoDaCancelada) -> Decisa
     return _depois_do_plantao(vaga, StatusDaVaga.CANCELADA, (*before, StatusDaVaga.PENDENTE_CONFIRMACAO))
 
 
+def motivos_possiveis(status: StatusDaVaga) -> list[MotivoDaCancelada]:
+    """Return the reasons for which a vacancy with this status can be cancelled."""
+    return [motivo for motivo in MotivoDaCancelada if status not in PROCURA or motivo not in DE_PLANTAO_RESERVADO]
+
+
 def _ocupada(vaga: Situacao) -> Ocupada | Impedida | None:
     """Return the refusal if the vacancy is no longer available, or None if it still needs a doctor."""
     if vaga.status in PROCURA:

@@ -20,6 +20,7 @@ from app.contexts.plantoes.model import (
     Resposta,
     VagaDesconhecida,
     exigir,
+    motivos_possiveis,
 )
 from app.contexts.plantoes.service import BEFORE_ALL, Filtro, Plantoes
 from app.contexts.vagas.api import PROCURA, StatusDaVaga
@@ -97,7 +98,8 @@ class Acts:
         vista = await self.service().ver(_id(call))
         status = call.texts(f"estado.vaga.{vista.vaga['status']}")
         facts = {"vaga": _name(vista.vaga, call.texts), "status": status}
-        return Preview(says=f"tela.vagas.previa_{verb}", facts=facts, values={"melhores": "5"})
+        possible = {"motivo": motivos_possiveis(StatusDaVaga(vista.vaga["status"]))} if verb == "cancelar" else {}
+        return Preview(says=f"tela.vagas.previa_{verb}", facts=facts, values={"melhores": "5"}, choices=possible)
 
     def change(
         self,

@@ -43,6 +43,7 @@ class Course:
     done: int
     of: int
     cells: Sequence[int] = ()
+    to: str = ""  # page of the row, below the dashboard's prefix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

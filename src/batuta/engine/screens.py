@@ -4,7 +4,7 @@ A screen is a page with its own template. An action is a POST request. The user 
 result after it. The dashboard checks the scope, adds the CSRF token and writes the audit entry.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
@@ -127,7 +127,7 @@ class Preview:
     """The effect that an action would have, shown before the action runs: a text key with its facts, and the number of
     affected items. ``values`` fills form fields that the user has left empty. ``title`` is the text key for the title
     and the button of the form; its text may contain ``facts`` too. If ``title`` is empty, the title and the button show
-    the action's label.
+    the action's label. ``choices`` limits a choice field to the values that are possible now.
     """
 
     says: str
@@ -135,6 +135,7 @@ class Preview:
     items: int = 1
     values: Mapping[str, str] = field(default_factory=dict)
     title: str = ""
+    choices: Mapping[str, Collection[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

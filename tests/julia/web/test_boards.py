@@ -113,7 +113,7 @@ async def test_first_page_shows_the_board_in_both_languages(
         page = await client.get("/painel", headers={"Accept": "text/html", "Accept-Language": language})
     assert page.status_code == 200
     assert title in page.text
-    assert "campanha 1" in page.text
+    assert '<a href="/painel/campanhas/1">campanha 1</a>' in page.text
 
 
 async def test_campaign_without_recipients_is_not_shown_as_success(work: Batuta, settings: Settings) -> None:

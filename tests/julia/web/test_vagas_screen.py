@@ -99,6 +99,17 @@ async def test_vacancy_is_reserved_released_and_cancelled_with_reasons(painel: P
     assert [entry[1] for entry in await painel.audit("access.")] == ["access.unmask"]
 
 
+async def test_form_offers_only_the_reasons_that_fit_the_state_of_the_vacancy(painel: Painel) -> None:
+    id = await created(painel)
+    async with painel.browser(*OPERATOR) as operator:
+        open_form = (await operator.get(f"/painel/acoes/vaga.cancelar?vaga={id}")).text
+        await write(painel.database, "UPDATE vagas SET status = 'pendente_confirmacao'")
+        later_form = (await operator.get(f"/painel/acoes/vaga.cancelar?vaga={id}")).text
+    reasons = ("erro_de_cadastro", "nao_compareceu")
+    assert [f'value="{each}"' in open_form for each in reasons] == [True, False]
+    assert [f'value="{each}"' in later_form for each in reasons] == [True, True]
+
+
 async def test_shift_that_took_place_is_confirmed(painel: Painel) -> None:
     id = await created(painel)
     doctor = await add_doctor(painel.database, now=painel.clock.now())
