@@ -6,16 +6,16 @@
 
 A step is one action of the diagram: connect, receive or probe. Each account runs at most one step at a time, in a
 separate task with a deadline. A tick starts the due steps and does not wait for them, so an account that hangs delays
-only itself. If a step ignores its cancellation, the tick requests a restart of the process, because nothing else can
-end the step.
+only itself. If a step, or the close of a connection, ignores its cancellation, the tick requests a restart of the
+process, because nothing else can end it.
 """
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import field
 from datetime import datetime, timedelta
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from app.contexts.telegram.contas import ContaAtiva, Contas, EstadoDaConta
 from app.contexts.telegram.porta import (
@@ -37,14 +37,15 @@ from app.contexts.telegram.porta import (
     Vivo,
     reason_of,
 )
-from app.contexts.telegram.prazo import Prazos, chamar, log_timeout
+from app.contexts.telegram.prazo import MARGIN, Prazos, chamar, log_timeout
 from app.contexts.telegram.sessoes import Sessoes
 from batuta import Idle
-from batuta.errors import CancelIgnored
+from batuta.errors import CancelIgnored, DeadlineExceeded, StoreTimeout
 from batuta.kernel import Clock, Late, Raised, call_with_deadline, dataclass, name_of, with_timeout
 from batuta.loops import Pace, Wakeup, task_stack
 from batuta.reasons import define
 
+T = TypeVar("T")
 # With this interval and the time limit of a probe, a dead connection is found within 90 seconds, and missed updates
 # within 60.
 PROBE_EVERY: Final = timedelta(seconds=45)
@@ -77,7 +78,8 @@ class Recebedor(Protocol):
 class Conexao:
     """One account in this process. ``until`` is the time at which the pause after a failure ends. ``began`` is the
     start of the current step on the monotonic clock. ``closing`` is the task that closes the previous connection. A new
-    connection is opened only after this task has released the session.
+    connection is opened only after this task has released the session. ``closed_at`` is the start of this task on the
+    monotonic clock.
     """
 
     conta: ContaAtiva
@@ -89,6 +91,7 @@ class Conexao:
     failures: int = 0
     why: str = "not connected yet"
     closing: asyncio.Task[None] | None = None
+    closed_at: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -128,7 +131,7 @@ class Conexoes:
         return min(known.until + AFTER_PAUSE, now + LONGEST_WAIT)
 
     async def tick(self) -> Pace:
-        found = await with_timeout(self.prazos.database, self.contas.ativas(), self.clock, "telegram_contas")
+        found = await self._stored(self.contas.ativas())
         active = {each.id: each for each in found}
         for id in [id for id in self._open if id not in active]:
             self._end(id)
@@ -136,18 +139,22 @@ class Conexoes:
         for id, conta in active.items():
             known = self._open.setdefault(id, Conexao(conta))
             known.conta = conta
+            if known.closing is not None:
+                self._require_end(
+                    known.closing, known.closed_at, self.prazos.entity + MARGIN, "the close of a connection"
+                )
             if known.step is not None:
-                self._require_end(known.step, known.began)
+                self._require_end(known.step, known.began, self.prazos.step, "a step of an account")
             elif (step := self._next_step(known, now)) is not None:
                 self._start(known, step)
         return Idle(self._next_look(now))
 
-    def _require_end(self, step: asyncio.Task[None], began: float) -> None:
-        """Raise CancelIgnored if an account's step still runs although it was cancelled. The error restarts the
-        process.
+    def _require_end(self, task: asyncio.Task[None], began: float, limit: timedelta, what: str) -> None:
+        """Raise CancelIgnored if a task of an account still runs although it was cancelled at its limit. The error
+        restarts the process.
         """
-        if self.clock.monotonic() - began > (self.prazos.step + CANCEL_GRACE).total_seconds():
-            raise CancelIgnored(loop=self.name, what="a step of an account", stack=task_stack(step))
+        if self.clock.monotonic() - began > (limit + CANCEL_GRACE).total_seconds():
+            raise CancelIgnored(loop=self.name, what=what, stack=task_stack(task))
 
     async def finish_steps(self) -> None:
         """Wait for the steps (connect, receive or probe) that are running now."""
@@ -208,7 +215,7 @@ class Conexoes:
         known.linha, known.failures, known.until, known.why = made, 0, None, ""
         # Connecting has already probed the server. The first receive stores the position from which updates count.
         known.probed_at = self.clock.now()
-        await with_timeout(self.prazos.database, self.contas.conectada(conta.id), self.clock, "telegram_contas")
+        await self._stored(self.contas.conectada(conta.id))
         self.on_connect()
         await self._receive(known, made, FIRST_RECEIVE)
 
@@ -286,8 +293,16 @@ class Conexoes:
         """Close the connection of an account and connect again after a pause."""
         self._pause(known, why, until)
         self._close(known)
-        lost = self.contas.caiu(known.conta.id, why)
-        await with_timeout(self.prazos.database, lost, self.clock, "telegram_contas")
+        await self._stored(self.contas.caiu(known.conta.id, why))
+
+    async def _stored(self, work: Awaitable[T]) -> T:
+        """Return the result of a call to the database. Raise StoreTimeout if it takes too long, so that the message of a
+        request waits for the database without counting an attempt.
+        """
+        try:
+            return await with_timeout(self.prazos.database, work, self.clock, "telegram_contas")
+        except DeadlineExceeded as late:
+            raise StoreTimeout(where=self.contas.where, why="telegram_contas") from late
 
     def _close(self, known: Conexao) -> None:
         """Start to close the connection of an account. The account connects again only after the connection is closed."""
@@ -298,7 +313,7 @@ class Conexoes:
             known.closing = None
             self.wakeup.set()
 
-        known.linha = None
+        known.linha, known.closed_at = None, self.clock.monotonic()
         known.closing = asyncio.create_task(self._close_line(linha), name=f"telegram:{known.conta.id}:close")
         known.closing.add_done_callback(over)
 

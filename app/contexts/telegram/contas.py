@@ -73,6 +73,11 @@ class Contas:
         self._audit = AuditLog(database.dialect, ids)
         self._queries = load_queries(AccountQueries, "contas.sql", database.dialect)
 
+    @property
+    def where(self) -> str:
+        """The address of the database for error messages."""
+        return self._database.where
+
     async def adicionar(self, nome: str, *, telefone: str | None = None, usuario_id: int | None = None, by: str) -> str:
         """Add an account, or reactivate the account with this name. Return its id.
 

@@ -45,6 +45,10 @@ class RetryByError:
         """Return the policy of the error's most specific listed class, or the default policy."""
         return next((self.rules[kind] for kind in type(error).__mro__ if kind in self.rules), self.otherwise)
 
+    def names(self, error: Exception, base: type[Exception]) -> bool:
+        """Return whether the rules list the class of the error or a parent of it that is ``base`` or narrower."""
+        return any(kind in self.rules for kind in type(error).__mro__ if issubclass(kind, base))
+
 
 def policy_for(policy: RetryPolicy, error: Exception) -> RetryPolicy:
     """Return the policy that applies to an error."""

@@ -15,7 +15,7 @@ from enum import Enum, auto
 from typing import Any, TypeAlias, assert_never
 
 from batuta.kernel.clock import Clock
-from batuta.kernel.errors import ExitRefused
+from batuta.kernel.errors import ExitRefused, StoreUnavailable
 from batuta.kernel.usercode import Called, Late, Raised, Returned, ordinary, refuse_exit
 from batuta.kernel.values import dataclass
 from batuta.queue.handler import ItemHandler
@@ -75,6 +75,7 @@ class Running:
     started_at: float
     step: Step = Step.CLAIMED
     stop: Stop | None = None
+    outage: StoreUnavailable | None = None  # why the engine's own database did not execute the effect
     task: "asyncio.Task[None]" = field(init=False)
 
     @property

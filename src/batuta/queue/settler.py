@@ -10,6 +10,7 @@ An item with an effect is settled together with its effect, in one transaction:
 
     [ conclude: settlement and effect ] ──▶ written, or the lease is lost
           │ the engine's own store is unavailable ──▶ retried when the store is available
+          │ the store is still unavailable at the time limit ──▶ nothing is written, and the item waits (``outage``)
           │ the effect fails, or exceeds the time limit ──▶ nothing is written, and the item fails
 """
 
@@ -389,7 +390,10 @@ class TimedEffect:
         try:
             await self.running.call(lambda: self.effect(transaction))
         except StoreUnavailable as error:
-            if self._left <= self.clock.monotonic() - began or not self._is_own(error):
+            if not self._is_own(error):
+                raise EffectFailed(raised=type(error).__name__) from error
+            self.running.outage = error
+            if self._left <= self.clock.monotonic() - began:
                 raise EffectFailed(raised=type(error).__name__) from error
             raise
         finally:

@@ -28,6 +28,7 @@ from batuta.queue.executor import decide, execute
 from batuta.queue.handler import UNREADABLE, ItemHandler, unknown_item_handler
 from batuta.queue.isolation import Isolation
 from batuta.queue.item import Lease
+from batuta.queue.outage import find_outage, outcome_of
 from batuta.queue.outcome import EFFECT_CRASHED, HANDLER_CRASHED, WAITS_ALONE, Settlement, give_back, put_off
 from batuta.queue.runners import Runners
 from batuta.queue.running import Cancellations, Running, Step, Stop
@@ -379,7 +380,7 @@ class Worker:
                 self._cancellations.confirm(running.task)
             self._settler.took.append(took)
             if error is not None:
-                self._events.emit(ItemCrashed(self._queue, running.lease.id, error, running.lease.task))
+                settlement = await self._settlement_after(error, running, settlement)
             if not settlement.goes_with_others:
                 await self._conclude(running, settlement)
             elif self._owns(running):
@@ -402,10 +403,21 @@ class Worker:
             self._settler.report_concluded(running.lease, settlement, is_written=called.value)
             return
         settlement, error = decide(running, called, EFFECT_CRASHED, self._policy.max_result)
-        if error is not None:
-            self._events.emit(ItemCrashed(self._queue, running.lease.id, error, running.lease.task))
+        if (cause := error or running.outage) is not None:
+            settlement = await self._settlement_after(cause, running, settlement)
         if self._owns(running):
             self._unsettled.add(running.lease, settlement)
+
+    async def _settlement_after(self, error: Exception, running: Running, settlement: Settlement) -> Settlement:
+        """Report the error of an item, and return its settlement. If the engine's own database failed, the item waits
+        without counting an attempt.
+        """
+        lease, handler = running.lease, running.handler
+        self._events.emit(ItemCrashed(self._queue, lease.id, error, lease.task))
+        if (outage := find_outage(error, self._store.where, handler.retry)) is None:
+            return settlement
+        last_error, now = await insist(lambda: self._store.last_error(lease.id), self._clock)
+        return handler.settlement_of(lease.attempt, outcome_of(outage, last_error, now))
 
     def _owns(self, running: Running) -> bool:
         """Return whether this worker still owns the item: its lease is valid, and no other code has settled the item."""

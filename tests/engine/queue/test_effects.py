@@ -231,15 +231,26 @@ async def test_worker_repeats_an_effect_while_the_store_is_unavailable(
     assert setup.effects == 3
 
 
-async def test_effect_that_always_exceeds_the_store_limits_fails_within_its_time(setup: EffectSetup) -> None:
+async def test_effect_that_always_exceeds_the_store_limits_waits_without_counting_an_attempt(
+    setup: EffectSetup,
+) -> None:
     async def too_slow(_: Any) -> None:
         await setup.clock.sleep(2)
         raise StoreUnavailable(where=setup.work.database.where, why="the statement took too long")
 
     setup.effect = too_slow
     id = await setup.work.enqueue("conta")
-    assert (await setup.ends(id))[0] == "failed"
+    row = await setup.work.queues["default"].item(id)
+    for _ in range(20):
+        await setup.advance_clock(1)
+        row = await setup.work.queues["default"].item(id)
+        if row is not None and row["error"] is not None:
+            break
+    assert row is not None
+    assert (row["status"], row["attempts"], code_of(decode(row["error"]))) == ("queued", 0, "store_away")
     assert setup.effects == 2
+    setup.effect = None
+    assert await setup.ends(id) == ("complete", None)
 
 
 async def test_shutdown_releases_an_item_whose_effect_hangs(setup: EffectSetup) -> None:

@@ -27,9 +27,10 @@ from app.contexts.mensagens.guardrails import ASK_ABOUT_DECISION
 from app.contexts.webhooks.api import Recebida
 from app.main import build
 from app.settings import Settings
-from batuta.kernel.errors import StoreUnavailable
+from batuta.kernel.errors import StoreTimeout, StoreUnavailable
 from batuta.kernel.events import ItemCrashed
 from batuta.kernel.leases import LeaseHolder
+from batuta.kernel.reasons import code_of, decode
 from batuta.queue.item import ItemState, Lease
 from batuta.queue.outcome import Settlement, Snooze
 from batuta.stores.sql.database import AsJson
@@ -885,3 +886,23 @@ async def test_gateway_without_history_does_not_hold_old_messages(office: Office
     await office.works()
     assert (await office.message(id))["status"] == "enviada"
     assert isinstance(await office.line.list_sent("julia-sim", PHONE, since=OPEN), Unavailable)
+
+
+async def test_slow_database_uses_up_no_attempt_of_a_message(
+    office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id, where = await office.put(doctor), office.work.database.where
+
+    async def slow(*_: object, **__: object) -> None:
+        raise StoreTimeout(where=where, why="the statement took too long")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(office.registro, "intend", slow)
+        for _ in range(10):
+            await office.works()
+            row = await office.message(id)
+            assert (row["status"], row["tentativas"], code_of(decode(row["erro"]))) == ("pendente", 0, "store_away")
+            await office.clock.advance(5 * MINUTE)
+    await office.works()
+    assert (await office.message(id))["status"] == "enviada"
+    assert len(office.line.receipts) == 1

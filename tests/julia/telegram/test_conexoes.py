@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -14,7 +15,7 @@ from app.contexts.telegram.porta import DISCONNECTED, FloodWait, Linha, Novidade
 from app.contexts.telegram.prazo import Prazos, chamar
 from app.contexts.telegram.sessoes import Sessoes
 from app.integrations.telegram.simulado import TelegramSimulado
-from batuta.errors import StoreError
+from batuta.errors import CancelIgnored, StoreError
 from tests.julia.tables import one, rows, write
 from tests.julia.telegram.escritorio import PHONE, Escritorio, open_office
 
@@ -216,6 +217,44 @@ async def test_refused_connection_is_not_repeated_at_once(office: Escritorio) ->
         await _steps_end(conexoes)
     assert refusing.calls == 1
     assert conexoes.why(conta) == "not configured"
+
+
+async def test_close_that_ignores_its_cancellation_restarts_the_process(
+    office: Escritorio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An account connects again only after its old connection is closed, so it would stay offline."""
+    monkeypatch.setattr("app.contexts.telegram.conexoes.CANCEL_GRACE", timedelta(milliseconds=100))
+    monkeypatch.setattr("app.contexts.telegram.conexoes.MARGIN", timedelta(0))
+    conta = await office.account()
+    await office.connect()
+    conexoes = office.telegram.conexoes
+    await _steps_end(conexoes)
+    linha = conexoes.linha(conta)
+    assert linha is not None
+    may_end = _close_deafly(linha)
+    conexoes.prazos = Prazos(entity=timedelta(milliseconds=100))
+    await conexoes.failed(linha, Unavailable("test"))
+    await conexoes.tick()
+    await office.work.clock.sleep(0.3)
+    try:
+        with pytest.raises(CancelIgnored, match="the close of a connection"):
+            await conexoes.tick()
+    finally:
+        may_end.set()
+
+
+def _close_deafly(linha: Linha) -> asyncio.Event:
+    """Let the close of a connection ignore its cancellation until the returned event is set."""
+    may_end, really_close = asyncio.Event(), linha.close
+
+    async def close(*, limit: timedelta) -> None:
+        while not may_end.is_set():
+            with suppress(asyncio.CancelledError):
+                await may_end.wait()
+        await really_close(limit=limit)
+
+    linha.close = close  # type: ignore[method-assign]
+    return may_end
 
 
 class _HangsOnce:

@@ -1,5 +1,6 @@
 """Messages on Telegram use the send protocol of all channels: sent once, in order, and only if the rules allow it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
@@ -7,7 +8,10 @@ import pytest
 
 from app.contexts.telegram.canal import random_id_of
 from app.contexts.telegram.contas import EstadoDaConta
-from batuta.reasons import decode
+from app.contexts.telegram.porta import Unavailable
+from app.contexts.telegram.prazo import Prazos
+from batuta.errors import StoreTimeout
+from batuta.reasons import code_of, decode
 from tests.julia.tables import one, rows, write
 from tests.julia.telegram.escritorio import OPEN, PHONE, Escritorio, open_office
 
@@ -234,6 +238,56 @@ async def test_revoked_session_stops_the_account_and_keeps_the_message(office: E
     assert state == {"estado": "revogada"}
     report = await office.telegram.health.ask()
     assert [each.says for each in report.findings] == ["telegram_revogada"]
+
+
+async def test_slow_database_uses_up_no_attempt_of_a_message(
+    office: Escritorio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await office.account()
+    await office.doctor()
+    await office.connect()
+    id, where = await office.send(PHONE, "Bom dia"), office.database.where
+
+    async def slow(*_: object) -> EstadoDaConta:
+        raise StoreTimeout(where=where, why="the statement took too long")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(office.telegram.contas, "estado", slow)
+        for _ in range(10):
+            await office.works()
+            message = await office.message(id)
+            assert (message["status"], message["tentativas"]) == ("pendente", 0)
+            assert code_of(decode(message["erro"])) == "store_away"
+            await office.is_due(id)
+    await office.works()
+    assert (await office.message(id))["status"] == "enviada"
+    assert len(office.receipts) == 1
+
+
+async def test_lost_connection_that_cannot_be_recorded_uses_up_no_attempt(
+    office: Escritorio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conta = await office.account()
+    await office.doctor()
+    await office.connect()
+    id, conexoes = await office.send(PHONE, "Bom dia"), office.telegram.conexoes
+    linha = conexoes.linha(conta)
+    assert linha is not None
+
+    async def lost(*_: object, **__: object) -> Unavailable:
+        return Unavailable("test")
+
+    async def endless(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(linha, "resolve", lost)
+        patched.setattr(office.telegram.contas, "caiu", endless)
+        patched.setattr(conexoes, "prazos", Prazos(database=timedelta(milliseconds=100)))
+        await office.works()
+    message = await office.message(id)
+    assert (message["status"], message["tentativas"]) == ("pendente", 0)
+    assert code_of(decode(message["erro"])) == "store_away"
 
 
 async def test_number_without_telegram_ends_as_an_error(office: Escritorio) -> None:
