@@ -4,7 +4,7 @@ that applications may compare.
 
 from batuta.guard.rate import RATE_LIMIT
 from batuta.kernel.errors import reason_of_error
-from batuta.kernel.reasons import Reason, ReasonCode, code_of, decode, define, encode, join, prefix_of
+from batuta.kernel.reasons import Reason, ReasonCode, code_of, decode, define, describe_reason, encode, join, prefix_of
 from batuta.queue.outcome import TIMED_OUT
 from batuta.runlog.reasons import HTTP_STATUS, HTTP_STATUS_SAID, UNFINISHED, hold_reason
 
@@ -19,6 +19,7 @@ __all__ = [
     "code_of",
     "decode",
     "define",
+    "describe_reason",
     "encode",
     "hold_reason",
     "join",

@@ -20,7 +20,7 @@ from batuta.health import (
     merge_reports,
 )
 from batuta.kernel import Clock, dataclass
-from batuta.reasons import decode
+from batuta.reasons import decode, describe_reason
 from batuta.sql import Database, Row
 
 WORKER: Final = "telegram-main"
@@ -141,6 +141,7 @@ class SaudeDoTelegram:
             "reconexoes": conta.reconexoes,
             "problema": None if problem is None else problem[0].removeprefix("telegram_"),
             "erro": conta.erro,
+            **describe_reason(conta.erro, "erro"),
         }
 
     @property

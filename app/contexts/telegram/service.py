@@ -16,7 +16,7 @@ from app.contexts.telegram.tarefas import Acao, Fila, task_queries
 from batuta import BatutaError
 from batuta.kernel import Clock, Ids, Json
 from batuta.queues import NewItem
-from batuta.reasons import decode
+from batuta.reasons import decode, describe_reason
 from batuta.sql import Database, Row, is_uuid
 
 MOST_MESSAGES: Final = 100_000
@@ -199,12 +199,17 @@ class ServicoTelegram:
         return row
 
 
+# Columns that contain a reason, with the name of the reason's fields.
+_REASONS: Final = {"erro": "erro", "outcome_reason_code": "outcome_reason"}
+
+
 def in_words(row: Row | dict[str, Any], zone: ZoneInfo) -> dict[str, Any]:
-    """Return a row with instants in local time and with decoded reasons."""
-    values = dict(row)
-    for name, value in values.items():
-        if isinstance(value, datetime):
-            values[name] = value.astimezone(zone).isoformat()
-        elif name in ("erro", "outcome_reason_code") and value is not None:
-            values[name] = decode(value)
+    """Return a row with local times. Each reason becomes its sentence, its code and its facts."""
+    values: dict[str, Any] = {}
+    for name, value in dict(row).items():
+        if name in _REASONS:
+            reason, field = decode(value), _REASONS[name]
+            values |= {field: reason, **describe_reason(reason, field)}
+        else:
+            values[name] = value.astimezone(zone).isoformat() if isinstance(value, datetime) else value
     return values

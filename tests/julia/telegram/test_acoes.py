@@ -94,6 +94,46 @@ async def test_forward_of_a_message_that_does_not_exist_fails_with_a_reason(
     assert await rows(office.database, "SELECT 1 FROM fila_mensagens") == []
 
 
+ENGLISH, PORTUGUESE = {"Accept-Language": "en"}, {"Accept-Language": "pt-BR"}
+
+
+async def test_reasons_over_http_have_a_code_and_the_language_of_the_reader(
+    office: Escritorio, api: httpx2.AsyncClient
+) -> None:
+    conta = await office.account()
+    await office.doctor()
+    await office.connect()
+    office.mundo.change({"flood_wait": 300, "flood_methods": ["send_text"]})
+    id = await office.send(PHONE, "Bom dia")
+    await office.works()
+    english, portuguese = [
+        (await api.get(f"/mensagens/{id}", headers=language)).json() for language in (ENGLISH, PORTUGUESE)
+    ]
+    assert english["erro"] == "Telegram accepts no send_text of this account for 300s"
+    assert portuguese["erro"] == "o Telegram não aceita send_text desta conta por 300 s"
+    for seen in (english, portuguese):
+        assert (seen["erro_code"], seen["erro_facts"]) == ("telegram_flood", {"metodo": "send_text", "seconds": 300})
+        assert (seen["outcome_reason"], seen["outcome_reason_code"], seen["outcome_reason_facts"]) == (None, None, None)
+    office.mundo.revoke(office.usuarios[conta])
+    await office.sync("SELECT 1 FROM telegram_contas WHERE estado = 'revogada'")
+    health = "http://127.0.0.1:8000/health/telegram"
+    (account,) = (await api.get(health, headers=PORTUGUESE)).json()["contas"]
+    assert account["erro"].startswith("a sessão terminou")
+    assert account["erro_code"] == "telegram_revogada"
+    assert account["erro_facts"]["why"]
+
+
+async def test_reason_of_an_ended_message_over_http_has_a_code(office: Escritorio, api: httpx2.AsyncClient) -> None:
+    await office.account()
+    await office.doctor(on_telegram=False)
+    await office.connect()
+    id = await office.send(PHONE, "Bom dia")
+    await office.works()
+    seen = (await api.get(f"/mensagens/{id}", headers=PORTUGUESE)).json()
+    assert (seen["status"], seen["outcome_reason_code"]) == ("erro", "telegram_inalcancavel")
+    assert seen["outcome_reason"].startswith("a conta não")
+
+
 async def test_message_of_a_person_is_marked_as_read_over_http(office: Escritorio, api: httpx2.AsyncClient) -> None:
     await _came_from_a_person(office, "Olá")
     body = {"acao": "ler", "chat": _chat(office, OTHER), "mensagem": 1}

@@ -23,7 +23,7 @@ from app.web.refusals import as_problems, caller_of
 from app.web.routes.grupos import Word
 from batuta import Batuta
 from batuta.extension import Scope
-from batuta.web import AuthoriseFirst, needs, require
+from batuta.web import AuthoriseFirst, needs, require, texts_for
 
 PREFIX = "/api/v1/telegram"
 SEND_FILE = f"{PREFIX}/arquivos"
@@ -138,9 +138,9 @@ def _add_sending(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> N
 
     @routes.get("/mensagens/{id}", operation_id="see_telegram", responses={404: {"description": "no such message"}})
     async def see(request: Request, id: Annotated[str, Path(max_length=64)]) -> dict[str, Any]:
-        """Return the state of a message: status, doubt, attempts, outcome and reason."""
+        """Return the state of a message: status, doubt, attempts, outcome, and reasons with their codes and facts."""
         with as_problems(request, REFUSALS):
-            return in_words(await servico.situacao(id), work.zone)
+            return dict(texts_for(request).render(in_words(await servico.situacao(id), work.zone)))
 
 
 def _add_actions(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> None:
@@ -173,13 +173,13 @@ def _add_actions(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> N
     async def see_action(request: Request, id: Annotated[str, Path(max_length=64)]) -> dict[str, Any]:
         """Return the state of an action. ``mensagem_id`` is the queued message of a forward."""
         with as_problems(request, REFUSALS):
-            document = in_words(await servico.acao(id), work.zone)
+            document = texts_for(request).render(in_words(await servico.acao(id), work.zone))
         return await personal(request, document, "chat")
 
     @routes.get("/acoes", operation_id="list_telegram_actions")
     async def actions(request: Request) -> dict[str, Any]:
         """List the latest actions with their states."""
-        found = await servico.acoes(work.zone, limit=50)
+        found = texts_for(request).render(await servico.acoes(work.zone, limit=50))
         return {"acoes": await personal(request, found, "chat", count=len(found))}
 
 
@@ -200,7 +200,7 @@ def _add_accounts(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> 
     @routes.get("/historicos", operation_id="list_telegram_histories")
     async def histories(request: Request) -> dict[str, Any]:
         """List the latest back-fills with their progress."""
-        found = await servico.historicos(work.zone, limit=50)
+        found = texts_for(request).render(await servico.historicos(work.zone, limit=50))
         return {"historicos": await personal(request, found, "destino", count=len(found))}
 
     @routes.post("/contas/{conta}/pausar", operation_id="pause_telegram", responses=UNKNOWN)
