@@ -1,8 +1,9 @@
 """A linear model that predicts whether a text is an opt-out, and the class of the text.
 
-``features`` turns the sentences of ``texto`` into two sets of hashes. The first set has character n-grams of two to
+``features`` turns the sentences of ``texto`` into three sets of hashes. The first set has character n-grams of two to
 five letters. The second set has words, sequences of two and three words, and pairs and triples of the meanings in
-``lexico.toml`` and of the semantic fields in ``campos.toml``. ``classificador.json`` contains the calibration and the
+``lexico.toml`` and of the semantic fields in ``campos.toml``. The third set has sequences of concepts
+(``conceitos``). ``classificador.json`` contains the calibration and the
 weights for opt-outs. ``classes.json`` contains the weights for the classes, one byte per feature and class. ``python -m
 tests.julia.leitura_conversas.train`` writes both files. The prediction needs only the standard library.
 """
@@ -21,6 +22,7 @@ from operator import xor
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from app.contexts.leitura_conversas.conceitos import concept_features
 from app.contexts.leitura_conversas.lexico import fields
 from app.contexts.leitura_conversas.texto import Frase, Palavra, Texto
 from batuta.kernel import dataclass
@@ -43,10 +45,11 @@ _CACHED: Final = 65_536
 
 
 class Tracos(NamedTuple):
-    """The hashed features of a text in two sets: character n-grams, and words with their meanings."""
+    """The hashed features of a text in three sets: character n-grams, words with their meanings, and concepts."""
 
     letras: Set[int]
     palavras: Set[int]
+    conceitos: Set[int]
 
 
 class Atributos(NamedTuple):
@@ -64,8 +67,12 @@ def features(texto: Texto) -> Atributos:
         return Atributos(parts[0], parts)
     count = sum(len(frase.palavras) for frase in distinct)
     general = _general(count, len(distinct), is_quoting=bool(texto.citadas))
-    letters: set[int] = set()
-    whole = Tracos(letters.union(*(each.letras for each in parts)), general.union(*(each.palavras for each in parts)))
+    nothing: frozenset[int] = frozenset()
+    whole = Tracos(
+        nothing.union(*(each.letras for each in parts)),
+        general.union(*(each.palavras for each in parts)),
+        nothing.union(*(each.conceitos for each in parts)),
+    )
     return Atributos(whole, parts)
 
 
@@ -82,7 +89,7 @@ def _sentence(frase: Frase) -> Tracos:
     if frase.fim:
         found.update(_hash(f"!{mark}") for mark in "?!" if mark in frase.fim)
     found.update(_general(len(words), 1, is_quoting=False))
-    return Tracos(letters, found)
+    return Tracos(letters, found, concept_features(frase, _MASK))
 
 
 class _Salgada(NamedTuple):
@@ -221,9 +228,9 @@ def logistic(score: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Classificador:
-    """The trained model. ``outputs`` has the weights of each class, and of three further outputs: ``opt_out`` (opt-out
-    by words), ``letras`` (opt-out by letters) and ``certo`` (whether an opt-out is certain). ``leitor`` turns scores
-    into a decision with ``calibration`` and ``limits``.
+    """The trained model. ``outputs`` has the weights of each class, and of four further outputs: ``opt_out`` (opt-out
+    by words), ``letras`` (opt-out by letters), ``conceitos`` (opt-out by concepts) and ``certo`` (whether an opt-out is
+    certain). ``leitor`` turns scores into a decision with ``calibration`` and ``limits``.
     """
 
     outputs: Mapping[str, Pesos]

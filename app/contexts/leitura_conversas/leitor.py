@@ -1,6 +1,6 @@
 """Read one inbound text: its class, and whether the person opts out.
 
-The model (``classificador``) scores the whole text and each sentence, by letters and by words. The scores are combined
+The model (``classificador``) scores the whole text and each sentence, by letters, by words and by concepts. The scores are combined
 into one calibrated probability, in one way for a text of one sentence and in another for longer texts. The weights and
 limits of this combination were fitted on sentences of authors that were not in the model's training data.
 """
@@ -43,17 +43,19 @@ def ler(texto: str) -> Leitura:
 
 def score(classificador: Classificador, found: Atributos) -> float:
     """Return the calibrated log odds of an opt-out."""
-    letters, words = classificador.outputs["letras"], classificador.outputs["opt_out"]
+    letters, words, concepts = (classificador.outputs[name] for name in ("letras", "opt_out", "conceitos"))
     is_single = len(found.frases) == 1
     weights = classificador.calibration["single" if is_single else "several"]
     odds = weights["bias"] + weights["letters"] * letters.score(found.texto.letras)
     odds += weights["words"] * words.score(found.texto.palavras)
+    odds += weights["concepts"] * concepts.score(found.texto.conceitos)
     if is_single:
         return odds
     return (
         odds
         + weights["letters_of_sentence"] * letters.best(each.letras for each in found.frases)
         + weights["words_of_sentence"] * words.best(each.palavras for each in found.frases)
+        + weights["concepts_of_sentence"] * concepts.best(each.conceitos for each in found.frases)
     )
 
 

@@ -9,8 +9,8 @@ script is deterministic. It writes
 
 The weights are a logistic regression on the sentences of the development authors and on changed copies of them. A
 feature counts more if opt-outs have it much more often, or much less often, than other texts (naive Bayes). The
-calibration combines the scores by letters and by words, of the text and of its sentences; it is fitted on the validated
-authors (``FOLDS``), each scored by a model without the author. The other authors knew sentences of the validated ones
+calibration combines the scores by letters, words and concepts, of the text and of its sentences; it is fitted on the
+validated authors (``FOLDS``), each scored by a model without the author. The other authors knew sentences of the validated ones
 or errors of the reader, so their sentences are used only for training.
 """
 
@@ -44,27 +44,32 @@ from tests.julia.leitura_conversas.frases import (
 from tests.julia.leitura_conversas.variacoes import fill, vary
 
 VALIDATION = Path(__file__).parent / "validacao.json"
-OUTPUTS = ("letras", "opt_out", "certo", *(each.value for each in Classe if each is not Classe.OPT_OUT))
+# Three views of the opt-out, each with its own features, in the order of ``Tracos``; then outputs by words.
+VIEWS = ("letras", "opt_out", "conceitos")
+WORDS = VIEWS.index("opt_out")
+OUTPUTS = (*VIEWS, "certo", *(each.value for each in Classe if each is not Classe.OPT_OUT))
+CERTO, CLASS = len(VIEWS), len(VIEWS) + 1
 # Each fold is read by a model without its authors.
 FOLDS = (
     ("b", "c", "d", "e", "f", "g", "l", "m"), ("j", "k", "n"), ("z",),
-    ("aa", "ab", "ac"), ("ad", "ae", "af"), ("ag", "ah", "ai", "aj"),
+    ("aa", "ab", "ac", "ak"), ("ad", "ae", "af", "al"), ("ag", "ah", "ai", "aj"),
 )  # fmt: skip
 HONEST = tuple(autor for fold in FOLDS for autor in fold)
 # These authors knew only the guideline, like the authors of new sentences.
-INDEPENDENT = ("l", "m", "aa", "ab", "ac", "ad", "ae", "af", "ag", "ah", "ai", "aj")
+INDEPENDENT = ("l", "m", "aa", "ab", "ac", "ad", "ae", "af", "ag", "ah", "ai", "aj", "ak", "al")
 # The weight of one sentence of a collection. It is below 1 if a large collection has many sentences of one kind.
-IMPORTANCE = {"o": 0.6, "moldes": 0.5, "aq": 1.5} | dict.fromkeys(INDEPENDENT, 2.5)
+IMPORTANCE = {"o": 0.6, "moldes": 0.5, "aq": 1.5, "ar": 2.0} | dict.fromkeys(INDEPENDENT, 2.5)
 # Sentences with slots, which train like the sentences of an author.
 PATTERNS, OF_EACH_PATTERN = "moldes", 12
 # Authors who knew the errors on the validated authors. The models of the folds are trained without them.
-AIMED = ("i", "aq")
+AIMED = ("i", "aq", "ar")
 COPIES, COPY_IMPORTANCE = 2, 0.5
 # C of the regression, the exponent of the naive Bayes ratio, and the smallest count of a feature.
-STRENGTH, OTHER_STRENGTH, BAYES, PRIOR = {"letras": 50.0, "opt_out": 50.0}, 10.0, 0.75, 0.03
+STRENGTH = {"letras": 50.0, "opt_out": 50.0, "conceitos": 20.0}
+OTHER_STRENGTH, BAYES, PRIOR = 10.0, 0.75, 0.03
 # Number of positive values of a weight. It is small so that the file stays small. A class needs less precision than the
 # opt-out.
-LEVELS, OTHER_LEVELS = {"letras": 63, "opt_out": 63, "certo": 15}, 7
+LEVELS, OTHER_LEVELS = {"letras": 63, "opt_out": 63, "conceitos": 63, "certo": 15}, 7
 # Weights beyond this share of all weights are cut.
 LARGEST = 0.9995
 # A feature that occurs in fewer sentences gets no weight.
@@ -72,15 +77,18 @@ RARE = 2
 # The score of a text without words.
 LOWEST = -30.0
 # The inputs of the calibration, and the places of those that a text of one sentence has.
-PARTS, SINGLE = ("letters", "words", "letters_of_sentence", "words_of_sentence", "bias"), [0, 1, 4]
-PROCESSES = 4
+PARTS = (
+    "letters", "words", "concepts", "letters_of_sentence", "words_of_sentence", "concepts_of_sentence", "bias",
+)  # fmt: skip
+SINGLE = [0, 1, 2, 6]
+PROCESSES = 2
 LIMITS = {"opt_out": 0.55, "certo": 0.95, "request": -0.5}
 
 
 @dataclass(frozen=True)
 class Exemplos:
     """Features (one row per text) and labels (one column per output) of the sentences of one author, including copies.
-    The features are two matrices: letters and words. ``parts`` has the single sentences of the texts. ``owners`` has
+    The features are one matrix for each view of the opt-out. ``parts`` has the single sentences of the texts. ``owners`` has
     the row of the text to which each sentence belongs. ``complete`` says which texts have a labelled class.
     """
 
@@ -110,8 +118,8 @@ def prepare(autor: str) -> Exemplos:
     )
 
 
-def _matrices(found: Sequence[Tracos]) -> tuple[Any, Any]:
-    return _matrix([each.letras for each in found]), _matrix([each.palavras for each in found])
+def _matrices(found: Sequence[Tracos]) -> Sequence[Any]:
+    return [_matrix([each[at] for each in found]) for at in range(len(VIEWS))]
 
 
 def _matrix(rows: Sequence[Collection[int]]) -> Any:
@@ -128,7 +136,7 @@ def _labels(rows: Sequence[Rotulada]) -> Any:
 
 def _is(row: Rotulada, output: str) -> bool:
     match output:
-        case "letras" | "opt_out":
+        case "letras" | "opt_out" | "conceitos":
             return row.opt_out != OptOut.NAO
         case "certo":
             return row.opt_out in (OptOut.CERTO, SIM)
@@ -145,13 +153,15 @@ def fit_weights(examples: Mapping[str, Exemplos]) -> tuple[Any, Any]:
         shares + [share * COPY_IMPORTANCE for share in shares],
         [len(each.labels) for each in kept] + [len(each.copy_labels) for each in kept],
     )
-    rows = [vstack([each.texts[at] for each in kept] + [each.copies[at] for each in kept]).tocsr() for at in (0, 1)]
-    written = [sum(np.bincount(each.texts[at].indices, minlength=SIZE) for each in kept) for at in (0, 1)]
+    views = range(len(VIEWS))
+    rows = [vstack([each.texts[at] for each in kept] + [each.copies[at] for each in kept]).tocsr() for at in views]
+    written = [sum(np.bincount(each.texts[at].indices, minlength=SIZE) for each in kept) for at in views]
     # The copies are used only for the opt-out. Some authors labelled only whether a text is an opt-out.
     texts = np.flatnonzero(np.concatenate([each.complete for each in kept]))
     fitted = []
     for column, output in enumerate(OUTPUTS):
-        at, part = int(output != "letras"), slice(None) if output in STRENGTH else texts
+        at = VIEWS.index(output) if output in VIEWS else WORDS
+        part = slice(None) if output in STRENGTH else texts
         fitted.append(_fit(rows[at][part], labels[part, column], importance[part], written[at], output))
     return np.column_stack([weights for weights, _ in fitted]), np.array([bias for _, bias in fitted])
 
@@ -165,7 +175,7 @@ def _fit(rows: Any, wanted: Any, importance: Any, written: Any, output: str) -> 
     strength = STRENGTH.get(output, OTHER_STRENGTH)
     # The class needs less precision, so its fit may end earlier.
     tolerance = 0.03 if output in STRENGTH else 0.1
-    model = LogisticRegression(C=strength, solver="liblinear", dual=True, tol=tolerance, max_iter=200, random_state=1)
+    model = LogisticRegression(C=strength, solver="liblinear", dual=True, tol=tolerance, max_iter=400, random_state=1)
     model.fit((rows @ diags(ratio)).tocsr(), wanted, sample_weight=importance)
     weights = model.coef_.ravel() * ratio
     levels = LEVELS.get(output, OTHER_LEVELS)
@@ -185,13 +195,13 @@ class Notas:
 
 
 def rate(each: Exemplos, weights: Any, bias: Any) -> Notas:
-    texts = each.texts[1] @ weights + bias
-    texts[:, 0] = each.texts[0] @ weights[:, 0] + bias[0]
-    best = np.full((len(texts), 2), LOWEST)
-    for at in (0, 1):
+    texts = each.texts[WORDS] @ weights + bias
+    best = np.full((len(texts), len(VIEWS)), LOWEST)
+    for at in range(len(VIEWS)):
+        texts[:, at] = each.texts[at] @ weights[:, at] + bias[at]
         np.maximum.at(best[:, at], each.owners, each.parts[at] @ weights[:, at] + bias[at])
     several = np.bincount(each.owners, minlength=len(texts)) > 1
-    return Notas(np.column_stack([texts[:, :2], best, np.ones(len(best))]), several, texts)
+    return Notas(np.column_stack([texts[:, : len(VIEWS)], best, np.ones(len(best))]), several, texts)
 
 
 def calibrate(rated: Mapping[str, Notas], examples: Mapping[str, Exemplos], but: str = "") -> tuple[Any, Any]:
@@ -232,15 +242,15 @@ def _figures(autor: str, rated: Mapping[str, Notas], examples: Mapping[str, Exem
     likely = likelihood(rated[autor], calibrate(rated, examples, autor))
     is_wish = labels[:, 0] > 0
     heard = likely >= LIMITS["opt_out"]
-    certain = (likely >= LIMITS["certo"]) & (outputs[:, 2] >= LIMITS["request"])
-    same = outputs[:, 3:].argmax(axis=1) == labels[:, 3:].argmax(axis=1)
+    certain = (likely >= LIMITS["certo"]) & (outputs[:, CERTO] >= LIMITS["request"])
+    same = outputs[:, CLASS:].argmax(axis=1) == labels[:, CLASS:].argmax(axis=1)
     counts = {
         "wishes": is_wish,
         "heard": heard & is_wish,
         "others": ~is_wish,
         "false_alarms": heard & ~is_wish,
         "certo": certain,
-        "certo_right": certain & (labels[:, 2] > 0),
+        "certo_right": certain & (labels[:, CERTO] > 0),
         "certo_wrong": certain & ~is_wish,
         "same_class": same & examples[autor].complete & ~is_wish & ~heard,
     }
@@ -284,7 +294,7 @@ def main() -> None:
         packed = pack(*whole.get())
     single, several = calibrate(rated, examples)
     calibration = {"single": _named(single, [PARTS[at] for at in SINGLE]), "several": _named(several, PARTS)}
-    requests = {name: packed.pop(name) for name in ("letras", "opt_out", "certo")}
+    requests = {name: packed.pop(name) for name in (*VIEWS, "certo")}
     document = {"calibration": calibration, "limits": LIMITS, "outputs": requests}
     FILE.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     CLASSES.write_text(json.dumps({"outputs": packed}, indent=1) + "\n", encoding="utf-8")
