@@ -207,8 +207,9 @@ class Day:
             await self.show()
             for act in acts:
                 await act()
-        await world.order(works=False)
-        await world.deliver()
+        if world.app.state.evolution.carteiro.is_due():
+            await world.order(works=False)
+            await world.deliver()
         await world.order(works=True)
         await self.show()
         minute = world.clock.now().replace(second=0, microsecond=0)

@@ -81,6 +81,9 @@ class Carteiro:
         if self._chance.of("twice", n) < how.duplicated:
             self._push(rest + 3 * self._chance.of("second", n), post)
 
+    def is_due(self) -> bool:
+        return bool(self._due) and self._due[0].at <= self._clock.monotonic()
+
     async def tick(self) -> Pace:
         now = self._clock.monotonic()
         due: list[Due] = []

@@ -587,6 +587,26 @@ async def test_program_finds_and_retries_failed_calls(database_url: str, clock: 
         assert not await work.handle("no id").retry()
 
 
+async def test_empty_queue_is_read_without_a_claim(
+    database_url: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scheduled job that finds nothing to do announces no worker and writes nothing."""
+    work = Batuta(database_url, clock=clock)
+
+    @work.task()
+    async def greet() -> None: ...
+
+    def refuse(owner: str) -> None:
+        raise AssertionError(f"{owner} claims")
+
+    async with work:
+        monkeypatch.setattr(work.presence, "present", refuse)
+        assert await work.work_once("default", 10) == 0
+        await greet.enqueue()
+        with pytest.raises(AssertionError, match="claims"):
+            await work.work_once("default", 10)
+
+
 async def test_running_task_keeps_the_reason_of_its_cancellation(database_url: str, clock: FakeClock) -> None:
     work = Batuta(database_url, clock=clock, timezone="UTC")
 
