@@ -165,7 +165,8 @@ Two more counts apply to the scheduler only. *Early*: a fire started before its 
   no answer. The answers, the state of the vacancy, its history and the business events must name the same doctor.
 - **Hand-offs.** Two workers send messages and run `processar_handoffs` continuously. When no due work is left, the test moves the clock
   forward. The receipts of the simulated WhatsApp, the hand-offs and the vacancies must agree. No message may be sent at night or after the
-  decision of the poster. Each message that was given up after three kills must have an entry in the pending list.
+  decision of the poster. Each message that was given up after three kills must have an entry in the pending list. The test then
+  *revives* it with a retry by hand, so every message counts.
 - **Telegram** (rows that begin with "Telegram"). The simulated Telegram and the worker are separate processes, and the test kills them
   separately. The simulated Telegram keeps a receipt of each message, even if it is killed. No person decides about messages in doubt.
   Latency is the time from the enqueue to the receipt.

@@ -12,6 +12,7 @@ from typing import Any
 from app.composition.julia import julia_of
 from app.contexts.handoffs.model import REMINDERS, SWITCH
 from app.contexts.leitura_grupos.api import Periodo
+from app.contexts.mensagens.fila import FILA_MENSAGENS
 from app.contexts.mensagens.limites import HORARIO
 from app.contexts.plantoes.model import NovaVaga
 from tests.faults import handoff_plant
@@ -43,18 +44,22 @@ async def _storm(url: str, folder: Path) -> None:
     async with sending_workers(folder, url, doctors=HANDOFFS, rate=RATE, lease=LEASE) as office:
         posters = await _open(office)
         decided: dict[str, int] = {}  # maps a hand-off to the number of reminders that were due when it was decided
+        revived = 0
         ends = time.monotonic() + TIMEOUT
         async with office.storm(2, chance, PAUSE, handoff_plant.run):
-            await _until_settled(office)
+            revived += await _until_settled(office)
             while open_now := await _open_handoffs(office):
                 assert time.monotonic() < ends, f"{len(open_now)} open at {office.clock.now()}\n{office.log()}"
                 asked = [each for each in open_now if each["status"] == "contacted"]
                 if chance.random() < 0.1 and len(asked) > HANDOFFS // 2:
                     await _decide(office, chance.choice(asked), decided)
                 office.clock.step(STEP)
-                await _until_settled(office)
-        tally, note = await _judge(office, posters, decided)
-        figures.record_items(tally, f"{office.killed} kills, {len(decided)} decided by a person; {note}")
+                revived += await _until_settled(office)
+        tally = await _judge(office, posters, decided)
+        note = (
+            f"{len(decided)} decided by a person; {revived} messages given up after three kills, reported and revived"
+        )
+        figures.record_items(tally, f"{office.killed} kills, {note}")
         assert (tally.lost, tally.doubled) == (0, 0)
 
 
@@ -81,7 +86,38 @@ async def _open_handoffs(office: SendingWorkers) -> list[dict[str, Any]]:
     )
 
 
-async def _until_settled(office: SendingWorkers) -> None:
+async def _until_settled(office: SendingWorkers) -> int:
+    """Wait until all due work is done. Return the number of messages that were given up and revived meanwhile."""
+    revived = 0
+    await _until_idle(office)
+    while dead := await _given_up(office):
+        for row in dead:
+            assert await office.work.queues[FILA_MENSAGENS.name].revive(row["id"])
+        revived += len(dead)
+        await _until_idle(office)
+    return revived
+
+
+async def _given_up(office: SendingWorkers) -> list[dict[str, Any]]:
+    """Return the messages that were in work at three kills and were certainly not sent. A person learns of each."""
+    async with office.work.database.transaction() as transaction:
+        # The job that runs every minute does the same.
+        registro = julia_of(office.work).sending.registro
+        await registro.store_dead_letters(transaction, now=office.clock.now(), limit=HANDOFFS)
+    dead = [row for row in (await office.rows()).values() if row["status"] == "erro"]
+    entries = await rows(office.work.database, "SELECT cliente_id FROM pendencias WHERE resolvida_em IS NULL")
+    known = {entry["cliente_id"] for entry in entries}
+    for row in dead:
+        handoff = await rows(
+            office.work.database,
+            "SELECT cliente_id FROM external_handoffs WHERE id = :id",
+            id=row["metadata"]["handoff_id"],
+        )
+        assert handoff[0]["cliente_id"] in known, f"nobody learns of {row}"
+    return dead
+
+
+async def _until_idle(office: SendingWorkers) -> None:
     """Wait until a run of the job that began after this instant is complete, and no due message is waiting or in doubt."""
     since = office.clock.now()
 
@@ -95,10 +131,6 @@ async def _until_settled(office: SendingWorkers) -> None:
         return not busy and not due
 
     await office.until("all due work is done", is_settled)
-    # The job that runs every minute does the same: a person learns of a message whose workers died.
-    async with office.work.database.transaction() as transaction:
-        registro = julia_of(office.work).sending.registro
-        await registro.store_dead_letters(transaction, now=office.clock.now(), limit=HANDOFFS)
 
 
 async def _decide(office: SendingWorkers, handoff: dict[str, Any], decided: dict[str, int]) -> None:
@@ -109,7 +141,7 @@ async def _decide(office: SendingWorkers, handoff: dict[str, Any], decided: dict
     decided[handoff["id"]] = due
 
 
-async def _judge(office: SendingWorkers, posters: dict[str, str], decided: dict[str, int]) -> tuple[Tally, str]:
+async def _judge(office: SendingWorkers, posters: dict[str, str], decided: dict[str, int]) -> Tally:
     """Compare the receipts of the gateway with the hand-offs, their vacancies and the messages to the doctors."""
     found = {row["id"]: row for row in await rows(office.work.database, "SELECT * FROM external_handoffs")}
     vacancies = {row["id"]: row["status"] for row in await rows(office.work.database, "SELECT id, status FROM vagas")}
@@ -120,11 +152,7 @@ async def _judge(office: SendingWorkers, posters: dict[str, str], decided: dict[
         if receipt["number"] in sent:
             sent[receipt["number"]].append((_which(receipt["text"]), at))
     queued = (await office.rows()).values()
-    given_up = {row["metadata"]["handoff_id"] for row in queued if row["status"] == "erro"}
-    open_entries = await rows(office.work.database, "SELECT cliente_id FROM pendencias WHERE resolvida_em IS NULL")
-    known = {row["cliente_id"] for row in open_entries}
-    lost = sum(found[id]["cliente_id"] not in known for id in given_up)
-    doubled, effects, slow = 0, 0, slowness()
+    lost, doubled, effects, slow = 0, 0, 0, slowness()
     for id, number in posters.items():
         handoff, times = found[id], Counter(which for which, _ in sent[number])
         assert handoff["status"] == ("confirmed" if id in decided else "expired")
@@ -134,15 +162,12 @@ async def _judge(office: SendingWorkers, posters: dict[str, str], decided: dict[
         )
         doubled += sum(count - 1 for count in times.values())
         effects += len(sent[number])
-        if id not in given_up:
-            assert handoff["followup_count"] == len(times) - 1
-            wanted = decided.get(id, len(REMINDERS))
-            lost += max(0, wanted - handoff["followup_count"])
-            notice = [row["status"] for row in queued if row["chave"] == f"confirmacao:{id}:{handoff['status']}"]
-            lost += notice != ["enviada"]
-    return Tally(items=len(posters) * 4, lost=lost, doubled=doubled, effects=effects, in_vain=0), (
-        f"{len(given_up)} with a message given up after three kills, which a person learns"
-    )
+        assert handoff["followup_count"] == len(times) - 1
+        wanted = decided.get(id, len(REMINDERS))
+        lost += max(0, wanted - handoff["followup_count"])
+        notice = [row["status"] for row in queued if row["chave"] == f"confirmacao:{id}:{handoff['status']}"]
+        lost += notice != ["enviada"]
+    return Tally(items=len(posters) * 4, lost=lost, doubled=doubled, effects=effects, in_vain=0)
 
 
 def _which(text: str) -> int:
