@@ -3,9 +3,10 @@
 ``features`` turns the sentences of ``texto`` into three sets of hashes. The first set has character n-grams of two to
 five letters. The second set has words, sequences of two and three words, and pairs and triples of the meanings in
 ``lexico.toml`` and of the semantic fields in ``campos.toml``. The third set has sequences of concepts
-(``conceitos``). ``classificador.json`` contains the calibration and the
-weights for opt-outs. ``classes.json`` contains the weights for the classes, one byte per feature and class. ``python -m
-tests.julia.leitura_conversas.train`` writes both files. The prediction needs only the standard library.
+(``conceitos``). ``classificador.json`` contains the calibration and the weights for opt-outs, except those of concepts,
+which are in ``conceitos.json``. ``classes.json`` contains the weights for the classes, one byte per feature and class.
+``python -m tests.julia.leitura_conversas.train`` writes the three files. The prediction needs only the standard
+library.
 """
 
 import base64
@@ -28,7 +29,10 @@ from app.contexts.leitura_conversas.texto import Frase, Palavra, Texto
 from batuta.kernel import dataclass
 
 FILE: Final = Path(__file__).parent / "classificador.json"
+CONCEPTS: Final = Path(__file__).parent / "conceitos.json"
 CLASSES: Final = Path(__file__).parent / "classes.json"
+# The files that the training writes.
+FILES: Final = (FILE, CONCEPTS, CLASSES)
 SIZE: Final = 1 << 19
 _MASK: Final = SIZE - 1
 _PIECES: Final = range(2, 6)
@@ -240,8 +244,8 @@ class Classificador:
 
 @cache
 def read_weights() -> Classificador:
-    read, classes = (json.loads(file.read_text(encoding="utf-8")) for file in (FILE, CLASSES))
-    outputs = {name: _unpack(each) for name, each in (read["outputs"] | classes["outputs"]).items()}
+    read, *more = (json.loads(file.read_text(encoding="utf-8")) for file in FILES)
+    outputs = {name: _unpack(each) for part in (read, *more) for name, each in part["outputs"].items()}
     return Classificador(outputs, read["calibration"], read["limits"])
 
 

@@ -498,9 +498,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
             )
 
     async def work_once(self, queue: str, most: int, at_a_time: int | None = None) -> int:
-        """Run at most ``most`` due items of a queue, log their failures, and return the number of items. Other workers
-        may serve the queue at the same time.
-        """
+        """Run at most ``most`` due items of a queue, log their failures, and return their number. Other workers may run."""
         queues = {each.store.name: each for each in self._worker_queues()}
         if (served := queues.get(queue)) is None:
             raise unknown("queue", queue, queues)

@@ -4,6 +4,7 @@ The script needs scikit-learn, which Batuta does not depend on; any interpreter 
 script is deterministic. It writes
 
     app/contexts/leitura_conversas/classificador.json           weights of the opt-out, calibration and limits
+    app/contexts/leitura_conversas/conceitos.json         weights of the opt-out by concepts
     app/contexts/leitura_conversas/classes.json           weights of the classes
     tests/julia/leitura_conversas/validacao.json         figures of each author, read by a model that did not see the author
 
@@ -29,7 +30,7 @@ from scipy.sparse import csr_matrix, diags, vstack  # type: ignore[import-untype
 from sklearn.linear_model import LogisticRegression  # type: ignore[import-not-found]
 
 from app.contexts.leitura_conversas.api import Classe, OptOut
-from app.contexts.leitura_conversas.classificador import CLASSES, FILE, SIZE, Tracos, features
+from app.contexts.leitura_conversas.classificador import CLASSES, CONCEPTS, FILE, SIZE, Tracos, features
 from app.contexts.leitura_conversas.texto import separate
 from tests.julia.leitura_conversas.frases import (
     DEV,
@@ -294,9 +295,11 @@ def main() -> None:
         packed = pack(*whole.get())
     single, several = calibrate(rated, examples)
     calibration = {"single": _named(single, [PARTS[at] for at in SINGLE]), "several": _named(several, PARTS)}
-    requests = {name: packed.pop(name) for name in (*VIEWS, "certo")}
+    concepts = {"conceitos": packed.pop("conceitos")}
+    requests = {name: packed.pop(name) for name in ("letras", "opt_out", "certo")}
     document = {"calibration": calibration, "limits": LIMITS, "outputs": requests}
     FILE.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    CONCEPTS.write_text(json.dumps({"outputs": concepts}, indent=1) + "\n", encoding="utf-8")
     CLASSES.write_text(json.dumps({"outputs": packed}, indent=1) + "\n", encoding="utf-8")
     figures = {"input": digest(), "sample": digest_of_sample(), "weights": digest_of_weights()}
     figures |= {"authors": validate(rated, examples), "curve": curve(rated, examples)}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.contexts.leitura_conversas.classificador import CLASSES, FILE, features
+from app.contexts.leitura_conversas.classificador import FILES, features
 from app.contexts.leitura_conversas.texto import separate
 
 DEV, UNSEEN = "dev", "unseen"
@@ -66,5 +66,5 @@ def _numbers(texto: str) -> list[list[int]]:
 
 
 def digest_of_weights() -> str:
-    """Return a checksum of the two files that the training writes for the reader."""
-    return hashlib.sha256(FILE.read_bytes() + CLASSES.read_bytes()).hexdigest()
+    """Return a checksum of the files that the training writes for the reader."""
+    return hashlib.sha256(b"".join(file.read_bytes() for file in FILES)).hexdigest()
