@@ -41,7 +41,7 @@ class Effort:
     traced: int = 2_000  # number of jobs for contenders that count their own statements
 
 
-FULL = Effort(repeats=3, drain=2.5, enqueue=0.8, samples=200, settling=6.0, idle=20.0, crowds=(4, 8))
+FULL = Effort(repeats=3, drain=2.5, enqueue=0.8, samples=200, settling=60.0, idle=60.0, crowds=(4, 8))
 QUICK = Effort(repeats=1, drain=0.4, enqueue=0.2, samples=20, settling=1.5, idle=4.0, together=False, traced=500)
 
 

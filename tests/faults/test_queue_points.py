@@ -31,7 +31,7 @@ TIMES = 4 if LONG else 1  # how often the same point is tried
 # Points that a complete test must pass. If one is missing, the test fails.
 EVERYWHERE = {
     "start", "noted", "before renew", "after renew", "before lapsing", "after lapsing", "before rescue_seen",
-    "after rescue_seen", "before next_at", "after next_at", "open settle", "open insert", "open put", "committed settle",
+    "after rescue_seen", "before next_due", "after next_due", "open settle", "open insert", "open put", "committed settle",
     "committed settle>insert", "committed settle>put",
 }  # fmt: skip
 OF = {

@@ -23,6 +23,7 @@ from bench.queue.contender import Assignment, Enqueuer, run
 
 ClaimQueries = TypeVar("ClaimQueries", PostgresClaimQueries, SqliteClaimQueries)
 CONCURRENCY, DEFAULT = 1000, 20
+QUEUES = 10  # of the idle worker
 FENCE_CHECKED = re.compile(r"\s+AND (?:\w+\.)?fence = \w+\.(?:fence|value ->> 'fence'|value ->> 1)")
 LEASE_CHECKED = re.compile(r"\s+AND (?:item|tasks)\.lease_until IS NOT NULL")
 FENCE_COUNTED = "fence = fence + 1, "
@@ -73,6 +74,8 @@ class Ours:
             assignment.marks.set(number)
 
         self._app.task(name="noop")(noop)
+        for n in range(0 if assignment.tuned else QUEUES - 1):
+            self._app.task(name=f"idle{n}", queue=f"idle{n}")(noop)
 
     async def one(self, number: int) -> None:
         await self._app.enqueue("noop", number)

@@ -1,6 +1,6 @@
 """The part of an application that declares queues and pipelines, and the loops that serve them.
 
-Each queue has a worker and a rescuer. All queues share one lease keeper and one LISTEN connection.
+Each queue has a worker, and each table a rescuer. All queues share one lease keeper and one LISTEN connection.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -42,7 +42,6 @@ class Served(NamedTuple):
     store: SqlQueue
     handler_of: Callable[[Lease], ItemHandler | None]
     policy: WorkerPolicy
-    has_rescuer: bool = True  # False if the rescuer of another queue covers the whole table
     role: str = "worker"  # the role whose processes serve the queue
     loop: str | None = None  # the name of the loop that serves the queue; None means ``worker:<queue>``
     scope: Scope = Scope.OPERATE  # the scope that an operator needs to repeat an item
@@ -179,14 +178,14 @@ def stages(
     """Return the stages of a pipeline as queues, by name. ``taken`` contains the names of existing queues. Raises
     InvalidName if a stage has one of these names.
     """
-    for n, stage in enumerate(pipeline.stages):
+    for stage in pipeline.stages:
         if stage.name in taken:
             raise InvalidName(name=stage.name, kind="stage", why=Reason("queue_taken", "another queue has this name"))
         handler, own = (
             pipeline.handler(stage),
             replace(policy, limit=stage.budget, look_every=looks or policy.look_every),
         )
-        yield Served(store_of(stage.name), lambda lease, handler=handler: handler, own, has_rescuer=n == 0)  # type: ignore[misc]
+        yield Served(store_of(stage.name), lambda lease, handler=handler: handler, own)  # type: ignore[misc]
 
 
 def queue_loops(
@@ -217,13 +216,16 @@ def queue_loops(
     served_here = [each for each in queues if not only or each.store.name in only]
     if presence is not None:
         yield from crash_loops(presence, lease_holder.owner, _recoveries(served_here, wakeups, events), clock)
+    tables: set[str] = set()
     for served in served_here:
         worker = served.worker(lease_holder, isolation, clock, events)
         keeper.add(worker)
         wakeups.add(served.store.name, worker.wakeup)
         yield worker, often
-        if served.has_rescuer:
-            yield Rescuer(served.store.name, served.store, lease, clock, events, worker.wakeup), rescuing
+        # The rescuer of one queue releases the items of all queues in its table.
+        if served.store.table.name not in tables:
+            tables.add(served.store.table.name)
+            yield Rescuer(served.store.name, served.store, lease, clock, events, wakeups.wake_here), rescuing
 
 
 def _recoveries(queues: Iterable[Served], wakeups: Wakeups, events: Events) -> Iterator[Recover]:

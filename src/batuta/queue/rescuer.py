@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from batuta.kernel.clock import Clock
 from batuta.kernel.errors import StoreUnavailable
 from batuta.kernel.events import Events, ItemsRescued
-from batuta.kernel.leases import LeaseHolder, SilenceDetector
+from batuta.kernel.leases import SilenceDetector
 from batuta.kernel.values import dataclass
 from batuta.queue.item import ItemState
 from batuta.queue.store import Lapsing, QueueStore, Rescued
@@ -36,14 +36,12 @@ class Rescuer:
     lease: timedelta
     clock: Clock
     events: Events
-    # wakes the worker of this process after a release, so that it claims the released items
-    worker_wakeup: Wakeup | None = None
+    # wakes the workers of this process after a release, so that they claim the released items
+    wake: Callable[[], None] = lambda: None
     wakeup: Wakeup = field(default_factory=Wakeup, init=False)
 
     def __post_init__(self) -> None:
         self.name = f"rescuer:{self.queue}"
-        self._probe_holder = LeaseHolder(owner=self.name, lease=self.lease)
-        self._wake: Callable[[], None] = (lambda: None) if self.worker_wakeup is None else self.worker_wakeup.set
         self._looked_at: datetime | None = None
         self._confirm_after = self.lease * CONFIRM_AFTER
         self._silence: SilenceDetector[Lapsing] = SilenceDetector(self._confirm_after)
@@ -64,7 +62,7 @@ class Rescuer:
         except StoreUnavailable:
             self._silence.forget()  # while the store was unavailable, no worker could renew its leases
             raise
-        _announce(rescued, self.events, self._wake)
+        _announce(rescued, self.events, self.wake)
         return rescued
 
     async def look_twice(self, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
@@ -104,8 +102,7 @@ class Rescuer:
         """
         began = self.clock.monotonic()
         if await self.store.follow_clock(self.lease):
-            self._wake()  # the correction after a clock step made items due
-        await self.store.renew((), self._probe_holder)
+            self.wake()  # the correction after a clock step made items due
         return self.clock.monotonic() - began > self.lease.total_seconds() / 3
 
 

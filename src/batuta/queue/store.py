@@ -113,8 +113,8 @@ class QueueStore(Protocol):
         """
 
     async def follow_clock(self, lease: timedelta) -> timedelta:
-        """Record the current time. If the queue uses the machine's clock and this clock was set back, correct the
-        stored due times and leases.
+        """Execute a small write. If the queue uses the machine's clock, the write records the current time. If this
+        clock was set back, correct the stored due times and leases.
 
         Return how far the clock was set back. Zero means that the clock was not set back, or that the database's clock
         is used.

@@ -47,6 +47,8 @@ ONE_SHOT_LIMIT = timedelta(seconds=5)
 # How long an item that must run alone is postponed while another item holds the reservation. Each further item that
 # must run alone is postponed by this much more.
 PUT_OFF = timedelta(milliseconds=250)
+# A wake-up that is this many seconds early counts as a poll, because timers are rounded.
+EARLY = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -487,7 +489,7 @@ class Worker:
         return await self._next_at() is None
 
     async def _next_at(self) -> datetime | None:
-        polls_at = self._clock.monotonic() + self._policy.look_every.total_seconds()
+        polls_at = self._clock.monotonic() + self._until_poll() - EARLY
         due = await self._store.next_at()
         self._polls_at = polls_at if due is None and not self._running else None
         return due
@@ -500,6 +502,13 @@ class Worker:
             return self._next_deadline()
         return min(self._next_deadline(), due)
 
+    def _until_poll(self) -> float:
+        """Return the seconds until the next poll. All workers of a machine poll at multiples of the interval, so that the
+        workers of a process wake together and share a statement.
+        """
+        every = self._policy.look_every.total_seconds()
+        return every - self._clock.monotonic() % every
+
     def _next_deadline(self) -> datetime:
         """Return when the worker must wake next: for a poll, a time limit, a repeated cancellation or the retry of a
         settlement.
@@ -509,7 +518,7 @@ class Worker:
         moments = [self._overdue_at, *self._cancellations.due_times]
         moments += [] if (recheck_at := self._unsettled.recheck_at) is None else [recheck_at]
         moments += [] if self._isolated is None else [self._isolation.gives_up_at]
-        wait = min(min(moments) - self._clock.monotonic(), self._policy.look_every.total_seconds())
+        wait = min(min(moments) - self._clock.monotonic(), self._until_poll())
         return self._clock.now() + timedelta(seconds=max(0.0, wait))
 
 

@@ -368,7 +368,7 @@ async def test_rescuer_that_slept_lets_live_workers_renew_first(bench: Bench) ->
     bench.handles("slow", for_ever)
     (id,) = await bench.put("slow")
     worker, wakeup = bench.worker(), Wakeup()
-    rescuer = Rescuer("default", bench.store, LEASE, bench.clock, bench.events, wakeup)
+    rescuer = Rescuer("default", bench.store, LEASE, bench.clock, bench.events, wakeup.set)
     await worker.tick()
     await rescuer.tick()
     bench.clock.step(timedelta(hours=1))  # the machine slept, or its clock was set

@@ -82,6 +82,44 @@ async def test_waiting_writers_share_a_sync(tmp_path: Path, monkeypatch: pytest.
     await database.close()
 
 
+async def test_lone_statement_needs_no_other_statement_and_a_lone_transaction_no_savepoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def traced(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection = open_connection(*arguments, **options)
+        connection.set_trace_callback(said.append)
+        return connection
+
+    monkeypatch.setattr("batuta.stores.sqlite.driver.open_connection", traced)
+    database = SqliteDatabase(tmp_path / "test.db", SystemClock(), Limits())
+    await database.open()
+    await database.script("CREATE TABLE things (name TEXT);")
+    said.clear()
+    await database.run(PUT, name="alone")
+    assert len(said) == 1
+    async with database.transaction() as transaction:
+        await transaction.run(PUT, name="in a transaction")
+    assert [text.split()[0] for text in said[1:]] == ["BEGIN", "INSERT", "COMMIT"]
+    await database.close()
+
+
+async def test_failed_transaction_undoes_only_its_own_changes_first_in_its_group_or_later(
+    sqlite: SqliteDatabase,
+) -> None:
+    async def fails(name: str) -> None:
+        with pytest.raises(ZeroDivisionError):
+            async with sqlite.transaction() as transaction:
+                await transaction.run(PUT, name=name)
+                raise ZeroDivisionError
+
+    await asyncio.gather(fails("first"), sqlite.run(PUT, name="kept"), fails("later"), sqlite.run(PUT, name="kept too"))
+    assert await count(sqlite) == 2
+    await fails("alone")
+    assert await count(sqlite) == 2
+
+
 async def test_write_of_another_process_is_noticed(sqlite: SqliteDatabase, tmp_path: Path) -> None:
     before = await sqlite.data_version()
     assert await sqlite.data_version() == before

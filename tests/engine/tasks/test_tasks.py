@@ -132,6 +132,22 @@ async def test_concurrent_callers_share_statements_and_get_their_own_ids(databas
         assert [(rows[id]["args"][0], rows[id]["priority"]) for id in ids] == [([f"é {n}"], n % 3) for n in range(50)]
 
 
+async def test_workers_of_many_queues_share_a_rescuer_and_a_poll(database_url: str) -> None:
+    async def greet(name: str) -> None: ...
+
+    async with Batuta(database_url, migrate=False) as work:
+        for n in range(10):
+            work.task(name=f"greet{n}", queue=f"queue{n}")(greet)
+        loops = [loop.name for loop, _ in work._loops_of("worker")]
+        await work.enqueue("greet3", "Ann")
+        statements: list[str] = []
+        work.liveness.observe(lambda kind, seconds, error: statements.append(kind))
+        due = await asyncio.gather(*(work.queues[f"queue{n}"].next_at() for n in range(10)))
+    assert len([name for name in loops if name.startswith("rescuer:")]) == 1
+    assert [at is not None for at in due] == [n == 3 for n in range(10)]
+    assert len(statements) == 1
+
+
 async def test_enqueue_inside_a_transaction_that_it_does_not_join_is_refused(database_url: str) -> None:
     async with Batuta(database_url) as work:
 

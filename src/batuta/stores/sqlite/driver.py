@@ -102,7 +102,7 @@ class SqliteDatabase(Transaction):
 
     async def run_many(self, query: Query, rows: Sequence[Values]) -> None:
         self._held.check("statement", query.name)
-        await self._write(self._acts.run_many(query, rows), needs_savepoint=True)
+        await self._write(self._acts.run_many(query, rows), is_single=False)
 
     async def script(self, text: str) -> None:
         async with self.transaction() as transaction:
@@ -171,9 +171,9 @@ class SqliteDatabase(Transaction):
             raise lost
         return connection
 
-    async def _write(self, act: Act, *, needs_savepoint: bool = False) -> Any:
+    async def _write(self, act: Act, *, is_single: bool = True) -> Any:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._open_writer().submit(Single(act, future, needs_savepoint=needs_savepoint))
+        self._open_writer().submit(Single(act, future, is_single=is_single))
         return await future
 
     def _open_writer(self) -> Writer:

@@ -7,6 +7,8 @@ hundredth of that.
                                   │
                                   └─ fails: only its own changes are undone, and only its caller gets the error
 
+A statement that no other unit waits for needs no BEGIN and COMMIT: SQLite commits it by itself.
+
 A unit is one statement, or a session: an open ``async with database.transaction()`` that sends its statements one by
 one. A unit is acknowledged after the COMMIT of its change, and only if the database's path still names the file that
 was written (see ``identity``). If the COMMIT fails, every unit of the group fails. A violated deferred constraint is an
@@ -40,7 +42,7 @@ class Unit(Protocol):
     ``report_commit`` or ``report_failure`` runs on the event loop.
     """
 
-    needs_savepoint: bool
+    is_single: bool  # whether the unit is one statement, which SQLite undoes by itself if it fails
     repeatable: bool  # whether the unit may be performed again after a rollback
 
     def perform(self, connection: sqlite3.Connection) -> None: ...
@@ -50,14 +52,12 @@ class Unit(Protocol):
 
 @dataclass(slots=True)
 class Single:
-    """A unit with one act (a function to run on the connection). SQLite undoes a single failed statement by itself;
-    several statements need a savepoint.
-    """
+    """A unit with one act (a function to run on the connection)."""
 
     act: Act
     future: "Future[Any]"
     result: Any = None
-    needs_savepoint: bool = False
+    is_single: bool = True
     repeatable: bool = True
 
     def perform(self, connection: sqlite3.Connection) -> None:
@@ -80,7 +80,7 @@ class TransactionUnit:
     ended: "Future[None]"
     timeout: timedelta
     where: str
-    needs_savepoint: bool = True
+    is_single: bool = False
     repeatable: bool = False
     _acts: "queue.SimpleQueue[tuple[Act | None, Future[Any] | None]]" = field(default_factory=queue.SimpleQueue)
     _begun: bool = False
@@ -225,6 +225,10 @@ class Writer:
     def _write_group(self, first: Unit) -> None:
         performed: list[Unit] = []
         try:
+            if first.is_single and self._inbox.empty():
+                if self._perform(first):
+                    self._acknowledge([first])
+                return
             self._connection.execute("BEGIN IMMEDIATE")
             self._perform_waiting(first, performed)
         except sqlite3.Error as error:
@@ -236,10 +240,10 @@ class Writer:
         ends = self._clock.monotonic() + GROUP_TIME.total_seconds()
         unit: Unit | None = first
         while unit is not None:
-            if self._perform(unit):
+            if self._perform(unit, is_first=not performed):
                 performed.append(unit)
             if not self._connection.in_transaction:
-                # SQLite ended the whole transaction (disk full, I/O error), so all changes are lost.
+                # The first unit failed, or SQLite ended the whole transaction (disk full, I/O error): all changes are lost.
                 lost = StoreUnavailable(where=self._where, why="the transaction was lost with a failed statement")
                 self._fail(performed, lost)
                 return
@@ -262,16 +266,22 @@ class Writer:
             return None
         return unit
 
-    def _perform(self, unit: Unit) -> bool:
-        if unit.needs_savepoint:
+    def _perform(self, unit: Unit, *, is_first: bool = True) -> bool:
+        """Perform a unit, and undo its changes if it fails. For the first unit of a transaction, that is a rollback of
+        the transaction; a later unit needs a savepoint.
+        """
+        has_savepoint = not unit.is_single and not is_first
+        if has_savepoint:
             self._connection.execute("SAVEPOINT unit")
         _, error = attempt(unit.perform, self._connection, self._where)
         if error is not None:
             self._fail([unit], error)
-        if unit.needs_savepoint and self._connection.in_transaction:
+        if has_savepoint and self._connection.in_transaction:
             if error is not None:
                 self._connection.execute("ROLLBACK TO unit")
             self._connection.execute("RELEASE unit")
+        elif error is not None and not unit.is_single:
+            self._roll_back()
         return error is None
 
     def _commit(self, performed: Sequence[Unit]) -> None:
@@ -284,6 +294,9 @@ class Writer:
             self._roll_back()
             self._repeat_one_by_one(performed, error)
             return
+        self._acknowledge(performed)
+
+    def _acknowledge(self, performed: Sequence[Unit]) -> None:
         if (lost := self._file.find_loss()) is not None:
             self._fail(performed, lost)
         else:

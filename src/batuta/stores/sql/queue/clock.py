@@ -20,16 +20,16 @@ from datetime import datetime, timedelta
 from batuta.kernel.clock import in_microseconds
 from batuta.kernel.values import dataclass
 from batuta.queue.item import QueueTable
-from batuta.stores.sql.database import Database, Query, Reading
+from batuta.stores.sql.database import Database, Query
 from batuta.stores.sql.queue.statements import more_queries
 
 # Smaller differences are NTP adjustments or delays between processes, and are ignored.
 TOLERANCE = timedelta(seconds=2)
-MARK_EVERY = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True)
 class ClockQueries:
+    advance: Query
     mark: Query
     set_mark: Query
     move_waiting: Query
@@ -44,12 +44,12 @@ class QueueClock:
         """Record the current time. If the clock was set back since the last record, correct the table. Return how far
         the clock was set back.
         """
-        seen = await self._latest_seen(database)
-        if seen is not None and -TOLERANCE <= now - seen < MARK_EVERY:
+        if await database.run(self._queries.advance, now=now, tolerance=TOLERANCE):
             return timedelta(0)
         async with database.transaction() as transaction:
-            # Check again inside the transaction, because another process may have corrected the table in the meantime.
-            seen = await self._latest_seen(transaction)
+            # Another process may have corrected the table in the meantime.
+            row = await transaction.one(self._queries.mark)
+            seen = None if row is None else row["seen_at"]
             step = timedelta(0) if seen is None else seen - now
             is_back = step > TOLERANCE
             if is_back or seen is None:
@@ -58,7 +58,3 @@ class QueueClock:
                 await transaction.run(self._queries.cut_leases, now=now, lease=in_microseconds(lease))
             await transaction.run(self._queries.set_mark, now=now)
         return step if is_back else timedelta(0)
-
-    async def _latest_seen(self, reading: Reading) -> datetime | None:
-        row = await reading.one(self._queries.mark)
-        return None if row is None else row["seen_at"]

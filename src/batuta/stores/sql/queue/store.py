@@ -1,6 +1,6 @@
 """SqlQueue: a queue on any table that a ``QueueTable`` describes."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -55,12 +55,15 @@ class SqlQueue:
         liveness: Database | None = None,
         limits: Mapping[str, TaskLimits] | None = None,
         encryption: Encryption = PLAIN,
+        next_due: Callable[[str], Awaitable[Row | None]] | None = None,
     ) -> None:
         """Create the queue. ``liveness`` is a separate set of connections to renew, settle, claim and rescue items;
         None means the connections of ``database``. ``limits`` maps the tasks of the queue to their limits.
-        ``encryption`` decrypts the arguments of the tasks.
+        ``encryption`` decrypts the arguments of the tasks. ``next_due`` replaces the statement ``next_at``, so that several
+        queues of a table can share a statement.
         """
         self.table = table
+        self._next_due = next_due
         self.name = queue or table.name
         self._database = database
         self._liveness = liveness or database
@@ -323,6 +326,7 @@ class SqlQueue:
 
     async def follow_clock(self, lease: timedelta) -> timedelta:
         if self._set_clock is None:
+            await self.renew((), LeaseHolder(owner=self.name, lease=lease))
             return timedelta(0)
         return await self._set_clock.follow(self._liveness, self._clock.now(), lease)
 
@@ -355,7 +359,7 @@ class SqlQueue:
         process's clock, because a worker sleeps by that clock.
         """
         limited_at = await self.limited.next_at(self._liveness) if self.limited else None
-        row = await self._next(self._liveness)
+        row = await (self._next_due(self.name) if self._next_due else self._next(self._liveness))
         if row is None or row["at"] is None:
             return limited_at
         at: datetime = row["at"]

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from batuta.kernel.batcher import Gatherer
+from batuta.kernel.batcher import BatchLoader, Gatherer
 from batuta.kernel.clock import Clock, SystemClock, in_microseconds
 from batuta.kernel.encryption import PLAIN, Encryption
 from batuta.kernel.errors import BatchEnded, DeadlineExceeded, ForeignConnection, TaskUnknown
@@ -43,6 +43,7 @@ LOOK = {
 @dataclass(frozen=True, slots=True)
 class TaskQueries:
     put_calls: Query
+    next_due: Query
     alive: Query
     task: Query
     unserved: Query
@@ -89,6 +90,8 @@ class SqlTasks:
         self._table = TASKS
         self._queues: dict[str, SqlQueue] = {}
         self._gatherers: dict[str, Gatherer[dict[str, Json], str]] = {}
+        # The workers of a process poll at the same instants, so one statement reads for all of them.
+        self._next_due: BatchLoader[str, Row] = BatchLoader(self._load_next_due)
         self._queries = load_queries(TaskQueries, STATEMENTS / "tasks.sql", self.database.dialect)
         self.endings = Endings(
             self.database, self.clock, await_end=self._queries.await_end, unfinished=self._queries.unfinished
@@ -114,8 +117,14 @@ class SqlTasks:
                 liveness=self.liveness,
                 limits=self.registry.limits_in(name),
                 encryption=self.encryption,
+                next_due=self._next_due.get,
             )
         return self._queues[name]
+
+    async def _load_next_due(self, queues: Sequence[str]) -> Mapping[str, Row]:
+        asked = {"queues": AsJson(queues), "now": self._now()}
+        rows = await (self.liveness or self.database).all(self._queries.next_due, **asked)
+        return {row["queue"]: row for row in rows}
 
     async def enqueue(
         self,

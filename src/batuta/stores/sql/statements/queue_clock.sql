@@ -1,3 +1,6 @@
+-- write advance: record the current instant, unless the clock was set back since the last record
+UPDATE clock_marks SET seen_at = max(seen_at, :now) WHERE queue_table = '{table}' AND seen_at <= :now + :tolerance;
+
 -- read mark: the latest instant that a process recorded
 SELECT seen_at FROM clock_marks WHERE queue_table = '{table}';
 

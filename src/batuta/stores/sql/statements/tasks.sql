@@ -10,6 +10,20 @@ WITH accepted AS (
 )
 SELECT pg_notify('batuta', :queue);
 
+-- read next_due on sqlite: the instant at which the next item of each queue is due
+SELECT queue.value AS queue, coalesce(:now, now()) AS "now [TIMESTAMPTZ]",
+       (SELECT available_at FROM tasks INDEXED BY tasks_due
+        WHERE tasks.queue = queue.value AND status = 'queued' AND lease_until IS NULL AND limit_key IS NULL
+          AND typeof(available_at) = 'integer' ORDER BY available_at LIMIT 1) AS "at [TIMESTAMPTZ]"
+FROM json_each(:queues) AS queue;
+
+-- read next_due on postgres: the instant at which the next item of each queue is due
+SELECT queue.name AS queue, coalesce(:now, statement_timestamp()) AS now,
+       (SELECT available_at FROM tasks
+        WHERE tasks.queue = queue.name AND status = 'queued' AND lease_until IS NULL AND limit_key IS NULL
+        ORDER BY available_at LIMIT 1) AS at
+FROM jsonb_array_elements_text(:queues) AS queue (name);
+
 -- read alive: the unfinished task with this name and key
 SELECT id FROM tasks WHERE name = :name AND unique_key = :key AND status IN ('queued', 'in_progress');
 
