@@ -1,4 +1,4 @@
-"""``/painel/chips``: the WhatsApp numbers, the reasons why a number does not send, and the actions pause and activate."""
+"""``/painel/chips``: the WhatsApp numbers, the reasons why a number does not send, and the actions pause, activate and retire."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -10,14 +10,17 @@ from app.contexts.chips.saude import LOW_TRUST
 from app.contexts.chips.service import DecisaoDoChip, StatusDoChip, UnknownChip
 from app.contexts.comum.whatsapp import circuit_of
 from app.web.screens.pages import word
+from batuta.errors import ActionRefused
 from batuta.extension import Action, ActionCall, ActionResult, Field, FieldKind, Preview, Scope, Screen, Tone, Visit
 from batuta.guards import CircuitState
+from batuta.reasons import define
 from batuta.sql import Row
 
 PATH: Final = "/chips"
 SENDS: Final = "julia"
 MAY: Final = ("prospectar", "followup", "responder")
 BANNED: Final = "banned"
+NOT_BANNED: Final = define("chip_not_banned", "WhatsApp has not banned {instance}: pause it instead")
 STOPPED: Final = frozenset({"paused", "banned", "cancelled", "provisioned", "pending", "cooldown"})
 FIELDS: Final = (
     Field(name="instancia", kind=FieldKind.HIDDEN, required=True, longest=200),
@@ -36,12 +39,15 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
     def change(name: str, status: StatusDoChip) -> Action:
         async def preview(call: ActionCall) -> Preview:
             row = await _chip(julia(), call.values["instancia"])
+            if name == "retirar" and row["status"] != BANNED:
+                raise ActionRefused(why=NOT_BANNED(instance=row["instance_name"]))
             facts = {"instancia": row["instance_name"], "status": call.texts(f"estado.chip.{row['status']}")}
             is_banned = name == "ativar" and row["status"] == BANNED
             return Preview(says=f"tela.chips.previa_{name}{'_banido' if is_banned else ''}", facts=facts)
 
         async def perform(call: ActionCall) -> ActionResult:
             work, instance = julia().work, call.values["instancia"]
+            await preview(call)
             what, why = DecisaoDoChip(status=status), call.values["motivo"]
             async with work.database.transaction() as transaction:
                 after = await julia().chips.chips.decidir(
@@ -59,9 +65,14 @@ def actions(julia: Callable[[], Julia]) -> Sequence[Action]:
             command=lambda values: [
                 "chip", values["instancia"], "--status", status.value, "--motivo", values["motivo"] or "…"
             ],
+            tone=Tone.FAILING if status is StatusDoChip.CANCELLED else Tone.RUNNING,
         )  # fmt: skip
 
-    return [change("pausar", StatusDoChip("paused")), change("ativar", StatusDoChip("active"))]
+    return [
+        change("pausar", StatusDoChip.PAUSED),
+        change("ativar", StatusDoChip.ACTIVE),
+        change("retirar", StatusDoChip.CANCELLED),
+    ]
 
 
 async def _chip(julia: Julia, instance: str) -> Row:
@@ -101,6 +112,7 @@ def _line(row: Row, is_open: bool, visit: Visit) -> dict[str, object]:
         "errors": row["erros_ultimas_24h"],
         "rests_until": row["cooldown_until"],
         "is_active": row["status"] == "active",
+        "is_banned": row["status"] == BANNED,
     }
 
 

@@ -1,5 +1,6 @@
 """Chips and Telegram accounts in the dashboard: the reason why one does not send, and the actions pause and activate."""
 
+import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -52,6 +53,22 @@ async def test_chip_is_paused_and_activated_with_a_reason(painel: Painel) -> Non
     assert changed[:2] == [(who, "chip.pausar", "julia-sim"), (who, "chip.ativar", "julia-sim")]
     events = await rows(painel.database, "SELECT event_type FROM business_events WHERE event_type = 'chip_alterado'")
     assert len(events) == 2
+
+
+async def test_banned_chip_is_retired_on_the_page_and_no_longer_reported(painel: Painel) -> None:
+    await add_chip(painel.database, "julia-sim")
+    await add_chip(painel.database, "julia-dois", status="banned")
+    async with painel.browser(*OPERATOR) as operator:
+        page = await operator.get("/painel/chips")
+        offered = re.findall(r"/acoes/(chip\.retirar)\?instancia=([\w-]+)", page.text)
+        assert offered == [("chip.retirar", "julia-dois")]
+        assert (await act(operator, "chip.retirar", instancia="julia-dois", motivo="trocado")).status_code == 303
+        assert (await act(operator, "chip.retirar", instancia="julia-sim", motivo="x")).status_code == 422
+        who = f"token pessoa{painel.said}"
+        assert "julia-dois" not in text_of(await operator.get("/painel"))
+    stored = {row["instance_name"]: row["status"] for row in await rows(painel.database, "SELECT * FROM chips")}
+    assert stored == {"julia-sim": "active", "julia-dois": "cancelled"}
+    assert (who, "chip.retirar", "julia-dois") in await painel.audit("chip.")
 
 
 async def test_telegram_account_is_paused_and_resumed(painel: Painel) -> None:
