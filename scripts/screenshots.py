@@ -1,13 +1,14 @@
 """Take the screenshots of the documents: `python -m scripts.screenshots`, about two minutes, needs Chromium.
 
-The screenshots show real pages. `jobs.png` shows the first program of the README, after the engine ran its jobs on a
-fake clock for a day. The other screenshots show Julia as `make run` starts it. Everything runs on 127.0.0.1 with
+The screenshots show real pages. `jobs.png` and `tokens.png` show the first program of the README, after the engine ran its
+jobs on a fake clock for a day. The other screenshots show Julia as `make run` starts it. Everything runs on 127.0.0.1 with
 temporary databases.
 """
 
 import asyncio
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -22,6 +23,7 @@ import httpx2
 from playwright.async_api import Browser, async_playwright
 
 from batuta import Batuta
+from batuta.access import Role, mint
 from batuta.testing import FakeClock
 from examples.shop import report_sales
 
@@ -45,6 +47,11 @@ async def record_a_day(url: str, now: datetime) -> None:
             for loop, _ in scheduler.loops():
                 await loop.tick()
             await clock.advance(MINUTE)
+        for name, role in (("grafana", Role.READER), ("ana", Role.OPERATOR), ("rui", Role.ADMIN)):
+            lasts = None if role is Role.READER else 90 * DAY
+            expires = None if lasts is None else clock.now() + lasts
+            token, _ = mint(name, role.scopes, by="root", now=clock.now(), chance=secrets.token_hex, expires_at=expires)
+            await work.tokens.keep(token)
 
 
 def start(*arguments: str, folder: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -99,6 +106,7 @@ async def draw_shop(browser: Browser, folder: Path) -> None:
         await wait_until_ready(8771)
         await asyncio.sleep(20)  # until every process has shown its first heartbeat
         await picture(browser, "http://127.0.0.1:8771/painel", "jobs.png", locale="en-US", height=780)
+        await picture(browser, "http://127.0.0.1:8771/painel/tokens", "tokens.png", locale="en-US", height=640)
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(60)
@@ -117,6 +125,7 @@ async def draw_julia(browser: Browser, folder: Path) -> None:
         await asyncio.sleep(DEMONSTRATION.total_seconds())
         await picture(browser, "http://127.0.0.1:8772/painel", "julia.png", locale="en-US", height=1000)
         await picture(browser, "http://127.0.0.1:8772/painel/execucoes", "julia-runs.png", locale="pt-BR", height=700)
+        await picture(browser, "http://127.0.0.1:8772/painel/conversas", "julia-talks.png", locale="pt-BR", height=560)
         await picture(browser, "http://127.0.0.1:8772/painel/revisao", "julia-review.png", locale="pt-BR", height=860)
     finally:
         process.send_signal(signal.SIGINT)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from batuta.access import Role, Scope
 from batuta.dispatch.job import Overlap
 from batuta.guard.breaker import CircuitState
 from batuta.health.finding import Grade
@@ -93,10 +94,14 @@ COMPOSED: dict[str, Iterable[str]] = {
     "panel.request_kind.": RequestKind,
     "panel.status_word.": Status,
     "panel.target_": ("all", "category", "job", "queue"),
+    "panel.token_role.": (*Role, "metrics"),
+    "panel.token_state.": ("active", "expired", "revoked"),
     "panel.trigger_word.": ("schedule", "manual", "catch_up"),
     "panel.will.": Change,
     "panel.will.process_": RequestKind,
     "panel.will.schedule_": _OF_SCHEDULES,
+    "role_word.": Role,
+    "scope_word.": Scope,
 }
 # First parts of keys that commands and the application's screens compose. Their own tests read these texts.
 _COMPOSED_ELSEWHERE = ("cli.", "estado.", "grupos.", "problem.", "quadro.", "section.", "tela.")

@@ -1,4 +1,4 @@
-"""The page of tokens: administrators create, rotate and revoke tokens, and nobody else sees the page."""
+"""The page of tokens: only administrators see it, and create, rotate and revoke tokens there."""
 
 import re
 from collections.abc import AsyncIterator

@@ -172,7 +172,7 @@ def _scopes(values: Mapping[str, str]) -> frozenset[Scope]:
 
 
 def _refuse_more(scopes: frozenset[Scope], call: ActionCall) -> None:
-    """Raise ActionRefused if the token would have more scopes than the caller. Everybody may grant ``metrics``, which
+    """Raise ActionRefused if the token would have more scopes than the caller. Every caller may grant ``metrics``, which
     contains no personal data and permits no change.
     """
     if missing := scopes - call.scopes - {Scope.METRICS}:
