@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 from app.contexts.agendamentos.endereco.etiquetador import ETIQUETAS
-from app.contexts.agendamentos.endereco.palavras import Palavra, descrever, tracos, tracos_da_palavra
+from app.contexts.agendamentos.endereco.palavras import Palavra, descrever, forma, tracos, tracos_da_palavra
 
 COUNT = len(ETIQUETAS)
 SCALE = 10  # weights are written as integers, in tenths
@@ -31,7 +31,7 @@ class Perceptron:
         self.now = 0
 
     def frase(self, lidas: Sequence[Palavra], etiquetas: str) -> Frase:
-        described, joins = descrever(lidas)
+        described, joins = descrever(forma(lidas))
         words = ["^", "^", *(each.plana for each in lidas), "$", "$"]
         rows = [
             [

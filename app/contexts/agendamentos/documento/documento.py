@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import field
 from enum import Enum, auto
+from operator import mul
 from typing import Final, NamedTuple
 
 from app.contexts.agendamentos.endereco.geografia import ESTADOS
@@ -45,12 +46,17 @@ class Documento:
 def cpf_valido(digits: str) -> bool:
     if len(digits) != 11 or not digits.isdigit() or len(set(digits)) == 1:
         return False
-    numbers = [int(each) for each in digits]
-    return all(numbers[size] == _check(numbers[:size]) for size in (9, 10))
+    numbers = [*map(int, digits)]
+    return numbers[9] == _check(numbers, _FIRST_WEIGHTS) and numbers[10] == _check(numbers, _SECOND_WEIGHTS)
 
 
-def _check(numbers: list[int]) -> int:
-    rest = sum(number * weight for number, weight in zip(numbers, range(len(numbers) + 1, 1, -1), strict=True)) % 11
+_FIRST_WEIGHTS: Final = range(10, 1, -1)
+_SECOND_WEIGHTS: Final = range(11, 1, -1)
+
+
+def _check(numbers: list[int], weights: range) -> int:
+    """Return the check digit of the first numbers, one for each weight."""
+    rest = sum(map(mul, numbers, weights)) % 11
     return 0 if rest < 2 else 11 - rest
 
 
@@ -61,13 +67,18 @@ def cns_valido(digits: str) -> bool:
 
 
 def documento_de(texto: str) -> Documento:
-    bare = _SPACED.sub(_join_digits, _LABEL_BEHIND.sub(r"\2 \1 \3", limpo(texto)))
+    bare = limpo(texto)
+    if "(" in bare:
+        bare = _LABEL_BEHIND.sub(r"\2 \1 \3", bare)
+    if _SPACED_START.search(bare):
+        bare = _SPACED.sub(_join_digits, bare)
     return Documento() if diz_nada(bare) else _read(list(_tokens(bare)))
 
 
 _LABEL_BEHIND = re.compile(
     r"([0-9][0-9.-]{3,17}x?)\s?\((cpf|rg|cns)\b([^()0-9]{0,20})\)", re.IGNORECASE
 )  # 529.982.247-25 (CPF)
+_SPACED_START = re.compile(r"[0-9]\s[0-9]\s[0-9]\s[0-9]\s")  # a text without a match cannot match ``_SPACED``
 _SPACED = re.compile(r"(?<![0-9])(?:[0-9]\s){10}[0-9](?!\s?[0-9])")  # 5 2 9 9 8 2 2 4 7 2 5
 
 
@@ -320,8 +331,11 @@ def _issuer(now: _Estado, *, orgao: str | None = None, uf: str | None = None) ->
         now.solto = (orgao or now.solto[0], uf or now.solto[1])
 
 
+_NOT_DIGITS = re.compile(r"[^0-9X]")
+
+
 def _number(now: _Estado, texto: str, *, is_theirs: bool, following: Token | None) -> None:
-    digits = re.sub(r"[^0-9X]", "", texto.upper())
+    digits = _NOT_DIGITS.sub("", texto.upper())
     kind = _kind(now, texto, digits, following)
     if kind is not None and is_theirs:
         now.avisos.append(CPF_DE_OUTRA_PESSOA)

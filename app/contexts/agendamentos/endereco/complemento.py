@@ -20,6 +20,7 @@ _VALUE = re.compile(
     r"|([a-z]-?[0-9]{0,4}(?![\w'.])|i{2,3}(?!\w)))",
     re.IGNORECASE,
 )
+_BETWEEN = re.compile(r"[\s.]|(?<=[0-9])-(?=[a-zA-Z])")
 _AT_THE_BACK = re.compile(r"(casa\s+)?(?:[dn]?os\s+)fundos(?!\w)", re.IGNORECASE)
 _FLOOR = re.compile(r"([0-9]{1,2})\s?[ºª°oa]?\.?\s?(?:andar|and|pavimento|pav)\b\.?", re.IGNORECASE)
 
@@ -86,7 +87,7 @@ def _is_value(name: str, value: "re.Match[str]") -> bool:
 
 
 def _spell(full: str, value: "re.Match[str]") -> str:
-    said = re.sub(r"[\s.]|(?<=[0-9])-(?=[a-zA-Z])", "", value[1] or value[2]).upper()
+    said = _BETWEEN.sub("", value[1] or value[2]).upper()
     return f"{full} {said}"
 
 

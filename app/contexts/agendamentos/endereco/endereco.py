@@ -106,9 +106,12 @@ def ler_com(tagger: Etiquetador, texto: str) -> Endereco:
     return Endereco(**campos, cep=cep, referencia=referencia_de(said, lidas, etiquetas), avisos=avisos)
 
 
+_NOT_DIGITS = re.compile(r"[^0-9]")
+
+
 def cep_de(texto: str) -> str | None:
     """Return the CEP as ``00000-000``, or None if the text is not a CEP."""
-    digits = re.sub(r"[^0-9]", "", texto)
+    digits = _NOT_DIGITS.sub("", texto)
     return f"{digits[:5]}-{digits[5:]}" if len(digits) == 8 and len(set(digits)) > 1 else None
 
 
@@ -119,8 +122,10 @@ def preparar(texto: str) -> Preparado | None:
         return None
     said, cep, avisos = _blank_cep(said)
     small = said.lower()
-    if any(each in small for each in _NO_PARTS):
-        said = _NO_PART.sub(_spaces, said)
+    for each in _NO_PARTS:
+        if each in small:
+            said = _NO_PART.sub(_spaces, said)
+            break
     if _SIGN.search(said):
         said = _SIGN_BEHIND.sub(lambda found: found[1].ljust(len(found[0])), said)
     if _S_AND_N.search(said):

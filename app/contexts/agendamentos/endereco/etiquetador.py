@@ -14,8 +14,10 @@ from typing import Final
 from app.contexts.agendamentos.endereco.palavras import (
     TIPOS_DE_CHAVES,
     Chave,
+    Forma,
     Palavra,
     descrever,
+    forma,
     indice,
     tracos_da_palavra,
 )
@@ -30,6 +32,7 @@ _SHIFTS: Final = tuple(_BITS * place for place in range(len(ETIQUETAS)))
 _ZERO: Final = sum(1 << (_BITS - 1) << shift for shift in _SHIFTS)
 _SCORES: Final = Struct(f"<{len(ETIQUETAS)}I")
 _MOST_KEYS: Final = 100_000  # capacity of each cache of sums
+_MOST_SHAPES: Final = 8_192  # capacity of the cache of shapes; a shape of ten words takes about 2 KiB
 _FAR: Final = 800  # labels whose score is this much below the best label of the word are ignored
 _NONE: Final = (0,) * len(ETIQUETAS)
 
@@ -46,6 +49,24 @@ class _SomasDeChaves(dict[Chave, int]):
             self.clear()
         self[key] = total = sum([weights.get(facts(key), 0) for facts, weights in self._features])
         return total
+
+
+class _SomasDeFormas(dict[Forma, tuple[list[int], list[str]]]):
+    """Cache that maps a shape to one sum per word, over the weights of the features of the word's keys, and to the way
+    in which each word is joined to the previous one.
+    """
+
+    def __init__(self, packed: Mapping[str, int]) -> None:
+        super().__init__()
+        self._keys = tuple(_SomasDeChaves(packed, tipo) for tipo in TIPOS_DE_CHAVES)
+
+    def __missing__(self, shape: Forma) -> tuple[list[int], list[str]]:
+        if len(self) >= _MOST_SHAPES:
+            self.clear()
+        rows, joins = descrever(shape)
+        a, b, c, d = self._keys
+        self[shape] = found = [_ZERO + a[one] + b[two] + c[three] + d[four] for one, two, three, four in rows], joins
+        return found
 
 
 class _SomasDePalavras(dict[str, int]):
@@ -85,7 +106,7 @@ class Etiquetador:
         }
         self._start = pesos.get("~^", _NONE)
         self._moves = _Passos(pesos)
-        self._keys = tuple(_SomasDeChaves(packed, tipo) for tipo in TIPOS_DE_CHAVES)
+        self._shapes = _SomasDeFormas(packed)
         # positions: the word itself, the word before, the word after, the second word before, the second word after
         self._words = tuple(_SomasDePalavras(packed, lugar) for lugar in range(5))
 
@@ -95,28 +116,23 @@ class Etiquetador:
         """
         if not lidas:
             return "", SURE
-        rows, joins = descrever(lidas)
+        sums, joins = self._shapes[forma(lidas)]
         words = ["^", "^", *[each.plana for each in lidas], "$", "$"]
-        unpacked = _SCORES.unpack
-        of_words, of_names, of_segments, of_kinds = self._keys
+        unpacked, size = _SCORES.unpack, _SCORES.size
         own, before, behind, far_before, far_behind = self._words
         every: list[list[tuple[int, int]]] = []
-        for place, (a, b, c, d) in enumerate(rows):
+        for place, of_shape in enumerate(sums):
             total = (
-                _ZERO
+                of_shape
                 + own[words[place + 2]]
                 + before[words[place + 1]]
                 + behind[words[place + 3]]
                 + far_before[words[place]]
                 + far_behind[words[place + 4]]
-                + of_words[a]
-                + of_names[b]
-                + of_segments[c]
-                + of_kinds[d]
             )
-            scores = unpacked(total.to_bytes(_SCORES.size, "little"))
+            scores = unpacked(total.to_bytes(size, "little"))
             least = max(scores) - _FAR
-            every.append([(label, score) for label, score in enumerate(scores) if score > least])
+            every.append([each for each in enumerate(scores) if each[1] > least])
         found = self._path(every, joins)
         return "".join([ETIQUETAS[label] for label in found]), self._margin(every, joins, found)
 
@@ -127,6 +143,9 @@ class Etiquetador:
             table = self._moves[joins[place]]
             if len(paths) == 1:  # the label of the previous word is certain, so only the labels after it are still open
                 done += paths[0][1]
+                if len(every[place]) == 1:
+                    paths = [(0, (every[place][0][0],))]
+                    continue
                 moves = table[done[-1]]
                 paths = [(score + moves[label], (label,)) for label, score in every[place]]
                 continue

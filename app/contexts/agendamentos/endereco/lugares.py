@@ -51,7 +51,9 @@ def lugares(planas: Sequence[str], pontos: Sequence[bool], antes: Sequence[str])
     first = _first_words()
     for i, word in enumerate(planas):
         longest = first.get(word, 0) if not pontos[i] and word not in ABREVIADAS else _LONGEST
-        for size in range(1, min(longest, count - i) + 1) if longest else ():
+        if not longest:
+            continue
+        for size in range(1, min(longest, count - i) + 1):
             if size > 1 and antes[i + size - 1] not in _INSIDE:
                 break
             words = tuple(planas[i : i + size])
@@ -60,8 +62,10 @@ def lugares(planas: Sequence[str], pontos: Sequence[bool], antes: Sequence[str])
                 found.append(_Nome(i, i + size, "D" if words in CIDADES_E_ESTADOS else "E"))
             elif _cities(words, tuple(pontos[i : i + size])):
                 found.append(_Nome(i, i + size, "?"))
+    if not found:
+        return [""] * count
     best: list[_Nome | None] = [None] * count
-    for nome in sorted(found, key=lambda each: each.fim - each.inicio):
+    for nome in sorted(found, key=lambda each: each.fim - each.inicio) if len(found) > 1 else found:
         words, dots = tuple(planas[nome.inicio : nome.fim]), tuple(pontos[nome.inicio : nome.fim])
         kind = nome.tipo
         if kind == "D":

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from app.contexts.agendamentos.endereco.complemento import complementos
@@ -14,7 +15,9 @@ from app.contexts.agendamentos.endereco.vocabulario import CONJUNTOS, S_N
 from app.contexts.agendamentos.texto import titulo
 
 _KM = re.compile(r"km\.?\s?([0-9]{1,4})(?:[,.]([0-9]{1,3}))?", re.IGNORECASE)
-_RUN = re.compile(r"(.)\1*")
+_NUMBER = re.compile(r"([0-9][0-9.]*)(?:\s?-?\s?([a-z])(?![a-z])|(-[0-9]{1,5}))?", re.IGNORECASE)
+_STATE_OF = re.compile(r"\Aestado\s+d[eoa]\s+", re.IGNORECASE)
+_ESTATES: Final = frozenset(CONJUNTOS) - {"vila", "vl"}
 _JOINING: Final = ("de", "da", "do", "das", "dos", "e")
 CAMPOS: Final = {"logradouro": "L", "numero": "N", "complemento": "C", "bairro": "B", "cidade": "M", "uf": "U"}
 
@@ -22,8 +25,14 @@ CAMPOS: Final = {"logradouro": "L", "numero": "N", "complemento": "C", "bairro":
 def trechos(etiquetas: str) -> dict[str, list[tuple[int, int]]]:
     """Return, for each label, the runs of words with that label, as pairs of positions (start, end)."""
     runs: dict[str, list[tuple[int, int]]] = {}
-    for each in _RUN.finditer(etiquetas):
-        runs.setdefault(each[1], []).append(each.span())
+    start, before = 0, ""
+    for at, label in enumerate(etiquetas):
+        if label != before:
+            if at:
+                runs.setdefault(before, []).append((start, at))
+            start, before = at, label
+    if before:
+        runs.setdefault(before, []).append((start, len(etiquetas)))
     return runs
 
 
@@ -58,7 +67,12 @@ def campo(
         return bairro_de(said)
     if nome == "cidade":
         return nome_da_cidade(said, uf)
-    return uf_de(re.sub(r"(?i)\Aestado\s+d[eoa]\s+", "", said)) or (uf_de(said.replace(".", "").replace(" ", "")))
+    return _uf(said)
+
+
+@lru_cache(maxsize=1024)
+def _uf(said: str) -> str | None:
+    return uf_de(_STATE_OF.sub("", said)) or uf_de(said.replace(".", "").replace(" ", ""))
 
 
 def _is_label_between(lidas: Sequence[Palavra], start: int, end: int) -> bool:
@@ -79,11 +93,13 @@ def _with_commas(texto: str, lidas: Sequence[Palavra], start: int, end: int) -> 
 
 
 def _number(said: str) -> str | None:
+    if said.isascii() and said.isdigit():
+        return said
     if S_N in said:
         return "S/N"
     if (km := _KM.search(said)) is not None:
         return f"km {km[1]}" + (f",{km[2]}" if km[2] else "")
-    found = re.search(r"([0-9][0-9.]*)(?:\s?-?\s?([a-z])(?![a-z])|(-[0-9]{1,5}))?", said, re.IGNORECASE)
+    found = _NUMBER.search(said)
     return None if found is None else f"{found[1].replace('.', '')}{(found[2] or '').upper()}{found[3] or ''}"
 
 
@@ -115,8 +131,9 @@ def _separate(lidas: Sequence[Palavra], etiquetas: str) -> str:
     housing estate becomes a complement.
     """
     labels = list(etiquetas)
-    _keep_values(lidas, labels)
-    etiquetas = "".join(labels)
+    if "C" in labels:
+        _keep_values(lidas, labels)
+        etiquetas = "".join(labels)
     streets = _parts(lidas, etiquetas, "L")
     if len(streets) > 1 and not _is_type(lidas, streets[0]):
         kept = _street(lidas, etiquetas, streets)
@@ -131,7 +148,7 @@ def _separate(lidas: Sequence[Palavra], etiquetas: str) -> str:
             if part != kept:
                 _move(labels, part, "B" if "B" not in labels else "X")
     places = _parts(lidas, "".join(labels), "B")
-    estates = [each for each in places if lidas[each[0]].plana in CONJUNTOS - {"vila", "vl"}]
+    estates = [each for each in places if lidas[each[0]].plana in _ESTATES]
     if len(estates) < len(places):
         for part in estates:
             _move(labels, part, "C")

@@ -18,9 +18,8 @@ from app.contexts.agendamentos.texto import plano, quase
 
 STRONG: Final = frozenset(",;|n-b():")  # separators between two fields; the letters are those that ``_gap`` returns
 _TOKEN = re.compile(
-    rf"{S_N}|(?i:(?<=km )|(?<=km))[0-9]{{1,4}}[,.][0-9]{{1,3}}(?![0-9])"
+    rf"[^\W\d_]+[º°]?(?:\.(?=[^\W\d_]|\s|$))?|{S_N}|(?i:(?<=km )|(?<=km))[0-9]{{1,4}}[,.][0-9]{{1,3}}(?![0-9])"
     r"|[0-9]{1,2}[aA](?=\s+(?i:rua|r|av|avenida|tv|trav|travessa)\b)|[0-9]{1,3}(?:\.[0-9]{3})+(?![0-9])|[0-9]+[ºª°]?"
-    r"|[^\W\d_]+[º°]?(?:\.(?=[^\W\d_]|\s|$))?"
 )
 _NUMBERS: Final = frozenset(["sn", "n1", "n2", "n3", "n4", "n5"])  # classes of numbers
 _BRASILIA = re.compile(r"e?q[ns][a-z]|sq[ns]w?")
@@ -37,6 +36,21 @@ class Palavra(NamedTuple):
 
 
 Chave = tuple[object, ...]
+
+
+class Forma(NamedTuple):
+    """The shape of an address: all that the keys of its words depend on. Addresses that one person types often have the
+    same shape.
+
+    ``classes``, ``nomes`` and ``rotulos`` have one entry per word: its class, its position in the name of a
+    municipality, and its label (``rotulos`` is empty if the address has no labels). ``antes`` has the separator before
+    each word and the sign for the end.
+    """
+
+    classes: tuple[str, ...]
+    antes: tuple[str, ...]
+    nomes: tuple[str, ...]
+    rotulos: tuple[str, ...]
 
 
 class Descricao(NamedTuple):
@@ -86,9 +100,12 @@ _NAMES: Final = {
 def palavras(texto: str) -> list[Palavra]:
     found: list[Palavra] = []
     last = 0
+    new = tuple.__new__  # faster than the constructor of a named tuple
     for each in _TOKEN.finditer(texto):
         said, (start, end) = each[0], each.span()
-        found.append(Palavra(said, start, end, *_read(said), _gap(texto[last:start]) if found else "^"))
+        gap = texto[last:start]
+        kind = "^" if not last else "s" if gap == " " else _gap(gap)
+        found.append(new(Palavra, (said, start, end, *_read(said), kind)))
         last = end
     if (
         texto.count("/") > 2 and sum(each.antes == "/" for each in found) > 2
@@ -145,15 +162,20 @@ def _class(word: str) -> str:
     return "brasilia" if _BRASILIA.fullmatch(word) else "romano" if _ROMAN.fullmatch(word) else "p"
 
 
-def descrever(lidas: Sequence[Palavra]) -> Descricao:
-    count = len(lidas)
-    classes = [each.classe for each in lidas]
-    before = [each.antes for each in lidas] + ["$"]
+def forma(lidas: Sequence[Palavra]) -> Forma:
+    before = [*[each.antes for each in lidas], "$"]
+    spans = lugares([each.plana for each in lidas], [each.texto[-1] == "." for each in lidas], before)
+    labels = tuple(_labels(lidas, before)) if ":" in before else ()
+    return Forma(tuple([each.classe for each in lidas]), tuple(before), tuple(spans), labels)
+
+
+def descrever(forma: Forma) -> Descricao:
+    classes, before, spans, labels = forma
+    count = len(classes)
     around = ["^", "^", *classes, "$"]
     ends = _segments(before, count)
     total = len(ends)
-    spans = lugares([each.plana for each in lidas], [each.texto[-1] == "." for each in lidas], before)
-    labels = _labels(lidas, before)
+    labels = labels or ("",) * count
     has_labels = any(labels)
     names, whole = _later(spans)
     street = _street(classes)
@@ -166,8 +188,9 @@ def descrever(lidas: Sequence[Palavra]) -> Descricao:
         behind = 9 if street is None else max(-4, min(4, its - street_in))
         few, near, is_one = min(left, 3), max(-3, min(3, behind)), total == 1
         kind, a, b = _kind(classes, spans, start, end), around[start + 1], around[end + 3]
+        sep = before[start]
         for i in range(start, end + 1):
-            c, sep, after, span, label = classes[i], before[i], before[i + 1], spans[i], labels[i]
+            c, after, span, label = classes[i], before[i + 1], spans[i], labels[i]
             in_name, follows = (span[:2], span[2:3]) if span else ("", "")
             far, ahead = i - start if i < start + 3 else 3, end - i if i > end - 3 else 3
             chaves.append(
@@ -183,10 +206,15 @@ def descrever(lidas: Sequence[Palavra]) -> Descricao:
                     ("k", kind, far, ahead, head, a, b, size),
                 )
             )  # fmt: skip
-            walked = walked or i == street
-            number = number or c in _NUMBERS
-            city = city or (bool(span) and span[0] in "AL")
-            state = state or c == "uf"
+            if i == street:
+                walked = True
+            if c in _NUMBERS:
+                number = True
+            elif c == "uf":
+                state = True
+            if span and span[0] in "AL":
+                city = True
+            sep = after
     joins = ["+" if i and span and span[0] in "ALTE" and span[1] in "IE" else before[i] for i, span in enumerate(spans)]
     return Descricao(chaves, joins)
 
@@ -195,26 +223,27 @@ def _street(classes: Sequence[str]) -> int | None:
     """Return the position of the first street type, such as "Rua". If there is none, return the position of the first
     word that is typical of an address in Brasília or in a rural area. Return None if there is no such word either.
     """
-    first = next((i for i, each in enumerate(classes) if "tipo" in each and "rotulo" not in each), None)
-    if first is not None:
-        return first
-    return next(
-        (i for i, each in enumerate(classes) if any(kind in each for kind in ("brasilia", "rural", "sitio"))), None
-    )
+    for i, each in enumerate(classes):
+        if "tipo" in each and "rotulo" not in each:
+            return i
+    for i, each in enumerate(classes):
+        if "brasilia" in each or "rural" in each or "sitio" in each:
+            return i
+    return None
 
 
 def _segments(before: Sequence[str], count: int) -> list[tuple[int, int]]:
     """Divide the words at strong separators. Return the positions of the first and the last word of each segment."""
-    starts = [i for i in range(count) if i == 0 or before[i][0] in STRONG]
-    return [*zip(starts, [*(each - 1 for each in starts[1:]), count - 1], strict=True)] if starts else []
+    if not count:
+        return []
+    starts = [i for i in range(1, count) if before[i][0] in STRONG]
+    return [*zip([0, *starts], [*[each - 1 for each in starts], count - 1], strict=True)]
 
 
 def _labels(lidas: Sequence[Palavra], before: Sequence[str]) -> list[str]:
     """Return one field code per word, taken from the label that precedes the word: words after "Bairro:" get ``b``. The
     label itself gets the code with a prefix: ``=b``.
     """
-    if ":" not in before:
-        return [""] * len(lidas)
     found: list[str] = []
     under = ""
     for i, each in enumerate(lidas):
@@ -247,12 +276,12 @@ def _later(spans: Sequence[str]) -> tuple[list[int], list[int]]:
     directly after a separator. A count above 2 is returned as 2.
     """
     names = whole = 0
-    found: list[tuple[int, int]] = []
-    for span in reversed(spans):
-        found.append((names, whole))
+    every_name, every_whole = [0] * len(spans), [0] * len(spans)
+    for i in range(len(spans) - 1, -1, -1):
+        every_name[i], every_whole[i], span = names, whole, spans[i]
         if span and span[0] in "ALT" and span[1] in "SB" and span[2] != "w":
             names, whole = min(2, names + 1), min(2, whole + (span[-1] == "|"))
-    return [each for each, _ in reversed(found)], [each for _, each in reversed(found)]
+    return every_name, every_whole
 
 
 def indice(pesos: Mapping[str, int], tipo: str) -> list[tuple[Callable[[Chave], object], dict[object, int]]]:
