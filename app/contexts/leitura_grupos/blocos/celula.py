@@ -4,7 +4,7 @@ or taken.
 
 import re
 from enum import Enum, auto
-from functools import cache
+from functools import cache, lru_cache
 
 from app.contexts.leitura_grupos.blocos.escrita import Linha, dito
 from app.contexts.leitura_grupos.texto.texto import chave
@@ -171,16 +171,22 @@ def esta_aberta(cell: Celula, legenda: dict[str, bool]) -> bool:
 _ENTRE = r"['\")\]]? {0,2}(?:=|:|->|>|-|\be\b|\bsao\b|\bsignifica\b|\besta\b|\bquer dizer\b|\bonde\b)? {0,2}"
 
 
+@lru_cache(maxsize=512)
+def _legenda(sign: str) -> re.Pattern[str]:
+    """Return a pattern for the meaning of a sign. It is compiled once, because the signs of tables repeat."""
+    named = r"(?:em branco|vazi[ao]s?)" if sign == "" else re.escape(sign)
+    return re.compile(
+        rf"(?:^|[\n,;/(|.:]) {{0,3}}['\"(\[]?{named}(?![a-z0-9]){_ENTRE}(?P<frase>[^/;,|\n.()]{{2,40}})"
+    )
+
+
 def legendas(rest: str, signs: frozenset[str]) -> dict[str, bool]:
     """Map each sign of a legend to True if it marks an open shift, and to False if it marks a taken shift: "x =
     descoberto", "- completo".
     """
     found: dict[str, bool] = {}
     for sign in signs | {""}:
-        named = r"(?:em branco|vazi[ao]s?)" if sign == "" else re.escape(sign)
-        for each in re.finditer(
-            rf"(?:^|[\n,;/(|.:]) {{0,3}}['\"(\[]?{named}(?![a-z0-9]){_ENTRE}(?P<frase>[^/;,|\n.()]{{2,40}})", rest
-        ):
+        for each in _legenda(sign).finditer(rest):
             meant = estado(each["frase"].strip())
             if meant in (Tipo.ABERTA, Tipo.FECHADA):
                 found.setdefault(sign, meant is Tipo.ABERTA)

@@ -25,6 +25,8 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
 
 
 def _em_algarismos(line: Linha) -> Linha:
+    if "dia" not in line.plano:
+        return line
     for days in reversed([*_DIAS.finditer(line.plano)]):
         for each in reversed([*_CADA.finditer(line.plano, *days.span("lista"))]):
             line = line.trocada(*each.span(), str(_valor(each[0])))

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from app.contexts.leitura_grupos.blocos import extenso, horas, legenda, mes, pontilhado, situacao, tabela
 from app.contexts.leitura_grupos.blocos.escrita import Linha, escrita, linhas
-from app.contexts.leitura_grupos.texto.texto import Texto
+from app.contexts.leitura_grupos.texto.texto import Texto, contem
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 
 Bloco: TypeAlias = Callable[[list[Linha], date, Vocabulario], list[Linha]]
@@ -20,17 +20,37 @@ BLOCOS: tuple[Bloco, ...] = (
     tabela.reescrever,
     mes.reescrever,
 )
-# Matches signs of a layout. A text without a match has only ordinary lines.
-_LAYOUT = re.compile(
-    r"[|;\t]|[^\s] {2,}\S|^[^\w\n]{0,12}\d{1,2}\W|[:>→➜➡=(-]\W{0,4}\d{1,2}\b|\d ?[(\[]?[DNMTS]|\d{4} ?[hH]\b|[-–—] ?D[Rr]"
-    r"|\d ?/ ?(?:1[3-9]|2[0-4])\b|\d[A-Za-z]{3}|\d (?:do corrente|d[eo]ss?t?e m[eê]s)|\.{4}|[Dd]ias? [a-z]|[\]■-◿☐-☒🟠-🟫]",
-    re.MULTILINE,
+# Signs of a layout. A text that matches none of the patterns has only ordinary lines. Each pattern begins with a set of
+# characters or a letter, so that a search is fast.
+_SINAIS = re.compile(r"[|;\t\]■-◿☐-☒🟠-🟫]")
+_PALAVRAS = re.compile(r"[^\s] {2,}\S|[-–—] ?D[Rr]|\.{4}|[Dd]ias? [a-z]")
+_NUMEROS = re.compile(
+    r"\d(?: ?[(\[]?[DNMTS]|\d{3} ?[hH]\b| ?/ ?(?:1[3-9]|2[0-4])\b|[A-Za-z]{3}| (?:do corrente|d[eo]ss?t?e m[eê]s))"
 )
+_ANTES_DO_NUMERO = re.compile(r"[:>→➜➡=(-]\W{0,4}\d{1,2}\b")
+_NA_LINHA = re.compile(r"\n[^\w\n]{0,12}\d{1,2}\W")
+_NA_PRIMEIRA = re.compile(r"[^\w\n]{0,12}\d{1,2}\W")
+_ALGARISMO = re.compile(r"\d")
+# Parts of words. A text that contains none of them cannot match ``_PALAVRAS`` and is not searched.
+_PARTES = ("  ", "Dr", "DR", "....", "dia", "Dia")
+
+
+def _tem_layout(fonte: str) -> bool:
+    if _SINAIS.search(fonte) is not None or (contem(fonte, _PARTES) and _PALAVRAS.search(fonte) is not None):
+        return True
+    if _ALGARISMO.search(fonte) is None:
+        return False
+    return (
+        _NUMEROS.search(fonte) is not None
+        or _ANTES_DO_NUMERO.search(fonte) is not None
+        or _NA_LINHA.search(fonte) is not None
+        or _NA_PRIMEIRA.match(fonte) is not None
+    )
 
 
 def escrito(fonte: str, hoje: date, vocabulario: Vocabulario, blocos: Sequence[Bloco] = BLOCOS) -> Texto:
     """Return a message whose tables and calendars are rewritten as lists."""
-    if _LAYOUT.search(fonte) is None:
+    if not _tem_layout(fonte):
         return Texto.de(fonte, vocabulario.grafias)
     before = after = linhas(fonte)
     for rewrite in blocos:

@@ -12,6 +12,8 @@ from app.contexts.leitura_grupos.blocos.escrita import Linha
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 
 _SINAL = r"(?:\[ ?[x✓✔]? ?\]|\( ?[x✓✔]? ?\)|[■□▪▫◼◻⬛⬜●○◯◉☐☑☒✓✔✗✘🟢🔴🟡🟠🔵⚪⚫🟩🟥🟨🟧🟦])"
+# The first characters of ``_SINAL``. A line without them has no sign and is not searched further.
+_INICIO = re.compile(r"[\[(■□▪▫◼◻⬛⬜●○◯◉☐☑☒✓✔✗✘🟢🔴🟡🟠🔵⚪⚫🟩🟥🟨🟧🟦]")
 _LEGENDA = re.compile(
     rf"(?P<sinal>{_SINAL})\ufe0f? {{0,2}}(?:[=:>-]{{1,2}} {{0,2}})?(?P<frase>[a-zà-ÿ][^\n,;|/()\[\]■-◿☐-☒🟠-🟫]{{3,40}})",
     re.IGNORECASE,
@@ -27,7 +29,9 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
     meanings: dict[str, bool] = {}
     legends: set[int] = set()
     for place, line in enumerate(found):
-        for each in _LEGENDA.finditer(line.texto) if _DIA.search(line.texto) is None else ():
+        if _INICIO.search(line.texto) is None or _DIA.search(line.texto) is not None:
+            continue
+        for each in _LEGENDA.finditer(line.texto):
             if (meant := estado(dobrada(each["frase"]))) is not None:
                 meanings.setdefault(_igual(each["sinal"]), meant is Tipo.ABERTA)
                 legends.add(place)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
 from app.contexts.leitura_grupos.blocos.escrita import Linha, dito
+from app.contexts.leitura_grupos.texto.texto import contem
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 from batuta.kernel import dataclass
 
@@ -80,7 +81,9 @@ class Meses:
     def de(cls, found: Sequence[Linha], hoje: date) -> "Meses":
         named: dict[int, int] = {}
         for place, line in enumerate(found):
-            if len(named) < MAIS_MESES and len(line.texto) < 120 and (month := _SOZINHO.search(line.plano)) is not None:
+            if len(line.texto) >= 120 or not contem(line.plano, _MESES) or len(named) >= MAIS_MESES:
+                continue
+            if (month := _SOZINHO.search(line.plano)) is not None:
                 named[place] = _MESES.index(month["mes"][:3]) + 1
         return cls(hoje, found, named)
 

@@ -4,6 +4,7 @@ import re
 from datetime import date
 
 from app.contexts.leitura_grupos.blocos.escrita import Linha
+from app.contexts.leitura_grupos.texto.texto import contem
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario
 
 _PONTOS = re.compile(r" {0,4}(?:\.{4,}|…{2,}|(?:\. ){4,}) {0,4}(?=\S)")
@@ -14,6 +15,8 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
 
 
 def _sem_pontos(line: Linha) -> Linha:
+    if not contem(line.texto, ("....", "……", ". . ")):
+        return line
     for each in reversed([*_PONTOS.finditer(line.texto)]):
         line = line.trocada(*each.span(), " - ")
     return line

@@ -9,7 +9,7 @@ from app.contexts.leitura_grupos.juizo.sinais import Sinal, contagem, pedidos
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.marca import Turno, apagar
 from app.contexts.leitura_grupos.montagem.montar import Montagem
-from app.contexts.leitura_grupos.texto.texto import Texto, chave
+from app.contexts.leitura_grupos.texto.texto import Texto, chave, contem
 from app.contexts.leitura_grupos.tipos import Categoria
 from batuta.kernel import dataclass
 
@@ -29,6 +29,8 @@ _FILE = re.compile(
     r"\W*[\w .()-]{1,80}\.(?:pdf|jpe?g|png|docx?|xlsx?|mp4|opus|ogg|webp|vcf)"
     r"\W*+(?:(?:\d+ (?:paginas?|kb|mb)|(?<=\()\w+ \w+\))\W*+)?"
 )
+# A text that contains none of them cannot match ``_FILE`` and is not searched.
+_EXTENSIONS = (".pdf", ".jp", ".png", ".doc", ".xls", ".mp4", ".opus", ".ogg", ".webp", ".vcf")
 _LINK_ALONE = re.compile(r"\s*(?:https?://|www\.)\S{1,500}\s*")
 _RECEIPT = re.compile(
     r"\b(?:comprovante|recibo|nota fiscal (?:n|no|de)|nf(?: n[o.]?)? ?\d{3,}|nfs-?e|pix (?:enviado|recebido|realizado)"
@@ -178,8 +180,10 @@ def _resto(texto: Texto, folha: Folha, count: Counter[str], score: float) -> Jui
 def _sem_palavras(texto: Texto) -> str | None:
     if not texto.palavras:
         return "sem_texto" if not any(ord(char) > 0x2000 for char in texto.plano) else None
-    if len(texto.plano) < 200 and (_MEDIA.fullmatch(texto.plano) or _FILE.fullmatch(texto.plano)):
-        return "midia"
+    if len(texto.plano) < 200:
+        is_file = contem(texto.plano, _EXTENSIONS) and _FILE.fullmatch(texto.plano) is not None
+        if is_file or _MEDIA.fullmatch(texto.plano):
+            return "midia"
     return "link" if _LINK_ALONE.fullmatch(texto.plano) else None
 
 

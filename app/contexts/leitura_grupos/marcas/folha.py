@@ -29,7 +29,7 @@ from app.contexts.leitura_grupos.marcas.marca import (
     Turno,
     apagar,
 )
-from app.contexts.leitura_grupos.marcas.pagamentos import datas_de_pagamento, pagamentos
+from app.contexts.leitura_grupos.marcas.pagamentos import pagamentos
 from app.contexts.leitura_grupos.marcas.precos import combinar, precos
 from app.contexts.leitura_grupos.texto.texto import Texto, achados
 from app.contexts.leitura_grupos.texto.vocabulario import Vocabulario, frases, palavras_soltas
@@ -99,8 +99,8 @@ def folha(
     phones = fones(livre)
     livre = apagar(livre, phones)
     livre = apagar(livre, ruido(livre))
-    payments = pagamentos(livre)
-    livre = apagar(livre, datas_de_pagamento(livre))
+    payments, paid_on = pagamentos(livre)
+    livre = apagar(livre, paid_on)
     known = conhecidos(texto, livre, vocabulario, regiao)
     livre = apagar(livre, known)
     dated = com_barras(apagar(livre, espelhadas(livre)))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
 from app.contexts.leitura_grupos.marcas.marca import Marca, Pagamento
 from app.contexts.leitura_grupos.texto.texto import achados
@@ -54,22 +55,19 @@ _AT_ONCE = (
     "imediato",
     "entrega",
 )
+_inicio = attrgetter("inicio")
 _NAMES = {"s": "semanal", "q": "quinzenal", "m": "mensal"}
 
 
-def pagamentos(livre: str) -> list[Pagamento]:
-    return sorted((*_regimes(livre), *_prazos(livre), *_meios(livre)), key=lambda each: each.inicio)
-
-
-def datas_de_pagamento(livre: str) -> list[Marca]:
-    """Return the days of payment: "cai dia 10", "pix na segunda". They must not be read as days of shifts."""
-    found = (
-        *achados(_DAY, livre, "dia"),
-        *achados(_WEEKDAY, livre, *_PAYS),
-        *achados(_DAYS, livre, "dias", "0d", "5d"),
-    )
-    on_a_day = (Marca(*each.span("dia")) for each in achados(_PAID_ON, livre, *_PAYS))
-    return [*(Marca(each.start(), each.end()) for each in found), *on_a_day]
+def pagamentos(livre: str) -> tuple[list[Pagamento], list[Marca]]:
+    """Return how and when a shift is paid, and the days of payment: "cai dia 10", "pix na segunda". These must not be
+    read as days of shifts.
+    """
+    terms = [*_em_dias(livre)]
+    found = [*_regimes(livre), *_prazos(livre), *terms, *_meios(livre)]
+    found.sort(key=_inicio)
+    weekdays = [Marca(each.start(), each.end()) for each in achados(_WEEKDAY, livre, *_PAYS)]
+    return found, [*terms, *weekdays]
 
 
 def forma(found: Sequence[Pagamento]) -> str | None:
@@ -91,6 +89,12 @@ def _regimes(livre: str) -> Iterator[Pagamento]:
 def _prazos(livre: str) -> Iterator[Pagamento]:
     for each in achados(_ON_THE_SPOT, livre, *_AT_ONCE):
         yield Pagamento(each.start(), each.end(), "prazo", "à vista")
+    for each in achados(_RHYTHM, livre, "nal", "sal"):
+        yield Pagamento(each.start(), each.end(), "prazo", _NAMES[each.lastgroup or "m"])
+
+
+def _em_dias(livre: str) -> Iterator[Pagamento]:
+    """Yield the terms and days of payment: "30 dias", "cai dia 10"."""
     for each in achados(_DAYS, livre, "dias", "0d", "5d"):
         yield Pagamento(each.start(), each.end(), "prazo", f"{int(each['n'])} dias")
     for each in achados(_DAY, livre, "dia"):
@@ -99,8 +103,6 @@ def _prazos(livre: str) -> Iterator[Pagamento]:
         )
     for each in achados(_PAID_ON, livre, *_PAYS):
         yield Pagamento(*each.span("dia"), "prazo", f"dia {int(each['n'])}")
-    for each in achados(_RHYTHM, livre, "nal", "sal"):
-        yield Pagamento(each.start(), each.end(), "prazo", _NAMES[each.lastgroup or "m"])
 
 
 def _meios(livre: str) -> Iterator[Pagamento]:
