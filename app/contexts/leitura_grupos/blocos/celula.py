@@ -175,9 +175,7 @@ _ENTRE = r"['\")\]]? {0,2}(?:=|:|->|>|-|\be\b|\bsao\b|\bsignifica\b|\besta\b|\bq
 def _legenda(sign: str) -> re.Pattern[str]:
     """Return a pattern for the meaning of a sign. It is compiled once, because the signs of tables repeat."""
     named = r"(?:em branco|vazi[ao]s?)" if sign == "" else re.escape(sign)
-    return re.compile(
-        rf"(?:^|[\n,;/(|.:]) {{0,3}}['\"(\[]?{named}(?![a-z0-9]){_ENTRE}(?P<frase>[^/;,|\n.()]{{2,40}})"
-    )
+    return re.compile(rf"(?:^|[\n,;/(|.:]) {{0,3}}['\"(\[]?{named}(?![a-z0-9]){_ENTRE}(?P<frase>[^/;,|\n.()]{{2,40}})")
 
 
 def legendas(rest: str, signs: frozenset[str]) -> dict[str, bool]:

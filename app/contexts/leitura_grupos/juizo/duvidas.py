@@ -1,15 +1,17 @@
-"""Find reasons to doubt a vacancy: names that may be cut, joined or part of a longer name, quoted messages, and
-exceptions in prices. These reasons are too rare in the labelled messages to have a weight. A person decides about such
-a vacancy.
+"""Find reasons to doubt a vacancy: names that may be cut, joined or part of a longer name, quoted messages, exceptions
+in prices, combinations of several lists, and prices of another kind of day. These reasons are too rare in the
+labelled messages to have a weight. A person decides about such a vacancy.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 
+from app.contexts.leitura_grupos.marcas.datas import feriados
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.marca import Lugar
 from app.contexts.leitura_grupos.texto.texto import Palavra, Texto
 from app.contexts.leitura_grupos.texto.vocabulario import frases, municipios, palavras, palavras_soltas
+from app.contexts.leitura_grupos.tipos import Periodo, VagaLida
 
 LONGO = 7
 _JOIN = frozenset(("e", "ou", "do", "da"))
@@ -35,6 +37,29 @@ _ALSO_WANTED = re.compile(
 )
 
 
+# Matches numbers of shifts, which may be misread as days: "2 SN e 1 SD".
+_COUNTED = re.compile(
+    r"(?<![\w/.,:-])(?<!dia )[1-9] (?:s[dn]|noturnos?|diurnos?|noites?)"
+    r"(?= ?(?:e|\+|,) ?[1-9] (?:s[dn]|n|d)| n[oa]s? | em | p(?:ara|ra|/) )",
+    re.IGNORECASE,
+)
+# Matches conditions of a price that the rules do not read: "1.300 até quinta", "demais dias 1.200".
+_RANGE_OF_PRICE = re.compile(
+    r"\b(?:ate|a partir d[aeo]|depois d[aeo]|antes d[aeo]) (?:[ao] )?(?:seg|ter|qua|qui|sex|sab|dom|dia|o dia)"
+    r"|\b(?:demais|restante|resto|outr[oa]s dias|primeir[oa]|ultim[oa])\b"
+)
+_KIND = (
+    r"(?:(?P<feriado>feriad(?:o|ao)s?)|(?P<fds>fds|fi(?:m|nal) de semana|sab(?:ado)? e dom(?:ingo)?)"
+    r"|(?P<semana>semana|sem|dias? ut(?:il|eis)|seg a sex)|(?P<normal>dias? (?:comum|comuns|norma(?:l|is))|normal))"
+)
+_KIND_BEFORE = re.compile(rf"\b{_KIND}[ :=()-]{{0,4}}(?:r?\$ ?)?$")
+_KIND_AFTER = re.compile(rf"[ (:=-]{{0,3}}(?:n[oa]s? |aos? |em |de |d[oa] )?{_KIND}\b")
+_WORD_AFTER = re.compile(r" ([a-z]+)")
+# Small words after which a name surely ended.
+_ENDING = frozenset(("em", "no", "na", "nos", "nas", "de", "da", "do", "dia", "dias", "para", "pra", "p", "com", "c"))
+_HEADS = frozenset(("hospital", "upa", "maternidade", "clinica"))
+
+
 def mensagem_incerta(folha: Folha) -> bool:
     """Return whether a message quotes another message, corrects a day, also asks for a shift, or has an exception next
     to its prices.
@@ -44,8 +69,91 @@ def mensagem_incerta(folha: Folha) -> bool:
         return True
     if ("mas " in plano and _TAKEN_BACK.search(plano)) or _ALSO_WANTED.search(plano):
         return True
+    if any(each.semana for each in folha.dias[:200]) and _has_counts(folha):
+        return True
+    if len({each.reais for each in folha.precos[:60]}) > 1 and _tem_preco_incerto(folha):
+        return True
     is_listed = "(" in written and _LISTED.search(written) is not None
     return bool(folha.precos) and (is_listed or _EXCEPT.search(folha.livre) is not None)
+
+
+def _has_counts(folha: Folha) -> bool:
+    """Return whether a number of shifts was read as a day in a message that names weekdays: "2 SN: sáb e dom"."""
+    counts = {each.start() for each in _COUNTED.finditer(folha.texto.fonte)}
+    if not counts:
+        return False
+    days = (
+        folha.texto.trecho(day.inicio, day.fim) for each in folha.dias[:200] if not each.semana for day in each.dias
+    )
+    return any(start <= at < end for start, end in days for at in counts)
+
+
+def _tem_preco_incerto(folha: Folha) -> bool:
+    """Return whether several prices are in words, as in a transcribed voice message, or whether a range or a word such
+    as "demais" says when a price applies. Such conditions are not read.
+    """
+    plano = folha.texto.plano
+    spoken = {each.reais for each in folha.precos[:60] if not any(map(str.isdigit, plano[each.inicio : each.fim]))}
+    if len(spoken) > 1:
+        return True
+    return any(
+        _RANGE_OF_PRICE.search(plano, max(0, each.inicio - 40), min(len(plano), each.fim + 40)) is not None
+        for each in folha.precos[:60]
+    )
+
+
+def contraditorias(folha: Folha, vagas: Sequence[VagaLida]) -> frozenset[int]:
+    """Return the indexes of the vacancies whose message contradicts them.
+
+    There are two cases. In the first, a line has several places and several shifts, and each was combined with each. In
+    the second, the word next to the price names another kind of day: the price of a Tuesday says "feriado".
+    """
+    found = {at for at, each in enumerate(vagas) if _is_of_another_day(folha, each)} if len(folha.precos) > 1 else set()
+    lines: dict[tuple[int, int], list[int]] = {}
+    for at, each in enumerate(vagas):
+        assert each.derivacao is not None
+        lines.setdefault(each.derivacao.do_bloco, []).append(at)
+    for places in lines.values():
+        if len(places) > 3 and _is_product([vagas[at] for at in places]):
+            found.update(places)
+    return frozenset(found)
+
+
+def _is_of_another_day(folha: Folha, vaga: VagaLida) -> bool:
+    """Return whether the words directly before and after the price of a vacancy name kinds of days, and none of them is
+    the kind of the vacancy's day.
+    """
+    assert vaga.derivacao is not None
+    if vaga.valor is None or vaga.derivacao.preco == 0:
+        return False
+    plano, where = folha.texto.plano, vaga.valor.trecho
+    price = next((each for each in folha.precos if folha.texto.trecho(each.inicio, each.fim) == where), None)
+    if price is None:
+        return False
+    said = (_KIND_BEFORE.search(plano, max(0, price.inicio - 30), price.inicio), _KIND_AFTER.match(plano, price.fim))
+    kinds = {str(each.lastgroup) for each in said if each is not None}
+    return bool(kinds) and kinds.isdisjoint(_tipos_do_dia(vaga))
+
+
+def _tipos_do_dia(vaga: VagaLida) -> set[str]:
+    """Return the kinds of days that the day of a vacancy may be. Friday night may count as weekend."""
+    day = vaga.data.valor
+    is_holiday = day in feriados(day.year)
+    is_weekend = day.weekday() > 4
+    kinds = {"feriado"} if is_holiday or (day.month == 12 and day.day in (24, 31)) else {"normal"}
+    if is_weekend or (day.weekday() == 4 and vaga.periodo.valor is Periodo.NOTURNO):
+        kinds.add("fds")
+    if not is_weekend:
+        kinds |= {"semana", "normal"} if not is_holiday else {"semana"}
+    return kinds
+
+
+def _is_product(vagas: Sequence[VagaLida]) -> bool:
+    """Return whether the vacancies combine each of several places with each of several shifts or specialities."""
+    named = {each.hospital.valor for each in vagas}
+    kinds = {(each.data.valor, each.periodo.valor, each.especialidade.valor) for each in vagas}
+    others = {(each.periodo.valor, each.especialidade.valor) for each in vagas}
+    return len(named) > 1 and len(others) > 1 and len(vagas) == len(named) * len(kinds)
 
 
 def sem_maiusculas(folha: Folha) -> frozenset[str]:
@@ -61,11 +169,33 @@ def nomes_incertos(folha: Folha, unexplained: Sequence[Palavra]) -> frozenset[st
     """Return the names of places that may be cut, joined, or part of a longer name."""
     left = {each.inicio: each for each in unexplained}
     ends = {each.fim: each for each in unexplained}
+    read = _inicios(folha)
     return frozenset(
         each.nome
         for each in folha.lugares[:200]
-        if any(_is_capital(folha.texto, word) for word in _vizinhas(folha, each, left, ends)) or _is_joined(folha, each)
+        if any(_is_capital(folha.texto, word) for word in _vizinhas(folha, each, left, ends))
+        or _is_joined(folha, each)
+        or _is_open(folha, each, read)
     )
+
+
+def _inicios(folha: Folha) -> frozenset[int]:
+    """Return the positions at which a mark begins."""
+    marks = (folha.dias, folha.turnos, folha.precos, folha.areas, folha.condicoes, folha.pagamentos, folha.fechados)
+    return frozenset(each.inicio for kind in marks for each in kind) | {each.inicio for each in folha.cidades}
+
+
+def _is_open(folha: Folha, place: Lugar, read: frozenset[int]) -> bool:
+    """Return whether it is unclear where a name ends that was found by its shape: the name has no capitals, or a word
+    follows it that is neither a mark nor one of the small words that end a name.
+    """
+    if place.confianca == 1.0:
+        return False
+    texto = folha.texto
+    if texto.fonte[slice(*texto.trecho(place.inicio, place.fim))].islower():
+        return True
+    after = _WORD_AFTER.match(texto.plano, place.fim)
+    return after is not None and after.start(1) not in read and after[1] not in _ENDING
 
 
 def _vizinhas(folha: Folha, place: Lugar, starts: dict[int, Palavra], ends: dict[int, Palavra]) -> Iterator[Palavra]:
@@ -95,6 +225,8 @@ def _is_joined(folha: Folha, place: Lugar) -> bool:
     if len(words) > LONGO or (len(words) > 2 and _is_initials(folha.texto, words)) or _ends_with_a_town(words):
         return True
     heads, generic = frases("lugares.cabecas"), frozenset(palavras()["lugares"]["genericos"])
+    if any(word.texto in _HEADS for word in words[1:]) and words[0].texto not in _HEADS:
+        return True
     return any(
         words[at - 1].texto in _JOIN
         and heads.em(words, at) is not None
@@ -104,12 +236,12 @@ def _is_joined(folha: Folha, place: Lugar) -> bool:
 
 
 def _ends_with_a_town(words: Sequence[Palavra]) -> bool:
-    """Return whether a name consists of other words and then a town with a name of more than six letters: "UPA Vida
+    """Return whether a name consists of other words and then a town with a name of more than four letters: "UPA Vida
     Nova Londrina".
     """
     for at in range(3, len(words)):
         name = " ".join(word.texto for word in words[at:])
-        if len(name) > 6 and words[at - 1].texto not in _OPEN and name in municipios():
+        if len(name) > 4 and words[at - 1].texto not in _OPEN and name in municipios():
             return name not in palavras_soltas("cidades_em_nomes")
     return False
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from math import log1p
 
-from app.contexts.leitura_grupos.juizo.duvidas import mensagem_incerta, nomes_incertos, sem_maiusculas
+from app.contexts.leitura_grupos.juizo.duvidas import contraditorias, mensagem_incerta, nomes_incertos, sem_maiusculas
 from app.contexts.leitura_grupos.juizo.sinais import Sinal
 from app.contexts.leitura_grupos.marcas.folha import Folha
 from app.contexts.leitura_grupos.marcas.horas import periodo_do_inicio
@@ -104,10 +104,11 @@ class Evidencia:
         shared = tuple(self._comuns(vagas))
         small, is_unsure = sem_maiusculas(self.folha), mensagem_incerta(self.folha)
         doubtful = nomes_incertos(self.folha, self.inexplicadas)
+        disputed = contraditorias(self.folha, vagas)
         strong = [each for each in self.folha.areas if not each.fraca]
         lines: dict[int, _Linha] = {}
         found = []
-        for each in vagas:
+        for place, each in enumerate(vagas):
             assert each.derivacao is not None
             line = lines.get(each.derivacao.do_bloco[0])
             if line is None:
@@ -115,7 +116,7 @@ class Evidencia:
                     self.folha, self.inexplicadas, each.derivacao.do_bloco
                 )
             name = each.hospital.valor
-            named = (float(name in small), float(is_unsure or name in doubtful))
+            named = (float(name in small), float(is_unsure or name in doubtful or place in disputed))
             found.append((*shared, *self._proprias(each, line, bool(strong), named)))
         return found
 

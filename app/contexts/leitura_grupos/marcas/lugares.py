@@ -199,9 +199,15 @@ class _Nomes:
                 yield place
 
     def _is_sector(self, head: int, end: int) -> bool:
-        """Return whether a word such as "PS" names a part of the hospital that follows: "PS do Hospital Vida"."""
+        """Return whether a word such as "PS" names a part of the hospital that follows: "PS do Hospital Vida", "PS
+        Hospital Vida".
+        """
         words = self._texto.palavras
-        if words[head].texto not in _SECTORS or end + 1 >= len(words) or words[end].texto not in ("do", "da"):
+        if words[head].texto not in _SECTORS or end + 1 >= len(words):
+            return False
+        if words[end].texto == "hospital":
+            return self._is_free(words[end])
+        if words[end].texto not in ("do", "da"):
             return False
         behind = self._heads.em(words, end + 1)
         return behind is not None and words[end + 1].texto not in _SECTORS and self._is_free(words[end + 1])

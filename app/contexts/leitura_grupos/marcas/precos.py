@@ -40,6 +40,9 @@ _TOTAL = re.compile(
     r"(?: (?:plantoes|dias|noites|turnos|periodos)|(?=[ ]{0,2}(?:[.,;!)\n]|$)))|(?P<fds>pacote|conjunto))"
 )
 _OF_SEVERAL = re.compile(r" {0,2}\((?P<n>\d{1,2}) (?:plantoes|dias|noites|turnos)\)")
+# Matches a total with the number of shifts before it: "5 plantões, 7.000 no total".
+_SEVERAL_BEFORE = re.compile(r"\b(?P<n>\d{1,2}) (?:plantoes|noites|turnos)[ ,:=(-]{1,4}(?:r?\$ ?)?$")
+_IN_TOTAL = re.compile(r"[ ,(]{1,2}(?:no |ao )?(?:total|todo)\b")
 _HOUR_BEFORE = re.compile(
     r"(?:\bhora|/ {0,2}h|\bhoras?/plantao)(?: (?:a|e|de|normal|feriado|semana|fds|noturna|diurna|extra|medica|sai|fica|paga))?"
     r"[ :=)*_-]{0,4}(?:r\$ {0,2})?$"
@@ -127,7 +130,9 @@ def _preco(livre: str, each: re.Match[str]) -> Preco | None:
         return None
     total = _TOTAL.match(after) or (_OF_SEVERAL.match(after) if "total" in before[-12:] else None)
     shifts = 1
-    if total is not None and total["n"]:
+    if total is None and _IN_TOTAL.match(after) and (several := _SEVERAL_BEFORE.search(before)) is not None:
+        shifts = int(several["n"])
+    elif total is not None and total["n"]:
         shifts = _UNITS.get(total["n"]) or int(total["n"] if total["n"].isdigit() else 1)
     net = _NET.match(after) is not None or _NET_BEFORE.search(before) is not None
     start = each.start("r") if each["r"] else each.start("n")
