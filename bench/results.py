@@ -1,4 +1,6 @@
-"""Write the tables of a run into ``RESULTS.md``, between two marks per part. People write the text outside the marks."""
+"""Write the tables of a benchmark into ``RESULTS.md``. Two markers, at its start and its end, enclose each section that
+a benchmark writes. People write the text outside the markers.
+"""
 
 from pathlib import Path
 
@@ -10,7 +12,9 @@ def marks(part: str) -> tuple[str, str]:
 
 
 def write(part: str, tables: str, file: Path = FILE) -> None:
-    """Replace the text between the marks of a part. Raises ValueError if the file does not have these marks."""
+    """Replace the text between the start and end markers of one section of the results file. Raises ValueError if the
+    file does not have these markers.
+    """
     begin, end = marks(part)
     before, _, rest = file.read_text(encoding="utf-8").partition(begin)
     _, found, after = rest.partition(end)

@@ -19,6 +19,8 @@ async def pulse() -> Idle | None:
 
 
 async def hold(reason: str) -> None:
-    """Set the switch from any process that opens the same file. The loop pauses within a second."""
+    """Set the switch ``pulse.pause``, which pauses the loop ``pulse``. This works from any process that opens the same
+    database file; the loop pauses within a second.
+    """
     async with work:
         await work.switches.set("pulse.pause", True, by="me", reason=reason, now=work.clock.now())

@@ -1,4 +1,6 @@
-"""``batuta agendamentos``: import, list, export and evaluate appointments, and read them again."""
+"""``batuta agendamentos``: import, list and export appointments, read their addresses and documents again with the
+current rules, and measure how well the rules read a labelled file.
+"""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence

@@ -251,7 +251,7 @@ def _holds(entry: Entry, settings: Settings) -> tuple[SwitchRule, ...]:
 
 
 def _endpoints() -> dict[str, Entry]:
-    """Return the catalogue entries by their path under ``/jobs/``. Several jobs may share a path."""
+    """Return the jobs of the catalogue by their path under ``/jobs/``. Several jobs may share a path."""
     return {entry.path.removeprefix("/jobs/").partition("?")[0]: entry for entry in CATALOGUE}
 
 

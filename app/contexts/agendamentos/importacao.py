@@ -254,7 +254,7 @@ class Importacao:
         return True
 
     async def _errors(self, transaction: Transaction, id: str, more: Sequence[Reparo]) -> list[dict[str, Any]]:
-        """Return the stored and the new errors, sorted by line."""
+        """Return the stored and the new errors of an import, sorted by line."""
         row = await transaction.one(self._queries.show, id=id)
         errors = [*((row and row["errors"]) or []), *(each.em_json() for each in more)]
         return sorted(errors, key=_position)[: MOST_REPORTED + 1]

@@ -382,7 +382,7 @@ class Agendamentos:
         return str(known["fonte"]) if is_same else self._ids.new()
 
     async def _note(self, transaction: Transaction, by: str, action: str, subject: str, fields: list[str]) -> None:
-        """Write the names of changed fields to the audit log, without their values."""
+        """Write the names of the changed fields of an appointment to the audit log, without their values."""
         await self._audit.note(
             transaction,
             actor=by,

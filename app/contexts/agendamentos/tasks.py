@@ -61,7 +61,7 @@ class LeitorLlm(Protocol):
 
 @dataclass(slots=True)
 class _Lido:
-    """The result so far. ``pedido`` has the texts that the rules could not read.
+    """The reading of an appointment so far. ``pedido`` has the texts that the rules could not read.
 
     ``espera`` means that the model may not be queried yet. ``faltou`` means that the model was queried and did not
     answer.
@@ -231,8 +231,8 @@ class Normalizador:
         return await self._database.one(self._queries.source, id=id)
 
     async def _write_together(self, lidas: Sequence[Mapping[str, Json]]) -> list[bool | None]:
-        """Store several readings in one statement. An entry of the result is None if the text of the appointment has
-        changed or its row is locked.
+        """Store the readings of several appointments in one statement, and return one result per reading. A result is
+        None if the text of the appointment has changed or its row is locked.
         """
         now = self._clock.now()
         written = await self._database.all(self._queries.read_together, rows=AsJson(list(lidas)), now=now)
@@ -265,8 +265,8 @@ def _is_by_model(kept: Any) -> bool:
 
 
 def _add(said: LeituraDoLlm, lido: _Lido) -> None:
-    """Merge the model's answer into the result. If the model's address has no street, or its document is empty, the
-    values of the rules stay.
+    """Merge the language model's answer into the reading. If the model's address has no street, or its document is
+    empty, the values that the rules read stay.
     """
     if said.endereco.logradouro is not None:
         lido.endereco = endereco_em_json(_junto(said.endereco, lido.regra), fonte=LLM)

@@ -79,7 +79,9 @@ def pode_ter_documento(texto: str) -> bool:
 
 
 class _Pagina:
-    """Index of a text, to find words and digits in it."""
+    """Index of the text of an appointment, to check whether it contains the words and digits of the language model's
+    answer.
+    """
 
     def __init__(self, texto: str) -> None:
         self._texto = limpo(texto)

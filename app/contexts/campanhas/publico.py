@@ -130,9 +130,6 @@ def escolher(
 
 
 def _place(quem: Candidato, drawn_for: int | None) -> tuple[object, ...]:
-    """Return the sort key of a doctor: first doctors who were never contacted, then those contacted longest ago. With
-    ``drawn_for`` (a campaign id) the order is random but reproducible.
-    """
     if drawn_for is not None:
         return (hashlib.sha256(f"{drawn_for}:{quem.id}".encode()).hexdigest(),)
     last = quem.ultima_saida

@@ -133,13 +133,13 @@ class Pendencias:
         await self._chamados.chamar(transaction, chamado, now=now)
 
     async def resolver(self, transaction: Transaction, id: str, *, por: str, motivo: str, now: datetime) -> bool:
-        """Resolve an entry. Returns False if it is not open."""
+        """Resolve an entry of the pending list. Returns False if the entry is not open."""
         return bool(await transaction.run(self._queries.resolve, id=id, por=por, resolucao=motivo, now=now))
 
     async def resolver_do_medico(
         self, transaction: Transaction, cliente_id: str, *, por: str, motivo: str, now: datetime
     ) -> bool:
-        """Resolve the open entry of this doctor. Returns False if the doctor has no open entry."""
+        """Resolve the doctor's open entry in the pending list. Returns False if the doctor has no open entry."""
         values = {"cliente_id": cliente_id, "por": por, "resolucao": motivo}
         return bool(await transaction.run(self._queries.resolve_of_doctor, **values, now=now))
 
@@ -147,17 +147,19 @@ class Pendencias:
         return [_pending(row) for row in await reading.all(self._queries.listed, limite=limite)]
 
     async def contar(self, reading: Reading) -> tuple[int, datetime | None]:
-        """Return the number of open entries, and the time of the oldest entry."""
+        """Return the number of open entries in the pending list, and the time of the oldest one."""
         row = await reading.one(self._queries.waiting)
         assert row is not None
         return int(row["items"]), row["desde"]
 
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Resolve the doctor's entry, because a person's answer was sent."""
+        """Resolve the doctor's open entry in the pending list, because the answer that a person of the team wrote to
+        the doctor was sent.
+        """
         await self.resolver_do_medico(transaction, mensagem.cliente_id, por=SISTEMA, motivo=ANSWERED, now=mensagem.em)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Leave the entry open, because the person's answer was not sent."""
+        """Leave the doctor's entry in the pending list open, because the answer of a person of the team was not sent."""
 
 
 class PendenciasAbertas:
@@ -173,7 +175,9 @@ class PendenciasAbertas:
         return await self._pendencias.listar(self._database, limite=limite)
 
     async def resolver(self, id: str, *, por: str, motivo: str) -> None:
-        """Resolve an entry on behalf of an operator. Raises PendenciaDesconhecida if the entry is not open."""
+        """Resolve an entry of the pending list on behalf of an operator. Raises PendenciaDesconhecida if the entry is
+        not open.
+        """
         now = self._clock.now()
         async with self._database.transaction() as transaction:
             if not await self._pendencias.resolver(transaction, id, por=por, motivo=motivo, now=now):

@@ -332,8 +332,8 @@ class Conversas:
         return True
 
     async def _note(self, transaction: Transaction, kind: Kind, telefone: str, now: datetime) -> None:
-        """Write the journal entry before the commit. An entry without a commit is harmless. A commit without an entry
-        would be lost by a restore.
+        """Write an opt-out or a removal to the journal before the database commits it. If the commit fails, the line in
+        the journal is harmless. Without the line, a restore of a backup would lose the committed opt-out.
         """
         if self._diario is None or await self._diario.note(transaction, kind, telefone, now=now):
             return

@@ -119,7 +119,7 @@ class Reconciliador:
             self._on_return()
 
     async def _reconcile_one(self, doubt: Duvida) -> bool:
-        """Resolve one doubt. An error or a timeout does not stop the rest of the batch."""
+        """Resolve one message in doubt. An error or a timeout does not stop the rest of the batch."""
         deadline = self._clock.now() + ONE_WITHIN
         match await call_with_deadline(partial(self._settle, doubt), deadline, self._clock, "a doubt"):
             case Returned(value=ended):

@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 class _Parou(Exception):
-    """Raised to end a run of the mirror with this outcome."""
+    """Raised to end the handling of a row of ``central_fila`` early. ``outcome`` is the outcome of the row."""
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
@@ -102,8 +102,8 @@ class Espelho:
         await self._queue(transaction, conversa_id)
 
     async def recebida(self, transaction: Transaction, mensagem: MensagemRecebida, *, now: datetime) -> str | None:
-        """Queue an inbound message of a conversation that a person handles. Always returns None, because the mirror
-        answers no message.
+        """Queue an inbound message of a conversation that a person handles. Always returns None, because copying a
+        message to the help desk does not answer it.
         """
         if mensagem.com_pessoa and mensagem.conversa_id is not None:
             await self._queue(transaction, mensagem.conversa_id)
@@ -189,7 +189,9 @@ class Espelho:
         await self._database.run(self._queries.linked, id=talk["id"], central_id=central_id, desde=None, estado=estado)
 
     async def _ask(self, call: Callable[[], Awaitable[T | Falha]]) -> T:
-        """Make a request through the circuit breaker, and return its answer. Raises _Parou if there is no answer."""
+        """Send a request to the help desk through the circuit breaker, and return the answer. Raises _Parou if there is
+        no answer.
+        """
         admitted = await self._circuits.breaker(CIRCUIT).admit(self._clock.now())
         if isinstance(admitted, Hold):
             raise _Parou(Snooze(admitted.until, hold_reason(admitted.reason)))

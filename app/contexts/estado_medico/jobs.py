@@ -46,7 +46,9 @@ class Manutencao:
         return {"decayed": self._cool, "expired_cooling_off": self._end_rests, "churned": self._lose}
 
     async def _run(self, call: JobCall, steps: dict[str, "Step"]) -> Outcome:
-        """Run the steps. Each step processes one page and returns the position for the next page, or None at its end."""
+        """Run the steps of the maintenance job. Each step processes one page of doctors and returns the position for
+        the next page, or None at its end.
+        """
         counted = dict.fromkeys(steps, 0)
         for name, step in steps.items():
             after: str | None = FIRST

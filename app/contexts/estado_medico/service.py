@@ -181,7 +181,7 @@ class Estados:
 
 
 def _values(row: Row, correcao: Correcao, now: datetime) -> Mapping[str, Any]:
-    """Return the columns that a correction sets."""
+    """Return the columns of a doctor's state that an operator's correction sets."""
     values: dict[str, Any] = {}
     if "temperatura" in correcao:
         new = correcao["temperatura"]

@@ -72,7 +72,7 @@ def ofertadas(leitura: Leitura) -> Sequence[VagaDita]:
 
 
 async def _beside(read: Callable[..., T], texto: str, **facts: Any) -> T:
-    """Read a text. A long text is read in a thread, so that the event loop is not blocked."""
+    """Read the text of a group message. A long text is read in a thread, so that the event loop is not blocked."""
     if len(texto) <= SHORT:
         return read(texto, **facts)
     return await asyncio.to_thread(read, texto, **facts)

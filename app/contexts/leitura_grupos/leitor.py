@@ -64,7 +64,9 @@ def indicios_de(texto: str, *, enviado_em: datetime, regiao: str | None, vocabul
 def _marcas(
     texto: str, today: date, regiao: str | None, known: Vocabulario, blocos: Sequence[Bloco] = BLOCOS
 ) -> tuple[Folha, list[Sinal]]:
-    """Rewrite the tables and calendars of a message as lists, and find its marks and its signals."""
+    """Rewrite the tables and calendars of a message as lists. Return its marks (recognised days, prices, places…) and
+    its signals.
+    """
     lido = escrito(texto, today, known, blocos)
     found = sinais(lido)
     marks = folha(lido, today, known, regiao, pedidos(lido, found))
@@ -74,7 +76,9 @@ def _marcas(
 
 
 def _inteira(texto: str, today: date, regiao: str | None, known: Vocabulario, marks: Folha) -> Folha:
-    """Remove the strike-through signs from the text, and return the marks of the result."""
+    """Remove the strike-through signs from the text, and return the marks (recognised days, prices, places…) of the
+    result.
+    """
     return _marcas(texto.replace("~", " "), today, regiao, known)[0] if marks.riscados else marks
 
 

@@ -45,8 +45,8 @@ class ScheduleRegistry(Protocol):
 class RegrasAgora:
     """Reads the rules of sending in the caller's transaction. They stay valid until the transaction ends.
 
-    ``triggers`` has, for each automatic trigger, the rules of all switches that can stop it. The key is the trigger's
-    own switch.
+    ``triggers`` maps the name of an automatic trigger's own switch to all switches that can hold back the messages of
+    this trigger.
     """
 
     switches: Switches

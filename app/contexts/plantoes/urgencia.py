@@ -25,8 +25,8 @@ _DAY = re.compile(r"(\d{1,2})/(\d{1,2})(?:/(\d{2}|\d{4}))?")
 
 @dataclass(frozen=True, slots=True)
 class Urgentes:
-    """The result of a run: the number of urgent vacancies, the number of changed ones, and the lines that were not
-    understood.
+    """The result of marking vacancies as urgent: the number of urgent vacancies, the number of changed ones, and the
+    lines that were not understood.
     """
 
     total: int

@@ -61,7 +61,9 @@ def linhas(relatorio: Relatorio, texts: Texts, zone: ZoneInfo) -> Iterator[str]:
 
 
 def titulo(relatorio: Relatorio, texts: Texts, zone: ZoneInfo) -> str:
-    """Return the title with the local limits of the period. The last day of a week is its Sunday."""
+    """Return the title of a report, with the start and the end of its period in local time. For a weekly report, the
+    last day shown is the Sunday.
+    """
     starts, ends = relatorio.periodo.inicio.astimezone(zone), relatorio.periodo.fim.astimezone(zone)
     facts: dict[str, object] = {"dia": texts.day(starts.date()), "de": starts.hour, "ate": ends.hour}
     if relatorio.periodo.tipo is Tipo.SEMANAL:

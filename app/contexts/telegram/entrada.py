@@ -184,7 +184,7 @@ class EntradaWork:
 
 
 def _row(conta: str, seen: MensagemVista) -> dict[str, Any]:
-    """Return the columns that describe a message."""
+    """Return the columns that describe an inbound Telegram message."""
     chat, autor = seen.chat, seen.autor
     person = autor if autor is not None and not seen.is_own else chat
     return {

@@ -237,7 +237,7 @@ def chave_de(
 
 
 def _canary_mark(vaga: Row | Mapping[str, Any]) -> str:
-    """Return a part of the deduplication key that makes canary messages differ from real vacancies."""
+    """Return a text for the deduplication key that makes canary messages differ from real vacancies."""
     return CANARIO if vaga["grupo_tipo"] == CANARIO else ""
 
 

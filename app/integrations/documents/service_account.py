@@ -84,9 +84,6 @@ def _private_numbers(pem: str) -> tuple[int, int]:
 
 
 def _parts(der: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield tag and content of each element of a DER encoding. Raises IndexError or ValueError if the encoding is
-    incomplete.
-    """
     at = 0
     while at < len(der):
         tag, size, at = der[at], der[at + 1], at + 2

@@ -186,7 +186,9 @@ def _complaint(answer: Answer) -> str:
 
 
 def _message_in(body: Json) -> Json:
-    """Return the error message of a body. One endpoint omits the envelope ``{"response": {"message": …}}``."""
+    """Return the error message in a response body of the gateway. One endpoint omits the envelope ``{"response":
+    {"message": …}}``.
+    """
     match body:
         case {"response": {"message": message}} | {"message": message}:
             return message

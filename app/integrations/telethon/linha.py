@@ -362,7 +362,6 @@ class LinhaTelethon:
             return Unknown(type(error).__name__)
 
     def _ended(self) -> SessionRevoked | Unavailable:
-        """Return why the connection ended."""
         error = self._client.updates_error
         if isinstance(error, REVOKED):
             found = failure(error, Metodo.PROBE)

@@ -44,19 +44,19 @@ def router(fechamentos: Fechamentos, zone: ZoneInfo) -> APIRouter:
         limite: Annotated[int, Query(ge=1, le=200)] = 50,
         pular: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
     ) -> dict[str, Any]:
-        """List notices, oldest first, with the text and the vacancies that each notice may mean."""
+        """List the notices that shifts are taken, oldest first, each with its text and the vacancies that it may mean."""
         found = await fechamentos.pendentes(limite=limite, pular=pular, status=status)
         await disclose(request, len(found))
         return {"avisos": [aviso_em_palavras(row, vagas, zone) for row, vagas in found]}
 
     @routes.post("/{id}/fechar", operation_id="close_fechamento", responses=ANSWERS)
     async def close(request: Request, id: UUID, quais: Quais) -> dict[str, Any]:
-        """Close the vacancies that the notice means."""
+        """Close the vacancies that a notice means."""
         return await _resolve(fechamentos, request, id, [str(each) for each in quais.vagas])
 
     @routes.post("/{id}/manter", operation_id="keep_fechamento", responses=ANSWERS)
     async def keep(request: Request, id: UUID) -> dict[str, Any]:
-        """Decide that the notice closes no vacancy."""
+        """Decide that a notice closes no vacancy."""
         return await _resolve(fechamentos, request, id, [])
 
     return routes

@@ -290,7 +290,7 @@ def _set_circuit(
     facts: dict[str, str | None],
     as_json: bool,
 ) -> None:
-    """Record the change of a circuit in the audit log, make it, and print the circuit."""
+    """Record the change of a circuit breaker in the audit log, make the change, and print the circuit breaker."""
     ctx.work().circuits.rule_of(name)
 
     async def note_and_act(work: Batuta) -> Circuit:

@@ -46,8 +46,8 @@ async def _count(work: Batuta) -> dict[str, KeyUse]:
 
 
 async def _rotate(work: Batuta) -> tuple[int, int]:
-    """Encrypt the values with the first key. Return the number of changed values, and the number of values with an
-    unknown key.
+    """Encrypt the stored values with the first key. Return the number of changed values, and the number of values whose
+    key is unknown.
     """
     columns, rotated = work.encrypted_columns, 0
     for column in columns.columns:

@@ -439,7 +439,7 @@ def _tree(ctx: CliContext, commands: Mapping[str, Any]) -> typer.Typer:
 
 
 def _only_listed() -> None:
-    """Placeholder that represents a command in the help without importing it."""
+    """Placeholder that represents a command in the help, so that the help does not import the command."""
 
 
 def _names(ctx: CliContext) -> Collection[str]:

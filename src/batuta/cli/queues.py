@@ -165,7 +165,7 @@ def _act(
     act: Callable[[SqlQueue, str], Awaitable[bool]],
     as_json: bool,
 ) -> None:
-    """Change items, print the result of each, and exit with FAILED if one of them was not changed."""
+    """Change items of a queue, print the result of each change, and exit with FAILED if an item was not changed."""
     found = _find_queue(ctx, queue)
 
     async def change(work: Batuta) -> dict[str, bool]:

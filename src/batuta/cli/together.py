@@ -84,7 +84,6 @@ def _supervisors(
 
 
 def _own(work: Batuta, roles: Sequence[Role], stop: asyncio.Event) -> Iterator[Awaitable[None]]:
-    """Call ``run`` of each started role that has such a function, and yield the coroutine."""
     started = {role.name for role in roles}
     for role in work.extension.roles:
         if role.run is not None and role.name in started:

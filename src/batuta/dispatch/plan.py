@@ -55,7 +55,9 @@ def find_holding_switch(job: Job, switches: Mapping[str, Switch], now: datetime)
 
 
 def _pause_reason(job: Job, rule: SwitchRule, why: str) -> str:
-    """Return a reason that names the pause instead of its switch. Other reasons are returned unchanged."""
+    """Return the reason why a job is held. A reason that names the switch of a pause is replaced by one that names the
+    pause. Other reasons are returned unchanged.
+    """
     if not isinstance(why, Reason) or why.code != SWITCH_ON:
         return why
     setting = why.facts["setting"]

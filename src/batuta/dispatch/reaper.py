@@ -119,8 +119,9 @@ def _why_abandoned(reason: str, execution: Execution, job: Job | None, held: str
 
 
 def _is_enough(execution: Execution, job: Job, now: datetime) -> bool:
-    """Return whether a run has used all its attempts and the whole time of its last attempt. Only then may the reaper
-    close a repeatable run instead of delivering it again. The run may still be in progress in another process: another
-    delivery with the same key is then harmless, but if the run were closed, the next run could overlap with it.
+    """Return whether the reaper may close a run of a dead scheduler instead of delivering it again. The run must have
+    used all its attempts and the whole time of its last attempt. Before that, the run may still be in progress in
+    another process. If the reaper closed it then, the job's next run could start and overlap with it. A second delivery
+    has no such risk, because it has the same idempotency key.
     """
     return execution.attempt > MOST_ATTEMPTS and now > execution.started_at + job.grace + job.timeout

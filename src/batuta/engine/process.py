@@ -220,9 +220,6 @@ class _Guard:
 
 @contextmanager
 def _dump(work: Batuta, name: str) -> Iterator[TextIO | None]:
-    """Open a file into which Python's fault handler can write stacks, and keep it open while the block runs. Yield None
-    if the file cannot be created.
-    """
     folder = StackFolder.for_database(work.database.where)
     try:
         file = folder.open(name, os.getpid())

@@ -229,7 +229,6 @@ def queue_loops(
 
 
 def _recoveries(queues: Iterable[Served], wakeups: Wakeups, events: Events) -> Iterator[Recover]:
-    """Return one recovery function per table."""
     tables = {served.store.table.name: served.store for served in queues}
     for store in tables.values():
         yield partial(recover_items, store, events, wakeups.wake_here)

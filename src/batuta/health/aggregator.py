@@ -137,7 +137,9 @@ class HealthAggregator:
 
 
 def _broken_report(check: Check, why: str | timedelta, *, is_late: bool = False, is_database: bool = False) -> Report:
-    """Return the report of a check that failed or took too long. The section of the check loses all its points."""
+    """Return the report of a check that failed or took too long. The check's section of the health score loses all its
+    points.
+    """
     finding = Finding(
         severity=Severity.ERROR,
         source=check.section,

@@ -61,8 +61,8 @@ def connectivity(probes: Probes, clock: Clock) -> Check:
 
 
 def _part(name: str, part: Part, needed: bool) -> Report:
-    """Return the findings about one component. Findings are sent to other hosts, so they omit ``part.why``, which may
-    contain addresses.
+    """Return the findings about one component that the process needs. Findings are sent to other hosts, so they omit
+    ``part.why``, which may contain addresses.
     """
     if part.state not in (State.ERROR, State.DEGRADED):
         return Report()

@@ -97,7 +97,10 @@ def _read(names: list[str]) -> Callable[[Any], Any]:
 
 
 def _frozen(cls: type[Any], names: frozenset[str]) -> dict[str, object]:
-    """Return the methods of a frozen class. A subclass that is not a dataclass may have further attributes."""
+    """Return the methods that make the instances of ``cls`` immutable, and the methods that pickle needs for them.
+    ``names`` are the fields of ``cls``. An instance of a subclass that is not a dataclass may set attributes other than
+    these fields.
+    """
 
     def __setattr__(self: Any, name: str, value: Any) -> None:  # noqa: N807
         if type(self) is cls or name in names:

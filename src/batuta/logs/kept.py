@@ -137,8 +137,8 @@ class LineKeeper:
                 return
 
     def _wake(self) -> None:
-        """Wake this loop after a short delay, so that one transaction writes the lines of many handlers. May be called
-        from any thread.
+        """Wake the loop that stores log lines, after a short delay, so that one transaction writes the lines of many
+        handlers. May be called from any thread.
         """
         home = self._home
         assert home is not None
@@ -146,7 +146,7 @@ class LineKeeper:
             home.call_soon_threadsafe(home.call_later, GATHER_SECONDS, self.wakeup.set)
 
     async def _write(self) -> bool:
-        """Write one batch of lines. Return whether more lines wait."""
+        """Write one batch of log lines. Return whether more lines wait."""
         waiting, lines = self._collector.waiting, self._collector.take()
         if not lines:
             return False

@@ -250,7 +250,9 @@ def safe_words(record: LogRecord) -> str:
 
 
 def format_message(message: object, arguments: object) -> str:
-    """Return ``message % arguments`` with scrubbed arguments. The caller must mask the whole line."""
+    """Return ``message % arguments``. Arguments that are containers or exceptions are made safe first (see ``scrub``).
+    Strings are not, so the caller must apply ``mask`` to the result.
+    """
     words = str(scrub(message)) if is_structured(message) else str(message)
     if not arguments:
         return words

@@ -191,7 +191,7 @@ def _renderer(format: str, stream: TextIO, colour: bool | None, zone: tzinfo) ->
     )
 
     def render_line(logger: WrappedLogger, method: str, line: EventDict) -> str:
-        """Render a line without the fields that a terminal does not need."""
+        """Render a log line without the fields that a terminal does not need."""
         line["timestamp"] = f"{datetime.fromisoformat(line['timestamp']).astimezone(zone):%H:%M:%S}"
         del line["service"]
         if line["logger"] == LOGGER:
@@ -218,8 +218,8 @@ def _make_the_only_handler(handler: logging.Handler) -> None:
 
 
 def _trace() -> dict[str, str]:
-    """Return the trace fields of the current context. The function is called for each line, so that lines of libraries
-    get these fields too.
+    """Return the trace fields of the current context. The function is called for each log line, so that lines of
+    libraries get these fields too.
     """
     here = current()
     return {} if here is None else {"trace_id": here.trace_id, "span_id": here.span_id}

@@ -86,7 +86,9 @@ class _ForcedExit:
 
 
 def _tasks(home: asyncio.AbstractEventLoop) -> list[str]:
-    """Return the names of the running tasks, except asyncio's own task that waits for threads (``BaseEventLoop.…``)."""
+    """Return the names of the running asyncio tasks, except asyncio's own task that waits for threads
+    (``BaseEventLoop.…``).
+    """
     names = [str(getattr(task.get_coro(), "__qualname__", task.get_name())) for task in asyncio.all_tasks(home)]
     return [name for name in names if not name.startswith("BaseEventLoop.")]
 

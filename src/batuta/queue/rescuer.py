@@ -88,8 +88,8 @@ class Rescuer:
         return Idle(self.clock.now() + min(waits)) if waits else Idle()
 
     def _forget_after_gap(self) -> None:
-        """Discard all observations after a clock step or a long pause of this process, because a lease of a healthy
-        worker may then seem expired.
+        """Discard all observations of leases after a clock step or a long pause of this process, because a lease of a
+        healthy worker may then seem expired.
         """
         now, before = self.clock.now(), self._looked_at
         self._looked_at = now

@@ -153,7 +153,9 @@ class Worker:
         return Idle(await self._wake_at(looked_at, came_back=came_back))
 
     def _free_places(self) -> int:
-        """Return how many items to claim. The result is zero while an item has reserved the process to run alone."""
+        """Return how many items the worker may claim now. The result is zero while an item has reserved the process to
+        run alone.
+        """
         free = min(self._policy.portion, self._policy.limit - len(self._running))
         return max(0, free) if self._isolation.may_claim else 0
 
@@ -293,7 +295,7 @@ class Worker:
         await self._settle_all()
 
     async def _settle_all(self) -> None:
-        """Write every settlement, and wait for locked rows. The caller sets the time limit."""
+        """Write the settlement of every ended item, and wait for locked rows. The caller sets the time limit."""
         while self._unsettled:
             await self._settle()
             if (recheck_at := self._unsettled.recheck_at) is not None and not self._unsettled.is_ready:

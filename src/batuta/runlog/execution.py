@@ -96,8 +96,8 @@ def _mask(text: str) -> str:
 
 
 def _note(text: str | None) -> str | None:
-    """Return the text in ASCII, followed by a note that the database refused the details. If the text is a reason, its
-    code is kept and its facts are dropped, because a fact may be the value that the database refused.
+    """Return the error text of a run in ASCII, followed by a note that the database refused the details. If the text is
+    a reason, its code is kept and its facts are dropped, because a fact may be the value that the database refused.
     """
     if text is None:
         return None

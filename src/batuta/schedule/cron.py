@@ -181,7 +181,7 @@ def _invalid(cron: str, code: str, english: str, **facts: object) -> InvalidCron
 
 
 def _field_name(field: str) -> Reason:
-    """Return the name of a field as a reason, which can be translated."""
+    """Return the name of a cron field as a reason, which can be translated."""
     return Reason(f"cron_{field.replace(' ', '_')}", field)
 
 

@@ -97,7 +97,7 @@ class Codec:
 
 
 def _said(problem: ErrorDetails) -> str:
-    """Return the place of an error and a description, without the value, which may be personal data.
+    """Return which argument of a task is invalid and why, without the value, which may be personal data.
 
     The message is used only if it cannot quote the value: the error is pydantic's own (it has a URL), and its context
     contains neither an ``error`` nor a ``tag``. Otherwise the description is the type of the error.

@@ -66,7 +66,7 @@ class Texts:
         return self._sentence(key, facts).format(**self._rendered(facts))
 
     def get(self, key: str, otherwise: str) -> str:
-        """Return the text of ``key``, or ``otherwise`` if the table lacks it."""
+        """Return the text of ``key``, or ``otherwise`` if the language has no such text."""
         return self._table.get(key, otherwise)
 
     def group(self, prefix: str) -> dict[str, str]:
@@ -116,7 +116,7 @@ class Texts:
         return day.strftime(self._table["format.day"])
 
     def minute(self, at: datetime) -> str:
-        """Format the date and time in the zone of ``at``."""
+        """Format ``at`` as a date and a time to the minute, in its own time zone."""
         return at.strftime(self._table["format.minute"])
 
     def second(self, at: datetime) -> str:
@@ -194,7 +194,7 @@ def fields_of(sentence: str) -> frozenset[str]:
 
 @cache
 def read_table(folder: Path, language: Language) -> Mapping[str, str]:
-    """Read the table of a language. The result is cached, because parsing takes longer than most commands."""
+    """Read all texts of a language. The result is cached, because parsing takes longer than most commands."""
     file = folder / f"{language.replace('-', '_')}.toml"
     return MappingProxyType(dict(_flat(tomllib.loads(file.read_text(encoding="utf-8")))))
 

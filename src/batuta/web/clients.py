@@ -174,9 +174,6 @@ def _token_digest(id: str, secret_hash: str) -> bytes:
 
 
 def _remember(digests: dict[bytes, None], digest: bytes) -> None:
-    """Add a digest, or mark a known digest as the newest. If there are more than MOST_CREDENTIALS digests, delete the
-    oldest.
-    """
     digests.pop(digest, None)
     digests[digest] = None
     if len(digests) > MOST_CREDENTIALS:

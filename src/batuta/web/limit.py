@@ -91,7 +91,9 @@ class Limit:
         return any(each.match(path) for each in self._open)
 
     def _body(self, connection: HTTPConnection, request_id: str, seconds: int) -> tuple[str, bytes]:
-        """Return the media type and the body of the refusal: plain text for a browser, otherwise a problem document."""
+        """Return the media type and the body of the answer to a refused request: plain text for a browser, otherwise a
+        problem document.
+        """
         language = language_of(connection, self._state.settings.batuta_lang)
         title, detail, rest = self._rendered(language, seconds, connection.scope["path"][:_LONGEST_PATH])
         if "text/html" in connection.headers.get("accept", ""):
@@ -115,7 +117,9 @@ class Limit:
 
 
 def _scope(head: bytes, client: tuple[str, int] | None) -> Scope:
-    """Return the parts of an ASGI scope that the limit needs. A malformed head gives a scope without a credential."""
+    """Return the parts of an ASGI scope that the request limit needs. A malformed head gives a scope without a
+    credential.
+    """
     first, *lines = _LINE.split(head)
     method, _, rest = first.decode("latin-1").partition(" ")
     path, _, query = rest.partition(" ")[0].partition("?")

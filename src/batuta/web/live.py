@@ -45,19 +45,21 @@ class ViewKey:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The live parts of a page, by element id. ``lists`` maps the id of a list to the ids of its rows, in order."""
+    """The elements of a page that are updated live, by element id. ``lists`` maps the id of a list to the ids of its
+    rows, in order.
+    """
 
     html: Mapping[str, str] = field(default_factory=dict)
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def whole(self) -> dict[str, str]:
-        """Return all parts of the page. A list contains its rows, so the rows are not returned separately."""
+        """Return all live elements of the page. A list contains its rows, so the rows are not returned separately."""
         rows = {row for ids in self.lists.values() for row in ids}
         return {id: html for id, html in self.html.items() if id not in rows}
 
     def since(self, earlier: "Parts") -> dict[str, str]:
-        """Return the parts that differ from ``earlier``. A list is returned as a whole only if rows were added, removed
-        or reordered.
+        """Return the live elements that differ from ``earlier``. A list is returned as a whole only if rows were added,
+        removed or reordered.
         """
         moved = {id for id, rows in self.lists.items() if rows != earlier.lists.get(id)}
         inside = {row for id in moved for row in self.lists[id]}
@@ -80,7 +82,9 @@ Render: TypeAlias = Callable[[], Awaitable[Rendered | None]]
 
 
 class Reader:
-    """One open stream. A new part replaces a waiting part with the same id, so a slow reader uses bounded memory."""
+    """One open stream of a live page. A new version of an element replaces the waiting version, so a slow reader uses
+    bounded memory.
+    """
 
     def __init__(self) -> None:
         self.changed = asyncio.Event()
@@ -162,7 +166,7 @@ class LiveViews:
         self.wakeup.set()
 
     def doubt(self) -> None:
-        """Make every stream check its session before it sends the next part. Called when a session has ended."""
+        """Make every stream check its session before it sends the next change. Called when a session has ended."""
         for view in self._views.values():
             for reader in view.readers:
                 reader.is_doubted = True
@@ -186,7 +190,7 @@ class LiveViews:
             view.end()
 
     async def _update(self, key: ViewKey, view: View) -> float:
-        """Render a view and send its changes. Return how many seconds this took."""
+        """Render a live view and send its changed elements to its readers. Return how many seconds this took."""
         started, rendered = self._clock.monotonic(), None
         try:
             rendered = await view.render()

@@ -95,7 +95,10 @@ async def test_summary_names_the_worst_problem_and_its_jobs_first(panel: Panel) 
     html = (await panel.ask("/painel/tarefas")).text
     sentence = re.sub(r"<[^>]+>|\s+", " ", re.search(r'<p class="sentence">(.*?)</p>', html, re.DOTALL)[1])  # type: ignore[index]
     text = " ".join(sentence.replace(" ,", ",").split())
-    assert text == "Crítico: 1 tarefa agendada atrasada: overdue ; 1 falhando: broken ; 1 parcial: partly ."
+    assert (
+        text == "Crítico: 1 tarefa agendada atrasada: overdue ; 1 tarefa agendada falhando: broken ; "
+        "1 tarefa agendada com sucesso parcial: partly ."
+    )
 
 
 async def test_summary_says_that_nothing_is_wrong(work_url: str) -> None:

@@ -187,7 +187,7 @@ def _find_neighbourhood(lidas: Sequence[Palavra], labels: list[str]) -> None:
 
 
 def _keep_values(lidas: Sequence[Palavra], labels: list[str]) -> None:
-    """Label the value of a complement as a part of the complement: the B of "Conj. B"."""
+    """Label the value of a complement like the complement itself: the B of "Conj. B"."""
     for i in range(1, len(labels)):
         is_value = lidas[i].plana.isdigit() or len(lidas[i].plana) == 1
         is_beside = lidas[i].antes in ("s", "g", ".", "h")
@@ -206,7 +206,7 @@ def _move(labels: list[str], part: tuple[int, int], label: str) -> None:
 
 
 def _is_type(lidas: Sequence[Palavra], part: tuple[int, int]) -> bool:
-    """Return whether a run of words is only a street type, as in the exported row "R;DAS FLORES"."""
+    """Return whether a sequence of words is only a street type, as in the exported row "R;DAS FLORES"."""
     return part[1] - part[0] == 1 and "tipo" in lidas[part[0]].classe
 
 
@@ -238,7 +238,9 @@ def _repair_city(lidas: Sequence[Palavra], labels: list[str]) -> None:
 
 
 def _parts(lidas: Sequence[Palavra], etiquetas: str, label: str) -> list[tuple[int, int]]:
-    """Return the runs of words with this label, as positions (start, end). A strong separator also ends a run."""
+    """Return the start and the end of each sequence of adjacent words that have this label. A strong separator also
+    ends a sequence.
+    """
     if label not in etiquetas:
         return []
     found: list[tuple[int, int]] = []

@@ -316,7 +316,7 @@ def _da_aba(lendo: _Lendo, apos: int, *, is_last: bool) -> Iterator[Pedaco]:
 def _with_following(
     linhas: Iterable[Sequence[Celula]],
 ) -> Iterator[tuple[int, Sequence[Celula], Callable[[], Sequence[Sequence[Celula]]]]]:
-    """Yield each row, its number, and a function that returns the rows after it."""
+    """Yield each row of a sheet, its number, and a function that returns the rows after it."""
     rows = iter(linhas)
     ahead: deque[Sequence[Celula]] = deque()
 

@@ -133,7 +133,7 @@ def csv_lido(content: bytes) -> tuple[int, Callable[[], Iterator[list[str]]]]:
 
 
 def _sign(text: str) -> str:
-    """Return the separator with which the text yields the most known column names."""
+    """Return the column separator with which the text yields the most known column names."""
     top, first = text[:_CHUNK], text.partition("\n")[0]
     return max(_BETWEEN, key=lambda sign: (_names(top, sign), first.count(sign)))
 
@@ -193,7 +193,9 @@ def _entries(package: zipfile.ZipFile, packed: int) -> Examinado:
 
 
 def _sheets(workbook: bytes, relations: bytes) -> dict[str, str]:
-    """Map sheet names to parts of the package. Only the XML that spreadsheet programs usually write is understood."""
+    """Map the name of each sheet to its file in the XLSX archive. Only the XML that spreadsheet programs usually write
+    is understood.
+    """
     targets = {
         each["Id"]: each["Target"]
         for each in map(_attributes, _RELATION.findall(relations))
@@ -208,10 +210,10 @@ def _attributes(tag: bytes) -> dict[str, str]:
 
 
 def _chunks(package: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:
-    """Yield the unpacked chunks of an entry. Each chunk begins with the end of the previous one, so that a pattern
-    across two chunks is found.
+    """Yield the unpacked chunks of one file in the XLSX archive. Each chunk begins with the end of the previous one, so
+    that a pattern across two chunks is found.
 
-    An entry that unpacks to more than its declared size is refused.
+    A file that unpacks to more than its declared size is refused.
     """
     read, before = 0, b""
     with package.open(entry) as opened:

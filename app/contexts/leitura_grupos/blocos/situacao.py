@@ -36,7 +36,7 @@ def reescrever(found: list[Linha], hoje: date, vocabulario: Vocabulario) -> list
 
 
 def _ultima(line: Linha) -> re.Match[str] | None:
-    """Return the last part of the line if the line contains a day, otherwise None."""
+    """Return the last cell of a table row if the row contains a day, otherwise None."""
     text = line.texto.rstrip(" *_.")
     if len(text) > LONGA or _SINAIS.search(text) is None or (last := _ULTIMA.search(text)) is None:
         return None
@@ -44,7 +44,7 @@ def _ultima(line: Linha) -> re.Match[str] | None:
 
 
 def _estado(line: Linha, last: re.Match[str], vocabulario: Vocabulario) -> bool | None:
-    """Return what the last part of a row says about the shift: True for open, False for taken, None for neither."""
+    """Return what the last cell of a table row says about the shift: True for open, False for taken, None for neither."""
     cell = celula(line, last.start("fim"), last.end(), vocabulario)
     if cell.tipo is Tipo.ABERTA or (cell.tipo is Tipo.VAZIA and last["fim"].strip(" _") == ""):
         return True

@@ -158,8 +158,8 @@ class Evidencia:
         yield float(bool(self.sinais["oferta"] + self.sinais["cede"]))
 
     def _tem_dia(self, mark: Marca) -> bool:
-        """Return whether the line of a mark names a day. On a line without a day, it is unclear which shift a closing
-        word closes.
+        """Return whether the line of a closing word names a day. Without a day, it is unclear which shift the word
+        closes.
         """
         return bool(entre(self.folha.dias, *linha_de(self.folha.texto.plano, mark.inicio)))
 
@@ -208,7 +208,9 @@ class Evidencia:
 
 
 class _Linha:
-    """The line from which a vacancy was read, with the marks of that line, to compare them with the vacancy."""
+    """The line from which a vacancy was read, with the days, places, shifts and prices on that line, to compare them
+    with the vacancy.
+    """
 
     __slots__ = ("_areas", "_dias", "_folha", "_lugares", "_precos", "_turnos", "comuns", "estranhas", "separada")
 

@@ -1,5 +1,5 @@
-"""Collect all marks of one message. Each reader blanks out the words that it has read, so that the next reader ignores
-them.
+"""Collect all marks of one message. A mark is a range of the text that a reader recognised, such as a day, a price or a
+place. Each reader blanks out the words that it has read, so that the next reader ignores them.
 """
 
 import re
@@ -93,7 +93,9 @@ class Folha:
 def folha(
     texto: Texto, hoje: date, vocabulario: Vocabulario, regiao: str | None, fora: tuple[Marca, ...] = ()
 ) -> Folha:
-    """Collect the marks of a message. ``fora`` has the ranges that do not belong to the offer."""
+    """Return all marks of a group message: the ranges that the readers recognise as days, shifts, places, specialities,
+    prices and contacts. The readers ignore the ranges in ``fora``, which are not part of a shift offer.
+    """
     struck = tuple(Marca(each.start(), each.end()) for each in achados(_STRUCK, texto.plano, "~"))
     livre = apagar(texto.plano, (*struck, *fora))
     phones = fones(livre)
@@ -165,7 +167,7 @@ def _is_asked(plano: str, start: int, end: int) -> bool:
 def _corrigidas(
     texto: Texto, livre: str, days: list[Dias], shifts: list[Turno], prices: list[Preco]
 ) -> tuple[tuple[Dias, ...], tuple[Turno, ...], tuple[Preco, ...]]:
-    """Remove marks that the author corrects in the same message: "13/03 não… corrigindo: 12/03"."""
+    """Remove the days, shifts and prices that the author corrects in the same message: "13/03 não… corrigindo: 12/03"."""
     if "nao" in texto.plano:
         days = [left for each in days if (left := _sem_negados(texto, each)) is not None]
         shifts = [*_afirmados(texto.plano, shifts)]
@@ -216,14 +218,15 @@ def _is_denied(plano: str, each: Marca) -> bool:
 
 
 def _afirmados(plano: str, marks: Sequence[_M]) -> Sequence[_M]:
-    """Remove marks that the author denies, if other marks of the same kind remain: "é na UPA e não no hospital"."""
+    """Remove the places, shifts or specialities that the author denies, if others remain: "é na UPA e não no hospital"."""
     kept = [each for each in marks if not _is_denied(plano, each)] if "nao" in plano else marks
     return kept or marks
 
 
 def _retirados(marks: list[_M], line: int, cue: int, end: int) -> list[_M]:
-    """Remove the marks that a correction replaces. If marks precede the correction on its line, remove these marks;
-    otherwise remove all marks before the correction. If no new mark follows the correction on its line, remove nothing.
+    """Remove the values (days, shifts or prices) that a correction replaces: the values before the correction on its
+    line or, if that line has none, all values before the correction. If no new value follows the correction on its
+    line, remove nothing.
     """
     if not any(cue <= each.inicio < end for each in marks):
         return marks

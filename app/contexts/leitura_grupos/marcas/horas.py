@@ -97,7 +97,7 @@ def espelhadas(livre: str) -> list[Marca]:
 
 
 def _fundidos(found: list[Turno], plano: str) -> list[Turno]:
-    """Merge two adjacent marks that describe the same shift: "SD (7-19h)", "12h noite"."""
+    """Merge two adjacent mentions of the same shift into one: "SD (7-19h)", "12h noite"."""
     kept: list[Turno] = []
     for each in found:
         both = _fundir(kept[-1], each, plano) if kept else None

@@ -335,7 +335,7 @@ def _em_listas(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[M
 
 
 def _sem_sobrepostas(marks: Sequence[Marca]) -> list[Marca]:
-    """Remove marks that are inside another mark: "dia" in "dia útil"."""
+    """Remove the conditions that are inside another condition: "dia" in "dia útil"."""
     kept: list[Marca] = []
     for each in sorted(marks, key=lambda mark: (mark.inicio, -mark.fim)):
         if not kept or each.fim > kept[-1].fim or each.inicio == kept[-1].inicio:
@@ -349,7 +349,7 @@ def _is_priced(each: Dias, marks: Sequence[Marca]) -> bool:
 
 
 def _is_joined(plano: str, start: int, end: int) -> bool:
-    """Return whether only punctuation and words such as "e" separate two marks, as in one list of prices."""
+    """Return whether only punctuation and words such as "e" separate two conditions, as in one list of prices."""
     between = plano[start:end]
     if len(between) > 30 or ". " in between or "\n" in between:
         return False
@@ -425,10 +425,7 @@ def _com_cabeca(folha: Folha, candidates: Sequence[Marca], held: dict[int, list[
 
 
 def _vizinhas(each: Marca, others: Sequence[Marca]) -> Sequence[Marca]:
-    """Return marks that may occur between a mark and its price: more days, or a shift after a speciality.
-
-    Example: "feriado e domingo 1.800".
-    """
+    """Return what may be between a condition and its price: "domingo" in "feriado e domingo 1.800"."""
     if isinstance(each, Area):
         return [other for other in others if isinstance(other, Turno)]
     if isinstance(each, Turno):
@@ -439,7 +436,7 @@ def _vizinhas(each: Marca, others: Sequence[Marca]) -> Sequence[Marca]:
 
 
 def _e_comprimento(mark: Marca) -> bool:
-    """Return whether a mark is only the length of a shift: "12h" in "seg a sex 12h: 1.250"."""
+    """Return whether a mention of a shift only gives its length: "12h" in "seg a sex 12h: 1.250"."""
     return isinstance(mark, Turno) and mark.horas is not None and mark.das is None
 
 
@@ -482,7 +479,7 @@ def _begins_shift(folha: Folha, each: Dias) -> bool:
 
 
 def _only_condition(folha: Folha, price: Preco, mark: Marca, elsewhere: "_Alhures") -> bool:
-    """Return whether a mark only selects a price and does not describe a shift: "1.350 na UPA", "SD 2.250 / SN 2.400"."""
+    """Return whether a recognised word only selects a price: "1.350 na UPA", "SD 2.250 / SN 2.400"."""
     match mark:
         case Lugar():
             return mark.inicio > price.inicio and folha.livre[max(0, mark.inicio - 4) : mark.inicio].endswith(
@@ -533,7 +530,7 @@ def _is_last_of_several(folha: Folha, price: Preco, mark: Marca) -> bool:
 
 
 def _has_day_before(folha: Folha, price: Preco, mark: Turno | Area) -> bool:
-    """Return whether a day precedes the mark in its sentence, without another price between them."""
+    """Return whether a day precedes the condition in its sentence, without another price between them."""
     line, _ = linha_de(folha.texto.plano, mark.inicio)
     earlier = entre(folha.precos, line, min(mark.inicio, price.inicio))
     stop = folha.livre.rfind(". ", line, mark.inicio) + 1
@@ -542,7 +539,7 @@ def _has_day_before(folha: Folha, price: Preco, mark: Turno | Area) -> bool:
 
 
 def _is_of_bare_day(folha: Folha, mark: Turno) -> bool:
-    """Return whether every shift between a day and the mark has a price: "10/08. 7-19h: 1.900. 19-7h: 2.000"."""
+    """Return whether every shift between a day and the condition has a price: "10/08. 7-19h: 1.900. 19-7h: 2.000"."""
     line, _ = linha_de(folha.texto.plano, mark.inicio)
     days = [each for each in entre(folha.dias, line, mark.inicio) if not each.solto]
     return bool(days) and not any(_is_far_from_prices(folha, each) for each in entre(folha.turnos, line, mark.inicio))

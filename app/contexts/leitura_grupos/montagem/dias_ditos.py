@@ -34,7 +34,9 @@ def sem_conversa(folha: Folha, days: list[Dias]) -> list[Dias]:
 
 
 def _frase_de(plano: str, mark: Marca) -> tuple[int, int]:
-    """Return the range of the sentence around a mark. The range ends at the latest where the line ends."""
+    """Return the start and the end of the sentence around a recognised word. A sentence ends at the latest where the
+    line ends.
+    """
     line = linha_de(plano, mark.inicio)
     start = max((each.end() for each in _STOP.finditer(plano, line[0], mark.inicio)), default=line[0])
     end = _STOP.search(plano, mark.fim, line[1])

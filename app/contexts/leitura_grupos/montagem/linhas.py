@@ -160,8 +160,8 @@ def _bloco(start: int, end: int, days: Dias | None, parts: Sequence[Sequence[Mar
 def _partida(
     plano: str, start: int, end: int, runs: list[Dias], parts: Sequence[Sequence[Marca]], rules: dict[int, Regra]
 ) -> list[Bloco]:
-    """Split a line into one block for each sequence of days. Each block gets the marks next to its days. A mark that
-    occurs once on the line applies to all blocks.
+    """Split a line into one block for each sequence of days. Each block gets the shifts, prices and places next to its
+    days. A value that occurs once on the line applies to all blocks.
     """
     if len(runs) == 1:
         return [_bloco(start, end, runs[0], parts, rules)]
@@ -213,8 +213,8 @@ def _closes_next(plano: str, mark: Marca, run: Dias) -> bool:
 
 
 def _repartidos(pieces: list[list[Marca]], runs: Sequence[Dias]) -> tuple[list[Marca], list[list[Marca]], list[Marca]]:
-    """Divide the marks of a line into three parts: marks before the first sequence of days, marks of each sequence, and
-    marks after the last sequence.
+    """Divide the marks of a line (its recognised shifts, prices, places…) into three groups: those before the first
+    sequence of days, those of each sequence, and those after the last sequence.
     """
     before, behind = pieces[0], pieces[1:]
     between, last = any(behind[:-1]), bool(behind[-1])

@@ -94,8 +94,8 @@ class _Montador:
             self._ligar_blocos()
 
     def _ligar_blocos(self) -> None:
-        """Determine which marks apply to which block. Return immediately if the message has no days, because it then
-        has no vacancies.
+        """Determine which places, specialities, shifts and prices apply to which block. Return immediately if the
+        message has no days, because it then has no vacancies.
         """
         em_ordem(self._folha, self._regras, self._blocos)
         planta = Planta(self._blocos)
@@ -277,7 +277,7 @@ class _Montador:
         return self._blocos[place - 1].turnos
 
     def _distintos(self, marks: Sequence[Turno]) -> list[_Turno]:
-        """Return one shift per period. A mark with hours takes precedence over a mark without hours."""
+        """Return one shift per period. A mention with hours takes precedence over a mention without hours."""
         length = next((each.horas for each in marks if each.horas), None) or self._duracao
         shifts = [_lido(each, length) for each in marks if each.periodo or each.das]
         found: dict[Periodo, _Turno] = {}

@@ -71,7 +71,7 @@ class Fechadas:
         return RESTA.search(self._folha.texto.plano, block.inicio, block.fim) is not None
 
     def _ticks_tell(self, dated: Sequence[int]) -> bool:
-        """Return whether a tick means that a shift is taken. A tick does if a line with a day has the sign for an open
+        """Return whether a tick means that a shift is taken. This is so if a line with a day has the sign for an open
         shift, or if a line ends with a tick. Otherwise ticks are only bullets.
         """
         lines = [self._folha.texto.plano[self._blocos[at].inicio : self._blocos[at].fim] for at in dated]

@@ -27,7 +27,8 @@ class Planta:
 
 
 class Onde(Generic[T]):
-    """Finds marks of one kind for a block. ``what`` returns the marks of a block.
+    """Finds which marks of one kind, such as places or prices, apply to a block. ``what`` returns the marks that a
+    block itself contains.
 
     ``encabeca`` means that marks of this kind occur above the first day, as headings. ``soltos`` has all marks of
     blocks without days.

@@ -68,7 +68,9 @@ def router(quality: Quality, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/corrigir", operation_id="correct_avaliacao", responses=UNKNOWN | CHANGED)
     async def correct(request: Request, id: UUID, correcao: Correcao) -> dict[str, Any]:
-        """Store the caller's score and reason. The next guidance contains them."""
+        """Store the caller's score for an evaluation, with the reason. The next version of the guidance for the
+        language model contains both.
+        """
         with as_problems(request, REFUSALS):
             por = caller_of(request)
             row = await evaluations.corrigir(str(id), correcao.nota, por=por, motivo=correcao.motivo)

@@ -138,7 +138,9 @@ def _add_sending(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> N
 
     @routes.get("/mensagens/{id}", operation_id="see_telegram", responses={404: {"description": "no such message"}})
     async def see(request: Request, id: Annotated[str, Path(max_length=64)]) -> dict[str, Any]:
-        """Return the state of a message: status, doubt, attempts, outcome, and reasons with their codes and facts."""
+        """Return the state of a message: status, whether it is in doubt, attempts, outcome, and reasons with their
+        codes and facts.
+        """
         with as_problems(request, REFUSALS):
             return dict(texts_for(request).render(in_words(await servico.situacao(id), work.zone)))
 

@@ -138,8 +138,8 @@ _NOTHING = frozenset({"None", "null", "True", "true", "False", "false"})
 
 
 def _mark_value(match: re.Match[str]) -> str:
-    """Return the matched pair with its value masked. A constant such as None, or a value that is already masked, stays
-    unchanged.
+    """Return a pair of key and value with its value masked. A constant such as None, or a value that is already masked,
+    stays unchanged.
     """
     if match["body"] in _NOTHING or match["body"].startswith(_MARKED):
         return match[0]

@@ -102,7 +102,7 @@ class EncryptedColumns:
                 return
 
     def _again(self, row: Row, column: EncryptedColumn) -> dict[str, Any] | None:
-        """Return the new values of a row, encrypted with the first key. Return None if the row contains no value to
+        """Return the values of a row, encrypted again with the first key. Return None if the row contains no value to
         encrypt, or if the value is encrypted with a key that is not in the ring.
         """
         stored, sealed = row[column.column], _sealed(row[column.column], column)

@@ -132,7 +132,7 @@ def _for_sqlite(value: object) -> Any:
 
 
 def _for_postgres(value: object) -> tuple[str, str | None]:
-    """Return the SQL expression for a value, and the text that is passed for its placeholder."""
+    """Return the SQL expression for a value on PostgreSQL, and the text that is passed for its placeholder."""
     match value:
         case None | AsJson(value=None):
             return "NULL", None

@@ -108,7 +108,7 @@ class SqlReports:
     async def _keep(
         self, name: str, now: datetime, read: Callable[[], Awaitable[Sequence[Row]]], *, is_large: bool = False
     ) -> Sequence[Row]:
-        """Return the statistics of a day. If they cover many runs, cache them for KEPT_FOR."""
+        """Return the statistics of the runs of one day. If they cover many runs, cache them for KEPT_FOR."""
         kept = self._kept.get(name)
         if kept is not None and timedelta(0) <= now - kept.at < KEPT_FOR:
             return kept.rows

@@ -55,7 +55,7 @@ class SqlLogLines:
         ]
 
     def _read(self, stored: str) -> str:
-        """Return a decrypted line. If it cannot be decrypted, return the reason instead."""
+        """Return a decrypted log line. If the line cannot be decrypted, return the reason instead."""
         try:
             return str(self._encryption.decrypt(stored, ABOUT))
         except EncryptionError as error:

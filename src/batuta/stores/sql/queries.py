@@ -77,8 +77,8 @@ def load_text(
 
 @lru_cache(maxsize=1024)
 def _load(queries: type[Any], text: str, name: str, dialect: Dialect, written_for: tuple[Dialect, ...]) -> Any:
-    """Load a text and cache the result, because several components use the same file and a process may open several
-    databases.
+    """Parse an SQL file into its statements. The result is cached, because several components use the same file and a
+    process may open several databases.
     """
     declared = {field.name for field in fields(queries)}
     found = parse(text, name)

@@ -203,7 +203,7 @@ def _timing(values: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _instant(text: str) -> datetime:
-    """Parse an instant without a time zone, as Brazilian operators or as the command line write it."""
+    """Parse an instant without a time zone: ``25/12/2026 14:30`` or ``2026-12-25 14:30``."""
     for form in ("%d/%m/%Y %H:%M", "%Y-%m-%d %H:%M"):
         with suppress(ValueError):
             return datetime.strptime(text, form)  # noqa: DTZ007 - ``first_instant`` adds the time zone

@@ -187,7 +187,9 @@ class LimitedClaims:
     async def _take(
         self, transaction: Transaction, task: str, shares: Mapping[str, int], asked: Asked
     ) -> tuple[list[Lease], Mapping[str, int]]:
-        """Lease the given number of items of each line. Return the leases, and the number of leased items of each line."""
+        """Lease the given number of items of each line (the waiting items that share a limit). Return the leases, and
+        the number of leased items of each line.
+        """
         values = {name: asked[name] for name in self._queries.take_in_line.parameters if name in asked}
         if isinstance(self._claims, SqliteClaims):
             picks = {key: await self._pick(transaction, task, key, count) for key, count in shares.items()}
@@ -226,8 +228,8 @@ class LimitedClaims:
         now: datetime,
         limit: int,
     ) -> None:
-        """Delete the empty lines. Postpone a line whose rate is exhausted until the rate allows a start. Any other line
-        from which items were taken moves to the end.
+        """Reorder the lines, in which the items that share a limit wait. Delete the empty lines. Postpone a line whose
+        rate is exhausted until the rate allows a start. Any other line from which items were taken moves to the end.
         """
         moved: list[Json] = []
         empty: list[Json] = []
