@@ -134,6 +134,17 @@ async def test_reason_of_an_ended_message_over_http_has_a_code(office: Escritori
     assert seen["outcome_reason"].startswith("a conta não")
 
 
+@pytest.mark.parametrize("texto", ["a\0b", "  \n", "\x1b[2J"])
+async def test_text_that_cannot_be_sent_is_refused(office: Escritorio, api: httpx2.AsyncClient, texto: str) -> None:
+    await office.account()
+    await office.doctor()
+    refused = await api.post("/mensagens", json={"quem": PHONE, "texto": texto})
+    assert refused.status_code == 422
+    edit = {"acao": "editar", "chat": "pessoa:1", "mensagem": 1, "texto": texto}
+    assert (await api.post("/contas/conta-1/acoes", json=edit)).status_code == 422
+    assert await rows(office.database, "SELECT 1 FROM fila_mensagens") == []
+
+
 async def test_message_of_a_person_is_marked_as_read_over_http(office: Escritorio, api: httpx2.AsyncClient) -> None:
     await _came_from_a_person(office, "Olá")
     body = {"acao": "ler", "chat": _chat(office, OTHER), "mensagem": 1}

@@ -20,6 +20,7 @@ from app.contexts.telegram.service import (
 from app.contexts.telegram.tarefas import Acao
 from app.web.personal import personal
 from app.web.refusals import as_problems, caller_of
+from app.web.routes.conversas import TEXT
 from app.web.routes.grupos import Word
 from batuta import Batuta
 from batuta.extension import Scope
@@ -45,7 +46,7 @@ class NovaMensagem(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     quem: Word
-    texto: Annotated[str, Field(min_length=1, max_length=LONGEST_ON_TELEGRAM)]
+    texto: Annotated[str, Field(min_length=1, max_length=LONGEST_ON_TELEGRAM, pattern=TEXT)]
     conta: Word | None = None
     chave: Word | None = None
 
@@ -68,7 +69,7 @@ class _SobreMensagem(BaseModel):
 
 class Edicao(_SobreMensagem):
     acao: Literal[Acao.EDITAR]
-    texto: Annotated[str, Field(min_length=1, max_length=LONGEST_ON_TELEGRAM)]
+    texto: Annotated[str, Field(min_length=1, max_length=LONGEST_ON_TELEGRAM, pattern=TEXT)]
 
 
 class Encaminhamento(_SobreMensagem):
@@ -122,7 +123,7 @@ def _add_sending(routes: APIRouter, work: Batuta, servico: ServicoTelegram) -> N
         request: Request,
         arquivo: Annotated[UploadFile, File(description="at most 20 MB")],
         quem: Annotated[Word, Form()],
-        texto: Annotated[str, Form(min_length=1, max_length=LONGEST_CAPTION)],
+        texto: Annotated[str, Form(min_length=1, max_length=LONGEST_CAPTION, pattern=TEXT)],
         conta: Annotated[Word | None, Form()] = None,
         chave: Annotated[Word | None, Form()] = None,
     ) -> dict[str, Any]:
