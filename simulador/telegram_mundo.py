@@ -238,7 +238,7 @@ class Mundo:
         return token
 
     def revoke(self, conta: int, *, banned: bool = False) -> None:
-        """End all sessions of an account, and its connections."""
+        """End the connections of an account, and its sessions or the account itself."""
         self._record({"e": "revogada", "conta": conta, "banida": banned})
         for conexao in [each for each in self.conexoes.values() if each.conta == conta]:
             conexao.woken()
@@ -486,7 +486,9 @@ class Mundo:
                 self.sessoes[event["token"]] = event["conta"]
                 self._box(event["conta"])
             case "revogada":
-                self.sessoes = {token: conta for token, conta in self.sessoes.items() if conta != event["conta"]}
+                # A closed account keeps its sessions, so that its calls learn that the account is closed.
+                if not event["banida"]:
+                    self.sessoes = {token: conta for token, conta in self.sessoes.items() if conta != event["conta"]}
                 self.pessoas[event["conta"]].is_banned = event["banida"]
             case "mensagem":
                 self._apply_message(event)

@@ -240,6 +240,19 @@ async def test_revoked_session_stops_the_account_and_keeps_the_message(office: E
     assert [each.says for each in report.findings] == ["telegram_revogada"]
 
 
+async def test_closed_account_is_reported_as_closed_and_keeps_the_message(office: Escritorio) -> None:
+    conta = await office.account()
+    await office.doctor()
+    await office.connect()
+    id = await office.send(PHONE, "Bom dia")
+    office.mundo.revoke(office.usuarios[conta], banned=True)
+    await office.works()
+    assert (await office.message(id))["status"] == "pendente"
+    state = await one(office.database, "SELECT estado FROM telegram_contas WHERE id = :id", id=conta)
+    assert state == {"estado": "banida"}
+    assert [each.says for each in (await office.telegram.health.ask()).findings] == ["telegram_banida"]
+
+
 async def test_slow_database_uses_up_no_attempt_of_a_message(
     office: Escritorio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
