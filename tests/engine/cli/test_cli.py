@@ -67,7 +67,7 @@ def test_token_is_shown_once_alone_on_its_line_and_can_be_revoked(batuta: Comman
 
 
 def test_role_gives_a_token_its_scopes(batuta: Command) -> None:
-    roles = {"leitura": ["read"], "operador": ["operate", "read"], "admin": ["operate", "read", "send"]}
+    roles = {"leitura": ["read"], "operador": ["operate", "read"], "admin": ["operate", "read", "send", "tokens"]}
     for role, scopes in roles.items():
         made = json.loads(batuta("token", "create", "--name", "ana", "--role", role, "--json")[1])
         assert made["scopes"] == scopes

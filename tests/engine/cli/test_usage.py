@@ -94,7 +94,7 @@ def test_portuguese_help_has_no_english_text_of_the_parser(command: str, capsys:
     ("command", "words"),
     [
         ("executions", "em-execucao|com-sucesso|erro|tempo-esgotado|pulada|abandonada|perdida"),
-        ("token create", "ler|operar|enviar|dados-pessoais"),
+        ("token create", "ler|operar|enviar|tokens|dados-pessoais"),
         ("token create", "leitura|operador|admin"),
         ("chip", "em-aquecimento|pronto|ativo|pausado|cancelado"),
     ],

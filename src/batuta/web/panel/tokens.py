@@ -28,6 +28,29 @@ METRICS = "metrics"  # the only choice of the field papel that is not a role
 ACTIVE, EXPIRED, REVOKED = "active", "expired", "revoked"
 _TONES = {ACTIVE: Tone.OK, EXPIRED: Tone.DEGRADED, REVOKED: Tone.FAILING}
 _TOKEN = Field(name="token", kind=FieldKind.HIDDEN, required=True)
+_FIELDS = (
+    Field(name="nome", label="panel.field.token_name", required=True, hint="panel.field.token_name_hint"),
+    Field(
+        name="papel",
+        label="panel.field.token_role",
+        kind=FieldKind.CHOICE,
+        required=True,
+        choices={name: f"panel.token_role.{name}" for name in (*Role, METRICS)},
+    ),
+    Field(
+        name="dados",
+        label="panel.field.token_pii",
+        kind=FieldKind.CHOICE,
+        choices={"": "panel.no", "sim": "panel.yes"},
+    ),
+    Field(
+        name="prazo",
+        label="panel.field.token_span",
+        kind=FieldKind.SPAN,
+        hint="panel.field.token_span_hint",
+    ),
+    Field(name="redes", label="panel.field.token_networks", hint="panel.field.token_networks_hint"),
+)
 
 
 async def tokens(request: Request) -> HTMLResponse:
@@ -58,29 +81,7 @@ class TokenActions:
             label="panel.act.token_create",
             preview=self._preview_create,
             perform=self._create,
-            fields=[
-                Field(name="nome", label="panel.field.token_name", required=True, hint="panel.field.token_name_hint"),
-                Field(
-                    name="papel",
-                    label="panel.field.token_role",
-                    kind=FieldKind.CHOICE,
-                    required=True,
-                    choices={name: f"panel.token_role.{name}" for name in (*Role, METRICS)},
-                ),
-                Field(
-                    name="dados",
-                    label="panel.field.token_pii",
-                    kind=FieldKind.CHOICE,
-                    choices={"": "panel.no", "sim": "panel.yes"},
-                ),
-                Field(
-                    name="prazo",
-                    label="panel.field.token_span",
-                    kind=FieldKind.SPAN,
-                    hint="panel.field.token_span_hint",
-                ),
-                Field(name="redes", label="panel.field.token_networks", hint="panel.field.token_networks_hint"),
-            ],
+            fields=_FIELDS,
             scope=Scope.TOKENS,
             command=_create_command,
             audits=True,
