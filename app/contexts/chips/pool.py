@@ -39,6 +39,7 @@ class PoolQueries:
     snapshot: Query
     recount: Query
     shown: Query
+    waiting: Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +272,12 @@ class Pool:
 
     async def list_chips(self, reading: Reading) -> list[Row]:
         return await reading.all(self._queries.shown)
+
+    async def count_waiting(self, reading: Reading, *, soon: datetime) -> int:
+        """Return the number of messages that wait for a chip: those that are due at ``soon``."""
+        row = await reading.one(self._queries.waiting, soon=soon)
+        assert row is not None
+        return int(row["waiting"])
 
 
 _COUNTED = tuple(Numeros.__dataclass_fields__)

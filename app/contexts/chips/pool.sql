@@ -122,5 +122,11 @@ UPDATE chips SET msgs_enviadas_hoje = :enviadas, msgs_recebidas_hoje = :recebida
 -- read shown: chips as shown to operators
 SELECT id, instance_name, telefone, tipo, status, evolution_connected, conexao_falhas, fase_warmup, trust_score, trust_level,
        pode_prospectar, pode_followup, pode_responder, msgs_enviadas_hoje, msgs_recebidas_hoje, limite_hora, limite_dia,
-       erros_ultimas_24h, cooldown_until, ban_reason
+       erros_ultimas_24h, cooldown_until, ban_reason,
+       CASE WHEN cooldown_until IS NOT NULL THEN (SELECT met.motivo FROM chip_erros AS met WHERE met.chip_id = chips.id
+        ORDER BY met.created_at DESC, met.id DESC LIMIT 1) END AS "descanso_por [TEXT]"
 FROM chips WHERE status <> 'cancelled' ORDER BY tipo, instance_name;
+
+-- read waiting: number of messages of the send queue that are due, or that were postponed for a moment
+SELECT count(*) AS waiting FROM fila_mensagens
+WHERE fila = 'fila_mensagens' AND status = 'pendente' AND lease_until IS NULL AND envio_estado IS NULL AND agendar_para <= :soon;

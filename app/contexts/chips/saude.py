@@ -11,13 +11,16 @@ from app.contexts.comum.whatsapp import circuit_of
 from batuta.guards import Circuit, Circuits, CircuitState
 from batuta.health import Check, Finding, HealthPage, Report, Severity
 from batuta.kernel import Clock, dataclass
-from batuta.reasons import Reason, define
+from batuta.reasons import Reason, define, join
 from batuta.sql import Database, Row
 
 HEALTHY, ATTENTION = 80, 60
 LOW_TRUST: Final = 40
 LOST_BY_BAN: Final = 10  # points of the score; half of the section
 PROSPECTS, FOLLOWS_UP, ANSWERS = 60, 40, 20
+LOST_WITHOUT_SENDER: Final = 20  # the whole section
+# A message that finds no chip is postponed for a minute.
+POSTPONED_FOR: Final = timedelta(minutes=1)
 KEPT: Final = timedelta(seconds=30)
 GATEWAY_DOWN: Final = ("connectivity.evolution",)
 
@@ -26,6 +29,10 @@ NO_SENDER = define("chips_sem_emissor", "no chip can send")
 NONE_AVAILABLE = define("chips_indisponiveis", "no chip is available (total: {total})")
 FEW_HEALTHY = define("chips_poucos_saudaveis", "fewer than 30 % of the chips are healthy")
 MANY_CIRCUITS_OPEN = define("chips_disjuntores_abertos", "more than half of the circuits are open")
+DISCONNECTED = define("chips_desconectados", "disconnected: {chips}")
+RESTING_UNTIL = define("chips_em_descanso_ate", "resting: {chips}, the first until {until}")
+CIRCUIT_OPEN = define("chips_com_disjuntor", "circuit open: {chips}")
+NOT_PERMITTED = define("chips_sem_permissao", "no type of message permitted: {chips}")
 AVAILABLE = define("chips_disponiveis", "{able} of {total} chips are available")
 
 
@@ -40,7 +47,7 @@ class Saude:
     connected: bool
     circuit: str
     circuit_failures: int
-    resting: bool
+    rests_until: datetime | None  # None if the chip does not rest
     may_prospect: bool
     may_follow_up: bool
     may_answer: bool
@@ -50,6 +57,10 @@ class Saude:
     @property
     def is_active(self) -> bool:
         return self.status == "active"
+
+    @property
+    def resting(self) -> bool:
+        return self.rests_until is not None
 
     @property
     def is_available(self) -> bool:
@@ -88,8 +99,10 @@ def document(chips: Sequence[Saude], *, is_configured: bool, at: datetime, banne
     }
 
 
-def judge(chips: Sequence[Saude], *, is_configured: bool, banned: Sequence[str] = ()) -> Report:
-    """Judge the chips. ``banned`` contains the names of the banned instances."""
+def judge(chips: Sequence[Saude], *, is_configured: bool, banned: Sequence[str] = (), waiting: int = 0) -> Report:
+    """Judge the chips. ``banned`` contains the names of the banned instances. ``waiting`` is the number of messages that
+    wait to be sent.
+    """
     if not is_configured and not chips:
         return Report()
     active = [chip for chip in chips if chip.is_active]
@@ -120,10 +133,37 @@ def judge(chips: Sequence[Saude], *, is_configured: bool, banned: Sequence[str] 
                 Severity.ERROR, "banned", value=len(banned), threshold=0, count=len(banned), names=", ".join(banned)
             )
         )
+    is_without_sender = bool(connected) and waiting > 0 and not any(chip.is_available for chip in active)
+    if is_without_sender:
+        why = _obstacles(active)
+        findings.append(_finding(Severity.ERROR, "none_available", value=waiting, threshold=0, count=waiting, why=why))
     trusted = len([chip for chip in active if chip.trust >= ATTENTION]) / len(active)
     lost = 20 if not connected else (12 if share < 0.5 else 4 if share < 0.8 else 0)
     lost += 8 if trusted < 0.3 else 4 if trusted < 0.5 else 0
-    return Report(findings=tuple(findings), lost=lost + (LOST_BY_BAN if banned else 0))
+    lost += (LOST_BY_BAN if banned else 0) + (LOST_WITHOUT_SENDER if is_without_sender else 0)
+    return Report(findings=tuple(findings), lost=lost)
+
+
+def _obstacles(chips: Sequence[Saude]) -> str:
+    """Return why these chips cannot send. Each chip counts once, under its first obstacle."""
+    left = list(chips)
+
+    def take(is_one: Callable[[Saude], bool]) -> list[Saude]:
+        taken = [chip for chip in left if is_one(chip)]
+        left[:] = [chip for chip in left if not is_one(chip)]
+        return taken
+
+    found: list[Reason] = []
+    if disconnected := take(lambda chip: not chip.connected):
+        found.append(DISCONNECTED(chips=len(disconnected)))
+    if resting := take(lambda chip: chip.resting):
+        until = min(chip.rests_until for chip in resting if chip.rests_until is not None)
+        found.append(RESTING_UNTIL(chips=len(resting), until=until))
+    if blocked := take(lambda chip: chip.circuit == CircuitState.OPEN):
+        found.append(CIRCUIT_OPEN(chips=len(blocked)))
+    if left:
+        found.append(NOT_PERMITTED(chips=len(left)))
+    return join(found)
 
 
 class Vistos(NamedTuple):
@@ -158,21 +198,24 @@ class ChipHealth:
 
     async def _judge(self) -> Report:
         seen = await self._look()
-        return judge(seen.chips, is_configured=seen.is_configured, banned=seen.banned)
+        waiting = 0
+        if not any(chip.is_available for chip in seen.chips):
+            waiting = await self._pool.count_waiting(self._database, soon=self._clock.now() + POSTPONED_FOR)
+        return judge(seen.chips, is_configured=seen.is_configured, banned=seen.banned, waiting=waiting)
 
     async def _look(self) -> Vistos:
         now = self._clock.now()
         rows = await self._pool.list_chips(self._database)
         circuits = {circuit.name: circuit for circuit in await self._circuits.look()}
         senders = [row for row in rows if row["tipo"] == "julia"]
-        chips = [_health(row, circuits, now) for row in senders if row["status"] != "banned"]
+        chips = [_health(row, circuits, now, self._zone) for row in senders if row["status"] != "banned"]
         banned = [row["instance_name"] for row in senders if row["status"] == "banned"]
         return Vistos(chips, self._has_gateway or bool(rows), banned)
 
 
-def _health(row: Row, circuits: Mapping[str, Circuit], now: datetime) -> Saude:
+def _health(row: Row, circuits: Mapping[str, Circuit], now: datetime, zone: ZoneInfo) -> Saude:
     circuit = circuits.get(circuit_of(row["instance_name"]))
-    resting = row["cooldown_until"] is not None and row["cooldown_until"] > now
+    until = row["cooldown_until"]
     return Saude(
         telefone=last_digits(row["telefone"]),
         status=row["status"],
@@ -181,7 +224,7 @@ def _health(row: Row, circuits: Mapping[str, Circuit], now: datetime) -> Saude:
         connected=row["evolution_connected"],
         circuit=CircuitState.CLOSED.value if circuit is None else circuit.state.value,
         circuit_failures=0 if circuit is None else circuit.failures,
-        resting=resting,
+        rests_until=until.astimezone(zone) if until is not None and until > now else None,
         may_prospect=row["pode_prospectar"],
         may_follow_up=row["pode_followup"],
         may_answer=row["pode_responder"],

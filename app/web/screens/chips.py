@@ -11,7 +11,19 @@ from app.contexts.chips.service import DecisaoDoChip, StatusDoChip, UnknownChip
 from app.contexts.comum.whatsapp import circuit_of
 from app.web.screens.pages import word
 from batuta.errors import ActionRefused
-from batuta.extension import Action, ActionCall, ActionResult, Field, FieldKind, Preview, Scope, Screen, Tone, Visit
+from batuta.extension import (
+    Action,
+    ActionCall,
+    ActionResult,
+    Field,
+    FieldKind,
+    Preview,
+    Scope,
+    Screen,
+    Texts,
+    Tone,
+    Visit,
+)
 from batuta.guards import CircuitState
 from batuta.reasons import define
 from batuta.sql import Row
@@ -91,7 +103,7 @@ async def _read(julia: Julia, visit: Visit) -> Mapping[str, object]:
 
 def _line(row: Row, is_open: bool, visit: Visit) -> dict[str, object]:
     texts = visit.texts
-    reasons = [texts(f"tela.chips.porque.{each}", **facts) for each, facts in obstacles(row, is_open, visit.now)]
+    reasons = [texts(f"tela.chips.porque.{each}", **facts) for each, facts in obstacles(row, is_open, visit.now, texts)]
     is_stopped = row["status"] in STOPPED
     sends = row["tipo"] == SENDS
     return {
@@ -116,22 +128,29 @@ def _line(row: Row, is_open: bool, visit: Visit) -> dict[str, object]:
     }
 
 
-def obstacles(row: Row, is_open: bool, now: datetime) -> list[tuple[str, dict[str, object]]]:
+def obstacles(row: Row, is_open: bool, now: datetime, texts: Texts) -> list[tuple[str, dict[str, object]]]:
     """Return the reasons why a chip sends nothing, or less than it could. Each reason has the values for its sentence."""
     if row["tipo"] != SENDS:
         return []
     rests = row["cooldown_until"]
+    ban, cause = _ban(row["ban_reason"], texts), texts.get(f"tela.chips.causa_do_descanso.{row['descanso_por']}", "")
     found: tuple[tuple[str, bool, dict[str, object]], ...] = (
-        ("banido", is_banned := row["status"] == BANNED, {"motivo": row["ban_reason"] or "-"}),
+        ("banido" if ban else "banido_sem_motivo", is_banned := row["status"] == BANNED, {"motivo": ban}),
         ("situacao", row["status"] != "active" and not is_banned, {}),
         ("desconectado", not row["evolution_connected"] and not is_banned, {}),
-        ("descanso", rests is not None and rests > now, {}),
+        ("descanso_com_causa" if cause else "descanso", rests is not None and rests > now, {"causa": cause}),
         ("disjuntor", is_open, {}),
         ("confianca", row["trust_score"] < LOW_TRUST, {"pontos": row["trust_score"], "minimo": LOW_TRUST}),
         ("sem_permissao", not any(row[f"pode_{each}"] for each in MAY), {}),
         ("limite", row["msgs_enviadas_hoje"] >= row["limite_dia"] > 0, {"limite": row["limite_dia"]}),
     )
     return [(name, facts) for name, holds, facts in found if holds]
+
+
+def _ban(stored: str | None, texts: Texts) -> str:
+    """Return the stored reason of a ban in the reader's language. It begins with the code of the gateway's answer."""
+    code = (stored or "").partition(":")[0]
+    return texts.get(f"tela.chips.banimento.{code}", stored or "")
 
 
 def _tone(has_obstacle: bool) -> Tone:

@@ -19,7 +19,7 @@ from batuta.engine.batuta import Batuta
 from batuta.testing import FakeClock
 from tests.command import Command
 from tests.julia.filled import fill_office
-from tests.julia.tables import add_chip, rows, write
+from tests.julia.tables import add_chip, add_doctor, rows, write
 
 JOBS = (
     "sincronizar-chips", "verificar-whatsapp", "atualizar-trust-scores", "snapshot-chips-diario", "resetar-contadores-chips",
@@ -120,6 +120,33 @@ async def test_banned_chip_is_reported_while_others_send(julia: Julia) -> None:
     assert (found["disponiveis"], found["total"], found["banidos"]) == (1, 1, 1)
     score = await julia.get("/health/score")
     assert (score["breakdown"]["chips"]["score"], score["level"]) == (10, "attention")
+
+
+async def test_messages_that_no_chip_can_send_are_reported_with_the_cause_and_the_return(julia: Julia) -> None:
+    database, now = julia.work.database, julia.clock.now()
+    doctor = await add_doctor(database, now=now)
+    for instance in ("julia-um", "julia-dois", "julia-tres"):
+        await add_chip(database, instance)
+    await write(database, f"{ALLOWED.partition(', telefone')[0]}")
+    rest = "UPDATE chips SET cooldown_until = :until WHERE instance_name = :name"
+    await write(database, rest, until=now + timedelta(minutes=30), name="julia-um")
+    await write(database, rest, until=now + timedelta(hours=2), name="julia-dois")
+    await write(database, "UPDATE chips SET evolution_connected = FALSE WHERE instance_name = 'julia-tres'")
+    assert await julia.alerts() == {}
+    for due in (now, now + timedelta(seconds=50), now + timedelta(days=1)):  # the last one is not due yet
+        await write(
+            database,
+            "INSERT INTO fila_mensagens (id, cliente_id, telefone_destino, conteudo, agendar_para, created_at)"
+            " VALUES (:id, :doctor, 'x', 'x', :due, :now)",
+            id=julia.work.ids.new(), doctor=doctor, due=due, now=now,
+        )  # fmt: skip
+    until = (now + timedelta(minutes=30)).astimezone(julia.work.zone)
+    why = f"disconnected: 1; resting: 2, the first until {until:%Y-%m-%d %H:%M}"
+    assert await julia.alerts() == {"chips.none_available": f"no chip can send: 2 messages wait ({why})"}
+    score = await julia.get("/health/score")
+    assert (score["breakdown"]["chips"]["score"], score["level"]) == (0, "attention")
+    await write(database, "UPDATE chips SET cooldown_until = NULL WHERE instance_name = 'julia-um'")
+    assert await julia.alerts() == {}
 
 
 @pytest.mark.parametrize("endpoint", JOBS)

@@ -37,6 +37,31 @@ async def test_page_says_what_keeps_a_chip_from_sending(painel: Painel) -> None:
         assert "…1234" in text_of(await person.get("/painel/chips"))
 
 
+async def test_page_says_why_a_chip_rests_and_why_it_is_banned(painel: Painel) -> None:
+    id, now = await add_chip(painel.database, "cansado"), painel.julia.work.clock.now()
+    await add_chip(painel.database, "banido", status="banned")
+    await write(painel.database, "UPDATE chips SET ban_reason = '403: forbidden' WHERE status = 'banned'")
+    await write(
+        painel.database,
+        "UPDATE chips SET cooldown_until = :until WHERE id = :id",
+        until=now + timedelta(hours=1),
+        id=id,
+    )
+    for order, why in enumerate(("refused", "disconnected")):
+        await write(
+            painel.database,
+            "INSERT INTO chip_erros (id, chip_id, motivo, created_at) VALUES (:error, :id, :why, :at)",
+            error=painel.julia.work.ids.new(), id=id, why=why, at=now + timedelta(seconds=order),
+        )  # fmt: skip
+    async with painel.browser(*READER) as reader:
+        shown = text_of(await reader.get("/painel/chips"))
+        english = text_of(await reader.get("/painel/chips?lang=en"))
+    assert "em descanso porque a instância estava desconectada durante um envio, até" in shown
+    assert "banido pelo WhatsApp (acesso proibido, código 403): troque o número" in shown
+    assert "forbidden" not in shown
+    assert "rests because the instance was disconnected during a send, until" in english
+
+
 async def test_chip_is_paused_and_activated_with_a_reason(painel: Painel) -> None:
     await add_chip(painel.database, "julia-sim")
     async with painel.browser(*OPERATOR) as operator:
