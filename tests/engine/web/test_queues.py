@@ -22,6 +22,7 @@ from batuta.supervise.loop import Idle
 from batuta.testing import FakeClock
 from batuta.web import create_api
 from batuta.web.counts import KEPT_SECONDS, LARGE, LargeCounts
+from batuta.web.live import live_parts
 
 SECRETS = {"API_TOKEN": "t" * 40, "SECRET_KEY": "s" * 40, "APP_ENV": "production", "BATUTA_HTTPS": "false"}
 HOSTILE = "<script>alert('5')</script><img src=x onerror=alert(1)>"
@@ -195,6 +196,15 @@ async def test_everything_of_an_error_group_is_retried_by_a_durable_operation(pl
     (operation,) = await plant.work.bulk.recent("default")
     assert (operation.status, operation.changed, operation.expected) == ("done", 3, 3)
     assert "concluída" in (await client.get("/painel/filas/default")).text
+
+
+async def test_live_page_of_dead_items_drops_the_error_groups_after_a_retry_of_all(plant: Plant) -> None:
+    client, address = await plant.browser(Scope.OPERATE), "/painel/filas/default?estado=dead"
+    before = live_parts((await client.get(address)).text)
+    await act(client, "bulk.retry", fila="default")
+    await finish(plant.work)
+    changed = live_parts((await client.get(address)).text).since(before)
+    assert "<li" not in changed["grupos"]
 
 
 async def test_a_stopped_operation_changes_nothing_more(plant: Plant) -> None:
