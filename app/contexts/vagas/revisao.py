@@ -36,7 +36,7 @@ class VagaDecidida(BatutaError):
 
 
 class VagaIncompleta(BatutaError):
-    sentence = "vacancy {id} lacks {falta}: approve it with a correction, or reject it"
+    sentence = "the vacancy lacks {falta}: approve it with a correction, or reject it"
 
 
 class VagaPassada(BatutaError):

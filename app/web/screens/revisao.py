@@ -45,6 +45,8 @@ PERSONAL: Final = ("contato_nome", "contato_whatsapp")
 FORM: Final = (
     "hospital", "especialidade", "data", "periodo", "hora_inicio", "hora_fim", "valor", *PERSONAL,
 )  # fmt: skip
+# Fields without which a vacancy cannot be approved.
+NEEDED: Final = ("hospital", "especialidade", "data")
 
 # The colour of each field in the text. Fields that are read together have the same colour.
 COLOURS: Final = {
@@ -70,6 +72,7 @@ class FieldOfVacancy:
     origin: str
     raw: str | None = None  # the words of the message, if the dictionary replaced them
     confidence: int | None = None
+    is_needed: bool = False  # whether the vacancy cannot be approved while the field is empty
 
     @property
     def tone(self) -> Tone:
@@ -276,7 +279,7 @@ def _vacancy(row: Row, sources: Sequence[Row], texts: Texts, *, is_open: bool) -
 def _field(row: Row, name: str, spans: Mapping[str, Any], texts: Texts) -> FieldOfVacancy:
     value, raw = _value(row, name), None
     if not value:
-        origin = "falta" if name in ("hospital", "especialidade", "data", "periodo") else "vazio"
+        origin = "falta" if name in (*NEEDED, "periodo") else "vazio"
     elif name in ("hospital", "especialidade") and row[f"{name}_nome"] and row[f"{name}_nome"] != row[f"{name}_raw"]:
         origin, raw = "dicionario", row[f"{name}_raw"]
     else:
@@ -290,7 +293,14 @@ def _field(row: Row, name: str, spans: Mapping[str, Any], texts: Texts) -> Field
         "valor": row["confianca_valor"],
     }.get(name)
     return FieldOfVacancy(
-        name, campo_em_palavras(texts, name), value, _shown(row, name, texts), origin, raw, _percent(confidence)
+        name=name,
+        label=campo_em_palavras(texts, name),
+        value=value,
+        shown=_shown(row, name, texts),
+        origin=origin,
+        raw=raw,
+        confidence=_percent(confidence),
+        is_needed=name in NEEDED,
     )
 
 
@@ -364,7 +374,7 @@ def _next(row: Row, queue: str) -> str:
 
 def _fields() -> Sequence[Field]:
     periods = {"": "tela.vazio", **{each.value: f"estado.periodo.{each.value}" for each in Periodo}}
-    kinds = {"periodo": FieldKind.CHOICE}
+    kinds = {"periodo": FieldKind.CHOICE, "data": FieldKind.DATE}
     names = ("hospital", "cidade", "uf", *FORM[1:])
     return [
         Field(

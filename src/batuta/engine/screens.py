@@ -87,6 +87,7 @@ class FieldKind(StrEnum):
     NUMBER = "number"
     CHOICE = "choice"
     SPAN = "span"  # a duration such as 30m, 2h or 1d; an empty field means no end
+    DATE = "date"  # a day in the form 2026-03-11; the browser shows it in the notation of its language
     FILE = "file"
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from app.web.screens.marked_text import Part, parts_of
 from batuta.testing import FakeClock
-from tests.julia.tables import one, rows
+from tests.julia.tables import one, rows, write
 from tests.julia.web.painel import OPERATOR, READER, REVIEWER, Painel, act, open_painel, text_of
 
 PRIVATE = (b"Fulana de Teste", b"90000-0088", b"5511900000088", b"jaleco roxo", b"Chamar")
@@ -103,6 +103,22 @@ async def test_wrong_value_is_refused_on_the_form_with_the_expected_value(
         refused = await act(operator, "revisao.aprovar", vaga=id, **{field: value})
     assert (refused.status_code, expected in text_of(refused)) == (422, True)
     assert (await one(painel.database, "SELECT status FROM vagas_grupo"))["status"] == "aguardando_revisao"
+
+
+async def test_missing_field_is_marked_and_required_so_that_the_operator_stays_on_the_vacancy(painel: Painel) -> None:
+    (id,) = await painel.offers(1)
+    await write(painel.database, "UPDATE vagas_grupo SET hospital_id = NULL, hospital_raw = NULL")
+    async with painel.browser(*OPERATOR) as operator:
+        page = await operator.get("/painel/revisao")
+        refused = await act(operator, "revisao.aprovar", vaga=id)
+    fields = {name: tag for tag, name in re.findall(r'(<input id="campo-(\w+)"[^>]*>)', page.text)}
+    assert {name for name, tag in fields.items() if " required" in tag} == {"hospital", "especialidade", "data"}
+    assert {name for name, tag in fields.items() if 'aria-invalid="true"' in tag} == {"hospital"}
+    assert 'data-missing="Falta o hospital"' in fields["hospital"]
+    assert "Falta o hospital" in text_of(page)
+    (alert,) = re.findall(r'role="alert">([^<]+)', refused.text)
+    assert (refused.status_code, "falta hospital" in alert, id in alert) == (422, True, False)
+    assert re.search(r'<input id="campo-data" name="data" type="date" value="2026-', refused.text)
 
 
 async def test_rejection_stores_its_reason_and_a_second_decision_is_refused(painel: Painel) -> None:

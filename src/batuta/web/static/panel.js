@@ -183,6 +183,13 @@ document.addEventListener("keydown", (event) => {
   found.matches("input, select, textarea") ? found.focus() : found.click();
 });
 
+// Required fields: a field with data-missing says this text if it is empty when its form is sent. The browser focuses the field.
+
+document.addEventListener("invalid", ({ target }) => {
+  if (target.dataset.missing) target.setCustomValidity(target.validity.valueMissing ? target.dataset.missing : "");
+}, true);
+document.addEventListener("input", ({ target }) => { if (target.dataset?.missing) target.setCustomValidity(""); });
+
 // Actions: a button opens the form of its action in a dialog. Without this script the button is a link to the same form.
 
 async function openAction(address) {
