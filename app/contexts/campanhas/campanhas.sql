@@ -16,8 +16,9 @@ WHERE id = :id AND status = :before;
 -- read recipients: counts of recipients by situation and reason
 SELECT situacao, motivo, count(*) AS quantos FROM campanha_destinatarios WHERE campanha_id = :id GROUP BY situacao, motivo;
 
--- read messages: counts of the campaign's messages by status and outcome
-SELECT status, outcome, count(*) AS quantas FROM fila_mensagens WHERE campanha_id = :id GROUP BY status, outcome;
+-- read messages: counts of the campaign's messages by status, outcome and reason
+SELECT status, outcome, outcome_reason_code, count(*) AS quantas FROM fila_mensagens WHERE campanha_id = :id
+GROUP BY status, outcome, outcome_reason_code;
 
 -- read doubts: count of the campaign's messages in doubt
 SELECT count(*) AS quantas FROM fila_mensagens WHERE campanha_id = :id AND envio_estado IS NOT NULL;

@@ -1,5 +1,6 @@
 """Actions and queries of operators about campaigns. The audit log records each action with its operator."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
@@ -30,10 +31,12 @@ from app.contexts.comum.telefone import chave, telefone_de
 from app.contexts.mensagens.api import StatusDaMensagem
 from app.contexts.mensagens.service import CAMPAIGN_CANCELLED, Mensagens
 from batuta.kernel import Clock, Ids, Json, dataclass, is_writable
+from batuta.reasons import decode
 from batuta.sql import AsJson, AuditLog, Database, Reading, Row, Transaction
 
 FARTHEST: Final = timedelta(days=3650)
 BEYOND_ANY: Final = 2**62
+NOT_SENT: Final = ("bloqueada", "cancelada", "erro")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,16 @@ class Agendada:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Causa:
+    """Messages of a campaign that were not sent for the same reason."""
+
+    status: str  # bloqueada, cancelada or erro
+    outcome: str
+    reason: str | None  # the stored reason, None if only the outcome is known
+    messages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Progresso:
     """Progress of a campaign. ``enviados`` counts only messages that were really sent."""
 
@@ -68,6 +81,7 @@ class Progresso:
     bloqueadas: Mapping[str, int]
     canceladas: Mapping[str, int]
     erros: Mapping[str, int]
+    causas: Sequence[Causa]  # why messages were blocked, cancelled or failed
     excluidos: Mapping[str, int]
     espera: str | None  # why a due campaign does not start, or a started one does not continue
 
@@ -180,6 +194,7 @@ class Campanhas:
             bloqueadas=_count_by_outcome(messages, "bloqueada"),
             canceladas=_count_by_outcome(messages, "cancelada"),
             erros=_count_by_outcome(messages, "erro"),
+            causas=[_cause(each) for each in messages if each["status"] in NOT_SENT],
             excluidos={each["motivo"]: each["quantos"] for each in people if each["situacao"] == "excluido"},
             espera=await self._why_it_waits(row, na_fila),
         )
@@ -295,4 +310,17 @@ def _no_recipients(id: int, excluidos: Mapping[str, int]) -> CampanhaRecusada:
 
 
 def _count_by_outcome(messages: Sequence[Row], status: str) -> dict[str, int]:
-    return {each["outcome"] or status: each["quantas"] for each in messages if each["status"] == status}
+    counts: Counter[str] = Counter()
+    for each in messages:
+        if each["status"] == status:
+            counts[each["outcome"] or status] += each["quantas"]
+    return dict(counts)
+
+
+def _cause(row: Row) -> Causa:
+    return Causa(
+        status=row["status"],
+        outcome=row["outcome"] or row["status"],
+        reason=decode(row["outcome_reason_code"]),
+        messages=row["quantas"],
+    )

@@ -1,12 +1,15 @@
 """``/painel/campanhas``: the progress of campaigns, and the reasons why doctors received no message."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from app.composition.julia import Julia
 from app.contexts.campanhas.model import FROM, Acao, CampanhaInexistente, StatusDaCampanha, ninguem_recebeu
 from app.contexts.campanhas.relato import situacao_em_palavras, situacao_em_texto
 from app.contexts.campanhas.service import Campanhas, Progresso
+from app.contexts.mensagens.api import FILA_MENSAGENS
 from app.web.screens.missing import refuse_missing
 from app.web.screens.pages import Choice, word
 from batuta.extension import (
@@ -39,6 +42,9 @@ TONES: Final[Mapping[str, Tone]] = {
     StatusDaCampanha.CONCLUIDA: Tone.OK,
     StatusDaCampanha.CANCELADA: Tone.WAITING,
 }
+GROUPS: Final = {"bloqueada": "bloqueadas", "cancelada": "canceladas", "erro": "erros"}
+# Where an operator can act on messages that were not sent.
+QUEUED: Final = {"erro": f"/filas/{FILA_MENSAGENS.name}?estado=dead"}
 ID: Final = Field(name="campanha", kind=FieldKind.HIDDEN, required=True, longest=20)
 
 
@@ -219,30 +225,38 @@ def _figures(progress: Progresso) -> list[tuple[str, int, Tone]]:
         ("enviados", row["enviados"], Tone.OK),
         ("entregues", row["entregues"], Tone.OK),
         ("respostas", row["respondidos"], Tone.OK),
+        *(
+            (name, count, Tone.FAILING if name == "falharam" else Tone.HELD)
+            for name, count in (
+                ("falharam", sum(progress.erros.values())),
+                ("foram_bloqueadas", sum(progress.bloqueadas.values())),
+                ("foram_canceladas", sum(progress.canceladas.values())),
+            )
+            if count
+        ),
         ("em_duvida", progress.em_duvida, Tone.DEGRADED if progress.em_duvida else Tone.WAITING),
     ]
 
 
 def _reasons(progress: Progresso, texts: Texts) -> list[dict[str, object]]:
     """Return the reasons why doctors received no message, the most frequent reason first."""
-    groups = {
-        "excluidos": progress.excluidos,
-        "bloqueadas": progress.bloqueadas,
-        "canceladas": progress.canceladas,
-        "erros": progress.erros,
-    }
-    found: list[dict[str, object]] = []
-    for group, counts in groups.items():
-        kind = "exclusao" if group == "excluidos" else "desfecho"
-        found += [
-            {
-                "group": texts(f"tela.campanhas.{group}"),
-                "text": texts.get(f"estado.{kind}.{code}", code),
-                "count": count,
-                "query": {"situacao": "excluido", "motivo": code} if group == "excluidos" else None,
-            }
-            for code, count in counts.items()
-        ]
+    found: list[dict[str, object]] = [
+        {
+            "group": texts("tela.campanhas.excluidos"),
+            "text": texts.get(f"estado.exclusao.{code}", code),
+            "count": count,
+            "to": f"{PATH}/{progress.campanha['id']}?{urlencode({'situacao': 'excluido', 'motivo': code})}",
+        }
+        for code, count in progress.excluidos.items()
+    ]
+    counts: Counter[tuple[str, str]] = Counter()
+    for each in progress.causas:
+        why = texts.get(f"estado.desfecho.{each.outcome}", each.outcome)
+        counts[each.status, why if each.reason is None else texts.reason(each.reason)] += each.messages
+    found += [
+        {"group": texts(f"tela.campanhas.{GROUPS[status]}"), "text": why, "count": count, "to": QUEUED.get(status)}
+        for (status, why), count in counts.items()
+    ]
     return sorted(found, key=lambda each: -int(str(each["count"])))
 
 

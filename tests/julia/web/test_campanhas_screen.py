@@ -7,6 +7,8 @@ import pytest
 
 from app.contexts.campanhas.model import TipoDeCampanha
 from app.contexts.campanhas.service import NovaCampanha
+from app.contexts.envio.whatsapp import NOT_ON_WHATSAPP
+from batuta.reasons import encode
 from batuta.testing import FakeClock
 from tests.julia.tables import add_doctor, one, rows, write
 from tests.julia.web.painel import OPERATOR, READER, SENDER, Painel, act, open_painel, text_of
@@ -52,6 +54,25 @@ async def test_page_shows_the_progress_and_the_reasons_of_exclusion(painel: Pain
     assert "a mensagem para o médico está na fila" not in text_of(excluded)
     assert "batuta campanhas criar" in text_of(none)
     assert missing == [404, 404, 404, 404]
+
+
+async def test_failures_are_counted_by_their_stored_cause_with_a_link_to_the_queue(painel: Painel) -> None:
+    id = await campaign(painel)
+    await write(
+        painel.database,
+        "UPDATE fila_mensagens SET status = 'erro', outcome = 'FAILED_VALIDATION', outcome_reason_code = :why,"
+        " finalizada_em = :now",
+        why=encode(NOT_ON_WHATSAPP()), now=painel.clock.now(),
+    )  # fmt: skip
+    async with painel.browser(*READER) as reader:
+        page = await reader.get(f"/painel/campanhas/{id}")
+    shown = text_of(page)
+    assert ("1 este número não tem conta no WhatsApp falha no envio" in shown, "mensagem inválida" in shown) == (
+        True,
+        False,
+    )
+    assert "1 falharam" in shown
+    assert '/painel/filas/fila_mensagens?estado=dead">este número' in page.text
 
 
 @pytest.mark.parametrize(
