@@ -28,6 +28,7 @@ Language: TypeAlias = Literal["pt-BR", "en"]
 LANGUAGES: tuple[Language, ...] = ("pt-BR", "en")
 HERE = Path(__file__).parent
 COUNT = "count"  # name of the fact that selects the singular form and is shown with thousands separators
+NAMED = ("switch", "limit")  # facts for which a page shows the application's name, as in ``switch_name.<key>``
 ERROR = "error."  # prefix of error codes; every other code has the prefix "reason."
 
 
@@ -40,6 +41,7 @@ class Texts:
         """
         self.language = language
         self.source = (language, tuple(folders))
+        self._names_keys = False
         self._table: dict[str, str] = {}
         # Earlier tables take precedence, and their keys come first: if two states have the same word, the word means the
         # engine's state.
@@ -48,8 +50,8 @@ class Texts:
 
     @cached_property
     def for_pages(self) -> "Texts":
-        """A copy of these texts for the dashboard, in which dates have the notation that people use. The texts for a
-        terminal show dates in the format that commands accept as input.
+        """A copy of these texts for the dashboard, in which dates have the notation that people use, and switches and
+        limits have the application's names. The texts for a terminal show dates and keys as commands accept them.
         """
         made, day = copy(self), self._table["format.page_day"]
         made._table = self._table | {
@@ -57,6 +59,7 @@ class Texts:
             "format.minute": f"{day} %H:%M",
             "format.second": f"{day} %H:%M:%S",
         }
+        made._names_keys = True
         return made
 
     def __call__(self, key: str, **facts: object) -> str:
@@ -159,7 +162,12 @@ class Texts:
 
     def _rendered(self, facts: Mapping[str, object]) -> dict[str, object]:
         counts = {COUNT: self.number(count)} if isinstance(count := facts.get(COUNT), int) else {}
-        return {name: self._fact(fact) for name, fact in facts.items()} | counts
+        return {name: self._fact(fact) for name, fact in facts.items()} | counts | self._names_of(facts)
+
+    def _names_of(self, facts: Mapping[str, object]) -> dict[str, object]:
+        """Return the names of the switch and of the limit that the facts contain, if the texts are for pages."""
+        keys = {fact: f"{fact}_name.{facts[fact]}" for fact in NAMED if self._names_keys and fact in facts}
+        return {fact: f"“{self._table[key]}”" for fact, key in keys.items() if key in self._table}
 
     def _fact(self, value: object) -> object:
         match value:

@@ -9,9 +9,14 @@ import pytest
 
 from app.contexts.telegram.contas import EstadoDaConta
 from app.contexts.telegram.porta import NO_ANSWER
+from batuta.extension import Texts
+from batuta.reasons import RATE_LIMIT
 from batuta.testing import FakeClock
+from tests import ROOT
 from tests.julia.tables import add_chip, one, rows, write
 from tests.julia.web.painel import EVERYTHING, OPERATOR, READER, Painel, act, open_painel, text_of
+
+TEXTS = ROOT / "app" / "texts"
 
 
 @pytest.fixture
@@ -60,6 +65,23 @@ async def test_page_says_why_a_chip_rests_and_why_it_is_banned(painel: Painel) -
     assert "banido pelo WhatsApp (acesso proibido, código 403): troque o número" in shown
     assert "forbidden" not in shown
     assert "rests because the instance was disconnected during a send, until" in english
+
+
+async def test_pages_show_the_names_of_switches_and_limits(painel: Painel) -> None:
+    async with painel.browser(*READER) as reader:
+        brakes = text_of(await reader.get("/painel/freios"))
+        job = text_of(await reader.get("/painel/tarefas/oferta_autonoma"))
+        english = text_of(await reader.get("/painel/freios?lang=en"))
+    assert "ofertas automáticas oferta_automatica_enabled" in brakes
+    assert ("envios por hora" in brakes, "envios/hora" in brakes) == (True, False)
+    assert "pilot mode pilot_mode" in english
+    assert ("chave “modo piloto” ligada" in job, "chave pilot_mode" in job) == (True, False)
+
+
+def test_only_pages_show_the_name_of_a_limit() -> None:
+    texts, reason = Texts("pt-BR", [TEXTS]), RATE_LIMIT(limit="chip/intervalo", most=1, per=timedelta(seconds=45))
+    assert texts.reason(reason) == "limite chip/intervalo: 1 em 45 s"
+    assert texts.for_pages.reason(reason) == "limite “intervalo entre mensagens do chip”: 1 em 45 s"
 
 
 async def test_chip_is_paused_and_activated_with_a_reason(painel: Painel) -> None:
