@@ -2,9 +2,13 @@
 
 from playwright.async_api import Page, expect
 
-from tests.julia.tables import rows
+from tests.julia.tables import add_chip, rows, write
 from tests.julia.web.browser.conftest import Desk
 
+# The cells whose content is wider than the cell.
+WIDE = """() => [...document.querySelectorAll("main td, main th, .verdict > div, .count span")]
+    .filter((cell) => cell.scrollWidth > cell.clientWidth + 1 && getComputedStyle(cell).display !== "none")
+    .map((cell) => cell.textContent.trim())"""
 STATES = "SELECT id, status, valor FROM vagas_grupo ORDER BY created_at, id"
 
 
@@ -42,6 +46,19 @@ async def test_review_needs_no_mouse(desk: Desk) -> None:
     assert len(await desk.painel.audit("vaga_grupo.")) == 3
 
 
+async def test_approval_of_an_incomplete_vacancy_focuses_the_missing_field(desk: Desk) -> None:
+    await desk.painel.offers(1)
+    await write(desk.painel.database, "UPDATE vagas_grupo SET hospital_id = NULL, hospital_raw = NULL")
+    page = await desk.sign_in("/revisao")
+    await page.keyboard.press("a")
+    field = page.locator("#campo-hospital")
+    await expect(field).to_be_focused()
+    assert await field.evaluate("field => field.validationMessage") == "Falta o hospital"
+    assert page.url.endswith("/painel/revisao")
+    await field.fill("Vila Inventada")
+    assert await field.evaluate("field => field.checkValidity()")
+
+
 async def test_review_works_without_javascript(desk: Desk) -> None:
     first, second = await desk.painel.offers(2)
     page = await desk.sign_in("/revisao", script=False)
@@ -57,3 +74,17 @@ async def test_every_page_fits_a_telephone(desk: Desk) -> None:
         if screen.in_navigation:
             await page.goto(f"{desk.address}/painel{screen.path}")
             assert await page.evaluate("document.documentElement.scrollWidth") <= 390, screen.path
+
+
+async def test_figures_and_words_fit_their_cells_on_a_telephone(desk: Desk) -> None:
+    await add_chip(desk.painel.database)
+    await write(desk.painel.database, "UPDATE chips SET trust_score = 100, trust_level = 'verde'")
+    page = await desk.sign_in("/chips", width=390)
+    for path in ("/chips", "/filas", "/tarefas", ""):
+        await page.goto(f"{desk.address}/painel{path}")
+        assert await page.evaluate(WIDE) == [], path
+    sentence, score = page.locator(".verdict .sentence"), page.locator(".verdict .score")
+    above, below = await sentence.bounding_box(), await score.bounding_box()
+    assert above is not None
+    assert below is not None
+    assert below["y"] >= above["y"] + above["height"]  # the score leaves the whole width to the sentence
