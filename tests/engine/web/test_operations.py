@@ -71,6 +71,22 @@ async def test_a_held_job_is_refused_with_the_reason_and_can_be_insisted_on(pane
     assert "paused foi executada." in (await act(panel, "job.run", tarefa="paused", suspensa="sim")).text
 
 
+async def test_form_and_result_of_a_paused_job_say_who_paused_it_and_offer_to_resume_it(panel: Panel) -> None:
+    now = panel.clock.now()
+    await panel.work.switches.set("pause.category.campanha", False, by="ana", reason="fim", now=now)
+    await panel.work.switches.set(
+        "pause.job.paused", True, by="rui", reason="manutenção", now=now, until=now + timedelta(hours=2)
+    )
+    form = (await panel.ask("/painel/acoes/job.run?tarefa=paused")).text
+    until = f"{(now + timedelta(hours=2)).astimezone(panel.work.zone):%d/%m/%Y %H:%M}"
+    (says,) = re.findall(r'class="says">([^<]+)', form)
+    assert [each for each in ("rui", "manutenção", f"até {until}", "continua suspensa") if each not in says] == []
+    assert '<option value="sim" selected>' in form
+    done = await act(panel, "job.run", tarefa="paused", suspensa="sim")
+    assert "A tarefa agendada continua suspensa" in done.text
+    assert (done.url.path, "/painel/acoes/resume?alvo=job%3Apaused" in done.text) == ("/painel/tarefas/paused", True)
+
+
 async def test_a_parameter_without_a_value_is_refused(panel: Panel) -> None:
     refused = await act(panel, "job.run", tarefa="pulse", parametros="day")
     assert "escreva um parâmetro por linha" in refused.text

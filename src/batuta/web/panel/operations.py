@@ -4,13 +4,16 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from batuta.dispatch.job import Job
-from batuta.dispatch.plan import PAUSE_ALL, pause_of_category, pause_of_job
+from batuta.dispatch.plan import PAUSE_ALL, hold, pause_of_category, pause_of_job, rules_of
 from batuta.engine.batuta import Batuta
 from batuta.engine.edits import NO_PARAMETER
 from batuta.engine.screens import Action, ActionCall, ActionResult, Field, FieldKind, Preview, Tone
+from batuta.guard.base import Hold
 from batuta.guard.breaker import CircuitState
+from batuta.guard.switches import Switch, SwitchRule, judge_switch
 from batuta.kernel.errors import ActionRefused, JobRefused
 from batuta.kernel.reasons import Reason, define
 from batuta.kernel.spans import read_span
@@ -28,6 +31,7 @@ INSIST_IN_FORM = define(
 )
 NOT_OPEN = define("circuit_not_open", "circuit {circuit} is not open: it needs no probe")
 RAN = ("success", "error", "timeout")  # statuses of a run that took place
+INSIST = "sim"  # value of the field with which an operator runs a held job
 COMPARED = 20  # newest rows of a job that are searched for its last run
 RUN_WAITS = timedelta(seconds=3)  # how long the page waits for the run; a shorter run is reported immediately
 REASON = Field(name="motivo", label="panel.field.reason", required=True, longest=200)
@@ -42,6 +46,11 @@ def actions_of(work: Batuta) -> list[Action]:
 
 def _given(name: str) -> Field:
     return Field(name=name, kind=FieldKind.HIDDEN, required=True)
+
+
+class HeldJob(NamedTuple):
+    why: str
+    until: datetime | None  # end of the pause, None if it has no end
 
 
 class Jobs:
@@ -68,7 +77,7 @@ class Jobs:
                     name="suspensa",
                     label="panel.field.even_if_held",
                     kind=FieldKind.CHOICE,
-                    choices={"": "panel.no", "sim": "panel.yes"},
+                    choices={"": "panel.no", INSIST: "panel.yes"},
                 ),
             ],
             command=_run_command,
@@ -78,6 +87,10 @@ class Jobs:
         job = await self._find(call)
         last = await self._work.reports.recent(job=job.name, before=call.now + timedelta(days=1), limit=COMPARED)
         took = next((row.duration_ms for row in last if row.status in RAN and row.duration_ms is not None), None)
+        if (held := await self._hold(job, call.now)) is not None:
+            until = "" if held.until is None else call.texts("panel.will.held_until", until=held.until)
+            facts = {"job": job.name, "why": held.why, "until": until}
+            return Preview(says="panel.will.run_held", facts=facts, values={"suspensa": INSIST})
         if took is None:
             return Preview(says="panel.will.run_first", facts={"job": job.name})
         return Preview(says="panel.will.run", facts={"job": job.name, "took": call.texts.took(took)})
@@ -85,7 +98,7 @@ class Jobs:
     async def _run(self, call: ActionCall) -> ActionResult:
         job, params = await self._find(call), _params(call.values["parametros"])
         running = asyncio.create_task(
-            self._work.scheduler().run_by_hand(job, params, even_if_held=call.values["suspensa"] == "sim")
+            self._work.scheduler().run_by_hand(job, params, even_if_held=call.values["suspensa"] == INSIST)
         )
         self._running.add(running)
         running.add_done_callback(self._running.discard)
@@ -102,15 +115,33 @@ class Jobs:
             raise JobRefused(job=job.name, why=refused.facts["why"], next_step=INSIST_IN_FORM(field=field)) from None
         recorded = await self._work.reports.execution(execution.id)
         has_failed = recorded is not None and recorded.status not in ("success", "running")
+        says, held = "panel.done.run_failed" if has_failed else "panel.done.run", await self._hold(job, call.now)
         return ActionResult(
-            says="panel.done.run_failed" if has_failed else "panel.done.run",
-            facts={"job": job.name},
-            tone=Tone.FAILING if has_failed else Tone.OK,
-            to=f"/execucoes/{execution.id}",
+            says=says if held is None else f"{says}_held",
+            facts={"job": job.name} if held is None else {"job": job.name, "why": held.why},
+            tone=Tone.FAILING if has_failed else Tone.OK if held is None else Tone.HELD,
+            # The page of a held job offers to resume it.
+            to=f"/execucoes/{execution.id}" if held is None else f"/tarefas/{job.name}",
         )
+
+    async def _hold(self, job: Job, now: datetime) -> HeldJob | None:
+        """Return what holds the job now, or None."""
+        switches, controls = await self._work.switches.all(), await self._work.controls.read()
+        why = hold(job, switches, self._work.registry.windows_now(controls), now)
+        if why is None:
+            return None
+        # The reason names the first switch that holds the job.
+        found = (switches.get(rule.key) for rule in rules_of(job) if _holds(rule, switches, now))
+        switch = next(found, None)
+        until = None if switch is None or switch.until is None or switch.until <= now else switch.until
+        return HeldJob(why, None if until is None else until.astimezone(self._work.zone))
 
     async def _find(self, call: ActionCall) -> Job:
         return self._work.registry.find(call.values["tarefa"], await self._work.controls.read())
+
+
+def _holds(rule: SwitchRule, switches: Mapping[str, Switch], now: datetime) -> bool:
+    return isinstance(judge_switch(rule, switches.get(rule.key), now), Hold)
 
 
 def _params(text: str) -> dict[str, str]:
