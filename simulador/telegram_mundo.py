@@ -177,9 +177,7 @@ class Mundo:
         self._flooded.clear()
 
     def plan(self, conta: int, metodo: str, *what: object) -> Plan:
-        """Decide the faults of a call at random. Each call gets its own random number, so a repeated call may get
-        another result.
-        """
+        """Decide the faults of one call at random. A repeated call is decided again and may get another result."""
         how, key = self.behaviour(conta), (conta, metodo)
         self.calls[key] += 1
         if self._clock.monotonic() < self._flooded.get(key, 0.0):

@@ -84,11 +84,13 @@ PLACEHOLDERS: Mapping[str, Mapping[str, str]] = {
     "batuta grupos": {"ID": "{review}", "AVISO": "{notice}", "VAGA": "{vacancy}", "AUTOR": "{author}"},
     "batuta handoffs": {"HANDOFF": HANDOFF, "ID": "{vacancy}", "MEDICO": "{doctor}"},
     "batuta agendamentos": {"ID": "{appointment}"},
+    "batuta agendamentos importacoes": {"ID": "{import}"},
     "batuta batches": {"ID": "{import}"},
     "batuta relatorios": {"ID": REPORT},
     "batuta qualidade": {"ID": SCORED},
     "batuta medicos": {"MEDICO": "{doctor}"},
     "batuta lgpd": {"5511900000001": "{doctor}"},
+    "batuta token": {"ID": "{token}"},
     "batuta vagas": {"ID": "{vacancy}", "MEDICO": "{doctor}", "DIA": "{day}"},
 }
 # The switch of each job that acts without an operator.
@@ -236,7 +238,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("DATABASE_URL", "sqlite:///julia.db")
-        for words in (["migrate"], ["agendamentos", "importar", "agenda.csv"]):
+        token = ["token", "create", "--name", "teste", "--role", "admin"]
+        for words in (["migrate"], token, ["agendamentos", "importar", "agenda.csv"]):
             app.main._julia.cache_clear()
             assert main(["--app", "app.main:work", *words]) == 0
         asyncio.run(fill_office("sqlite:///julia.db"))
@@ -279,6 +282,7 @@ async def _fill(url: str) -> dict[str, str]:
             "doctor": "SELECT id FROM clientes WHERE telefone = '5511900001001'",
             "appointment": "SELECT id FROM appointments",
             "import": "SELECT id FROM batches",
+            "token": "SELECT id FROM api_tokens",
             "job_id": "SELECT normalization_job_id AS id FROM appointments",
         }
         ids = {role: str((await one(database, query))["id"]) for role, query in found.items()}

@@ -241,7 +241,7 @@ async def test_effect_that_always_exceeds_the_store_limits_waits_without_countin
     setup.effect = too_slow
     id = await setup.work.enqueue("conta")
     row = await setup.work.queues["default"].item(id)
-    for _ in range(20):
+    for _ in range(200):
         await setup.advance_clock(1)
         row = await setup.work.queues["default"].item(id)
         if row is not None and row["error"] is not None:

@@ -16,6 +16,7 @@ JULIA = ("--app", "app.main:work")
 READING = """
 batches list
 batches show {/batches}
+bulk list fila_mensagens
 doctor
 executions
 health
@@ -85,7 +86,8 @@ sql "SELECT nome_paciente FROM appointments"
 # Commands that change something, start a process, or read a file or text of their caller.
 OTHERS = """
 api backup migrate restore scheduler up worker arq simulador simulador_telegram pause resume run chip configurar-webhook
-decidir optout remover "batches cancel" "batches close" "circuits reset" "keys rotate" "queue cancel" "queue discard"
+decidir optout remover "batches cancel" "batches close" "bulk cancel" "bulk discard" "bulk retry" "bulk stop"
+"circuits open" "circuits probe" "circuits reset" "keys rotate" "queue cancel" "queue discard" "queue edit"
 "queue rehome" "queue retry" "queue unstick" "schedule compare" "schedule use" "schedules backfill" "schedules create"
 "schedules delete" "schedules edit" "schedules pause" "schedules resume" "switch off" "switch on" "token create"
 "token revoke" "token rotate" "windows set" "workers drain" "workers restart" "workers stack" "agendamentos avaliar"

@@ -199,18 +199,14 @@ class _Nomes:
                 yield place
 
     def _is_sector(self, head: int, end: int) -> bool:
-        """Return whether a word such as "PS" names a part of the hospital that follows: "PS do Hospital Vida", "PS
-        Hospital Vida".
-        """
+        """Return whether a word such as "PS" names a part of the hospital that follows: "PS (do) Hospital Vida"."""
         words = self._texto.palavras
         if words[head].texto not in _SECTORS or end + 1 >= len(words):
             return False
-        if words[end].texto == "hospital":
-            return self._is_free(words[end])
-        if words[end].texto not in ("do", "da"):
-            return False
-        behind = self._heads.em(words, end + 1)
-        return behind is not None and words[end + 1].texto not in _SECTORS and self._is_free(words[end + 1])
+        name = end if words[end].texto == "hospital" else end + 1
+        joined = name == end or words[end].texto in ("do", "da")
+        is_name = self._heads.em(words, name) is not None and words[name].texto not in _SECTORS
+        return joined and is_name and self._is_free(words[name])
 
     def _is_unit(self, word: Palavra) -> bool:
         """Return whether an "h" means hour, as in "145/h. Fulano"."""
@@ -599,8 +595,5 @@ def listas() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
 
 
 def _capital(word: str) -> str:
-    return (
-        word.upper()
-        if word in ("upa", "ama", "ubs", "usf", "psf", "esf", "samu", "hm", "hr", "hg", "hu", "ps", "pa")
-        else word[:1].upper() + word[1:]
-    )
+    siglas = ("upa", "ama", "ubs", "usf", "psf", "esf", "samu", "hm", "hr", "hg", "hu", "ps", "pa")
+    return word.upper() if word in siglas else word[:1].upper() + word[1:]
