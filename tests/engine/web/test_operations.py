@@ -234,8 +234,11 @@ async def test_incidents_restarts_actions_and_recoveries_share_one_timeline(pane
     recovered = NewIncident(from_status="critical", to_status="healthy", to_score=100, details={})
     await work.observability.incidents.write(recovered, now=panel.clock.now())
     html = (await panel.ask("/painel/incidentes")).text
-    kinds = re.findall(r'<b class="ending t-\w+">([^<]+)</b>', html)
-    assert kinds[:4] == ["recuperação", "ação", "reinício", "incidente"]
+    kinds = re.compile(r'<b class="ending t-\w+">([^<]+)</b>')
+    assert kinds.findall(html) == ["recuperação", "reinício", "incidente"]
+    with_actions = (await panel.ask("/painel/incidentes?acoes=sim")).text
+    assert kinds.findall(with_actions)[:4] == ["recuperação", "ação", "reinício", "incidente"]
+    assert [page.count('href="/painel/incidentes?acoes=sim"') for page in (html, with_actions)] == [1, 1]
     assert '<code class="anywhere">queue.mail</code>' in html
     exported = (await panel.ask("/painel/incidentes.csv")).text.splitlines()
     assert exported[0].startswith("started_at,resolved_at,seconds,from,to,score")
@@ -348,7 +351,7 @@ async def test_the_audit_log_shows_the_reason_in_the_language_and_zone_of_the_re
     html = (await panel.ask(f"/painel/auditoria?lang={language}")).text
     assert f'<span title="switch.set">{action}</span>' in html
     assert facts in html
-    assert action in (await panel.ask(f"/painel/incidentes?lang={language}")).text
+    assert action in (await panel.ask(f"/painel/incidentes?acoes=sim&lang={language}")).text
 
 
 @pytest.mark.parametrize(

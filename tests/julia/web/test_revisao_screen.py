@@ -12,6 +12,9 @@ import pytest
 
 from app.web.screens.marked_text import Part, parts_of
 from batuta.testing import FakeClock
+from batuta.texts import HERE, LANGUAGES, read_table
+from batuta.web.panel.operations import actions_of
+from tests import ROOT
 from tests.julia.tables import one, rows, write
 from tests.julia.web.painel import OPERATOR, READER, REVIEWER, Painel, act, open_painel, text_of
 
@@ -76,6 +79,22 @@ async def test_approval_without_changes_imports_the_vacancy_and_shows_the_next(p
     assert (stored["status"], stored["revisada_por"]) == ("importada", "token pessoa3")
     assert (await one(painel.database, "SELECT status FROM vagas"))["status"] == "aberta"
     assert await painel.audit("vaga_grupo.") == [("token pessoa3", "vaga_grupo.aprovar", f"vaga_grupo:{first}")]
+
+
+async def test_audit_log_shows_an_approval_without_its_empty_list_of_fields(painel: Painel) -> None:
+    (id,) = await painel.offers(1)
+    async with painel.browser(*REVIEWER) as reviewer:
+        await act(reviewer, "revisao.aprovar", vaga=id)
+        page = await reviewer.get("/painel/auditoria")
+    assert ("aprovou uma vaga de grupo" in text_of(page), "campos:" in text_of(page)) == (True, False)
+
+
+async def test_audit_log_has_a_text_for_each_action_that_it_records_under_its_own_name(painel: Painel) -> None:
+    work = painel.julia.work
+    names = {f"audit_action.{each.name}" for each in (*actions_of(work), *work.extension.actions) if not each.audits}
+    for language in LANGUAGES:
+        texts = {**read_table(HERE, language), **read_table(ROOT / "app" / "texts", language)}
+        assert names - texts.keys() == set()
 
 
 async def test_approval_applies_only_the_changed_fields(painel: Painel) -> None:

@@ -1,4 +1,6 @@
-"""The incidents page: causes, restarts, operators' actions and recoveries on one timeline, and their export."""
+"""The incidents page: causes, restarts and recoveries on one timeline, on request with the operators' actions, and
+their export.
+"""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -46,7 +48,8 @@ async def incidents(request: Request) -> HTMLResponse:
     since = words.now - PERIOD
     found = await work.observability.incidents.list_between(since, words.now, MOST_INCIDENTS)
     restarts = await work.observability.restarts.since(since, limit=MOST_RESTARTS)
-    actions = await work.access.list_before(words.now + DAY, BEFORE_ANY, MOST_ACTIONS)
+    with_actions = request.query_params.get("acoes") == "sim"
+    actions = await work.access.list_before(words.now + DAY, BEFORE_ANY, MOST_ACTIONS) if with_actions else []
     happenings = timeline(
         found, restarts, (each for each in actions if each.at >= since), words, state_of(request).actions
     )
@@ -55,6 +58,7 @@ async def incidents(request: Request) -> HTMLResponse:
         "hidden": max(len(happenings) - SHOWN, 0),
         "stats": stats(found, since, words.now),
         "days": PERIOD.days,
+        "with_actions": with_actions,
     }
     return show(request, "panel/incidents.html.j2", words, values, live=True)
 

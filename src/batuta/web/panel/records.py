@@ -35,7 +35,7 @@ MOST_EXPORTED = 10_000
 DAY = timedelta(days=1)
 MISSING, REPLACED = "failing", "unfinished"  # states of a process that has ended: without and with a successor
 _ORDER = {MISSING: 0, REPLACED: 2}
-NOTHING: tuple[object, ...] = (None, {}, "", "-")  # stored values that carry no information
+NOTHING: tuple[object, ...] = (None, {}, [], "", "-")  # stored values that carry no information
 _COLUMNS = ("at", "actor", "action", "subject", "facts")
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?[+-]\d\d:\d\d$")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -146,7 +146,7 @@ def _value(name: str, value: Json, words: Words) -> str:
         case bool():
             return words.texts("panel.on" if value else "panel.off")
         case dict():
-            return ", ".join(_fact(each, inner, words) for each, inner in value.items())
+            return ", ".join(_fact(each, inner, words) for each, inner in value.items() if inner not in NOTHING)
         case list():
             return ", ".join(_value(name, each, words) for each in value)
         case str() if _INSTANT.match(value):
