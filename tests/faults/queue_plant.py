@@ -340,7 +340,7 @@ def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:
         for each in work.queues.values():
             each._database = PointedDatabase(each._database, points)
             each._liveness = PointedDatabase(each._liveness, points)
-        work._task_store.liveness = PointedDatabase(work.liveness, points)  # type: ignore[assignment]
+        work._task_store.liveness = PointedDatabase(work.liveness, points)
 
 
 async def write_effect(database: Database, item: str, what: str, transaction: Any) -> None:
