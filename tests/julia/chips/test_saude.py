@@ -14,7 +14,7 @@ AT = datetime(2026, 3, 11, 14, 0, tzinfo=UTC)
 def chip(**facts: Any) -> Saude:
     known = {
         "telefone": "0001", "status": "active", "trust": 90, "level": "verde", "connected": True, "circuit": "closed",
-        "circuit_failures": 0, "resting": False, "may_prospect": True, "may_follow_up": True, "may_answer": True,
+        "circuit_failures": 0, "rests_until": None, "may_prospect": True, "may_follow_up": True, "may_answer": True,
         "sent_today": 0, "errors": 0,
     }  # fmt: skip
     return Saude(**{**known, **facts})
@@ -69,7 +69,7 @@ def test_page_names_every_figure() -> None:
         chip(trust=65, level="amarelo", connected=False),
         chip(trust=30, level="vermelho", may_prospect=False, may_follow_up=False),
         chip(circuit="open", circuit_failures=3),
-        chip(resting=True),
+        chip(rests_until=AT),
     ]
     found = document(pool, is_configured=True, at=AT)
     assert set(found) == {"status", "message", "summary", "capacidade", "chips", "timestamp"}
