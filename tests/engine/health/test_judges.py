@@ -35,6 +35,8 @@ from batuta.health.workers import (
 )
 from batuta.processes.restarts import Restart
 from batuta.runlog.history import Facts, LastRun
+from batuta.texts import Texts
+from batuta.texts.findings import message_of
 from tests.engine.dispatch.scheduling import job
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -455,3 +457,4 @@ def test_stalled_process_beats_but_does_not_work() -> None:
     assert not signs(seen).living_loops
     (finding,) = judge_workers(signs(seen)).findings
     assert finding.cause == "workers.stalled.worker"
+    assert message_of(finding, Texts("pt-BR")) == "1 processo worker não responde (parado ou travado)"
