@@ -207,6 +207,15 @@ async def test_live_page_of_dead_items_drops_the_error_groups_after_a_retry_of_a
     assert "<li" not in changed["grupos"]
 
 
+async def test_page_without_a_batch_has_a_place_for_the_first_one(plant: Plant) -> None:
+    client = await plant.browser(Scope.OPERATE)
+    page = (await client.get("/painel/filas")).text
+    assert 'id="lotes" data-live' in page
+    await plant.work.batches.create("remessa")
+    changed = live_parts((await client.get("/painel/filas")).text).since(live_parts(page))
+    assert "remessa" in changed["lotes"]
+
+
 async def test_a_stopped_operation_changes_nothing_more(plant: Plant) -> None:
     client = await plant.browser(Scope.OPERATE)
     await act(client, "bulk.discard", fila="default")
