@@ -247,7 +247,9 @@ async def test_effect_that_always_exceeds_the_store_limits_waits_without_countin
         if row is not None and row["error"] is not None:
             break
     assert row is not None
-    assert (row["status"], row["attempts"], code_of(decode(row["error"]))) == ("queued", 0, "store_away")
+    # The next claim, which counts an attempt until its end, may have happened already.
+    assert (row["status"], row["attempts"]) in {("queued", 0), ("in_progress", 1)}
+    assert code_of(decode(row["error"])) == "store_away"
     assert setup.effects > 0  # a busy machine has time for one effect within the limits, a calm one for two
     setup.effect = None
     assert await setup.ends(id) == ("complete", None)
