@@ -16,7 +16,6 @@ import time
 import venv
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO
 
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
@@ -27,13 +26,13 @@ DEV_LOCK = ROOT / "requirements-dev.lock"
 PEER_LOCKS = ROOT / "bench" / "queue" / "locks"
 PEERS = ROOT / ".venv-peers"
 
-# The phases of `test`: a name, the options of pytest, and the number of concurrent tests per core. The phases of one
-# line run at the same time, and `check` beside the first line. A test waits for a database, a browser or a process, so
-# more tests than cores run at the same time. A fault test mostly waits, so fault tests have their own workers: the
-# tests that compute then keep the cores busy. Tests marked `calm` have a tight limit in real time and run last, alone.
+# The parts of `test`: a name, the options of pytest, and the number of concurrent tests per core. A test mostly waits
+# for a database, a browser or a process, so more tests than cores run at the same time. Tests marked `calm` have a
+# tight limit in real time and mostly wait, so they run last, without other tests. `check` runs at the same
+# time as the first part.
 TEST_PHASES = (
-    (("tests", ["--ignore", "tests/faults"], 1.5), ("faults", ["tests/faults", "-m", "not calm"], 1.5)),
-    (("calm faults", ["tests/faults", "-m", "calm"], 4),),
+    ("tests", ["-m", "not calm"], 2.5),
+    ("calm faults", ["tests/faults", "-m", "calm"], 3),
 )
 # Largest number of failed tests of a phase that are repeated alone. If more tests fail, the cause is not a busy
 # machine.
@@ -100,39 +99,22 @@ def test(rest: list[str]) -> int:
         checked = beside.submit(times.run, "check", sys.executable, str(ROOT / "dev.py"), "check")
         keep_compiled()
         # One process compiles all tests, so that the workers need not. An error in a test file appears in this phase.
-        times.run("collect", str(PYTHON), "-m", "pytest", "--collect-only", output=subprocess.DEVNULL)
-        codes = [run_phases(times, *phases) for phases in TEST_PHASES]
+        times.run("collect", str(PYTHON), "-m", "pytest", "--collect-only", quiet=True)
+        codes = [run_phase(times, *phase) for phase in TEST_PHASES]
     print(times.table(), flush=True)
     return max(checked.result(), *codes)
 
 
-def run_phases(times: "Times", *phases: tuple[str, list[str], float]) -> int:
-    """Run phases at the same time and return the largest exit code. Afterwards, repeat their failed tests alone."""
-    with ThreadPoolExecutor(len(phases)) as at_once:
-        ended = list(at_once.map(lambda phase: run_phase(times, *phase, shown=phase is phases[0]), phases))
-    codes = [
-        repeat(times, name, failed) if code == 1 and 0 < len(failed) <= MOST_REPEATED else code
-        for (name, *_), (code, failed) in zip(phases, ended, strict=True)
-    ]
-    return max(codes)
-
-
-def run_phase(
-    times: "Times", name: str, selection: list[str], per_core: float, *, shown: bool
-) -> tuple[int, list[str]]:
-    """Run a phase and return its exit code and its failed tests. If not ``shown``, print its output when it ends."""
+def run_phase(times: "Times", name: str, selection: list[str], per_core: float) -> int:
     workers = min(8, max(1, int(per_core * (os.cpu_count() or 1))))
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "times"
+        os.environ["TEST_TIMES"] = f"{folder}/times"
         # Workers take single tests from each other, so that no file runs alone at the end.
-        command = [str(PYTHON), "-m", "pytest", *selection, "-n", str(workers), "--dist", "worksteal"]
-        with (Path(folder) / "output").open("w+") as output:
-            code = times.run(name, *command, output=None if shown else output, TEST_TIMES=str(file))
-            output.seek(0)
-            print(output.read(), end="", flush=True)
-        times.read(file)
-        failed = file.with_suffix(".failed")
-        return code, failed.read_text().splitlines() if failed.exists() else []
+        code = times.run(name, str(PYTHON), "-m", "pytest", *selection, "-n", str(workers), "--dist", "worksteal")
+        times.read(Path(folder) / "times")
+        failed = Path(folder) / "times.failed"
+        again = failed.read_text().splitlines() if failed.exists() else []
+        return repeat(times, name, again) if code == 1 and 0 < len(again) <= MOST_REPEATED else code
 
 
 def repeat(times: "Times", phase: str, failed: list[str]) -> int:
@@ -155,12 +137,12 @@ class Times:
         self.unsteady: list[str] = []  # tests that failed together with other tests and passed alone
         self._began = time.monotonic()
 
-    def run(self, phase: str, *command: str, output: IO[str] | int | None = None, **environment: str) -> int:
+    def run(self, phase: str, *command: str, quiet: bool = False) -> int:
         """Run a command as a phase and return its exit code. Its processor time does not include servers, which detach
-        themselves. ``output`` receives what the command prints, and ``environment`` is added to its environment.
+        themselves.
         """
         began = time.monotonic()
-        with subprocess.Popen(command, stdout=output, env=os.environ | environment) as process:
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL if quiet else None) as process:
             _, status, spent = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
         self.phases[phase] = (time.monotonic() - began, spent.ru_utime + spent.ru_stime)

@@ -50,7 +50,7 @@ vars(httpcore2)["default_ssl_context"] = functools.cache(httpcore2.default_ssl_c
 # Every request to an ASGI application asks for sniffio, and would search all folders for it.
 sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
 HERE = Path(__file__).parent
-JULIA, TYPING = HERE / "julia", HERE / "typing"
+JULIA, FAULTS, TYPING = HERE / "julia", HERE / "faults", HERE / "typing"
 # Test modules that also run through a transaction pooler.
 THROUGH_A_POOLER = {
     "test_backup",
@@ -258,10 +258,17 @@ async def bench(database: Database, clock: FakeClock, ids: Ids, events: EventRec
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the long tests first, which have their own timeout. The tests of types come last: `check`, which runs beside
-    the tests, has then left mypy's cache for them.
+    """Run the long tests first, which have their own timeout, and distribute the others over the workers.
+
+    Fault tests mostly wait, so they are placed evenly between the files of tests that compute. The tests of types come
+    last: `check`, which runs beside them, has then left mypy's cache for them.
     """
-    items.sort(key=lambda item: -1 if item.get_closest_marker("timeout") else TYPING in item.path.parents)
+    files = list(dict.fromkeys(item.path for item in items))
+    waiting = [file for file in files if FAULTS in file.parents]
+    computing = [file for file in files if FAULTS not in file.parents]
+    place = {file: (n + 0.5) / len(group) for group in (waiting, computing) for n, file in enumerate(group)}
+    place |= {file: 1.0 for file in files if TYPING in file.parents}
+    items.sort(key=lambda item: 0 if item.get_closest_marker("timeout") else place[item.path])
 
 
 def pytest_collection_finish() -> None:
