@@ -103,9 +103,9 @@ class QueueTable:
 
     The queue expects two indexes: ``<name>_ready`` (queue, priority, available_at, id) on the ready rows without a
     lease, and ``<name>_leased`` (lease_until) on the leased rows. A table with more than twelve distinct priorities
-    needs a third index: ``<name>_due`` (queue, available_at), with the condition of ``<name>_ready``.
-    ``batuta.queues.index_ddl(table)`` returns the statements for the first two. Opening the database raises
-    MissingIndexes, with the statement, if an index is missing.
+    needs a third index: ``<name>_due`` (queue, available_at), with the condition of ``<name>_ready`` and, on
+    PostgreSQL, ``AND available_at < 'infinity'``. ``batuta.queues.index_ddl(table)`` returns the statements for the
+    first two. Opening the database raises MissingIndexes, with the statement, if one of these two is missing.
     """
 
     name: str

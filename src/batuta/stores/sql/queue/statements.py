@@ -205,6 +205,9 @@ def queue_gaps(table: QueueTable, dialect: Dialect) -> Mapping[str, str]:
         "limit_name": limit_name(table),
         "lines": "pipeline_lines" if table.queue == table.state else "task_lines",
         "in_queue": in_queue,
+        # The condition of the index by due time. Only statements that need this index contain it, because PostgreSQL
+        # would also choose the index where the index by priority is the right one.
+        "has_due_time": f"{table.available_at} < 'infinity'",
         "not_held": _no_hold_condition(dialect),
         "is_dead": f"{table.state} = '{table.dead}'{_stage_condition(table)}",
         "id_type": "uuid",
@@ -520,7 +523,8 @@ def _pick(table: QueueTable, gaps: dict[str, str], high_first: bool, levels: str
     last = f"({_last_level(table, high_first)}) AS last CROSS JOIN LATERAL"
     return (
         f"WITH RECURSIVE {levels}"
-        f" oldest AS MATERIALIZED (SELECT ctid AS place {waiting} ORDER BY {table.available_at} LIMIT {MOST_SORTED + 1}),"
+        f" oldest AS MATERIALIZED (SELECT ctid AS place {waiting} AND {gaps['has_due_time']}"
+        f" ORDER BY {table.available_at} LIMIT {MOST_SORTED + 1}),"
         f" picked AS MATERIALIZED ("
         f"SELECT due.{table.id} FROM level CROSS JOIN LATERAL"
         f" ({due} AND {table.priority} = level.value {oldest}) AS due WHERE level.value IS NOT NULL"

@@ -138,7 +138,7 @@ SELECT min(next.at) AS at, coalesce(:now, statement_timestamp()) AS now FROM (
     WHERE level.value IS NOT NULL
     UNION ALL
     SELECT earliest.at FROM ({last_level}) AS last CROSS JOIN LATERAL (
-        SELECT {available_at} AS at FROM {table} WHERE {is_ready}{in_queue} AND isfinite({available_at})
+        SELECT {available_at} AS at FROM {table} WHERE {is_ready}{in_queue} AND {has_due_time} AND isfinite({available_at})
         ORDER BY {available_at} LIMIT 1) AS earliest
 ) AS next WHERE isfinite(next.at);
 

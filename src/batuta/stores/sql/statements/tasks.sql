@@ -21,7 +21,7 @@ FROM json_each(:queues) AS queue;
 SELECT queue.name AS queue, coalesce(:now, statement_timestamp()) AS now,
        (SELECT available_at FROM tasks
         WHERE tasks.queue = queue.name AND status = 'queued' AND lease_until IS NULL AND limit_key IS NULL
-        ORDER BY available_at LIMIT 1) AS at
+          AND available_at < 'infinity' ORDER BY available_at LIMIT 1) AS at
 FROM jsonb_array_elements_text(:queues) AS queue (name);
 
 -- read alive: the unfinished task with this name and key
