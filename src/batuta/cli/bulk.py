@@ -89,7 +89,9 @@ def _begin(
     older_than: str | None,
     as_json: bool,
 ) -> None:
-    """Store an operation on the items that the criteria (name, error group, key, tag) and the age match."""
+    """Start a bulk operation on the items that match the criteria (name, error group, key, tag) and the age. If no item
+    matches, exit with FAILED.
+    """
     _require_queue(ctx, queue)
     age = None if older_than is None else read_span(older_than)
     if older_than is not None and age is None:

@@ -1,4 +1,4 @@
-"""The part of an application that the ``batuta`` command needs before it builds the application."""
+"""The commands, roles and texts of an application, available to ``batuta`` before it builds the application."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLine:
-    """Commands, roles and texts of an application. The module that ``--app`` names may define an object of this class
-    as ``command_line``. Then `batuta --help` imports only that module.
+    """Commands, roles and texts that an application adds to ``batuta``. The module that ``--app`` names may define an
+    object of this class as ``command_line``. Then `batuta --help` imports only that module.
     """
 
     # the same commands as in the application's Extension
@@ -30,7 +30,9 @@ class CommandLine:
 
 
 def import_command(command: "Command") -> Any:
-    """Return a command, or the commands of a group by name. A command given as ``module:object`` is imported."""
+    """Return the function of a command, or a mapping of names to functions for a group. Text in the form
+    ``module:object`` is imported.
+    """
     if isinstance(command, Mapping):
         return {word: import_command(each) for word, each in command.items()}
     if not isinstance(command, str):

@@ -97,9 +97,8 @@ class CliContext:
         return self._catalogue
 
     def command_line(self) -> CommandLine:
-        """Return the commands, roles and texts that the application adds. If the application cannot be loaded, the
-        result is empty. In that case the attribute ``unloaded`` is the error, which is raised when a command needs the
-        application.
+        """Return the commands, roles and texts that the application adds. If the application cannot be loaded, return
+        an empty object and keep the error in ``unloaded``. The error is raised when a command needs the application.
         """
         if self._command_line is None:
             try:
@@ -131,8 +130,8 @@ class CliContext:
         return self._loaded().settings
 
     def _loaded(self) -> "Batuta":
-        """Return an application object whose settings can be read: the complete application, or the faster catalogue if
-        only that is loaded.
+        """Return an application object whose settings can be read. Prefer an object that is already loaded: the
+        complete application, else the catalogue.
         """
         return self._work or self._catalogue or self.work()
 
@@ -194,7 +193,7 @@ class CliContext:
         return self.texts().minute(instant.astimezone(self._loaded().zone))
 
     def moment(self, written: str | None) -> str:
-        """Parse an ISO text and format its instant like ``local``. Return an empty string for None."""
+        """Parse an ISO timestamp and format it like ``local``. Return an empty string for None."""
         return self.local(datetime.fromisoformat(written)) if written else ""
 
 

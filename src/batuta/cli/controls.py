@@ -37,10 +37,10 @@ class SwitchChange:
 
 @dataclass(frozen=True, slots=True)
 class RemainingHolds:
-    """The switches that still hold jobs after an operator has switched off another switch."""
+    """The switches that still hold jobs back after an operator has released another switch."""
 
     rules: Collection[SwitchRule]
-    every_job: bool  # whether every job of the other switch is still held
+    every_job: bool  # whether every job of the released switch is still held
 
 
 def pause(
@@ -98,8 +98,8 @@ def switch_key(work: Batuta, word: str) -> str:
 def find_remaining_holds(
     jobs: Collection[Job], key: str, switches: Mapping[str, Switch], now: datetime
 ) -> RemainingHolds:
-    """Return the switches that still hold jobs after the switch ``key`` was changed. Only jobs that depend on ``key``
-    are considered.
+    """Return the switches that still hold jobs back after the switch ``key`` was changed. Only jobs that depend on
+    ``key`` are considered.
     """
 
     def holds(rule: SwitchRule) -> bool:

@@ -124,7 +124,7 @@ async def _recent(ctx: CliContext, name: str | None, status: str | None, limit: 
     work = ctx.catalogue()
     async with work:
         found = list(await work.reports.recent(job=name, status=status, before=EVER, limit=limit))
-        # A deleted schedule, and a job that the program declared while it ran, are known by their executions only.
+        # A deleted schedule, or a job that a program declared while it ran, is known only from its executions.
         if found or name is None or name in {each.name for each in await work.schedules.all()}:
             return found
         exact = work.registry.find(name, await work.controls.read()).name

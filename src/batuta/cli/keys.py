@@ -15,7 +15,7 @@ COLUMNS = ("column", "key", "position", "values")
 
 
 def show(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """Count the stored values by the key that encrypted them."""
+    """Print the number of encrypted values per column and encryption key."""
     ctx = cli_context(context)
     uses = ctx.ask(_count)
     names = ctx.work().encryption.names
@@ -26,7 +26,9 @@ def show(context: typer.Context, as_json: JsonFlag = False) -> None:
 
 
 def rotate(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """Encrypt every stored value with the first key. An interrupted rotation continues where it stopped."""
+    """Re-encrypt all stored values with the first key of the configuration. An interrupted rotation continues where it
+    stopped.
+    """
     ctx = cli_context(context)
     if not ctx.work().encryption.is_on:
         raise ConfigError(
@@ -46,8 +48,8 @@ async def _count(work: Batuta) -> dict[str, KeyUse]:
 
 
 async def _rotate(work: Batuta) -> tuple[int, int]:
-    """Encrypt the stored values with the first key. Return the number of changed values, and the number of values whose
-    key is unknown.
+    """Re-encrypt the stored values with the first key of the configuration. Return the number of changed values, and
+    the number of values whose key is unknown.
     """
     columns, rotated = work.encrypted_columns, 0
     for column in columns.columns:

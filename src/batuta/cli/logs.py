@@ -64,7 +64,7 @@ async def _has_ended(work: Batuta, id: str) -> bool:
 
 
 async def _whole_id(work: Batuta, written: str) -> str:
-    """Return the full id of an abbreviated id, found among the items whose log lines are kept. If no id matches, return
+    """Complete an abbreviated id with the ids of the items that have kept log lines. If none of them matches, return
     ``written`` unchanged.
     """
     between = id_range(written)

@@ -217,10 +217,10 @@ async def _count_queues(ctx: CliContext) -> tuple[list[dict[str, Any]], list[dic
 
 
 async def _list_items(ctx: CliContext, queue: str, state: str | None, limit: int) -> tuple[str, list[dict[str, Any]]]:
-    """Return the items of a queue in one state, and that state.
+    """Return a state, and the items of a queue that are in this state.
 
-    ``state`` is a state that every queue has, or a state value of the table. None means the dead items, or the ready
-    items if no worker serves the queue.
+    ``state`` is a state that every queue has, or a state value of the table. If it is None, the dead items are listed,
+    or the ready items if no worker serves the queue.
     """
     async with ctx.work() as work:
         unserved = None if queue in work.queues else await _open_unserved(ctx, queue)
@@ -250,9 +250,7 @@ async def _find_items(
 
 
 async def _open_unserved(ctx: CliContext, source: str) -> SqlQueue:
-    """Return a queue object for ``source``, a queue that this release does not serve. With this object operators list
-    and change the items of the queue.
-    """
+    """Return an object to list and change the items of ``source``, a queue that this release does not serve."""
     unserved = {items.queue: through for items, through in await ctx.work().unserved.all()}
     if source not in unserved:
         raise unknown("queue", source, [*ctx.work().queues, *unserved])

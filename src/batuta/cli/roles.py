@@ -158,10 +158,10 @@ async def _run_supervised(
 
 @asynccontextmanager
 async def open_for_process(work: Batuta) -> AsyncIterator[None]:
-    """Open the application for the life of a process. Closing has a time limit, so a database that hangs delays the
+    """Open the application for the lifetime of a process. Closing has a time limit, so a database that hangs delays the
     exit only briefly.
 
-    Garbage collections skip the objects that exist after the opening, such as modules and routes, because visiting
+    The garbage collector ignores the objects that exist after the opening, such as modules and routes, because visiting
     them would stop the event loop for about 50 ms.
     """
     await work.open()

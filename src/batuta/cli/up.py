@@ -151,7 +151,7 @@ class _Up:
         return RestartLog(self._open_database, work.beats, work.observability.restarts, work.clock, work.now)
 
     async def _open_database(self) -> None:
-        """Open the database. Called again after its file was replaced."""
+        """Open the database, or reopen it after a restore replaced its file."""
         await self.work.database.close()
         await self.work.database.open()
 

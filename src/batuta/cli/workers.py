@@ -81,8 +81,8 @@ def _ask(ctx: CliContext, process: str, kind: RequestKind) -> None:
 
 
 async def _ask_process(ctx: CliContext, process: str, kind: RequestKind) -> str | None:
-    """Send a request to a process. If the request is for a dump of the stacks, wait briefly for them and return them.
-    Return None if they do not arrive in time, and for every other request.
+    """Send a request to a process. For a stack dump, wait briefly and return the stacks, or None if they do not arrive
+    in time. Return None for every other request.
     """
     async with ctx.work() as work:
         signs = await work.beats.read_signs(within=FORGOTTEN_AFTER, now=work.now())

@@ -142,8 +142,8 @@ class Dispatcher:
         self._last = now
 
     async def _fire(self, due: Collection[str], now: datetime) -> bool:
-        """Open and start the due fires. Return False and decide nothing if the controls or the active timetable
-        changed.
+        """Decide which due fires of these jobs run, record them, and start their runs. Return False, without a
+        decision, if the controls or the active timetable changed.
         """
         waiting: set[str] = set()
         is_current = True
@@ -221,8 +221,8 @@ class Dispatcher:
 
 
 class Agenda:
-    """Holds, for each job, the next instant at which the dispatcher checks the job. Jobs whose category has reserved
-    places come first.
+    """Holds, for each job, the next instant at which the dispatcher checks the job. Jobs in a category with reserved
+    capacity come first.
     """
 
     def __init__(self, is_live: Callable[[str], bool], entries: Mapping[str, datetime]) -> None:

@@ -55,7 +55,7 @@ class Run:
 
     @property
     def params(self) -> Mapping[str, str]:
-        """Parameters that an operator added."""
+        """The parameters that an operator passed to the run."""
         return self.execution.params
 
 
@@ -119,12 +119,12 @@ class Job:
         return self.jitter * (int.from_bytes(digest[:4], "big") / 2**32)
 
     def at(self, window: Window) -> "Job":
-        """Return a copy of the job. The copy fires when ``window`` opens."""
+        """Return a copy of the job that fires when ``window`` opens."""
         return replace(self, cron=parse(window.cron))
 
 
 class JobRules(TypedDict, total=False):
-    """Options of a job that can be combined freely. Numbers are in seconds."""
+    """Optional rules of a job, independent of its target and schedule. Numbers are in seconds."""
 
     # Longest time from an expected fire to a successful run; None derives it from the schedule.
     sla: timedelta | float | None

@@ -55,8 +55,8 @@ def find_holding_switch(job: Job, switches: Mapping[str, Switch], now: datetime)
 
 
 def _pause_reason(job: Job, rule: SwitchRule, why: str) -> str:
-    """Return the reason why a job is held. A reason that names the switch of a pause is replaced by one that names the
-    pause. Other reasons are returned unchanged.
+    """Return ``why``, the reason why a job is held. If ``why`` only names the switch of a pause, return a reason that
+    names the pause instead.
     """
     if not isinstance(why, Reason) or why.code != SWITCH_ON:
         return why
@@ -301,7 +301,7 @@ def _sum(name: str, changes: Collection[Change]) -> Change:
 
 
 def _hours(jobs: Collection[Job]) -> list[float]:
-    """Return the number of fires per day in each hour of the day."""
+    """Return the average number of fires per day for each hour of the day."""
     counts = [0] * 24
     for job in jobs:
         if job.every < MINUTE:  # for frequent jobs, counting is faster than listing hundreds of thousands of fires

@@ -44,7 +44,9 @@ class JobRegistry:
         self.changes += 1
 
     def timetable(self, controls: Controls) -> Mapping[str, Job]:
-        """Return the jobs that are scheduled under these controls, by name."""
+        """Return, by name, the jobs of the profile that the controls select. Jobs with a window fire when that window
+        opens.
+        """
         profile = self.profile(controls)
         windows = self.windows_now(controls)
         return {
@@ -87,8 +89,8 @@ class JobRegistry:
         return tuple(dict.fromkeys(job.category for job in self))
 
     def own(self, release: str | None = None) -> OwnTimetable:
-        """Return the identity of this timetable. The fingerprint changes when the jobs, schedules, windows, profiles or
-        the name of the release change.
+        """Return the identity of the timetable of this process. Its fingerprint changes when the jobs, schedules,
+        windows, profiles or the name of the release change.
         """
         content = {
             "release": release,

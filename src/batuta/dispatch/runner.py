@@ -1,7 +1,8 @@
-"""Runs executions: waits for a place in the category's lane, delivers the run to its target and records the outcome.
+"""Runs executions: waits for free capacity in the job's category, delivers the run to its target and records the
+outcome.
 
 A ``LeaseKeeper`` renews the leases of the runs. At shutdown, a run that does not end in time is cancelled and handed
-back. The scheduler that takes over the run delivers it again with the same key.
+back. The scheduler that takes over the run delivers it again with the same idempotency key.
 """
 
 import asyncio
@@ -84,8 +85,8 @@ class Runner:
 
     @contextmanager
     def expecting(self) -> Iterator[None]:
-        """Context manager around code that opens and starts runs. A drain waits until this code has ended, and then for
-        the runs that it started.
+        """Context manager around code that records and starts runs. A drain waits until this code has ended, and then
+        for the runs that it started.
         """
         self._expected += 1
         self._none_expected.clear()
@@ -171,7 +172,7 @@ class Runner:
         await self._close(execution, ending)
 
     async def _record(self, execution: Execution, job: Job, grace: timedelta) -> Ending:
-        """Execute the run. If a tracing system records this process, record the run as a span."""
+        """Execute the run. If tracing is enabled, record it as a span."""
         if (tracing := recorder()) is None:
             return await self._execute(execution, job, grace)
         facts = {"batuta.job": job.name, "batuta.execution": execution.id, "batuta.trigger": execution.trigger.value}
@@ -181,7 +182,7 @@ class Runner:
         return ending
 
     async def _execute(self, execution: Execution, job: Job, grace: timedelta) -> Ending:
-        """Wait for a place in the lane, deliver the run to its target, and return its outcome."""
+        """Wait for free capacity in the job's category, deliver the run to its target, and return the outcome."""
         asked = self._clock.monotonic()
         async with self._lanes.lane(job.category):
             waited = timedelta(seconds=self._clock.monotonic() - asked)

@@ -53,7 +53,9 @@ class TaskSchedule:
 
 
 class _TaskTarget:
-    """Placeholder target for the task of a schedule. The store enqueues the task itself."""
+    """Placeholder target for a schedule's job, because a job needs a target. It is never called: the store enqueues the
+    task.
+    """
 
     repeatable = False
     address = "task"
@@ -75,15 +77,15 @@ def job_of(name: str, schedule: str, zone: ZoneInfo, **options: Any) -> Job:
 
 
 def next_look(job: Job, now: datetime) -> datetime | None:
-    """Return when the next fire starts, or None if there is no further fire."""
+    """Return the instant at which the next fire of the job starts, or None if there is no further fire."""
     at = next_start(job, now)
     return None if at >= FARTHEST else at
 
 
 class DueSchedules(Protocol):
     async def fire(self, limit: int) -> int:
-        """Decide which due fires of at most ``limit`` schedules run, enqueue their tasks, and return the number of
-        these schedules.
+        """Process the due fires of at most ``limit`` schedules: decide which fires run, and enqueue their tasks. Return
+        the number of processed schedules.
         """
 
     async def next_at(self) -> datetime | None:

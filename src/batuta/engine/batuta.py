@@ -334,7 +334,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
     @cached_property
     def bulk(self) -> SqlBulk:
-        """The bulk operations of operators, each of which changes many items."""
+        """The bulk operations: an operation changes every item of a queue that matches an operator's filter."""
         return SqlBulk(self.database, lambda: self.queues, self.ids, self.clock, self.now)
 
     @cached_property
@@ -344,7 +344,9 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
     @cached_property
     def presence(self) -> PresenceFolder:
-        """The folder in which the processes of this host register, so that each can detect the death of another."""
+        """The folder in which the processes of this host register, so that each process can detect the death of another
+        process.
+        """
         return PresenceFolder.for_database(self.database.where)
 
     def now(self) -> datetime | None:
@@ -404,8 +406,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return recorded
 
     def retentions(self) -> list[Retention]:
-        """Return the retentions of the engine's tables, except the tables of executions and of circuit transitions,
-        which the application prunes.
+        """Return the retentions of the engine's tables. The tables of executions and of circuit transitions are
+        missing, because the application prunes them.
         """
         return [
             Retention("tasks", self._task_store.prune),  # each row contains its own expiry instant
@@ -430,8 +432,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return await self.log_lines.prune(limit, now=self.clock.now(), longest=longest)
 
     async def _prune_rates(self, limit: int) -> int:
-        """Delete rate-limit tokens that are older than the longest window, and return their number. Limits with the
-        same key share tokens, so one token may count in several windows.
+        """Delete the tokens of rate limits that are older than the longest window of all limits, and return their
+        number. The longest window applies, because limits with the same key share tokens.
         """
         longest = max((each.per for each in self.limits.values()), default=timedelta(0))
         return await self.rates.prune(spare=longest, limit=limit)
@@ -498,18 +500,20 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
             )
 
     async def work_once(self, queue: str, most: int, at_a_time: int | None = None) -> int:
-        """Run at most ``most`` due items of a queue, log their failures, and return their number. Other workers may run."""
+        """Run at most ``most`` due items of a queue, log their failures, and return the number of items. Other workers
+        may serve the queue at the same time.
+        """
         queues = {each.store.name: each for each in self._worker_queues()}
         if (served := queues.get(queue)) is None:
             raise unknown("queue", queue, queues)
         if await served.store.next_at() is None:
-            return 0  # this read costs much less than a claim, and a job that runs every minute mostly finds nothing
+            return 0  # this read costs much less than a claim, and a caller that polls mostly finds nothing
         lease_holder = self._lease_holder()
         with logged(self), self.presence.present(lease_holder.owner):
             return await served.worker(lease_holder, self._isolation, self.clock, self.events, at_a_time).once(most)
 
     async def rescue(self, queue: str, waits: Callable[[timedelta], None] = lambda wait: None) -> Sequence[Rescued]:
-        """Release the items of this queue that no worker works on any more: their leases are no longer renewed.
+        """Release the items of this queue whose worker no longer renews their leases.
 
         An item whose lease seems expired is checked a second time after a pause. Before the pause, ``waits`` is called
         with the length of the pause.
@@ -533,7 +537,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
     async def open(self) -> None:
         """Open the database, apply missing migrations if configured, and check the schema and the project.
 
-        If the application is already open, nothing happens, and it stays open until the last user has closed it.
+        If the application is already open, only count another user. ``close`` has an effect only when the last user
+        calls it.
         """
         if self.is_open:
             self._more_users += 1
@@ -573,8 +578,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return Migrator(database or self.database, migrations, self.clock, self.events)
 
     async def close(self) -> None:
-        """Close the database, and call every function in ``closers``. If the application was opened several times, only
-        the last call closes it.
+        """Close the database, and call every function in ``closers``. If ``open`` was called several times, only the
+        last call of ``close`` has this effect.
         """
         if self._more_users:
             self._more_users -= 1

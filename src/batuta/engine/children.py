@@ -165,14 +165,14 @@ async def _report(context: TaskContext, progress: Any) -> None:
 
 
 async def _send_nothing(progress: Any) -> None:
-    """Do nothing. While a context is sent to a child, this function takes the place of its report function. The child
-    then sets a report function of its own.
+    """Do nothing. This function replaces the report function in a context that is sent to a child process, where the
+    child sets its own.
     """
 
 
 def _forking(module: str) -> ForkServerContext:
-    """Return a multiprocessing context whose server process imports the module once, so that the children need not
-    import it.
+    """Return a multiprocessing context whose server process imports the module once, so that each child starts with the
+    module already imported.
     """
     forking = get_context("forkserver")
     forking.set_forkserver_preload(["batuta.engine.children", module])

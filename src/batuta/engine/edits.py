@@ -17,7 +17,9 @@ NOT_EDITABLE = define("not_editable", "this item runs, or its task is unknown to
 
 
 async def find_editable(work: Batuta, queue: str, id: str) -> tuple[AnyTask, dict[str, Any]]:
-    """Return the task and the row of an item that is not running."""
+    """Return the task and the stored row of an item that an operator may edit: a task of this release that is not
+    running.
+    """
     found = work.queues[queue]
     row = await found.item(id) if found.table.name == TASKS.name else None
     task = None if row is None else work.task_registry.find(row["name"])
@@ -60,7 +62,9 @@ def read_changes(text: str) -> dict[str, Json]:
 
 
 def merge(task: AnyTask, stored: Call, changes: Mapping[str, Json]) -> Call:
-    """Return the stored call of a task with the changed arguments. Raises TypeError if they do not fit the function."""
+    """Return the stored call of a task with the changed arguments. Raise TypeError if the arguments do not fit the
+    function.
+    """
     bound = task.signature.bind(*stored.arguments, **stored.named)
     for name, value in changes.items():
         if name not in task.signature.parameters:

@@ -1,4 +1,4 @@
-"""Extension points of an application other than jobs and loops: roles, commands, checks and dashboard cards."""
+"""Extension points with which an application adds roles, commands, checks and dashboard cards to the engine."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -32,8 +32,8 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """A row of a dashboard card with a progress bar: ``done`` of a total of ``of``. ``cells`` contains further figures,
-    in the order of the board's ``columns``.
+    """A row of a dashboard card with a progress bar. The bar shows ``done`` of a total of ``of``. ``cells`` contains
+    further figures, in the order of the board's ``columns``.
     """
 
     name: str
@@ -94,8 +94,8 @@ class Examined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extension:
-    """Everything that an application adds to the engine in addition to jobs and loops: roles, commands, checks and
-    dashboard cards.
+    """Everything that an application adds to the engine apart from jobs and loops, for example roles, commands, checks
+    and dashboard cards.
     """
 
     service: str = "batuta"  # name of this service in alerts

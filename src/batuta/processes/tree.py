@@ -373,8 +373,8 @@ class Stalls(Protocol):
 
 @dataclass(eq=False)
 class RestartLog:
-    """Loop that writes restarts to the database. ``open`` is awaited before the first write, and again after the
-    database file was replaced.
+    """Loop that writes restarts to the database. The loop awaits ``open`` before the first write, and again after a
+    restore has replaced the database file.
     """
 
     name = "restart-log"
