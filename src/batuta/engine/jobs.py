@@ -156,8 +156,9 @@ class JobDeclarations:
     ) -> None:
         """Register a job that sends a POST request to a URL. ``token`` is sent as a bearer token.
 
-        Any 2xx answer is a success, unless it is a JSON object whose ``status`` says otherwise. With ``expect="json"``
-        the answer must be a JSON object or empty, so that an HTML page of a proxy counts as an error.
+        A 2xx answer is a success, unless it is a JSON object whose ``status`` reports another outcome. With
+        ``expect="json"`` the answer must be a JSON object or empty, so that an HTML page of a proxy is recorded as an
+        error.
         """
         target = self.http_target(url, token, name, expect)
         self.add_job(name, schedule, target, category, timeout, every=every, timezone=timezone, **options)

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Observability:
-    """Builds the observing components of one process. ``now`` returns the time of the application's clock, or None to
-    use the database's clock.
+    """Builds the components that monitor one process: heartbeat, health checks, alerts. ``now`` returns the time of the
+    application's clock, or None to use the database's clock.
     """
 
     connections: Connections
@@ -123,7 +123,9 @@ class Observability:
         return [each.items for each in await self.unserved().of_stages()]
 
     def loops(self, role: str, running: Callable[[], Collection[Running]]) -> Iterator[tuple[Loop, LoopPolicy]]:
-        """Return the observing loops for a process of this role. ``running`` returns the current loops of the process."""
+        """Return the loops that assess health and send alerts in a process of this role. ``running`` returns the
+        current loops of the process.
+        """
         yield self.hub(), HUB_POLICY
         if role == "scheduler" and (url := self._secret("deadman_url")) is not None:
             yield DeadMansSwitch(lambda: self._ping(url), running, self.clock, self.events), PINGING
@@ -137,8 +139,8 @@ class Observability:
         worker_name: str | None = None,
         shows: Collection[str] | None = None,
     ) -> Supervisor:
-        """Build a supervisor for the role's own loops and the observing loops. ``heartbeat`` is a heartbeat that runs
-        in another thread. If it is None, the supervisor gets a heartbeat loop of its own.
+        """Build a supervisor for the role's own loops and the loops that monitor the process. ``heartbeat`` is a
+        heartbeat that runs in another thread. If it is None, the supervisor gets a heartbeat loop of its own.
         """
         events = Fanout(self.events.emit)
         supervisor = Supervisor(self.clock, events)

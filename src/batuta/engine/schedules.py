@@ -87,8 +87,8 @@ class Schedules:
         catch_up: CatchUp | Literal["skip", "latest", "all"] | None = None,
         by: str = PROGRAM,
     ) -> TaskSchedule:
-        """Change the given parts of a schedule. The edit itself causes no fire: only fires of the new schedule after
-        the edit are due.
+        """Change the given options of a schedule. The new schedule takes effect from the time of the edit, so its
+        earlier instants do not fire.
         """
         given: dict[str, Any] = {
             "schedule": _text(name, cron, every, _aware(name, at, timezone))

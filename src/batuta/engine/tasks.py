@@ -104,9 +104,7 @@ class TaskDeclarations:
     async def find_tasks(
         self, queue: str, limit: int = 20, *, tag: str | None = None, key: str | None = None
     ) -> Sequence[Row]:
-        """Return the newest rows of a task queue that have this tag and this key. None means any tag or any key; pass
-        at least one of them.
-        """
+        """Return the newest rows of a task queue, selected by tag, by key, or by both. Pass at least one of them."""
         if tag is None and key is None:
             raise ValueError("find_tasks() needs a tag or a key: write tag=…")
         return await self._task_store.find(queue, limit, tag=tag, key=key)

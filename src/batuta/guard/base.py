@@ -65,7 +65,7 @@ class Ticket(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tickets:
-    """One ticket that passes each call to the tickets of several guards."""
+    """A ticket that combines the tickets of several guards and forwards each call to all of them."""
 
     tickets: tuple[Ticket, ...] = ()
 

@@ -225,7 +225,9 @@ def trip(circuit: Circuit, rule: CircuitRule, reason: str, now: datetime) -> Cha
 
 
 def force_open(circuit: Circuit, lasts: timedelta, reason: str, now: datetime) -> Change:
-    """Open the circuit by hand for the time ``lasts``, at most LONGEST_RESET. Afterwards a probe decides."""
+    """Open the circuit by hand for the time ``lasts``, at most LONGEST_RESET. After that, a probe decides whether the
+    circuit closes.
+    """
     return Change(_open(circuit, min(lasts, LONGEST_RESET), now), reason)
 
 

@@ -1,9 +1,9 @@
 """Rate limits: at most N effects in any window, across all processes.
 
-A token is reserved before the effect and confirmed after it. A confirmed token counts from the confirmation for the
-length of the window. An unconfirmed token counts as if its effect happened at the last permitted instant
-(``use_within`` after the reservation). So the limit is never exceeded in any window, even if a process dies between the
-reservation and the confirmation.
+A token is reserved before the effect and confirmed after it. A confirmed token uses up a part of the limit for one
+window after the confirmation. A token without a confirmation is treated as if its effect happened at the last permitted
+instant (``use_within`` after the reservation). So the limit is never exceeded in any window, even if a process dies
+between the reservation and the confirmation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -81,13 +81,13 @@ class Rates(Protocol):
         """
 
     async def confirm(self, id: str, *, within: Any | None = None) -> None:
-        """Confirm the effect: its tokens count from now for the length of the window."""
+        """Confirm the effect. From now on, its tokens use up their limits for the length of the window."""
 
     async def release(self, id: str, *, within: Any | None = None) -> None:
         """Release tokens whose effect provably did not happen. Confirmed tokens are not released."""
 
     async def count_used(self, limits: Sequence[Limit]) -> Mapping[str, int]:
-        """Return the number of tokens that currently count, by the name of the limit."""
+        """Return the number of tokens in use, by the name of the limit."""
 
 
 def full_until(limit: Limit, blocking: datetime | None, now: datetime) -> datetime | None:
@@ -130,7 +130,7 @@ class RateGuard:
 
 @dataclass(frozen=True, slots=True)
 class RateTicket:
-    """Ticket for reserved tokens. If its report cannot be stored, the tokens count as used at the last permitted
+    """Ticket for reserved tokens. If its report cannot be stored, the tokens are treated as used at the last permitted
     instant.
     """
 

@@ -155,7 +155,7 @@ PROBE_TIMEOUT = timedelta(seconds=2)
 
 
 class State(StrEnum):
-    """The state of one component of a process, such as its database."""
+    """The possible states of one component of a process, such as its database."""
 
     OK = "ok"
     UNKNOWN = "unknown"  # the component is not configured, which is not a problem

@@ -218,8 +218,8 @@ def judge_circuits(seen: Iterable[Circuit], behind: Mapping[str, str] = MappingP
 
 
 def _circuit(circuit: Circuit, behind: Mapping[str, str]) -> Report:
-    """Return the finding about one circuit. For a circuit that belongs to a family, an open state is only a warning,
-    because the other members still work.
+    """Return the finding about one circuit. For a circuit of a family, such as ``printer:1``, an open state is only a
+    warning, because other circuits of the family may still work.
     """
     is_open = circuit.state is CircuitState.OPEN
     family, colon, _ = circuit.name.partition(":")

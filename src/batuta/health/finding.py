@@ -1,9 +1,9 @@
-"""A finding is a problem with its severity, cause and start. A check returns findings and the points that they cost its
-section.
+"""A finding is a problem with its severity, cause and start. A check of one section of the health score returns
+findings, and the number of points that the section loses because of them.
 
 A finding has a text key (``says``) and the facts for its text. Each language has two texts per key:
 ``finding.<says>.message`` is the message and ``finding.<says>.next`` is the next step. If ``next`` names commands,
-``finding.<says>.panel`` may say the next step for a reader of the dashboard.
+``finding.<says>.panel`` may give the next step for a reader of the dashboard.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

@@ -3,7 +3,8 @@
 A job is *stale* when a fire was expected at ``t``, ``t + SLA`` has passed, and no successful run has started since
 ``t``. So a job that fires only in working hours is never stale at night, a job that always fails is stale, and a job
 that never ran can be stale too. A job *does not succeed* when its last three runs failed, or when it is stale and its
-last run failed. Jobs that are paused by an operator and jobs that are not implemented yet do not count.
+last run failed. A fire that was skipped because of a pause does not make the job stale, and a paused job is never
+reported as *does not succeed*. Neither applies to a job that is not implemented yet.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -138,8 +139,8 @@ def _state(
 
 
 def _is_paused(held: str | None) -> bool:
-    """Return whether a switch holds the job. A closed window does not count as a hold, so that a problem with the last
-    run stays visible.
+    """Return whether a switch holds the job back. A closed window is ignored, so that a problem with the last run stays
+    visible.
     """
     return held is not None and code_of(held) != WINDOW_CLOSED
 
@@ -170,7 +171,7 @@ def expectations(
     jobs: Mapping[str, Job], facts: Mapping[str, Facts], otherwise: datetime, now: datetime
 ) -> dict[str, datetime]:
     """Return, for each job, its latest fire whose SLA has passed. Fires before the registration of the job are ignored.
-    A job that no scheduler has registered counts as registered at ``otherwise``.
+    A job that no scheduler has registered is treated as if it was registered at ``otherwise``.
     """
     found = {}
     for name, job in jobs.items():
@@ -264,7 +265,7 @@ def judge_timetables(seen: Sequence[Timetable], now: datetime) -> Report:
 
 
 def _report_older_timetable(active: Timetable, seen: Sequence[Timetable], now: datetime) -> Report:
-    """Report that no scheduler of a newer release runs any more and that an older timetable therefore fires again."""
+    """Report that all schedulers of a newer release have stopped, so that an older timetable fires again."""
     gone = [
         each
         for each in seen

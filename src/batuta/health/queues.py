@@ -1,5 +1,5 @@
-"""Health of a queue. The backlog contains only *due* items, so it excludes items that wait for a retry. Items of a dead
-worker count as stuck.
+"""Health of a queue. The backlog contains only *due* items, so it excludes items that wait for a retry. Items that a
+dead worker still holds are reported as stuck.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
@@ -36,7 +36,9 @@ class Pulse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueLimits:
-    """Thresholds of a queue's health. A large backlog counts only after its oldest item has waited for ``slow_after``."""
+    """Thresholds of a queue's health. A large backlog is reported only if its oldest item has waited for
+    ``slow_after``.
+    """
 
     backlog_warning: int = 1_000
     backlog_critical: int = 10_000

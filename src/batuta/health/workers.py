@@ -1,5 +1,5 @@
-"""Health of processes, by their heartbeats and restarts. Three missed heartbeats mean dead; repeated restarts mean a
-crash loop.
+"""Health of processes, judged by their heartbeats and restarts. A process that misses three heartbeats is considered
+dead. Repeated restarts of a role are reported as a crash loop.
 """
 
 from collections import Counter
@@ -27,8 +27,8 @@ def dead_cause_of(role: str) -> str:
 
 
 def judge_restarts(restarts: Sequence[Restart], now: datetime) -> Report:
-    """Report crash loops. ``restarts`` is sorted newest first. A crash loop ends after the role has run for COUNTED
-    without a restart.
+    """Report crash loops. ``restarts`` is sorted newest first. A crash loop ends when the role has run for the time
+    COUNTED without a restart.
     """
     recent = [each for each in restarts if each.loop is None and now - each.at < COUNTED]
     newest = {each.worker_name: each for each in reversed(recent) if each.restarts_in_window >= BUDGET.most}
@@ -127,7 +127,7 @@ class Beat:
 
     @property
     def is_offline(self) -> bool:
-        """Whether the process ended in an orderly way."""
+        """Whether the process ended after a regular shutdown."""
         return self.status == Status.OFFLINE
 
     def works(self, now: datetime) -> bool:
@@ -293,9 +293,9 @@ def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
     """Report a missing scheduler, or a database on which no process has ever run. ``known_since`` is the instant from
     which runs are expected on this database; None means that no runs are expected yet.
 
-    While no process at all runs, a scheduler does not count as missing. So a system that is started in the morning
-    raises no alert about the night. A scheduler that replaced another one gets one more heartbeat interval, because it
-    writes its first heartbeat before its first tick.
+    The silence begins with the last tick of a scheduler or, if that is later, with the start of the oldest living
+    process. So a system that is started in the morning raises no alert about the night. A scheduler that has just
+    started gets twice the time, because it writes its first heartbeat before its first tick.
     """
     beats, now = signs.beats, signs.now
     ticked = max((tick for beat in beats if (tick := _tick(beat)) is not None), default=None)

@@ -47,8 +47,8 @@ async def renew_until_cancelled(renew: Callable[[], Awaitable[object]], lease: t
 class SilenceDetector(Generic[Key]):
     """Measures with the monotonic clock how long a lease stays unchanged, so that a wrong wall clock has no effect.
 
-    The key of a lease contains every value that a renewal changes. The time between two calls of ``look`` counts as at
-    most ``longest_look``: if the machine was suspended, the lease holder was perhaps suspended too.
+    The key of a lease contains every value that a renewal changes. Each call of ``look`` adds at most ``longest_look``
+    to the measured time: a longer pause may mean that the machine was suspended, and the lease holder with it.
     """
 
     def __init__(self, longest_look: timedelta) -> None:
