@@ -38,8 +38,8 @@ START_TOOK_LONG = define("resource_slow", "it did not start within {limit}")
 
 
 class Resource(Generic[T]):
-    """A resource: provides an object that the process creates before it starts any work and closes after all its work
-    has ended. The attribute ``value`` is the object. ``work.provide`` creates a resource.
+    """Provides an object that the process creates before it starts any work and closes after all its work has ended.
+    The attribute ``value`` is the object. ``work.provide`` creates a resource.
     """
 
     def __init__(self, name: str, make: "Callable[[], Made[T]]") -> None:

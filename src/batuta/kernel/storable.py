@@ -171,8 +171,8 @@ def refuse_unstorable(
     value: object, kind: str, limit: int | None = None, *, keeps_tuples: bool = True, is_flat: bool = False
 ) -> None:
     """Raise UnstorableValue if a database would change the value, and PayloadTooLarge if its JSON exceeds ``limit``
-    bytes. ``keeps_tuples`` allows tuples, which become lists. ``is_flat`` asserts that the value contains only types
-    that JSON returns unchanged, so the value is not compared with its decoded JSON.
+    bytes. ``keeps_tuples`` allows tuples, which become lists. With ``is_flat`` the caller asserts that the value
+    contains only types that JSON returns unchanged; the value is then not compared with its decoded JSON.
     """
     if value is None:
         return
@@ -207,9 +207,7 @@ def are_scalars(values: Iterable[object]) -> bool:
 
 
 def refuse_too_deep(value: object, kind: str) -> None:
-    """Raise an error if a value is nested too deeply. A database would store such a value, but no worker could decode
-    it.
-    """
+    """Raise an error if a value is nested too deeply: a database would store it, but no worker could decode it."""
     level = [value] if isinstance(value, _NESTS) else []
     for _ in range(_DEEPEST):
         if not level:

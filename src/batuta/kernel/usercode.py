@@ -1,5 +1,5 @@
-"""Calls application code and returns a value or an error as an outcome. So an error in that code does not end the
-process, and is not taken for an error of the engine.
+"""Calls application code and returns its value or its error as an outcome. So an error of that code neither ends the
+process nor looks like an error of the engine.
 """
 
 import asyncio

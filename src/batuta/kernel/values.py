@@ -49,7 +49,9 @@ def _make(cls: type[T], *, kw_only: bool) -> type[T]:
 
 
 class _LazyInit:
-    """The ``__init__`` of a class until its first use. It then writes the real one into the class."""
+    """Placeholder for the ``__init__`` of a class. The first call compiles the real ``__init__`` and stores it in the
+    class.
+    """
 
     def __init__(self, cls: type[Any]) -> None:
         self._cls = cls

@@ -59,7 +59,9 @@ async def cancel_and_wait(*tasks: asyncio.Future[Any]) -> None:
 
 
 async def insist(write: Callable[[], Awaitable[T]], clock: Clock) -> T:
-    """Call ``write`` and retry while the store is unavailable, with growing waits, so that an outage loses no result."""
+    """Call ``write``, and call it again with growing waits while the store is unavailable, so that an outage loses no
+    result.
+    """
     failures = 0
     while True:
         try:

@@ -92,9 +92,8 @@ def _frames(error: BaseException) -> Iterator[str]:
 
 
 def _first_of_application(first: TracebackType) -> TracebackType:
-    """Return the traceback from the application's function on, without the frames with which the engine called the
-    function. These frames are the same for every function. If no application code follows them, return the traceback
-    unchanged.
+    """Return the traceback without the engine's frames that precede the application's function, because these frames
+    are the same for every function. If no application frame follows them, return the traceback unchanged.
     """
     link: TracebackType | None = first
     while link is not None and link.tb_frame.f_code.co_filename in _CALLERS:

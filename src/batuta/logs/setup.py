@@ -226,8 +226,8 @@ def _trace() -> dict[str, str]:
 
 
 def _error_in(exc_info: object) -> BaseException | None:
-    """Return the exception that ``exc_info`` stands for. ``exc_info`` is an exception, a tuple of three values, or
-    True, which means the exception that is being handled.
+    """Return the exception to which ``exc_info`` refers. ``exc_info`` is an exception, a tuple of three values, or True
+    for the exception that is being handled.
     """
     if isinstance(exc_info, tuple):
         exc_info = exc_info[1]

@@ -1,5 +1,5 @@
-"""Metrics read on request, within a time limit and cached for a few seconds. A reading that fails does not affect other
-readings.
+"""Metrics that are read from the store on request, within a time limit, and cached for a few seconds. If one query
+fails, the other metrics are still read.
 
 The module also adds metrics of this process that no event reports: its loops, database calls, memory and CPU.
 """
@@ -58,8 +58,8 @@ class Readings(Collector):
             registry.register(self)
 
     async def refresh(self) -> None:
-        """Read the metrics if the cache has expired. Concurrent callers share one reading; cancelling a caller does not
-        cancel the reading.
+        """Read the metrics if the cache has expired. Concurrent callers share one query, which continues if one of the
+        callers is cancelled.
         """
         if self._clock.monotonic() < self._fresh_until:
             return

@@ -161,7 +161,7 @@ TOO_OLD = define("process_too_old", "has run for {age}, longer than the limit of
 @dataclass(slots=True, kw_only=True)
 class Recycler:
     """Loop of the watchdog thread that calls ``recycle`` once, with the reason, when the process is too large or too
-    old. A limit of None is disabled.
+    old. None disables a limit.
     """
 
     most_megabytes: int | None

@@ -78,7 +78,7 @@ class BeatStore(Protocol):
 
 
 async def _is_open() -> None:
-    """Do nothing. Default of ``open`` for a store that is already open."""
+    """Do nothing. This is the default of ``Heartbeat.open``, for a store that is already open."""
 
 
 @dataclass(slots=True, kw_only=True)

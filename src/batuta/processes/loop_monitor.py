@@ -108,7 +108,7 @@ class LoopMonitor:
 
     def _discount_pause(self, now: float) -> None:
         """Restart the measurement if the whole process was suspended. A suspension is assumed if a sleep took much
-        longer than requested and the process used little CPU time meanwhile.
+        longer than requested and the process used little CPU time during that sleep.
         """
         used = cpu_seconds()
         if self._last_look is not None and self._asked_at is not None:
@@ -176,8 +176,8 @@ class LoopMonitor:
         self.exit(EXIT_AGAIN)
 
     def _write_stack_file(self, stack: str) -> None:
-        """Write the stack into a file, because the database may not have accepted it. The next process reports the
-        file.
+        """Write the stack into a file, because the database may not have accepted it. The next process of this role
+        reports the stack.
         """
         if self.dump is not None:
             with contextlib.suppress(OSError):

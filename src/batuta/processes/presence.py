@@ -247,7 +247,7 @@ class CrashWatch:
 
 
 async def _take_up(owners: Collection[str], recover: Recover) -> None:
-    """Call the recovery function until it finds no more work of these dead owners, at most MOST_BATCHES times."""
+    """Call the recovery function until no work of these dead owners is left, at most MOST_BATCHES times."""
     for _ in range(MOST_BATCHES):
         if not await recover(owners):
             return

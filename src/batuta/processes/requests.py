@@ -46,7 +46,7 @@ class RequestStore(Protocol):
 
 
 async def _is_open() -> None:
-    """Do nothing. Default of ``open`` for a store that is already open."""
+    """Do nothing. This is the default of the argument ``open``, for a store that is already open."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,9 +2,9 @@
 
     handler ── Returned | Raised | Late ──▶ decide ──▶ Executed(settlement, error, took)
 
-The worker writes the settlement later, in a batch or in one transaction with the item's effect. Every way in which
-application code can end becomes a value. SystemExit, a leaked cancellation and a task that cancels itself count as
-failures of the item.
+The worker writes the settlement later, in a batch or in one transaction with the item's effect. No error of application
+code is raised to the worker: SystemExit, a leaked cancellation and a task that cancels itself become failures of the
+item.
 """
 
 from typing import NamedTuple, assert_never

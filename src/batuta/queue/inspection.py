@@ -49,8 +49,8 @@ class ItemFilter:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the filter contains a key, a tag or an instant. The stored counts of a queue cannot answer such a
-        filter.
+        """Whether the filter contains a key, a tag or an instant. For such a filter the items must be counted, because
+        the stored counts of a queue contain none of these.
         """
         return any(each is not None for each in (self.key, self.tag, self.before))
 

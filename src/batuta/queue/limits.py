@@ -208,7 +208,7 @@ def room(concurrency: int | None, window: Rate | None, use: Use, most: int) -> R
 
 
 class Line(NamedTuple):
-    """The due items of one key: their number (at most the number that the claim wants), and the use of the key's
+    """The due items of one key: their number, capped at the number that the claim wants, and the use of the key's
     limits.
     """
 

@@ -4,8 +4,8 @@
         │ of another database, or the retry rules name the error ──▶ a failed attempt
         └ of the engine's database ──▶ ready after a wait, attempt uncounted ── AT_MOST passed ──▶ a failed attempt
 
-The worker still claims and settles items, so the database answers some statements. Usually it is slow. After AT_MOST,
-a statement of the item itself is probably too slow, and the failures count.
+The worker still claims and settles items, so the database answers some statements. Usually it is slow. After AT_MOST, a
+statement of the item itself is probably too slow, so each further failure uses up an attempt.
 """
 
 from datetime import datetime, timedelta
@@ -40,8 +40,8 @@ def find_outage(error: Exception | None, where: str, retry: RetryPolicy) -> Stor
 
 
 def outcome_of(outage: StoreUnavailable, last_error: str | None, now: datetime) -> Outcome:
-    """Return the outcome of an item that an outage ended. ``last_error`` is the item's stored error, which has the
-    start of the outage.
+    """Return the outcome of an item that an outage ended. ``last_error`` is the item's stored error, which contains the
+    time at which the outage began.
     """
     since, error = _began_at(last_error) or now, type(outage).__name__
     age = max(timedelta(0), now - since)

@@ -42,11 +42,11 @@ class RetryByError:
         return self.otherwise.wait_after(attempt, chance)
 
     def of(self, error: Exception) -> RetryPolicy:
-        """Return the policy of the error's most specific listed class, or the default policy."""
+        """Return the policy for an error: the policy of the most specific class in the rules, or the default policy."""
         return next((self.rules[kind] for kind in type(error).__mro__ if kind in self.rules), self.otherwise)
 
     def names(self, error: Exception, base: type[Exception]) -> bool:
-        """Return whether the rules list the class of the error or a parent of it that is ``base`` or narrower."""
+        """Return whether the rules list the class of the error, or one of its base classes up to ``base``."""
         return any(kind in self.rules for kind in type(error).__mro__ if issubclass(kind, base))
 
 

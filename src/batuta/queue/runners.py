@@ -4,8 +4,8 @@
                           └── an item waits ──▶ new runners continue with the items behind it
 
 An item that never waits needs no asyncio task of its own. Creating a task takes longer than a short handler. While an
-item runs, the task of its runner is the task of the item. A runner ends after an item that was stopped, because its
-task was cancelled.
+item runs, the task of its runner is the task of the item. Stopping an item cancels this task, so the runner ends with
+the item.
 """
 
 import asyncio

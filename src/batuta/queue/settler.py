@@ -236,7 +236,9 @@ class Settler:
         return leases
 
     async def release_strays(self, held: Callable[[], Sequence[Lease]], *, at_once: bool = False) -> None:
-        """Release items that name this process as owner and are not in ``held``. Requires that no claim is in flight."""
+        """Release items that were claimed for this process but never reached it: they name it as owner and are not in
+        ``held``. Requires that no claim is in flight.
+        """
         now = self.clock.monotonic()
         if self._doubt_until is None or (now < self._stray_check_at and not at_once):
             return
@@ -369,8 +371,8 @@ async def conclude(
 
 @dataclass(eq=False)
 class TimedEffect:
-    """An effect whose time limit is the remaining time of its item. Time in which the store ``where`` is unavailable
-    does not count.
+    """An effect whose time limit is the remaining time of its item. The limit covers the executions of the effect, but
+    not the waits between them for the store ``where`` to become available.
     """
 
     effect: Callable[[Any], Awaitable[None]]

@@ -47,7 +47,7 @@ ONE_SHOT_LIMIT = timedelta(seconds=5)
 # How long an item that must run alone is postponed while another item holds the reservation. Each further item that
 # must run alone is postponed by this much more.
 PUT_OFF = timedelta(milliseconds=250)
-# A wake-up that is this many seconds early counts as a poll, because timers are rounded.
+# A wake-up that is this many seconds early is treated as a poll, because timers are rounded.
 EARLY = 0.01
 
 
@@ -168,8 +168,8 @@ class Worker:
         return bool(self._running or self._waiting or self._settler.is_claiming or self._cancellations.due_times)
 
     async def once(self, most: int) -> int:
-        """Run at most ``most`` due items, wait until all are settled, and return their number. For a worker without a
-        supervisor, for example in a scheduled job.
+        """Run at most ``most`` due items, wait until all are settled, and return their number. Use this method for a
+        worker without a supervisor, for example in a scheduled job.
         """
         keeper = LeaseKeeper(self._lease_holder.lease, self._clock)
         keeper.add(self)
