@@ -78,7 +78,7 @@ class CliContext:
         return self._err
 
     def work(self) -> "Batuta":
-        """Return the complete application."""
+        """Load the complete application at the first call, and return it."""
         if self.unloaded is not None:
             raise self.unloaded  # a second import would repeat the declarations and hide this error
         if self._work is None:
@@ -146,7 +146,9 @@ class CliContext:
         return self._texts
 
     def show(self, document: Mapping[str, Any], as_json: bool, readable: Callable[[], None]) -> None:
-        """Print ``document`` as JSON, or call ``readable`` to print the same content for people."""
+        """Print ``document`` as JSON if ``as_json`` is true; otherwise call ``readable``, which prints the same content
+        for people.
+        """
         if as_json:
             self.print_json(document)
         else:

@@ -102,7 +102,7 @@ class OutputMux:
 
 
 def _writable(line: str, encoding: str | None) -> str:
-    """Replace each character that the terminal's encoding lacks with an escape sequence."""
+    """Replace each character that the terminal's encoding cannot represent with an escape sequence."""
     return line.encode(encoding or "utf-8", "backslashreplace").decode(encoding or "utf-8")
 
 

@@ -363,7 +363,9 @@ def _wrong_with_file(value: str, wanted: Any) -> str:
 
 
 def _join_values(value: object) -> object:
-    """Join the values of a repeated option for display, because the parser does not report which value is wrong."""
+    """Join all values of a repeated option for an error message, because the parser does not report which value is
+    wrong.
+    """
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 

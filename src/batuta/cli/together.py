@@ -91,7 +91,7 @@ def _own(work: Batuta, roles: Sequence[Role], stop: asyncio.Event) -> Iterator[A
 
 
 async def _end_together(running: Sequence[Awaitable[None]], serving: asyncio.Future[None], stop: asyncio.Event) -> None:
-    """Wait until one of the roles or the API ends, and stop the others. If any of them failed, raise the first error."""
+    """Wait until the first role, or the API, ends. Then stop the rest, and raise the first error, if any."""
     tasks = [asyncio.ensure_future(each) for each in running]
     try:
         await first_of(stop.wait(), asyncio.wait([*tasks, serving], return_when=asyncio.FIRST_COMPLETED))

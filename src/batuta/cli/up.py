@@ -202,8 +202,8 @@ def command_here() -> str:
 
 
 def _notify_systemd(tree: ProcessTree, notifier: Notifier) -> None:
-    """Report the state of the children to systemd. The service counts as ready once every child has been started, even
-    if a child fails.
+    """Report the state of the children to systemd. The service is reported as ready once every child has been started,
+    even if a child fails.
     """
     lives = [child.spec.name for child in tree.children if child.process is not None and child.is_ready]
     missing = [child.spec.name for child in tree.children if child.spec.name not in lives]

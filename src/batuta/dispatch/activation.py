@@ -10,8 +10,8 @@
 A timetable is identified by its fingerprint, so a restarted scheduler of an old release keeps its old position. Only
 the active timetable registers jobs, decides about fires and deactivates jobs of other timetables. The database stores
 the fingerprint of the active timetable, and the transaction that decides about fires reads it. A scheduler that stands
-by finishes its runs and renews its timetable. A timetable counts as alive while the number of its renewals grows, so
-the clocks of other machines do not matter.
+by finishes its runs and renews its timetable. A timetable is considered alive while the number of its renewals grows,
+so the clocks of other machines do not matter.
 """
 
 from collections.abc import Collection, Sequence

@@ -60,8 +60,8 @@ class Run:
 
 
 class Target(Protocol):
-    """Delivers a fire. ``repeatable`` means that two deliveries with the same key have the effect of one delivery, so
-    that another scheduler may repeat the run.
+    """Interface that delivers the runs of a job. ``repeatable`` means that two deliveries with the same key have the
+    effect of one delivery, so that another scheduler may repeat the run.
     """
 
     @property

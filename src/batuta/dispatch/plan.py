@@ -69,8 +69,8 @@ def _pause_reason(job: Job, rule: SwitchRule, why: str) -> str:
 
 
 def find_past_hold(job: Job, switches: Mapping[str, Switch], fire: datetime) -> str | None:
-    """Return the reason if a switch held the job at the past instant ``fire``, or None. A fire that was held does not
-    run later.
+    """Return the reason why a switch held the job at the past instant ``fire``, or None if no switch held it. A fire
+    that was held does not run later.
     """
     for rule in rules_of(job):
         switch = switches.get(rule.key)

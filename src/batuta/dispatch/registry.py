@@ -31,7 +31,7 @@ class JobRegistry:
         self.first = self.require_profile(first or self.profiles[0])
 
     def add(self, job: Job, profiles: Collection[str] | None = None) -> None:
-        """Declare a job in these profiles, or in every profile if ``profiles`` is None."""
+        """Declare a job in the given profiles, or in every profile if ``profiles`` is None."""
         if job.window is not None and job.window not in self.windows:
             raise InvalidJob(
                 job=job.name, why=Reason("job_no_window", "there is no window '{window}'", window=job.window)

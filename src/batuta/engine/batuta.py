@@ -354,7 +354,9 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         return self.clock.now() if self._own_time else None
 
     def add_loop(self, loop: Loop, policy: LoopPolicy, *, role: str = "worker") -> None:
-        """Add a loop object to the processes of a role. The decorator ``loop`` creates one from a function or a class."""
+        """Add a loop object to the processes of a role. The decorator ``loop`` creates such an object from a function
+        or a class.
+        """
         self._loops.append((role, loop, policy))
 
     def replace_loop(self, loop: Loop, policy: LoopPolicy, *, role: str) -> None:
@@ -396,8 +398,8 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
         self, name: str, params: Mapping[str, str] = MappingProxyType({}), *, even_if_held: bool = False
     ) -> Recorded:
         """Run a job now in this process, wait until it ends, and return its row of the execution log, as ``batuta run``
-        does. A function reads ``params`` from its run. Raises JobRefused if the job is already running, or if a pause
-        holds it and ``even_if_held`` is false.
+        does. A job function receives ``params`` in its run. Raises JobRefused if the job is already running, or if a
+        pause holds it and ``even_if_held`` is false.
         """
         job = self.registry.find(name, await self.controls.read())
         execution = await self.scheduler().run_by_hand(job, params, even_if_held=even_if_held)
@@ -407,7 +409,7 @@ class Batuta(HookDeclarations, JobDeclarations, QueueDeclarations, TaskDeclarati
 
     def retentions(self) -> list[Retention]:
         """Return the retentions of the engine's tables. The tables of executions and of circuit transitions are
-        missing, because the application prunes them.
+        excluded, because the application prunes them.
         """
         return [
             Retention("tasks", self._task_store.prune),  # each row contains its own expiry instant

@@ -55,8 +55,8 @@ CHILD_MEMORY = define(
 
 
 def in_child(task: str, function: TaskFunction, memory: str | None) -> "ChildProcesses":
-    """Return the runner of a task. Raises InvalidTask if a child process cannot import the function, or if the memory
-    limit is invalid.
+    """Return an object that calls the function of a task in child processes. Raises InvalidTask if a child process
+    cannot import the function, or if the memory limit is invalid.
     """
     if "<locals>" in function.__qualname__ or function.__name__ == "<lambda>":
         why = Reason("child_function", "a child process must import it: define it at the top of a module")

@@ -29,7 +29,7 @@ async def find_editable(work: Batuta, queue: str, id: str) -> tuple[AnyTask, dic
 
 
 async def enqueue_edited(work: Batuta, queue: str, id: str, changes: Mapping[str, Json], *, by: str) -> str:
-    """Enqueue a copy of a stored task with changed arguments and an audit entry, and return the id of the copy."""
+    """Enqueue a copy of a stored task with changed arguments, write an audit entry, and return the id of the copy."""
     task, row = await find_editable(work, queue, id)
     options = EnqueueOptions(key=row["unique_key"], priority=row["priority"], tags=tuple(row["tags"] or ()))
     async with work.database.transaction() as transaction:

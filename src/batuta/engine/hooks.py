@@ -1,4 +1,4 @@
-"""The part of an application that declares resources of the process, and middleware around its work."""
+"""The methods of ``Batuta`` that declare resources of the process, and middleware around its work."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -16,7 +16,9 @@ SomeEnqueueMiddleware = TypeVar("SomeEnqueueMiddleware", bound=EnqueueMiddleware
 
 
 class HookDeclarations:
-    """Part of ``Batuta`` that declares resources and middleware. ``Batuta`` sets the attributes."""
+    """Base class of ``Batuta`` with the methods that declare resources and middleware. ``Batuta`` sets the
+    attributes.
+    """
 
     events: Fanout
     tasks: TaskService[Any]

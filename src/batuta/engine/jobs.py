@@ -1,4 +1,4 @@
-"""The part of an application that declares jobs: functions, HTTP calls and other targets with a schedule."""
+"""The methods of ``Batuta`` that declare jobs: functions, HTTP calls and other targets with a schedule."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
 
 
 class JobDeclarations:
-    """Part of ``Batuta`` that declares jobs in ``registry``. ``Batuta`` sets the attributes."""
+    """Base class of ``Batuta`` with the methods that declare jobs in ``registry``. ``Batuta`` sets the attributes."""
 
     clock: Clock
     zone: ZoneInfo

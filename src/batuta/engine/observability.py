@@ -1,4 +1,4 @@
-"""Builds the components that observe a process: heartbeats, checks, health score, alerts, incidents and the dead man's
+"""Builds the components that monitor a process: heartbeats, checks, health score, alerts, incidents and the dead man's
 switch.
 """
 

@@ -1,5 +1,5 @@
-"""A guarded process. A supervisor runs its loops; a watchdog thread writes heartbeats, monitors the event loop and
-notifies the parent process.
+"""Runs a process under supervision: a supervisor runs its loops, and a watchdog thread writes heartbeats, monitors the
+event loop and notifies the parent process.
 
     async with guard_process(work, "worker", stop, notifier=…) as supervisor:
         await supervisor.run(stop, grace)
@@ -86,7 +86,7 @@ async def guard_process(
     worker_name: str | None = None,
     shows: Collection[str] | None = None,
 ) -> AsyncIterator[Supervisor]:
-    """Yield the supervisor of a role and guard the process while the block runs.
+    """Yield the supervisor of a role, and monitor the process with a watchdog thread while the block runs.
 
     Raises Recycled if the process requested a restart, and StoreReplaced if its database file was deleted or replaced.
     ``worker_name`` is the name in ``worker_heartbeats``; the default is the role. ``shows`` lists the names of the

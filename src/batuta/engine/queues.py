@@ -1,4 +1,4 @@
-"""The part of an application that declares queues and pipelines, and the loops that serve them.
+"""The methods of ``Batuta`` that declare queues and pipelines, and the loops that serve them.
 
 Each queue has a worker, and each table a rescuer. All queues share one lease keeper and one LISTEN connection.
 """
@@ -66,7 +66,7 @@ class Served(NamedTuple):
 
 
 class QueueDeclarations:
-    """Part of ``Batuta`` that declares queues and pipelines. ``Batuta`` sets the attributes."""
+    """Base class of ``Batuta`` with the methods that declare queues and pipelines. ``Batuta`` sets the attributes."""
 
     database: ObservedDatabase
     liveness: ObservedDatabase

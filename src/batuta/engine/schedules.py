@@ -128,8 +128,8 @@ class Schedules:
         return await self._store.backfill(name, since, until, by=by)
 
     async def get(self, name: str) -> TaskSchedule:
-        """Return a schedule. Raises UnknownWord if no schedule has this name, as do all methods that take the name of
-        an existing schedule.
+        """Return a schedule. Raise UnknownWord if no schedule has this name. Every method that takes the name of an
+        existing schedule raises this error.
         """
         return await self._store.get(name)
 

@@ -46,11 +46,10 @@ class Visit:
         return includes(self.scopes, scope)
 
     async def reveal(self, count: int) -> bool:
-        """Return whether the page may show the personal data of ``count`` records. If the result is True, the access
-        has been recorded.
+        """If the user requested personal data and may see it, record the access to ``count`` records and return True.
 
-        The user requests the data with the button that ``revealing()`` renders. Without the scope pii the result is
-        False.
+        The user requests the data with the button that ``revealing()`` renders. A user without the scope ``pii`` may
+        not see it.
         """
         if not self.wants_personal_data or not self.may(Scope.PII):
             return False
@@ -158,8 +157,8 @@ class Action:
     """A change that operators make in the dashboard. ``name`` is used in the URL and in the audit entry.
 
     For bad input, ``preview`` and ``perform`` raise a BatutaError, whose message the form shows. ``command`` returns
-    the arguments of the equivalent command ``batuta …``; its argument maps the form fields to their values, and
-    ``escolhido`` to the ids of the selected rows, separated by spaces.
+    the arguments of the equivalent command ``batuta …``. It receives the values of the form by field name; the key
+    ``escolhido`` contains the ids of the selected rows, separated by spaces.
     """
 
     name: str  # for example ``printer.pause``
@@ -175,7 +174,9 @@ class Action:
     largest_body: int | None = None  # maximum body in bytes; None means BATUTA_MAX_BODY_BYTES
 
     def recorded(self, call: ActionCall) -> dict[str, Json]:
-        """Return the values that the audit entry contains; fields with personal data are excluded."""
+        """Return the values to write into the audit entry: the form's values without files and personal data, and the
+        number of selected rows.
+        """
         private = {each.name for each in self.fields if each.is_private or each.kind is FieldKind.FILE}
         values: dict[str, Json] = {name: value for name, value in call.values.items() if value and name not in private}
         return {**values, **({"chosen": len(call.chosen)} if call.chosen else {})}

@@ -1,4 +1,4 @@
-"""The part of an application that declares tasks and enqueues their calls."""
+"""The methods of ``Batuta`` that declare tasks and enqueue their calls."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -37,8 +37,8 @@ DEFAULT_SECONDS = DEFAULT_TIMEOUT.total_seconds()
 
 
 class TaskDeclarations:
-    """Part of ``Batuta`` that declares tasks in ``task_registry`` and enqueues their calls. ``Batuta`` sets the
-    attributes.
+    """Base class of ``Batuta`` with the methods that declare tasks in ``task_registry`` and enqueue their calls.
+    ``Batuta`` sets the attributes.
     """
 
     events: Fanout
@@ -85,8 +85,8 @@ class TaskDeclarations:
             )
 
     async def _open_aside(self) -> SqlTasks:
-        """Open a database connection on the event loop that serves synchronous callers. Check the schema like
-        ``Batuta.open``.
+        """Open a database connection on the event loop that serves synchronous callers. As in ``Batuta.open``, apply
+        missing migrations if configured, and check the schema.
         """
         database = self.connections.aside()
         await database.open()

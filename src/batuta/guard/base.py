@@ -54,7 +54,7 @@ WORKED = EffectReport(Effect.WORKED)
 
 class Ticket(Protocol):
     """Permission for one effect, issued with an Admit. Call exactly one of its methods, once. If no method is called,
-    the ticket counts as used.
+    the ticket is treated as used.
     """
 
     async def report(self, report: EffectReport) -> None: ...

@@ -153,8 +153,8 @@ class CircuitStore(Protocol):
     async def read(self, rule: CircuitRule, name: str) -> Circuit: ...
 
     async def all(self, rules: Sequence[CircuitRule]) -> list[Circuit]:
-        """Return every circuit that has a rule of its own. For a prefix rule such as ``printer:*``, return the circuits
-        that are stored.
+        """Return the circuits of the rules. A rule for a single circuit gives one circuit, even if it is not stored; a
+        prefix rule such as ``printer:*`` gives the stored circuits with that prefix.
         """
 
     async def change(

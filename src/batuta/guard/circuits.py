@@ -67,7 +67,9 @@ class Circuits:
         return self._breakers[name]
 
     async def look(self) -> list[Circuit]:
-        """Return every circuit that has a rule of its own, and the stored circuits of prefix rules, sorted by name."""
+        """Return the circuits of all rules, sorted by name. A prefix rule such as ``printer:*`` gives the stored
+        circuits with that prefix.
+        """
         return await self._store.all(self.rules)
 
     async def history(self, name: str | None, since: datetime, limit: int = MOST_TRANSITIONS) -> list[Transition]:

@@ -51,8 +51,8 @@ class Switches(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchRule:
-    """A rule that holds work while the switch ``key`` is in the position ``hold_when``. A switch that was never set is
-    in the position ``default``.
+    """A rule that holds work back while the switch ``key`` is in the position ``hold_when``. A switch that was never
+    set is in the position ``default``.
     """
 
     key: str
@@ -75,7 +75,7 @@ class SwitchGuard(SwitchRule):
 
 
 def judge_switch(rule: SwitchRule, switch: Switch | None, now: datetime) -> Verdict:
-    """Decide from the stored position of the switch whether the rule admits or holds work."""
+    """Decide from the stored position of the switch whether the rule admits work or holds it back."""
     if switch is None or (switch.until is not None and now >= switch.until):
         if rule.default is not rule.hold_when:
             return Admit()

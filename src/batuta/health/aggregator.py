@@ -1,8 +1,8 @@
 """Runs every check concurrently, each within its own time limit, and caches the assessment.
 
-Within CACHED_FOR all callers get the same assessment, with the instant of its computation, so that the checks run only
-once. A change becomes visible after CACHED_FOR, or immediately for a caller that requests a fresh assessment. Probes
-test the components that a process needs, each within a time limit. The worst result is the state of the process.
+For the time CACHED_FOR, all callers get the same assessment, with the instant of its computation, so that the checks
+run only once. A change becomes visible after CACHED_FOR, or immediately for a caller that requests a fresh assessment.
+Probes test the components that a process needs, each within a time limit. The worst result is the state of the process.
 """
 
 import asyncio

@@ -253,7 +253,9 @@ def stats(incidents: Sequence[Incident], since: datetime, until: datetime) -> In
 
 
 def _total_time(incidents: Sequence[Incident], since: datetime, until: datetime) -> timedelta:
-    """Return the total time of the incidents within the period. Overlapping times count once."""
+    """Return the total time of the incidents within the period. If incidents overlap, their common time is added only
+    once.
+    """
     total, reached = timedelta(0), since
     for each in sorted(incidents, key=lambda incident: incident.started_at):
         begins, ends = max(each.started_at, reached), min(each.resolved_at or until, until)

@@ -17,8 +17,8 @@ LOST = 5
 def batches_check(
     find: Callable[[timedelta], Awaitable[Sequence[Mapping[str, Any]]]], now: Callable[[], datetime]
 ) -> Check:
-    """Return the check for abandoned batches. ``find(age)`` returns the batches that have been open for this long
-    although all their tasks have ended.
+    """Return the check for abandoned batches. ``find(age)`` returns the batches that have been open for at least
+    ``age`` although all their tasks have ended.
     """
 
     async def ask() -> Report:

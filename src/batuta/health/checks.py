@@ -130,7 +130,7 @@ def _critical(health: JobHealth, kind: str, threshold: float) -> Report:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Return the first names as one text. If the list is long, append the number of the remaining names."""
+    """Join names into one text. If the list is long, omit its end and append the number of omitted names."""
     shown = ", ".join(names[:MOST_NAMES])
     return NAMES_AND_MORE(names=shown, more=len(names) - MOST_NAMES) if len(names) > MOST_NAMES else shown
 

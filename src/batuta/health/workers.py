@@ -290,8 +290,9 @@ def _stuck_threads(beats: Collection[Beat], now: datetime) -> Report:
 
 
 def judge_scheduler(signs: Signs, known_since: datetime | None) -> Report:
-    """Report a missing scheduler, or a database on which no process has ever run. ``known_since`` is the instant from
-    which runs are expected on this database; None means that no runs are expected yet.
+    """Report a scheduler that has been silent for too long, or a database on which no process has ever run.
+    ``known_since`` is the instant from which runs are expected on this database; None means that no runs are expected
+    yet.
 
     The silence begins with the last tick of a scheduler or, if that is later, with the start of the oldest living
     process. So a system that is started in the morning raises no alert about the night. A scheduler that has just

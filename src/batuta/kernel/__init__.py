@@ -1,4 +1,4 @@
-"""The parts that every layer shares: clock, ids, JSON, masking, batches, deadlines."""
+"""The basic components that every layer uses: clock, ids, JSON, masking, batches, deadlines."""
 
 from typing import TYPE_CHECKING, Final
 

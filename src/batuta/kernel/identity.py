@@ -52,8 +52,8 @@ class ProcessIdentity:
 
     @property
     def is_provable(self) -> bool:
-        """Whether another process can prove that this process ended. False if the kernel did not provide start time and
-        place.
+        """Whether another process can prove that this process ended. False if the kernel did not provide the start time
+        and the namespaces.
         """
         return UNKNOWN not in (self.started, self.place)
 

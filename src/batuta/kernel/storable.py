@@ -1,10 +1,10 @@
 """Checks or converts values of application code, so that PostgreSQL and SQLite store and return them unchanged.
 
 PostgreSQL refuses NUL in text and in JSON. UTF-8 cannot encode half of a surrogate pair, JSON cannot represent NaN, and
-an INTEGER ends at 2³¹ - 1. Python's ``json`` turns a key ``1`` into ``"1"``. PostgreSQL's ``jsonb`` keeps numbers as
-decimals, so ``-0.0`` returns as ``0.0`` and ``1e308`` as an integer of 309 digits. ``refuse_unstorable`` raises an
-error for these values; ``make_writable``, ``mask_text``, ``count`` and ``json_object`` replace them. A tuple is stored
-as a list, because JSON has one kind of sequence.
+the largest value of an INTEGER column is 2³¹ - 1. Python's ``json`` turns a key ``1`` into ``"1"``. PostgreSQL's
+``jsonb`` keeps numbers as decimals, so ``-0.0`` returns as ``0.0`` and ``1e308`` as an integer of 309 digits.
+``refuse_unstorable`` raises an error for these values; ``make_writable``, ``mask_text``, ``count`` and ``json_object``
+replace them. A tuple is stored as a list, because JSON has one kind of sequence.
 """
 
 import json

@@ -47,7 +47,7 @@ class Trace:
         return f"00-{self.trace_id}-{self.span_id}-{self.flags}"
 
     def child(self) -> "Trace":
-        """Return a trace with the same trace id as this one and a new span, for the next step of the same work."""
+        """Return a trace with the same trace id and a new span, for the next step of the same work."""
         return Trace(self.trace_id, _span_id(), self.flags)
 
 

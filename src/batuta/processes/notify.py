@@ -76,7 +76,9 @@ class Notifier:
         return self._send(STATUS + " ".join(text.split()))
 
     def _send(self, words: str) -> bool:
-        """Send a datagram without waiting and return whether it was delivered. A full receive buffer counts as not delivered."""
+        """Send a datagram without waiting. Return whether it was delivered; a full receive buffer prevents the
+        delivery.
+        """
         if self.address is None:
             return False
         address = f"\0{self.address[1:]}" if self.address.startswith("@") else self.address

@@ -177,8 +177,8 @@ def _require_limit(limit: str, condition: object, why: Reason) -> None:
 
 
 class Use(NamedTuple):
-    """The current use of a limit: how many items run, how many started in the window, and when the first of those
-    started.
+    """The current use of a limit: the number of running items, the number of starts in the window, and the instant of
+    the first of these starts.
     """
 
     running: int = 0

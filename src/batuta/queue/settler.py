@@ -360,8 +360,8 @@ class Settler:
 async def conclude(
     running: Running, settlement: Settlement, store: QueueStore, clock: Clock, stop: Callable[[Running], None]
 ) -> Called:
-    """Settle an item together with its effect. ``Returned(False)`` means that the lease is lost. ``stop`` is called
-    when the item's time limit passes.
+    """Settle an item together with its effect. The result is ``Returned(False)`` if the lease is lost. ``stop`` is
+    called when the item's time limit passes.
     """
     if settlement.effect is not None and not isinstance(settlement.effect, Writes):
         effect = TimedEffect(settlement.effect, running, store.where, clock, stop)

@@ -465,7 +465,7 @@ class Worker:
                 self._cancellations.cancel(running.task)
 
     def _give_up_uncancellable(self) -> None:
-        """Settle the items whose handlers ignore cancellation. The process ends afterwards."""
+        """Settle the items whose handlers ignore cancellation, before the process ends."""
         for task in self._cancellations.repeat():
             running = next((each for each in self._running.values() if each.task is task), None)
             what = "a handler" if running is None else f"item {running.lease.id}"

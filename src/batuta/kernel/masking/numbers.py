@@ -46,7 +46,7 @@ def _mark(text: str) -> str:
 
 
 def is_cpf(text: str) -> bool:
-    """Return whether a text contains eleven digits and the last two are the check digits of the others."""
+    """Return whether a text contains eleven digits of which the last two are the check digits of the first nine."""
     digits = [int(sign) for sign in text if sign.isdecimal()]
     if len(digits) != 11 or len(set(digits)) == 1:
         return False
