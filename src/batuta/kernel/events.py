@@ -40,7 +40,7 @@ class ProcessEnded(Event):
 
 
 class ProcessHeld(Event):
-    """The shutdown finished, but ``what`` (threads or tasks) is still running, so the process exits by force."""
+    """The shutdown finished, but ``what`` (threads or tasks) is still running, so the process forces its exit."""
 
     role: str
     what: str
@@ -169,8 +169,8 @@ class EventLoopResponds(Event):
 
 
 class StackFound(Event):
-    """An earlier process of this role ended without reporting why. Its stack trace was found in the
-    crash file of the role.
+    """An earlier process of this role ended without reporting why. Its stack trace was found in the crash file of the
+    role.
     """
 
     role: str
@@ -339,7 +339,9 @@ class TimetableActivated(Event):
 
 
 class TimetableStandsBy(Event):
-    """This scheduler starts no fires and only finishes its runs, because a scheduler of a newer release is alive."""
+    """This scheduler starts no runs and only finishes its runs in progress, because a scheduler of a newer release is
+    alive.
+    """
 
     timetable: str
     behind: str

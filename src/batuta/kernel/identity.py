@@ -131,7 +131,7 @@ def identity() -> ProcessIdentity:
 
 
 def make_owner(ids: Ids) -> str:
-    """Create a lease owner for this process. It is unique, even if a later process has the same host and pid."""
+    """Create a lease owner for this process. The owner is unique, even if a later process has the same host and pid."""
     return f"{identity()}:{ids.new()}"
 
 

@@ -14,7 +14,9 @@ _VARIANT = {digit: "89ab"[int(digit, 16) & 0b11] for digit in "0123456789abcdef"
 
 
 class Ids:
-    """Generates ids that never repeat and never decrease, even if the clock jumps. Thread-safe."""
+    """Generates ids that never repeat and never decrease, even if the clock jumps. Several threads may use one
+    generator.
+    """
 
     def __init__(self, clock: Clock, chance: Callable[[int], int] = secrets.randbits) -> None:
         self._clock = clock

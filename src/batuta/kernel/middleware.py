@@ -52,7 +52,7 @@ class Around:
 
     async def call(self, attempt: Attempt, function: Proceed) -> object:
         """Call the outermost middleware function. Each middleware function calls the next one, and the last one calls
-        the function.
+        the function of the task, job or stage.
         """
         for middleware in reversed(self._middleware):
             function = partial(middleware, attempt, function)

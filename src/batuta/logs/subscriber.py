@@ -1,7 +1,7 @@
 """Writes one log line per event. A table defines the level and the message; the event's fields follow the message.
 
-The hooks also log warnings and uncaught exceptions. The interpreter would otherwise print them with values that may be
-personal data.
+``install_hooks`` also sends warnings and uncaught exceptions to the log. The interpreter would otherwise print them
+with values that may be personal data.
 """
 
 import logging

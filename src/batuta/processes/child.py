@@ -75,7 +75,9 @@ class ChildProcess(asyncio.SubprocessProtocol):
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code. None while the process runs; negative if a signal ended it (the signal's number)."""
+        """The exit code of the process, or None while it runs. If a signal ended the process, the code is the signal's
+        number with a minus sign.
+        """
         return None if self._transport is None else self._transport.get_returncode()
 
     @property
@@ -85,8 +87,8 @@ class ChildProcess(asyncio.SubprocessProtocol):
 
     @property
     def state(self) -> str | None:
-        """The state in which the kernel reports the process, as a word for operators. None if the process is idle or
-        its state is unknown.
+        """The kernel's state of the process, as a word for operators. None if the process is idle or its state is
+        unknown.
         """
         try:
             status = ProcFiles().status(self.pid)

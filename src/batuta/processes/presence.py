@@ -1,4 +1,5 @@
-"""Presence files show other processes which lease owners run on this host, without a database statement.
+"""Presence files show which lease owners run on this host, so that other processes can check this without a database
+statement.
 
 Each lease owner has one empty file, named after the owner, in a folder of this user and this database. The name
 identifies the process, and the kernel reports whether that process has ended (``kernel.identity``). If the folder

@@ -49,8 +49,8 @@ class ItemFilter:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the filter contains a key, a tag or an instant. For such a filter the items must be counted, because
-        the stored counts of a queue contain none of these.
+        """Whether the filter contains a key, a tag or an instant. The stored counts of a queue are not grouped by these
+        criteria, so the matching items must be counted.
         """
         return any(each is not None for each in (self.key, self.tag, self.before))
 

@@ -41,8 +41,8 @@ class NewItem:
 
 
 class Lease(NamedTuple):
-    """A claimed item. Every write about the item includes ``fence``, so a worker that has lost the lease changes
-    nothing.
+    """A claimed item. Every write about the item checks ``fence``, a number that grows with each claim, so a worker
+    that has lost the lease changes nothing.
     """
 
     id: str

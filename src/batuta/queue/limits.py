@@ -48,7 +48,7 @@ class Rate(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Limits that apply to all processes together. At most ``concurrency`` items run at the same time. ``rate`` limits
-    the starts in any period, for example ``"100/minute"``; a retry counts as a start.
+    the starts in any period, for example ``"100/minute"``; each retry is a start too.
 
     In ``per_key`` limits, ``by`` names the parameter of the task, or the field of a stage's item, whose value is the
     key. The limits then apply to each key separately.

@@ -4,7 +4,7 @@
 
 A cancellation of the asyncio task has one of three causes. A stop that ends the item (time limit, cancellation request)
 becomes its result. A stop that only ends this process's work on the item (shutdown, lost lease) propagates to the
-worker. Any other cancellation comes from application code and counts as a failure of the item.
+worker. Any other cancellation comes from application code and is treated as a failure of the item.
 """
 
 import asyncio

@@ -325,8 +325,8 @@ class Settler:
             self._record_result([(lease, settlement)], ClaimResult((), [lease]))
 
     def _failure_of(self, lease: Lease, settlement: Settlement, error: Exception) -> Settlement:
-        """Return the settlement of an item whose first settlement the database refused. A refused effect counts as a
-        failed attempt; without an effect, the item becomes dead.
+        """Return the settlement of an item whose first settlement the database refused. A refused effect is a failed
+        attempt; without an effect, the item becomes dead.
         """
         self.events.emit(ItemCrashed(self.queue, lease.id, error, lease.task))
         why = EFFECT_CRASHED(error=type(error).__name__)
