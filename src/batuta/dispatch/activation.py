@@ -23,8 +23,8 @@ from batuta.kernel.leases import LeaseHolder, SilenceDetector
 from batuta.kernel.values import dataclass
 from batuta.runlog.log import ExecutionLog, OwnTimetable, Timetable
 
-# A scheduler renews its timetable after every third of a lease. After two leases without a renewal the timetable counts
-# as dead. Another release may use another lease length, so fixed bounds limit both times.
+# A scheduler renews its timetable after every third of a lease. After two leases without a renewal the timetable is
+# considered dead. Another release may use another lease length, so fixed bounds limit both times.
 RENEWED_EVERY = timedelta(seconds=4)
 SILENCE_LIMIT = timedelta(seconds=12)
 

@@ -128,7 +128,8 @@ class Dispatcher:
         if changed is None:
             return False
         self._controls, self._timetable = controls, timetable
-        # The database records up to which instant each job is decided, so check every job once now.
+        # Check every job once now. The database records up to which instant each job is decided, so no fire is decided
+        # twice.
         self._agenda = self._all_at(self._now())
         if active != own:
             self.events.emit(TimetableActivated(own, active))

@@ -227,7 +227,7 @@ class Runner:
             deadline=now + job.timeout,
             timeout=job.timeout,
             grace=grace,
-            # The run is already waiting to retry its endpoint, so it also waits until the switches can be read.
+            # If the switches cannot be read, wait: the run is waiting anyway, to retry its endpoint.
             why_not=lambda: insist(lambda: self._gate(job), self._clock),
         )
         return storable(await job.target.deliver(run))

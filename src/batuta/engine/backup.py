@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from batuta.stores.postgres.driver import PostgresDatabase
     from batuta.stores.sqlite.driver import SqliteDatabase
 
-# A process counts as alive if its last heartbeat is more recent than this: three heartbeat intervals.
+# A process is considered alive if its last heartbeat is more recent than this: three heartbeat intervals.
 ALIVE = timedelta(seconds=45)
 # Maximum difference between the clocks of the machines that write to the database. A fact from this time span may be
 # carried over although the backup already contains it, which is harmless.

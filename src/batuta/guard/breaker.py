@@ -67,7 +67,7 @@ class CircuitRule:
     reset: timedelta = timedelta(minutes=1)  # wait between the opening and the first probe
     longest_reset: timedelta = timedelta(minutes=30)  # upper bound of the reset, which doubles after each failed probe
     count_timeouts: bool = False  # whether a timeout counts as a failure
-    probe_within: timedelta = timedelta(minutes=5)  # a probe without a report counts as dead after this time
+    probe_within: timedelta = timedelta(minutes=5)  # a probe without a report is considered dead after this time
 
     def __post_init__(self) -> None:
         name, resets = self.name, SHORTEST_RESET <= self.reset <= self.longest_reset <= LONGEST_RESET
@@ -102,7 +102,7 @@ class Circuit:
     last_error: str | None = None  # class or status of the last error, never its message
     opened_at: datetime | None = None
     wait_until: datetime | None = None  # instant that the called service named in Retry-After
-    probe_until: datetime | None = None  # instant at which the current probe counts as dead
+    probe_until: datetime | None = None  # instant at which the current probe is considered dead
     probe: int = 0  # number of the last probe; reports of older probes are ignored
 
     @property

@@ -41,7 +41,7 @@ class Late:
 
 Called: TypeAlias = Returned | Raised | Late
 DOES_NOT_END = define("does_not_end", "{what} does not end")
-# Grace period of a cancelled call before it counts as late.
+# Time that a cancelled call has to end before it is treated as late.
 CANCEL_TIMEOUT = timedelta(seconds=1)
 
 

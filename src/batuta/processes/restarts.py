@@ -85,14 +85,14 @@ class Budget:
     cap: timedelta = timedelta(minutes=1)
     window: timedelta = timedelta(minutes=10)
     most: int = 5  # number of exits within the window that makes a crash loop
-    # A child that ran for less than this has not worked, so its restart waits even if it requested the restart.
+    # A child that ran for less than this has probably done no work. Its restart waits even if the child requested it.
     too_young: timedelta = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
 class RestartDecision:
     wait: timedelta | None  # None means no restart
-    ends: tuple[float, ...]  # monotonic instants of the exits that count, including this one
+    ends: tuple[float, ...]  # monotonic instants of the exits within the window, including this one
     is_looping: bool
 
 

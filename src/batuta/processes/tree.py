@@ -77,8 +77,8 @@ class Timeouts:
     living: timedelta = timedelta(seconds=20)
     stack: timedelta = timedelta(seconds=3)
     kill: timedelta = timedelta(seconds=10)  # maximum time until SIGKILL takes effect
-    # If the parent itself was paused for longer than this (stopped, suspended), the pause does not count as silence of
-    # its children.
+    # If the parent itself was paused for longer than this (stopped, suspended), it may have missed heartbeats, so the
+    # pause is not treated as silence of its children.
     absence: timedelta = timedelta(seconds=5)
 
 

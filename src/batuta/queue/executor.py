@@ -78,7 +78,7 @@ def decide(running: Running, called: Called, crash: ReasonCode, max_result: int)
         case Raised(error=NoRetry() as refusal):
             return policy.settlement_of(attempt, refusal.outcome), None
         case Raised(error=BatchEnded() as ended):
-            # The sentence says everything, and a retry would fail again: an ended batch stays ended.
+            # No log entry: the stored error is sufficient. No retry: an ended batch stays ended.
             return policy.settlement_of(attempt, Failed(reason_of_error(ended), permanent=True)), None
         case Raised(error=error):
             retry = policy_for(policy.retry, error)
