@@ -408,7 +408,6 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def tree(ctx: CliContext) -> typer.Typer:
-    """Return the tree of all commands."""
     return _tree(ctx, {name: _load(ctx, name) for name in _names(ctx)})
 
 

@@ -126,7 +126,6 @@ def verdict(process: ProcessIdentity, here: ProcessIdentity, processes: Processe
 
 
 def identity() -> ProcessIdentity:
-    """Return the identity of this process."""
     return _identity(os.getpid())
 
 

@@ -51,7 +51,6 @@ class RetryByError:
 
 
 def policy_for(policy: RetryPolicy, error: Exception) -> RetryPolicy:
-    """Return the policy that applies to an error."""
     return policy.of(error) if isinstance(policy, RetryByError) else policy
 
 
