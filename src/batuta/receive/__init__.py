@@ -1,1 +1,1 @@
-"""The receiving side of a job: endpoints, idempotent calls and their replies."""
+"""Receives the HTTP calls of jobs: registered endpoints, idempotency keys and replies."""

@@ -1,6 +1,6 @@
-"""Registry of job endpoints, and the replies to their calls. ``POST /jobs/<endpoint>`` runs only registered handlers.
+"""Registry of job endpoints, the handlers that ``POST /jobs/<endpoint>`` may run, and the replies to these calls.
 
-One function derives the HTTP status from the outcome, so a failure never looks like a success.
+Only ``reply_status`` derives an HTTP status from an outcome, so a failed call never gets a success status.
 """
 
 import re
@@ -88,10 +88,10 @@ JobHandler: TypeAlias = Callable[[JobCall], Awaitable[Outcome]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A registered endpoint. Calls that differ in a parameter of ``apart_by`` may run at the same time; other calls run
-    one at a time.
+    """A registered endpoint. Two calls with different values of a parameter in ``apart_by`` may run at the same time;
+    all other calls of the endpoint run one at a time.
 
-    ``finished`` is false if the handler does no work yet and only reports that it is not implemented.
+    ``finished`` is false for a placeholder handler, which only reports that it is not implemented.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """Receives calls of job endpoints. A call with a known idempotency key is not run again. Calls for the same work run
-one at a time. No call runs past its deadline.
+one at a time. Every call has a deadline.
 
-``JobCalls`` stores the calls, so that a repeated key gets the first reply and no two processes run the same work at the
-same time.
+The receiver stores each call through ``JobCalls``. A repeated key therefore gets the first reply, and no two processes
+run the same work at the same time.
 """
 
 import asyncio
@@ -27,7 +27,9 @@ from batuta.receive.endpoints import Endpoint, JobCall, outcome_word, reply_body
 
 @dataclass(frozen=True, slots=True)
 class CallOpened:
-    """The call is new, so this process must run and close it. ``at`` is the fence, an instant of the database's clock."""
+    """The call is new, so this process must run and close it. ``at`` is the instant of the opening by the database's
+    clock. Later writes about the call pass it as ``opened_at``.
+    """
 
     at: datetime
 
@@ -60,21 +62,21 @@ class NewCall:
     key: str
     endpoint: str
     subject: str  # identifies the work that must not run twice at the same time
-    fingerprint: str  # hash of endpoint and parameters, to recognise a repeated call
-    lease: timedelta  # the process counts as dead if it has not renewed for this long
+    fingerprint: str  # hash of endpoint and parameters, to detect a key that is reused with other parameters
+    lease: timedelta  # if the process does not renew the call for this long, another process may run it again
 
 
 class JobCalls(Protocol):
     async def open(self, call: NewCall) -> CallOpening: ...
     async def close(self, key: str, response_code: int, response: Mapping[str, Json], *, opened_at: datetime) -> None:
-        """Store the reply. ``opened_at`` is the fence: if another process has opened a call with the same key since
-        then, nothing is written.
+        """Store the reply. If another process has opened a call with the same key since ``opened_at``, store
+        nothing.
         """
 
     async def renew(self, key: str, *, opened_at: datetime, lease: timedelta) -> None: ...
 
     async def forget(self, key: str, *, opened_at: datetime) -> None:
-        """Delete an interrupted call, so that a repeated request runs the work again."""
+        """Delete an interrupted call, so that a request with the same key runs the work again."""
 
 
 # Another process may run a call again if its lease was not renewed for this long.
@@ -110,8 +112,8 @@ class JobReceiver:
         deadline: datetime | None,
         by: str | None = None,
     ) -> Received:
-        """Run a call and return its reply. Without a ``key`` every call is new. Without a ``deadline`` the endpoint's
-        own timeout applies.
+        """Run a call and return its reply. ``key`` is the idempotency key; a call without a key is always new. Without
+        a ``deadline`` the endpoint's own timeout applies.
         """
         now = self._clock.now()
         call = JobCall(

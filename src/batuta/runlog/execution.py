@@ -1,10 +1,10 @@
-"""One fire of a job, from its opening to its end.
+"""The states of one fire of a job in the execution log.
 
-                ┌─▶ success | error | timeout | skipped      its runner closes it, fenced by the attempt
+                ┌─▶ success | error | timeout | skipped      the process that runs it records how it ended
 running ────────┤
  (lease)        ├─▶ running, attempt + 1                     its process died: another scheduler takes it over
-                └─▶ abandoned                                its process died, and a repeat is not allowed or not possible
-skipped | missed                                             opened and closed in one write: the row holds the reason
+                └─▶ abandoned                                its process died, and a repeat is not allowed or possible
+skipped | missed                                             it never ran; the row records the reason
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,9 @@ class Trigger(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """A run that this process owns. Every write about the run contains ``attempt`` as its fence."""
+    """A run that this process owns. Every write about the run names ``attempt``, and changes nothing after another
+    process has taken over the run.
+    """
 
     id: str
     job: str
@@ -65,8 +67,8 @@ class Ending:
 
 
 def storable(ending: Ending) -> Ending:
-    """Return a copy that both databases can store, with personal data masked. Every text that a job returns passes
-    through this function.
+    """Return a copy of ``ending`` that SQLite and PostgreSQL can store, with personal data masked. Every text that a
+    job returns passes through this function.
     """
     return replace(
         ending,
@@ -79,8 +81,8 @@ def storable(ending: Ending) -> Ending:
 
 
 def without_details(ending: Ending) -> Ending:
-    """Return a copy of ``ending`` with only the status, the code and ASCII texts, because the database refused the full
-    ending.
+    """Return a reduced copy of ``ending``, to be stored after the database refused the original: the status, the
+    response code and the texts in ASCII.
     """
     is_quiet = ending.error is None and ending.reason is None
     return Ending(
@@ -96,8 +98,8 @@ def _mask(text: str) -> str:
 
 
 def _note(text: str | None) -> str | None:
-    """Return the error text of a run in ASCII, followed by a note that the database refused the details. If the text is
-    a reason, its code is kept and its facts are dropped, because a fact may be the value that the database refused.
+    """Return the error text of a run in ASCII, followed by a note that the database refused the details. A ``Reason``
+    keeps its code but loses its facts (the values in its sentence), because the database may have refused one of them.
     """
     if text is None:
         return None

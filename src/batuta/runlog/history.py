@@ -11,7 +11,7 @@ from batuta.kernel.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastRun:
-    """The columns of a row that describe how a run ended."""
+    """The columns of an execution-log row that tell how a run ended."""
 
     id: str
     started_at: datetime
@@ -39,8 +39,8 @@ class Recorded(LastRun):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Counts of rows in 24 hours. Mean and 95th percentile are computed over runs that ended with success, error or
-    timeout.
+    """Counts of a job's rows in the last 24 hours. The mean and the 95th percentile of the duration cover the runs that
+    ended with success, error or timeout.
     """
 
     by_status: Mapping[str, int] = field(default_factory=dict)
@@ -94,13 +94,13 @@ class Reports(Protocol):
         """Return facts about every job that was ever scheduled. The counts include only rows since ``since``."""
 
     async def find_answered(self, expected: Mapping[str, datetime], now: datetime) -> Collection[str]:
-        """Return the jobs that have succeeded since the instant that ``expected`` gives for them. A fire that was
-        skipped for an accepted reason counts as a success.
+        """Return the jobs that have succeeded since their instant in ``expected``. A skipped fire counts as a success,
+        unless its reason is an overlap or a missing implementation.
         """
 
     async def activity(self, *, since: datetime, length: timedelta, now: datetime) -> Sequence[Slice]:
-        """Count all rows from ``since`` on, in time slices of ``length``. A missed fire counts at the instant at which
-        it was due.
+        """Count all rows since ``since``, in time slices of ``length``. A missed fire belongs to the slice in which it
+        was due.
         """
 
     async def recent(
@@ -112,8 +112,8 @@ class Reports(Protocol):
         before_id: str = BEFORE_ANY,
         limit: int,
     ) -> Sequence[Recorded]:
-        """Return rows, newest first. To continue after a row, pass both its ``started_at`` and its id, because many
-        rows share an instant.
+        """Return rows of the execution log, newest first. For the next page, pass ``started_at`` and ``id`` of the last
+        row as ``before`` and ``before_id``, because many rows share an instant.
         """
 
     async def execution(self, id: str) -> Recorded | None: ...

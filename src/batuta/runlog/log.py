@@ -1,6 +1,8 @@
-"""The interface of the execution log for the scheduler, and the timetables of the releases that share a database.
+"""The scheduler's interface to the execution log, and the timetables (jobs and schedules) of all releases that share a
+database.
 
-``open_due`` makes its decisions while it holds a lock on the jobs.
+``open_due`` holds a lock on the jobs while it decides about their fires, so only one scheduler at a time decides about
+a job.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,7 +20,9 @@ from batuta.schedule.window import Window
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTimetable:
-    """The timetable of this process: its jobs in all profiles. ``release`` is the deployment's name, if it has one."""
+    """The identity of this process's timetable. ``fingerprint`` is a hash of its jobs and schedules in all profiles,
+    ``jobs`` is the number of jobs, and ``release`` is the deployment's name, if it has one.
+    """
 
     fingerprint: str
     jobs: int
@@ -41,7 +45,7 @@ class Timetable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controls:
-    """Settings that operators changed at run time. None means that the declared value applies."""
+    """Settings that operators changed at run time. Without a profile or a window here, the declared one applies."""
 
     profile: str | None = None
     windows: Mapping[str, Window] = field(default_factory=dict)
@@ -76,8 +80,8 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The decisions about due fires. ``waits`` is true if more fires are due; the next call decides about them.
-    ``replaced`` lists jobs whose current run is ended because a new fire replaces it.
+    """The decisions about due fires. ``waits`` is true if more fires are due than were decided; the next call decides
+    about the rest. ``replaced`` lists jobs whose current run must be cancelled because a new fire replaces it.
     """
 
     openings: Sequence[Opening] = ()
@@ -170,9 +174,9 @@ class ExecutionLog(Protocol):
     ) -> Sequence[SilentRun]:
         """Return the runs whose scheduler may be dead. Locked rows are omitted.
 
-        The result contains runs of ``owners``, runs whose renewal is overdue, and runs whose lease ends too far in the
-        future because the clock was set back. ``known`` lists the jobs of this release. A run of an unknown job is
-        included only after a much longer time without renewal.
+        The result contains runs of the processes in ``owners``, runs whose renewal is overdue, and runs whose lease
+        ends too far in the future because the clock was set back. ``known`` lists the jobs of this release. A run of
+        any other job is included only after a much longer time without renewal.
         """
 
     async def take_over(self, runs: Collection[SilentRun], lease_holder: LeaseHolder) -> Sequence[Execution]:

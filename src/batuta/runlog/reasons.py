@@ -72,7 +72,9 @@ REFUSED = define(
 
 
 def hold_reason(why: str) -> Reason:
-    """Return the reason to record for a fire that was held. ``why`` is the reason why its job is held."""
+    """Return the reason to record for a fire that did not run because its job was held. ``why`` says what held the
+    job.
+    """
     return HELD(why=why)
 
 

@@ -1,1 +1,1 @@
-"""Computes schedules (cron, windows, holidays) without I/O."""
+"""Computes when schedules fire (cron, windows, holidays). This package performs no I/O."""

@@ -1,16 +1,17 @@
-"""Cron with five or six fields in any time zone, correct on the days on which the clocks change.
+"""Cron schedules with five or six fields in any time zone, also correct on days on which the clocks change.
 
-    [second]  minute  hour  day-of-month  month  day-of-week      names (JAN, SUN, DOM), lists, ranges, steps; 0 and 7: Sunday
+    [second]  minute  hour  day-of-month  month  day-of-week     names (JAN, SUN, DOM), lists, ranges, steps; 0, 7: Sunday
 
-As in Debian's cron: if both day fields are restricted, a day matches if either field matches. When the clocks change:
+As in Debian's cron, if both day fields are restricted, a day matches if either field matches. When the clocks change:
 
-- a job at fixed hours runs once: a time that is skipped runs at the first instant after the gap, a time that occurs twice
-  runs at the first occurrence;
-- a job whose minute or hour begins with ``*`` follows elapsed time: it neither stops for an hour nor runs twice as often.
+- a job at fixed hours runs once: at the first instant after the gap if its time is skipped, at the first occurrence if
+  its time occurs twice;
+- a job whose minute or hour begins with ``*`` follows elapsed time: a clock change neither pauses it for an hour nor
+  doubles its runs.
 
-The code computes with wall times (naive, in the zone) and converts them to instants at the end; it never iterates
-over minutes. A fire is a whole second of wall time; with five fields, a whole minute. If the UTC offset has seconds
-(São Paulo was at -03:06:28 until 1914), the instant has seconds too.
+The code computes with wall times (naive, in the zone) and converts them to instants at the end; it never iterates over
+minutes. A fire is a whole second of wall time; with five fields, a whole minute. If the UTC offset has seconds (São
+Paulo was at -03:06:28 until 1914), the instant has seconds too.
 """
 
 import calendar
@@ -181,7 +182,7 @@ def _invalid(cron: str, code: str, english: str, **facts: object) -> InvalidCron
 
 
 def _field_name(field: str) -> Reason:
-    """Return the name of a cron field as a reason, which can be translated."""
+    """Return the name of a cron field as a ``Reason``, so that error messages show it in the operator's language."""
     return Reason(f"cron_{field.replace(' ', '_')}", field)
 
 
@@ -211,8 +212,8 @@ def first_instant(wall: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _first_change(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
-    """Find the first second after ``before`` that has another UTC offset. Both arguments are whole seconds with
-    different offsets.
+    """Find the first second after ``before`` at which the zone has another UTC offset. ``before`` and ``after`` are
+    whole seconds with different offsets.
     """
     offset = _offset(before, zone)
     while after - before > SECOND:

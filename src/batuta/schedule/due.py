@@ -65,7 +65,7 @@ def due(
     jitter: timedelta = NO_TIME,
 ) -> Owed:
     """Return the fires in (since, until] that run, and the fires that are missed. A fire older than ``max_age`` is
-    always missed. ``jitter`` is the longest intended delay of a start and does not count as age.
+    always missed. ``jitter`` is the longest random delay of a start; the age of a fire excludes it.
     """
     run = _worth_running(cron, zone, since, until, policy, max_age, jitter)
     end = run[0] - MOMENT if run else until
@@ -191,8 +191,8 @@ def period(cron: Schedule, zone: ZoneInfo) -> timedelta:
 
 
 def _least_period(cron: Cron) -> timedelta:
-    """Return a lower bound of the time between two fires: the smallest distance between two values of the minute field,
-    or one minute if the schedule has a seconds field.
+    """Return a distance at which ``period`` may stop searching for a shorter one: the smallest distance between two
+    values of the minute field, or one minute if the schedule fires at several seconds of a minute.
     """
     if len(cron.seconds) > 1:
         return MINUTE
@@ -201,7 +201,9 @@ def _least_period(cron: Cron) -> timedelta:
 
 
 def default_sla(every: timedelta) -> timedelta:
-    """Return the default SLA of a schedule: the longest time from an expected fire to the start of a successful run."""
+    """Return the default SLA of a schedule that fires every ``every``: the longest acceptable time from a fire to a
+    successful run.
+    """
     return _AGREED.get(every, 3 * every)
 
 

@@ -45,7 +45,7 @@ class Once:
     at: datetime
 
     def next_after(self, instant: datetime, zone: ZoneInfo) -> datetime:
-        """Return the fire if it is later than ``instant``, otherwise FARTHEST."""
+        """Return ``at`` if it is later than ``instant``, otherwise FARTHEST."""
         return self.at if self.at > instant else FARTHEST
 
     def count(self, since: datetime, until: datetime) -> int:

@@ -58,9 +58,9 @@ def connect(
 ) -> Database:
     """Return a database that is not open yet. The driver is imported here, so that SQLite needs no additional package.
 
-    ``limits`` may be a function, which is called when the database opens. ``direct_url`` is a PostgreSQL address that
-    bypasses the pooler, for LISTEN. ``beside`` is another Database object for the same server; the result of its pooler
-    detection is reused.
+    ``limits`` may be a function, which the database calls when it opens. ``direct_url`` is a PostgreSQL address for
+    LISTEN that bypasses the pooler. ``beside`` is an existing Database object for the same server; the new one reuses
+    its result of the pooler detection.
     """
     scheme, _, rest = url.partition("://")
     limits = limits or Limits()
@@ -113,8 +113,8 @@ def _check_postgres(url: str) -> None:
 
 
 def _check_direct(url: str | None) -> str | None:
-    """Check the direct address and return it. The check runs at start-up, so that an invalid address raises
-    InvalidSetting before LISTEN uses it.
+    """Return the direct address after a check at start-up, so that an invalid address raises InvalidSetting before
+    LISTEN uses it.
     """
     if url is None:
         return None

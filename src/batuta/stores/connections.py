@@ -1,8 +1,8 @@
-"""The connections of a process to its database: one set for handlers, one for pages, and one for each kind of lease.
+"""The connection pools of a process: one for handlers, one for pages, and two for leases (of items and of runs).
 
-Renewals, settlements and rescues never wait for handlers. On PostgreSQL they have their own connections, with timeouts
-derived from the lease that they protect. SQLite has one writer, and therefore one set of connections. ``Wakeups`` wakes
-the workers of this process when another process enqueues work.
+On PostgreSQL, renewals, settlements and rescues never wait for handlers, because they have their own pools, with
+timeouts derived from the lease that they protect. SQLite has one writer, so all of them share one set of connections.
+``Wakeups`` wakes the workers of this process when another process enqueues work.
 """
 
 import asyncio
@@ -38,7 +38,9 @@ _reads_for_page: ContextVar[bool] = ContextVar("reads_for_page", default=False)
 
 
 class PagePath:
-    """The connections that serve dashboard pages. They open at the first page, because few processes show pages."""
+    """The connections that serve dashboard pages. They open when the process serves its first page, because few
+    processes serve pages.
+    """
 
     def __init__(self, make: Callable[[], Database]) -> None:
         self.is_usable = False  # True while the other connections of the process are open
@@ -67,10 +69,10 @@ class PagePath:
 
 
 class ObservedDatabase(Transaction):
-    """A Database that reports each call to observers. For the watchdog, every completed call also counts as progress of
-    the calling loop.
+    """A Database that reports the duration of each call to observers, and each completed call to the watchdog as
+    progress of the calling loop.
 
-    A transaction is reported as a whole, because its waits cannot be attributed to single statements.
+    A transaction is reported as one call, because its waits cannot be attributed to single statements.
     """
 
     def __init__(self, inner: Database, clock: Clock, pages: "PagePath | None" = None) -> None:
@@ -199,8 +201,8 @@ class Connections:
         page_limit: timedelta = timedelta(seconds=2),
     ) -> None:
         """Create the sets of connections. ``queue_lease`` returns the lease length of the queues; it is called when the
-        connections open. ``direct_url`` is an address that bypasses the pooler, for LISTEN. ``page_limit`` is the
-        timeout of one statement for a page.
+        connections open. ``direct_url`` is a PostgreSQL address for LISTEN that bypasses the pooler. ``page_limit`` is
+        the timeout of each statement that a page runs.
         """
         self._url = url
         self._first: Database | None = None
@@ -232,8 +234,8 @@ class Connections:
 
     @contextmanager
     def redirected(self, url: str, clock: Clock) -> Iterator[None]:
-        """Use another SQLite file while the block runs, with ``clock`` as the source of SQL's ``now()``. Requires
-        closed connections to SQLite. For tests.
+        """Use another SQLite file inside the block, with ``clock`` as the source of SQL's ``now()``. The connections
+        must be closed. For tests.
         """
         before = self._url, self._clock, self._first, self.database.inner
         self._url, self._clock, self._first = url, clock, None
@@ -254,7 +256,9 @@ class Connections:
 
     @property
     def way(self) -> Way:
-        """How the process reaches the database: as a file, directly, or through a pooler. Known only after ``open``."""
+        """How the process reaches the database: as a file, directly, or through a pooler. The value is correct only
+        after ``open``, which detects a pooler.
+        """
         server = getattr(self._first, "server", None)
         if server is None:
             return "file"
@@ -269,7 +273,9 @@ class Connections:
         return ObservedDatabase(self._connect(limits), SystemClock(), self.pages)
 
     def aside(self) -> Database:
-        """Return an additional small set of connections. The caller opens it, and may use it on another event loop."""
+        """Return an additional small set of connections that is not open yet, which the caller may use on another event
+        loop.
+        """
         return self._connect(ASIDE)
 
     def _connect(self, limits: Limits | Callable[[], Limits]) -> Database:
@@ -289,12 +295,13 @@ class Wakeups:
         self._wakeups: dict[str, list[Wakeup]] = {}
 
     def add(self, name: str, wakeup: Wakeup) -> None:
-        """Register ``wakeup``: it is set when another process enqueues work for the queue ``name``."""
+        """Register a wake-up of a worker: it is set when a process enqueues work for the queue ``name``."""
         self._wakeups.setdefault(name, []).append(wakeup)
 
     def wake(self, name: str | None = None) -> None:
         """Wake the workers of a queue after a commit that made items due; None means all queues. On SQLite this also
-        wakes the workers of other processes. On PostgreSQL the SQL statements themselves notify other processes.
+        wakes the workers of other processes. On PostgreSQL the statement that enqueues an item already notifies other
+        processes.
         """
         self.wake_here(name)
         self._database.notify(name)

@@ -1,4 +1,4 @@
-"""Runs tasks with ARQ. The database is the source of truth; Redis only carries calls to the ARQ workers."""
+"""Runs tasks with ARQ. The database remains the source of truth; Redis only carries calls to the ARQ workers."""
 
 from typing import Final
 

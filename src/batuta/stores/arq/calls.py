@@ -1,15 +1,18 @@
-"""Messages between the relay and the runner in Redis.
+"""Messages in Redis between the relay, which sends tasks to ARQ, and the runner, which runs them in an ARQ worker.
 
     batuta:call:TASK      the task's current call: at most one, no matter which process holds the lease
     batuta:outcome:CALL   the outcome of a call
     batuta:ended:RELAY    ids of ended calls, for the relay that sent them
 
-A call is current until a relay takes its outcome. From then on the entry ``batuta:call:TASK`` names the lease under
-which the relay took the outcome. A relay that claims a task whose call is in progress waits for that call instead of
-sending another call. If another relay took the outcome and died before it settled the task, the next relay also waits
-for that call. The next relay recognises this case by the lease, because a rescue raises the fence by two and the
-attempt by one. The next relay makes the call current again, so that a third relay can adopt the call too. Therefore
-neither the shutdown nor the death of a relay makes a task run twice.
+A call is current until a relay takes its outcome. The entry ``batuta:call:TASK`` then records the lease of that relay.
+The entry decides what a relay does with a task that it claims:
+
+- If a call is in progress, the relay waits for that call instead of sending another call.
+- If the previous relay took the outcome but died before it settled the task, the relay uses the outcome of that call.
+  The recorded lease reveals this case, because a rescue raises the fence by two and the attempt by one. The relay makes
+  the call current again, so that a third relay can adopt the call too.
+
+Therefore neither the shutdown nor the death of a relay makes a task run twice.
 """
 
 import asyncio
@@ -67,13 +70,13 @@ return 0
 
 
 def redis_timeout() -> asyncio.Timeout:
-    """Return a timeout for Redis commands, because a network that drops packets raises no error by itself."""
+    """Return the timeout of a Redis command. Without a timeout, a network that drops packets would raise no error."""
     return asyncio.timeout(ANSWERS_WITHIN.total_seconds())
 
 
 async def current_call(redis: ArqRedis, lease: Lease) -> CallId:
-    """Return the call to wait for: the task's call in progress, or its call with an unsettled outcome. If the task has
-    no such call, make a new call current and return it.
+    """Return the call of the task that is in progress, or whose outcome is not settled. If the task has no such call,
+    return a new call, which becomes current.
     """
     key, call = _call_key(lease.id), call_of(lease)
     if await redis.set(key, call, nx=True, ex=CURRENT_FOR):
@@ -103,7 +106,7 @@ async def mark_taken(redis: ArqRedis, calls: Iterable[tuple[CallId, Lease]]) -> 
 
 
 async def forget(redis: ArqRedis, calls: Iterable[tuple[TaskId, CallId]]) -> None:
-    """Delete the entries of calls that were lost or withdrawn, and so will have no outcome."""
+    """Delete the entries of lost or withdrawn calls, because these calls never get an outcome."""
     async with redis.pipeline(transaction=False) as together:
         for task, call in calls:
             together.eval(_DELETE, 1, _call_key(task), call)

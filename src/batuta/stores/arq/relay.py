@@ -1,18 +1,18 @@
 """ArqRelay: sends tasks to ARQ and receives their outcomes. The table of tasks is the outbox and the record; Redis only
 transports the calls.
 
-    enqueue ─▶ tasks (SQL) ─▶ a worker claims the row, the relay sends the call, the worker keeps the lease meanwhile
+    enqueue ─▶ tasks (SQL) ─▶ a worker claims the row and renews its lease; the relay sends the call
                                         │                                     ▲
                                         ▼                                     │ the outcome under its own key, and the
                                  ARQ's queue ─▶ an ARQ worker runs it ────────┘ call's id in the list of the relay
 
-A loss of Redis loses no task: the relay sends a lost call again. Retries, time limits and states work as for any
-other task. The wait for an ARQ worker does not count toward the time limit; only the time in which ARQ reports the
-call as in progress counts.
+A loss of Redis loses no task, because the relay sends a lost call again. Retries, time limits and states work as for
+any other task. The time limit covers only the time in which ARQ reports the call as in progress; the wait for an ARQ
+worker is not included.
 
 A task has one current call (see ``calls``). The relay receives outcomes until the worker has drained. After that, the
-next relay that claims the task waits for the call in progress. The relay withdraws the call of a cancelled task, and
-aborts it if it runs.
+next relay that claims the task waits for the call in progress. If a task is cancelled, the relay withdraws its call,
+and aborts the call if it runs.
 """
 
 import asyncio
@@ -54,11 +54,10 @@ Wanted = Callable[[Collection[TaskId]], Awaitable[Collection[TaskId]]]
 
 @dataclass(slots=True)
 class _Sent:
-    """A call that was sent and whose outcome the relay awaits. ``ran`` is the time that the call has been in progress
-    so far; ``seen_at`` is when it was last observed in progress.
+    """A call whose outcome the relay awaits. ``ran`` is the time that the call has been in progress so far; ``seen_at``
+    is when it was last observed in progress.
 
-    ``is_taken`` is true if Redis records that this relay took the outcome. In that case only this relay may settle the
-    task.
+    ``is_taken`` is true once this relay has read the outcome. From then on, only this relay may settle the task.
     """
 
     lease: Lease
@@ -80,7 +79,7 @@ class _Sent:
 
 
 class ArqRelay:
-    """Runs tasks through ARQ. The relay is also the loop that receives the outcomes."""
+    """Runs tasks through ARQ. The relay is also the supervised loop that receives the outcomes."""
 
     name = "arq"
 
@@ -91,15 +90,15 @@ class ArqRelay:
         self._wanted = wanted
         self._redis: ArqRedis | None = None
         self._waiting: dict[CallId, _Sent] = {}
-        # Calls that this relay no longer awaits: handed back, lost or cancelled.
+        # Calls that this relay no longer awaits: the task was handed back or cancelled, or its lease was lost.
         self._dropped: dict[CallId, TaskId] = {}
         self._ended: set[CallId] = set()  # ended calls whose report arrived before this relay began to await them
         self._list = f"batuta:ended:{secrets.token_hex(8)}"
         self._looked_at = clock.now()
 
     async def run(self, task: AnyTask, lease: Lease) -> Outcome:
-        """Run a task through ARQ and return its outcome. If a call of the task was sent earlier, wait for that call.
-        Attempts made while Redis is unavailable are not counted.
+        """Run a task through ARQ and return its outcome. If an earlier call of the task has no settled outcome, wait
+        for that call. An attempt made while Redis is unavailable is not counted.
         """
         try:
             redis = self._client()
@@ -122,7 +121,8 @@ class ArqRelay:
             _raise_lost_cancellation()
             return await asyncio.shield(sent.outcome)
         except asyncio.CancelledError:
-            # Redis records the outcome as taken, so no other relay waits for it: a task handed back now would run again
+            # Redis records the outcome as taken, so no other relay waits for it. If this relay handed the task back
+            # now, the task would run again.
             if sent.is_taken:
                 return await sent.outcome
             self._dropped[call] = lease.id
@@ -175,8 +175,8 @@ class ArqRelay:
                 await redis.enqueue_job(task.name, dumps(call_data), _job_id=call)
 
     def _client(self) -> ArqRedis:
-        """Return the client, which connects with its first command. The relay keeps a reference to the client, so that
-        ``close`` also closes a connection whose caller was cancelled.
+        """Return the Redis client, which connects with its first command. The relay stores the client before it
+        connects, so that ``close`` also closes a connection whose caller was cancelled.
         """
         if self._redis is None:
             self._redis = _limit_answers(self._make_client())
@@ -193,8 +193,8 @@ class ArqRelay:
             await pool.release(idle)
 
     async def _receive(self, redis: ArqRedis) -> None:
-        """Read the outcomes of the calls that were reported as ended. Once per LOST_AFTER, check all awaited calls
-        instead.
+        """Read the outcomes of the calls that were reported as ended. At intervals of LOST_AFTER, check all awaited
+        calls instead, in case a report was lost.
         """
         is_all = self._clock.now() - self._looked_at > LOST_AFTER
         ids = list(self._waiting) if is_all else await self._read_reports(redis)
@@ -254,8 +254,8 @@ class ArqRelay:
                 self._resolve(id, Failed(TIMED_OUT()))
 
     async def _withdraw_cancelled(self, redis: ArqRedis) -> None:
-        """Withdraw the calls that this relay no longer awaits if their tasks were cancelled. Another relay takes over
-        the remaining calls.
+        """Withdraw the calls of cancelled tasks among the calls that this relay no longer awaits. Another relay takes
+        over the remaining calls.
         """
         if not self._dropped:
             return
@@ -276,8 +276,8 @@ class ArqRelay:
 
 
 def _raise_lost_cancellation() -> None:
-    """Raise the cancellation that ``asyncio.wait_for`` lost inside the client. In Python 3.11, ``wait_for`` loses a
-    cancellation that arrives when the awaited command has just ended.
+    """Raise the cancellation that ``asyncio.wait_for`` lost inside the Redis client. In Python 3.11, ``wait_for`` loses
+    a cancellation that arrives just after the awaited command has ended.
     """
     if (task := asyncio.current_task()) is not None and task.cancelling():
         raise asyncio.CancelledError

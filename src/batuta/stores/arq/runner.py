@@ -34,8 +34,8 @@ DATABASE_AWAY = define("database_away", "the database does not answer")
 
 
 class ArqRunner:
-    """A loop that runs next to an ARQ worker and pings Redis. While Redis is unavailable, the loop fails, and its
-    heartbeat shows the failure.
+    """A supervised loop that pings Redis next to an ARQ worker. While Redis is unavailable, its tick fails, and the
+    heartbeat of the loop shows the failure.
     """
 
     name = ARQ_RUNNER
@@ -52,8 +52,8 @@ class ArqRunner:
 
 @dataclass(frozen=True, slots=True)
 class RunnerContext:
-    """The objects that an ARQ worker needs to run calls. ``report`` stores the progress of a call. ``wanted`` returns
-    those of the given tasks that have neither ended nor been cancelled.
+    """The objects that an ARQ worker needs to run calls. ``report`` stores the progress of a call. ``wanted`` selects
+    from the given tasks those that have neither ended nor been cancelled.
     """
 
     report: Callable[[Lease, Json], Awaitable[None]]
@@ -64,7 +64,7 @@ class RunnerContext:
     max_result: int = MAX_PAYLOAD
 
     def decode_call(self, data: bytes) -> dict[str, Any]:
-        """Decode a call. If it is not JSON, emit CallRejected and raise the error again."""
+        """Decode a call. If the data is invalid, emit CallRejected and raise the error again."""
         try:
             return calls.decode_call(data)
         except (ValueError, TypeError):
@@ -72,8 +72,8 @@ class RunnerContext:
             raise
 
     def hide_running(self, redis: ArqRedis) -> None:
-        """Make ARQ's poll omit the calls that this process is already running, because ARQ sends three Redis commands
-        for each call that the poll returns.
+        """Remove the calls that this process already runs from the result of ARQ's poll. ARQ would send three Redis
+        commands for each of them.
         """
         listed = redis.zrangebyscore
 
@@ -119,8 +119,8 @@ async def _run(task: AnyTask, redis: ArqRedis, call: calls.CallId, call_data: An
 
 
 async def _outcome_without_run(lease: Lease, here: RunnerContext) -> Returned | None:
-    """Return an outcome if the task was cancelled or ended while its call waited, or if the database is unavailable.
-    Return None if the task must run.
+    """Return a cancellation if the task was cancelled or ended while its call waited, or a snooze if the database is
+    unavailable. Return None if the task must run.
     """
     try:
         wanted = await here.wanted([lease.id])

@@ -98,8 +98,8 @@ class ArchiveWriter:
 
 @contextmanager
 def create(file: Path) -> Iterator[ArchiveWriter]:
-    """Write a backup inside the block. ``file`` is created only if the block succeeds, and is then synced to disk. An
-    existing file is never replaced.
+    """Yield a writer for a new backup. ``file`` is created and synced to disk only if the block succeeds. An existing
+    file is never replaced.
     """
     partial = scratch(file, "partial")
     try:
@@ -123,8 +123,8 @@ def create(file: Path) -> Iterator[ArchiveWriter]:
 
 
 def _publish(partial: Path, file: Path) -> None:
-    """Give the complete file its final name. A hard link never replaces an existing file. On a file system without hard
-    links, rename the file.
+    """Give the complete file its final name by a hard link, which never replaces an existing file. On a file system
+    without hard links, rename the file.
     """
     try:
         os.link(partial, file)
@@ -180,7 +180,8 @@ def scratch(file: Path, kind: str) -> Path:
     """Return a new name for a temporary file next to ``file``. Delete the temporary files of dead processes, because
     they contain personal data.
 
-    In a container every run may have the same pid, so a file with the pid of this process is also deleted.
+    Files with the pid of this process are also deleted: in a container every run may have the same pid, so they come
+    from an earlier run.
     """
     for left in file.parent.glob(f".{glob.escape(file.name)}.*.{kind}*"):
         pid = left.name.removeprefix(f".{file.name}.").partition(".")[0]

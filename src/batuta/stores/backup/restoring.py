@@ -1,9 +1,9 @@
 """Keeps facts that are newer than a backup when the backup replaces the database. The facts are read from the old
-database and written into the restored one.
+database and written into the restored database.
 
 If the old database is readable and the backup was taken from it, its newer facts take precedence: finished runs,
-permissions, used limits. Otherwise the events since the backup are unknown, and work that may have run since the backup
-is not repeated.
+permissions, used limits. Otherwise the events since the backup are unknown, and work that may have run since then is
+not repeated.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,17 +35,15 @@ class Restored:
 
 
 class Restoring(Protocol):
-    """A component of which some rows must survive a restore, for example rows about finished runs. ``apply`` runs in
-    the transaction of the restore.
-    """
+    """A component with rows that must survive a restore, for example rows about finished runs."""
 
     async def collect(self, old: Reading, since: datetime) -> object:
         """Read from the old database the facts that must survive the restore. ``since`` is when the backup was taken."""
         ...
 
     async def apply(self, new: Transaction, collected: Any, restored: Restored) -> Mapping[str, int]:
-        """Write the collected facts into the restored database and return counts by name. ``collected`` is None if the
-        old database was not readable.
+        """Write the collected facts into the restored database, in the transaction of the restore, and return counts by
+        name. ``collected`` is None if the old database was not readable.
         """
         ...
 
@@ -120,8 +118,8 @@ def engine_restore_queries(dialect: Dialect) -> EngineRestoreQueries:
 
 
 class DatabaseId:
-    """The id that a database shares with its backups. If two databases have the same id, one is a later state of the
-    other.
+    """The id that a database shares with its backups. Two databases with the same id are states of one database at
+    different times.
     """
 
     def __init__(self, dialect: Dialect, ids: Ids | None = None) -> None:
@@ -142,8 +140,8 @@ class DatabaseId:
 
 
 async def blind_restores(database: Database) -> list[Restored]:
-    """Return the restores for which the old database was not readable, so that the events since the backup are unknown.
-    The oldest backup comes first.
+    """Return the restores whose old database was not readable, so that the events since the backup are unknown. The
+    restore with the oldest backup comes first.
     """
     row = await database.one(engine_restore_queries(database.dialect).fact, name=RESTORES)
     found = [
@@ -160,7 +158,9 @@ async def blind_restores(database: Database) -> list[Restored]:
 
 
 class EngineRestoring:
-    """Preserves the engine's own facts across a restore: jobs, tasks, switches, limits and leases."""
+    """Preserves the engine's own facts across a restore: runs of jobs, ended tasks, switches, settings, tokens and
+    limits. Leases from the backup are released.
+    """
 
     def __init__(self, dialect: Dialect, queues: Sequence[QueueTable], ids: Ids) -> None:
         self._dialect = dialect
@@ -195,8 +195,8 @@ class EngineRestoring:
         return counts
 
     async def _release(self, new: Transaction, table: QueueTable) -> int:
-        """Release the items that were leased in the backup, and raise all fences above the fences that earlier
-        processes hold. Return the number of released items.
+        """Release the items that were leased in the backup, and return their number. Raise all fences, so that
+        processes from before the restore can settle no item.
         """
         state = table.state
         if table.running is not None:

@@ -1,5 +1,5 @@
-"""Copies the application's tables from one PostgreSQL snapshot into a backup, and restores them in one transaction.
-This module does not need pg_dump.
+"""Copies the application's tables from one PostgreSQL snapshot into a backup, and restores them in one transaction,
+without pg_dump.
 """
 
 import re
@@ -68,8 +68,8 @@ async def copy_out(
 
 
 async def copy_in(connection: "Connection", archive: ArchiveReader, progress: Callable[[str, int], None]) -> None:
-    """Fill the empty tables from the archive, in the caller's transaction. Raise BackupDamaged if a row count differs
-    from the manifest.
+    """Fill the empty tables from the archive, in the caller's transaction. Raise BackupDamaged if a table gets another
+    number of rows than the manifest states.
     """
     manifest = archive.manifest
     for name in await in_order(connection, list(manifest.tables)):
@@ -179,8 +179,8 @@ _RENAME = re.compile(r"(?:^|;)[ \t]*+ALTER TABLE \"?(\w+)\"? RENAME TO \"?(\w+)"
 
 
 def tables_of(scripts: Sequence[str]) -> list[str]:
-    """Return the tables that exist after these migrations have run. Tables of other programs in the schema are
-    excluded.
+    """Return the tables that exist after these migration scripts have run. Tables of other programs in the same schema
+    are not in the scripts.
     """
     found: dict[str, None] = {}
     for script in scripts:

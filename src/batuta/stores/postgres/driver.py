@@ -68,7 +68,9 @@ _UNAVAILABLE = (
 
 @contextmanager
 def translate_errors(where: str, *, connecting: bool = False) -> Iterator[None]:
-    """Translate driver errors into the engine's errors. With ``connecting``, every error becomes StoreUnavailable."""
+    """Translate driver errors into the engine's errors. If ``connecting`` is true, every error becomes
+    StoreUnavailable.
+    """
     try:
         yield
     except DRIVERS as error:
@@ -104,8 +106,8 @@ def to_batuta_error(error: Exception, where: str) -> BatutaError:
 
 
 def _classify_interface_error(why: str) -> BatutaError | None:
-    """Classify an asyncpg InterfaceError by its text, because it has no error code. Return None if the text means a
-    lost connection.
+    """Classify an asyncpg InterfaceError by its text, because these errors have no code. Return None if the text means
+    a lost connection.
     """
     if "another operation is in progress" in why:
         return ConcurrentStatements()
@@ -367,8 +369,8 @@ class PostgresDatabase(Transaction):
 
 
 class PostgresListener:
-    """A connection that receives notifications. ``probe`` detects a silently broken connection, and a pooler that
-    replaced the session.
+    """A connection that receives notifications. ``probe`` detects that the connection has broken without an error, or
+    that a pooler has replaced the session.
     """
 
     period = timedelta(seconds=15)
@@ -388,8 +390,8 @@ class PostgresListener:
 
 
 class PollingListener:
-    """Replacement for LISTEN, used where LISTEN is impossible. It reports a possible change at short intervals, so that
-    new work starts within a second.
+    """Replacement for LISTEN where LISTEN is impossible. It reports a possible change every second, so that new work
+    starts within a second.
     """
 
     period = timedelta(seconds=1)

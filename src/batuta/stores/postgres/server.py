@@ -31,7 +31,7 @@ class PostgresServer:
     """A server and its address. All sets of connections share this object, so that the pooler detection runs once."""
 
     def __init__(self, url: str, direct_url: str | None = None) -> None:
-        """Create a server from its address. ``direct_url`` is an address that bypasses the pooler, for LISTEN."""
+        """Create a server from its address. ``direct_url`` is an address for LISTEN that bypasses the pooler."""
         self.url, declared = _split_pooler(url)
         self.where = _where(self.url)
         self.direct_url = direct_url

@@ -1,5 +1,5 @@
-"""Stores alerts and incidents in ``health_causes``, ``alertas_enviados`` and ``health_incidents``, and the lease of the
-alert hub.
+"""Stores alerts in ``health_causes`` and ``alertas_enviados``, incidents in ``health_incidents``, and the lease of the
+process that decides about alerts.
 """
 
 from collections.abc import Callable, Sequence

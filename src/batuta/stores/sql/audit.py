@@ -34,7 +34,9 @@ class Entry:
 
 
 class AuditLog:
-    """Records which operator changed what, in the transaction of the change."""
+    """Records operators' changes, each in the transaction of the change: who changed what, with the values before and
+    after.
+    """
 
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
         self._queries = load_queries(AuditQueries, STATEMENTS / "audit.sql", dialect)
@@ -83,8 +85,8 @@ class AccessLog:
             )
 
     async def list_before(self, before: datetime, before_id: str, limit: int) -> list[Entry]:
-        """Return one page of entries, newest first. The page starts with the first entry that is older than the given
-        entry.
+        """Return the newest ``limit`` entries before the entry with the instant ``before`` and the id ``before_id``,
+        newest first.
         """
         rows = await self._database.all(self._queries.listed, before=before, before_id=before_id, limit=limit)
         return [from_row(Entry, row, id=str(row["id"])) for row in rows]

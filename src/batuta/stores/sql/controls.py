@@ -39,7 +39,7 @@ class ControlQueries:
 
 class SqlControls:
     def __init__(self, database: Database, ids: Ids, events: Events, *, own_time: bool = True) -> None:
-        """Create the store. If ``own_time`` is False, changes are stored with the time of PostgreSQL's clock."""
+        """Create the store. If ``own_time`` is False, PostgreSQL's clock determines when a change was made."""
         self._database = database
         self._is_own = own_time or database.dialect == "sqlite"
         self._events = events

@@ -23,7 +23,7 @@ Values: TypeAlias = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class AsJson:
-    """Marks a value that is stored in a JSONB column, because SQLite does not know the type of the column.
+    """Marks a value for a JSONB column. The mark is necessary because SQLite does not know the type of the column.
     ``AsJson(None)`` stores SQL NULL.
     """
 
@@ -73,8 +73,8 @@ class Limits:
 
     @property
     def answer(self) -> timedelta:
-        """How long the client waits for a statement. This exceeds the server's timeout, so that the server times out
-        first and the connection stays usable.
+        """How long the client waits for a statement. This time exceeds the server's timeout, so that the server times
+        out first and the connection stays usable.
         """
         return self.statement + (self.statement / 4 if self.margin is None else self.margin)
 
@@ -87,7 +87,7 @@ class Limits:
 
 
 class ChangeListener(Protocol):
-    """Receives notifications about new work from any process. ``probe`` is called every ``period``."""
+    """Receives notifications about new work from any process. The owner calls ``probe`` every ``period``."""
 
     period: timedelta
 
@@ -131,15 +131,15 @@ class Transaction(Reading, Protocol):
         ...
 
     def notify(self, queue: str | None) -> None:
-        """Wake the workers of a queue in every process after the commit; None means all queues. Only SQLite needs it,
-        because the statements for PostgreSQL contain ``pg_notify``.
+        """Wake the workers of a queue in every process after the commit; None means all queues. On PostgreSQL the call
+        is unnecessary, because the statements contain ``pg_notify``.
         """
         return
 
 
 class Database(Transaction, Protocol):
-    """A database that executes queries and transactions. Each direct call is a transaction of its own and is synced to
-    disk on return. On SQLite, concurrent calls share a commit.
+    """A database that executes queries and transactions. Each call outside a transaction block is a transaction of its
+    own, and is synced to disk when it returns. On SQLite, concurrent calls share a commit.
     """
 
     @property
@@ -151,7 +151,9 @@ class Database(Transaction, Protocol):
     def dialect(self) -> Dialect: ...
     async def open(self) -> None: ...
     async def exists(self) -> bool:
-        """Return whether the database exists. If it does not exist, opening creates it."""
+        """Return whether the database exists. Opening creates a missing SQLite file. On PostgreSQL the result is always
+        True.
+        """
         ...
 
     async def close(self) -> None: ...
@@ -202,8 +204,8 @@ class Held:
         self._holder: ContextVar[asyncio.Task[Any] | None] = ContextVar("holder", default=None)
 
     def check(self, *call: str) -> None:
-        """Raise TransactionMisuse if the current task has a transaction open. ``call`` is the text with which the error
-        names the call that needs its own transaction.
+        """Raise TransactionMisuse if the current task has a transaction open. ``call`` names the refused call in the
+        error.
         """
         # A task started inside the block inherits the context variable, so compare the variable's value with the
         # current task.

@@ -1,5 +1,5 @@
 """Encrypted columns: counts the values that each key encrypted, and encrypts all values again with the first key of the
-ring (a rotation).
+key ring (a rotation).
 
 A rotation reads the rows of a column in the order of their ids, and writes a bounded number of rows in each
 transaction. It skips values that already use the first key, so an interrupted rotation continues where it stopped.
@@ -18,7 +18,7 @@ from batuta.stores.sql.database import AsJson, Database, Query, Row, Transaction
 from batuta.stores.sql.queries import in_dialect, query_of
 
 AT_A_TIME: Final = 200
-# Number of passes. Rows that another process has locked are left for the next pass.
+# Number of passes over a column. A pass skips rows that another process has locked; the next pass tries them again.
 PASSES: Final = 3
 _FIRST: Final = {"uuid": "00000000-0000-0000-0000-000000000000", "text": ""}
 
@@ -27,9 +27,9 @@ _FIRST: Final = {"uuid": "00000000-0000-0000-0000-000000000000", "text": ""}
 class EncryptedColumn:
     """A column whose values ``Encryption`` encrypts. ``id`` is the primary key of the table.
 
-    ``is_json`` is False for a text column. With ``in_list``, the column contains a list whose first two elements are
-    encrypted together. ``digest`` names a column with a digest of the plain value. When a plain value is encrypted, a
-    random text replaces the digest.
+    ``is_json`` is False for a text column. ``in_list`` is True if the column contains a list whose first two elements
+    are encrypted together. ``digest`` names a column with a digest of the plain value; a random text replaces this
+    digest when the plain value is encrypted.
     """
 
     table: str
@@ -82,8 +82,8 @@ class EncryptedColumns:
         return use
 
     async def rotate(self, column: EncryptedColumn) -> AsyncIterator[int]:
-        """Encrypt every value with the first key of the ring. Yields the number of values in each committed
-        transaction.
+        """Encrypt every value with the first key of the key ring. After each transaction, yield the number of values
+        that it encrypted.
         """
         current = f"%{MARK}v1.{self._encryption.names[0]}.%"
         older = self._query(column, f"CAST({column.column} AS TEXT) NOT LIKE :current", writes=True)
@@ -103,7 +103,7 @@ class EncryptedColumns:
 
     def _again(self, row: Row, column: EncryptedColumn) -> dict[str, Any] | None:
         """Return the values of a row, encrypted again with the first key. Return None if the row contains no value to
-        encrypt, or if the value is encrypted with a key that is not in the ring.
+        encrypt, or if the value is encrypted with a key that is not in the key ring.
         """
         stored, sealed = row[column.column], _sealed(row[column.column], column)
         if _is_empty(stored) or (
@@ -142,5 +142,7 @@ def _sealed(stored: object, column: EncryptedColumn) -> str | None:
 
 
 def _is_empty(stored: object) -> bool:
-    """Return whether the value needs no encryption: it is JSON null, or the arguments of a call were erased."""
+    """Return whether the value needs no encryption: it is JSON null, or the empty list that replaces erased
+    arguments.
+    """
     return stored is None or stored == []

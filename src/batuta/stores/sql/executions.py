@@ -42,7 +42,7 @@ from batuta.stores.sql.database import (
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
-# Number of timetables kept. A release whose timetable was deleted counts as new when it runs again.
+# Number of timetables kept. If a release runs again after its timetable was deleted, it is treated as new.
 TIMETABLES_KEPT = 1_000
 
 
@@ -147,7 +147,7 @@ class SqlExecutionLog:
         liveness: Database | None = None,
     ) -> None:
         """Create the execution log. ``liveness`` is a separate set of connections with short timeouts, which job
-        functions do not use. None means ``database``.
+        functions cannot occupy. Without it, all calls use ``database``.
         """
         self._database = liveness or database
         self._background = database  # connections for pruning and registering, which may take longer
@@ -222,8 +222,8 @@ class SqlExecutionLog:
         return replace(opened, replaced=replaced) if replaced else opened
 
     async def _end_replaced(self, transaction: Transaction, jobs: Collection[str], now: datetime) -> frozenset[str]:
-        """Close the rows of the current runs of these jobs. The process that executes such a run cancels it at the next
-        renewal of the lease.
+        """Close the rows of the current runs of these jobs. A process that executes such a run cancels it when it next
+        renews the lease.
         """
         if not jobs:
             return frozenset()
@@ -235,7 +235,7 @@ class SqlExecutionLog:
     async def open_manual(
         self, job: Registration, lease_holder: LeaseHolder, decide: Callable[[Ledger], Decisions]
     ) -> Opened:
-        """Open a run that an operator requested, in the same way as ``open_due``. If no scheduler has registered the
+        """Open a run that an operator requested, as ``open_due`` opens a due run. If no scheduler has registered the
         job yet, register it first.
         """
         now = await self._now(self._database)
@@ -383,8 +383,9 @@ def _is_changed(job: Registration, known: Row | None) -> bool:
 
 
 def _effective_since(changed_at: datetime | None, known: Mapping[str, Row], now: datetime) -> datetime:
-    """Return the instant from which a new timetable is in effect. If an operator chose its profile, the result is the
-    instant of that choice, even if no scheduler ran then. Otherwise the result is now.
+    """Return the instant from which a new timetable is in effect. If an operator changed the profile or a window since
+    the last registration, the result is the instant of that change, even if no scheduler ran then. Otherwise the result
+    is now.
     """
     registered = max((row["expected_since"] for row in known.values()), default=None)
     is_newer = changed_at is not None and registered is not None and registered < changed_at < now
@@ -392,7 +393,9 @@ def _effective_since(changed_at: datetime | None, known: Mapping[str, Row], now:
 
 
 def _leftover_openings(row: Row, until: datetime) -> list[Opening]:
-    """Return rows that record undecided fires of a job's old schedule as missed. These fires will not run."""
+    """Return rows that record the undecided fires of a job's old schedule as missed, because these fires will not
+    run.
+    """
     if not row["active"]:
         return []
     try:

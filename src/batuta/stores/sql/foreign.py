@@ -6,9 +6,9 @@ changes are committed together or not at all.
         await enqueue_in(connection, charge, order)
 
 ``enqueue_in`` takes a connection of asyncpg, an async connection of psycopg, an ``AsyncSession`` or ``AsyncConnection``
-of SQLAlchemy, or a transaction of the engine itself. ``enqueue_in_sync`` takes a connection of psycopg, sqlite3 or Django, or a
-``Session`` or ``Connection`` of SQLAlchemy. Each of these objects is wrapped in a ``Transaction`` of the engine, whose
-statements the caller's connection executes. The engine neither commits nor rolls back.
+of SQLAlchemy, or a transaction of the engine itself. ``enqueue_in_sync`` takes a connection of psycopg, sqlite3 or
+Django, or a ``Session`` or ``Connection`` of SQLAlchemy. The engine executes its statements through this object, and
+neither commits nor rolls back.
 """
 
 import re
@@ -60,7 +60,7 @@ def _is_own_transaction(connection: object) -> bool:
 
 
 def _run_now(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine without an event loop and return its value. The coroutine must never wait, as is the case if a
+    """Run a coroutine without an event loop and return its value. The coroutine must never wait; it does not if a
     synchronous connection executes its statements.
     """
     try:
@@ -78,7 +78,9 @@ Execute = Callable[[str, Mapping[str, Any]], Awaitable[Answer]]
 
 
 class ForeignTransaction(Transaction):
-    """A Transaction that executes its statements on another library's connection, within that connection's transaction."""
+    """A Transaction of the engine whose statements run on a connection of another library, in the transaction that the
+    caller opened there.
+    """
 
     def __init__(self, dialect: Dialect, execute: Execute) -> None:
         self.dialect = dialect
@@ -104,8 +106,8 @@ def render(query: Query, values: Values, dialect: Dialect) -> tuple[str, dict[st
     """Return the statement with ``:name`` placeholders, and its values as plain texts and numbers.
 
     On PostgreSQL every value is passed as a text and converted by a cast, so that all drivers encode it in the same
-    way, even if the caller has registered codecs. On SQLite the function ``now()`` is replaced by a value, because the
-    caller's connection does not define it.
+    way, even if the caller has registered codecs. On SQLite a value replaces the function ``now()``, which the caller's
+    connection does not define.
     """
     check_values(query, values)
     if dialect == "sqlite":
@@ -147,8 +149,8 @@ def _for_postgres(value: object) -> tuple[str, str | None]:
 
 
 def _open(connection: Any, *, is_sync: bool) -> ForeignTransaction:
-    """Return the transaction for a connection. The library is recognised by the module name of the connection's class,
-    so no library is imported.
+    """Return the transaction for a connection. The module name of the connection's class reveals its library, so the
+    engine does not import it.
     """
     modules = {kind.__module__.partition(".")[0] for kind in type(connection).__mro__}
     names = {kind.__name__ for kind in type(connection).__mro__}

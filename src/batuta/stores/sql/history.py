@@ -1,5 +1,5 @@
-"""Queries on ``job_executions``, and the lookup of ids that an operator abbreviates. Each query uses an index, so it is
-fast at any table size.
+"""Queries on ``job_executions``, and the lookup of abbreviated ids that operators type. Each query uses an index, so it
+is fast at any table size.
 """
 
 import re
@@ -58,8 +58,8 @@ class SqlReports:
         self._kept: dict[str, KeptRows] = {}
 
     async def expect(self, *, now: datetime) -> None:
-        """Record the first use of this database by a process. From then on health checks expect the jobs to run, even
-        if no scheduler runs.
+        """Record the instant at which a process first uses this database. From then on, health checks expect the jobs
+        to run, even if no scheduler has ever run.
         """
         await self._database.run(self._queries.expect, since=AsJson(now.isoformat()), now=now)
 
@@ -108,7 +108,9 @@ class SqlReports:
     async def _keep(
         self, name: str, now: datetime, read: Callable[[], Awaitable[Sequence[Row]]], *, is_large: bool = False
     ) -> Sequence[Row]:
-        """Return the statistics of the runs of one day. If they cover many runs, cache them for KEPT_FOR."""
+        """Return the statistics of one day, either cached or from ``read``. If they cover many runs, cache them for
+        KEPT_FOR.
+        """
         kept = self._kept.get(name)
         if kept is not None and timedelta(0) <= now - kept.at < KEPT_FOR:
             return kept.rows
@@ -152,7 +154,6 @@ def _runs(rows: Sequence[Row]) -> int:
 
 
 def is_uuid(text: str) -> bool:
-    """Return whether a text is a UUID."""
     return _ID.match(text) is not None
 
 

@@ -55,21 +55,23 @@ class SqlLogLines:
         ]
 
     def _read(self, stored: str) -> str:
-        """Return a decrypted log line. If the line cannot be decrypted, return the reason instead."""
+        """Return a log line with its text decrypted. If the text cannot be decrypted, return the reason in its
+        place.
+        """
         try:
             return str(self._encryption.decrypt(stored, ABOUT))
         except EncryptionError as error:
             return str(error)
 
     async def items_between(self, least: str, most: str) -> list[str]:
-        """Return the ids between ``least`` and ``most`` of items that have log lines. At most two ids are returned,
-        because two show that an abbreviated id is ambiguous.
+        """Return at most two ids between ``least`` and ``most`` of items that have log lines. Two are enough to show
+        that an abbreviated id is ambiguous.
         """
         return [str(row["item_id"]) for row in await self._database.all(self._queries.item, least=least, most=most)]
 
     async def prune(self, limit: int, *, now: datetime, longest: timedelta) -> int:
-        """Delete lines that are older than ``longest``, and lines older than a day whose item was deleted. Return the
-        number of deleted lines.
+        """Delete lines that are older than ``longest``, and lines older than a day whose item no longer exists. Return
+        the number of deleted lines.
         """
         before = now - min(WITHOUT_ITEM, longest)
         return await self._database.run(self._queries.prune, before=before, oldest=now - longest, limit=limit)

@@ -1,6 +1,7 @@
-"""Numbered migrations. Each is applied once, in order, under a lock, and recorded with its checksum.
+"""Numbered migrations. Each migration is applied once, in the order of the numbers, under a lock, and recorded with its
+checksum.
 
-A folder contains ``0001_name.sql``, ``0002_…``. One script serves both databases where possible. A part for one
+A folder contains ``0001_name.sql``, ``0002_…``. One script serves both databases where possible. A section for one
 database begins with ``-- on sqlite`` or ``-- on postgres`` and ends with ``-- on both``. Each set of migrations has a
 namespace (batuta, app), so that the numbers of the engine and of an application are independent.
 """
@@ -211,6 +212,8 @@ class Marker:
             await self._database.run(self._queries.settle, name=self._mark.key, setting=AsJson(project), now=now)
 
     async def require(self) -> None:
-        """Raise MarkerMismatch if the database belongs to another project, or if it is marked and no project is set."""
+        """Raise MarkerMismatch unless the database is marked with this project. If no project is set, raise it if the
+        database is marked.
+        """
         row = await self._database.one(self._queries.setting, name=self._mark.key)
         self._mark.require(None if row is None else row["setting"])

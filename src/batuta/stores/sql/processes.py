@@ -34,7 +34,7 @@ class BeatQueries:
 
 class SqlBeats:
     def __init__(self, database: Database, version: str, *, liveness: Database | None = None) -> None:
-        """Create the store. ``liveness`` is the set of connections for heartbeats. None means the connections of
+        """Create the store. ``liveness`` is a separate set of connections for heartbeats. Without it, heartbeats use
         ``database``.
         """
         self._database = database

@@ -77,8 +77,8 @@ def load_text(
 
 @lru_cache(maxsize=1024)
 def _load(queries: type[Any], text: str, name: str, dialect: Dialect, written_for: tuple[Dialect, ...]) -> Any:
-    """Parse an SQL file into its statements. The result is cached, because several components use the same file and a
-    process may open several databases.
+    """Parse an SQL file into its statements. The result is cached, because several components use the same file, and
+    because a process may open several databases.
     """
     declared = {field.name for field in fields(queries)}
     found = parse(text, name)
@@ -123,8 +123,8 @@ def in_dialect(query: Query, dialect: Dialect) -> Query:
 
 
 def retentions_in(file: Path, age: timedelta, database: Database, clock: Clock) -> list[Retention]:
-    """Return one retention per statement of a file. Each statement deletes at most ``:limit`` rows older than
-    ``:before``.
+    """Return one ``Retention`` for the pruner per statement of an SQL file. Each statement deletes at most ``:limit``
+    rows older than ``:before``.
     """
 
     def retain(query: Query) -> Retention:

@@ -1,5 +1,5 @@
-"""Stores rate limits in ``rate_tokens``. Tokens are counted and taken in one transaction, which locks the keys of the
-limits.
+"""Stores rate limits in ``rate_tokens``: one row (token) per admitted effect and limit. Tokens are counted and taken in
+one transaction, which locks the keys of the limits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from batuta.stores.sql.database import AsJson, Database, Query, Reading, Transac
 from batuta.stores.sql.migrations import STATEMENTS
 from batuta.stores.sql.queries import load_queries
 
-# A token is kept this long after it stops counting, so that a late confirmation still finds it.
+# A token is kept for this time after its window has passed, so that a late confirmation still finds it.
 MARGIN = timedelta(hours=1)
 MOST_FULL = 1000  # maximum number of exhausted sets of limits that are cached
 
@@ -91,8 +91,8 @@ class SqlRates:
             return await self._find_hold(snapshot, limits, await self._now(snapshot))
 
     async def _reserve_one(self, limits: Sequence[Limit], use_within: timedelta) -> Reserved | None:
-        """Check a single limit and take its token in one statement. Return None if the limit is exhausted, if there are
-        several limits, or if the database is not SQLite.
+        """Check a single limit and take its token in one statement, which is possible only on SQLite. Return None if
+        the limit is exhausted, or if the caller must use the general transaction (several limits, or PostgreSQL).
         """
         if self._database.dialect != "sqlite" or len(limits) != 1:
             return None

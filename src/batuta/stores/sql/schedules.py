@@ -64,7 +64,9 @@ class ScheduleQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSchedule:
-    """The fields of a schedule that its author chooses: the task, its arguments, the timing and the rules."""
+    """The fields of a schedule that its author chooses: the task and its arguments, when it fires, and how missed or
+    overlapping fires are handled.
+    """
 
     schedule: str
     timezone: str
@@ -134,7 +136,9 @@ class SqlSchedules:
         return await self.get(name)
 
     async def edit(self, name: str, change: Callable[[TaskSchedule], NewSchedule], *, by: str) -> TaskSchedule:
-        """Change parts of a schedule. Fires up to now count as decided, so an edit never causes a fire."""
+        """Change some fields of a schedule. All fires up to now are recorded as decided, so the edit causes no fire of
+        the past.
+        """
         await self.get(name)
         async with self._database.transaction() as transaction:
             row = await transaction.one(self._queries.held, name=name)

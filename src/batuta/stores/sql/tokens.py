@@ -44,8 +44,8 @@ class SqlTokens:
             await self._keep(transaction, token)
 
     async def rotate(self, old: Token, new: Token, *, until: datetime) -> bool:
-        """Store the successor of a token, and end the old token at ``until``. The successor is stored in any case.
-        Return False if the old token was not changed, because it was revoked or ends earlier.
+        """Store the successor of a token, and let the old token expire at ``until``. Return False if the old token was
+        not changed, because it was revoked or expires earlier; the successor is stored nevertheless.
         """
         async with self._database.transaction() as transaction:
             await self._keep(transaction, new)
@@ -89,7 +89,9 @@ class SqlTokens:
             await self._database.run(self._queries.used, id=token.id, now=now)
 
     async def end_session(self, session: str, *, until: datetime) -> None:
-        """End a session in every process. ``until`` is the expiry of its cookie."""
+        """Record the end of a session, so that every process refuses its cookie. ``until`` is the expiry of the
+        cookie.
+        """
         await self._database.run(self._queries.end_session, session=session, until=until)
 
     async def is_ended(self, session: str) -> bool:

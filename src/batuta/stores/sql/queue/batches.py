@@ -1,8 +1,8 @@
 """Stores batches, ends them, and releases or cancels the tasks that wait for other tasks or batches.
 
     add tasks:   lock the batch in share mode ──▶ insert the tasks (``SqlTasks``)            (refused after the end)
-    end:         lock the batch ──▶ no task of it is unfinished? ──▶ store the end and the counts
-    release:     a wait whose target has ended ──▶ make it an input ──▶ no wait left? ──▶ the task is due
+    end:         lock the batch ──▶ have all its tasks ended? ──▶ store the end and the counts
+    release:     an awaited task or batch has ended ──▶ record it as an input ──▶ no wait left? ──▶ the task is due
 
 The inputs of a task are the tasks and batches that it waited for. They are not pruned before the task has ended, so the
 task can read their results after a delay, a pause or a retry.
@@ -98,7 +98,7 @@ class SqlBatches:
         items: PipelineMembers,
     ) -> None:
         """Create the store. ``service`` checks and enqueues the tasks. ``now`` returns the time to write, or None to
-        use the database's clock. ``items`` are the pipeline items that belong to batches.
+        use the database's clock. ``items`` counts and cancels the pipeline items that belong to batches.
         """
         self._database = tasks.database
         self._tasks = tasks
@@ -168,8 +168,8 @@ class SqlBatches:
         return is_cancelled
 
     async def _cancel(self, transaction: Transaction, id: str, reason: str, by: str | None) -> bool:
-        """Cancel a batch, a limited number of its tasks, and its records. The loop ``TaskEnds`` cancels the remaining
-        tasks.
+        """Cancel a batch, at most AT_ONCE of its tasks, and the program's own records in the batch (``BatchMembers``).
+        The loop ``TaskEnds`` cancels the remaining tasks.
         """
         stored = encode(mask_text(reason, LONGEST_ERROR), LONGEST_ERROR)
         if not await self._change(transaction, self._queries.cancel, "batch.cancel", id, by, reason=stored):
@@ -202,8 +202,8 @@ class SqlBatches:
         return await self._with_members(self._database, await self._database.all(self._queries.batches, limit=limit))
 
     async def _with_members(self, reading: Reading, rows: Sequence[Row]) -> list[BatchProgress]:
-        """Return the progress of batches, including the program's own records. The stored counts of an ended batch
-        already include these records.
+        """Return the progress of batches, including the program's own records in them (``BatchMembers``). The stored
+        counts of an ended batch already include these records.
         """
         open_ = [row for row in rows if row["ended_at"] is None]
         counts = await self._count_members(reading, open_)
@@ -216,8 +216,8 @@ class SqlBatches:
         return found
 
     def _by_members(self, rows: Sequence[Row]) -> list[tuple[BatchMembers, list[str]]]:
-        """Group batches by the ``BatchMembers`` object of their records. A batch whose members this program has not
-        registered is omitted.
+        """Group batches by the ``BatchMembers`` object that manages the program's own records in them. A batch is
+        omitted if this program has not registered its object.
         """
         return [
             (members, ids)
@@ -229,13 +229,13 @@ class SqlBatches:
         await self._tasks.wait(id, timeout, "batch")
 
     async def find_abandoned(self, age: timedelta) -> Sequence[Mapping[str, Any]]:
-        """Return batches that have been open for this long and whose tasks have all ended."""
+        """Return batches that are older than ``age`` and still open, although all their tasks have ended."""
         rows = await self._database.all(self._queries.abandoned, before=self._clock.now() - age, limit=AT_ONCE)
         return [dict(row) for row in rows]
 
     async def explain(self, items: Sequence[Mapping[str, Any]]) -> dict[str, Reason]:
-        """Return the task or batch that each of these tasks waits for, by task id. Tasks that wait for neither are
-        omitted.
+        """Return the tasks and batches that each of these tasks waits for, as one reason per task id. Tasks that wait
+        for nothing are omitted.
         """
         waiting = [str(each["id"]) for each in items if each["status"] == "queued" and is_uuid(str(each["id"]))]
         found: dict[str, list[Row]] = {}
@@ -280,8 +280,8 @@ class SqlBatches:
         return await within.run(self._queries.cancel_tasks, id=id, reason=why, now=self._now(), limit=AT_ONCE)
 
     async def _look_at_members(self) -> tuple[list[str], dict[str, str]]:
-        """Return the closed batches whose records have all ended. Return also the cancelled batches that still have
-        unfinished pipeline items, each with the reason of its cancellation: a stage may have created these items after
+        """Return two results: the closed batches whose records have all ended, and the cancelled batches that still
+        have unfinished pipeline items, each with the reason of its cancellation. A stage may create such items after
         the cancellation.
         """
         rows = await self._database.all(self._queries.closed)
@@ -295,8 +295,8 @@ class SqlBatches:
         return ready, unwanted
 
     async def _end(self, transaction: Transaction, locked: Row) -> list[BatchProgress]:
-        """End a locked batch, pass the counts to its task ``on_end``, and return the counts. If the batch got another
-        task or record before it was locked, do not end the batch, and return an empty list.
+        """End a locked batch, pass the counts to its task ``on_end``, and return them as a list with one element. If
+        the batch got another task or record before it was locked, do not end the batch, and return an empty list.
         """
         id = str(locked["id"])
         for each, _ in self._by_members([locked]):

@@ -1,5 +1,5 @@
-"""Settles items that have ended, and claims the next items. The statements differ between SQLite and PostgreSQL; the
-results are equal.
+"""Settles items and claims the next items, on SQLite and on PostgreSQL. The two databases need different statements
+with equal results.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -331,7 +331,7 @@ def _keep_of_success(settlement: Settlement) -> str | None:
 
 def leases_of(table: QueueTable, rows: Sequence[Row]) -> list[Lease]:
     """Create the leases of claimed PostgreSQL rows. If the table names the columns that handlers receive (``given``),
-    the rows are decoded column by column.
+    decode the rows column by column, which is faster.
     """
     if table.given is None:
         return [lease_of(table, dict(row)) for row in rows]
@@ -386,7 +386,9 @@ def lost_of(endings: Endings, settled: set[tuple[str, int]]) -> list[Lease]:
 
 
 def ending(table: QueueTable, lease: Lease, settlement: Settlement) -> dict[str, Json]:
-    """Return a settlement as JSON for the statement. Values that are NULL are omitted, so most settlements are short."""
+    """Return one settlement as JSON for the statement that settles items. Values that are NULL are omitted, so most
+    settlements are short.
+    """
     described: dict[str, Json] = {"id": lease.id, "fence": lease.fence}
     if (state := _state(table, settlement)) is not None:
         described["state"] = state
@@ -431,8 +433,8 @@ def claims_for(table: QueueTable, dialect: str) -> PostgresClaims | SqliteClaims
 
 
 def merge_writes(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[str, object]]]]:
-    """Merge the statements of several effects and their rows. The order of the statements is the same in all workers,
-    so that workers do not deadlock.
+    """Merge the statements of several effects, so that each statement runs once with the rows of all effects. All
+    workers run the statements in the same order, so that workers do not deadlock.
     """
     rows: dict[Query, list[Mapping[str, object]]] = {}
     shapes: set[tuple[Query, ...]] = set()
@@ -444,7 +446,7 @@ def merge_writes(effects: Iterable[Writes]) -> list[tuple[Query, list[Mapping[st
 
 
 def order_statements(shapes: Iterable[tuple[Query, ...]]) -> list[Query]:
-    """Return the statements in the order in which the items list them: if any item lists A before B, A comes first.
+    """Return the statements in an order that respects each item's list: if an item lists A before B, A comes first.
     Statements without a defined order, and statements with contradictory orders, are sorted by name.
     """
     before: dict[Query, set[Query]] = {}

@@ -1,4 +1,4 @@
-"""Endings: waits for the ends of tasks, with one listener for all waiters of a process.
+"""Endings: lets callers wait until tasks end, with one listener for all waiters of a process.
 
     wait(id) ──▶ listen once per process ──▶ request a notification ──▶ check ──▶ the waiter sleeps
     a task ends ──▶ NOTIFY ended:<id> (PostgreSQL), or a new commit count (SQLite) ──▶ one query ──▶ its waiters wake
@@ -35,7 +35,7 @@ class Endings:
         self._listening: asyncio.Future[None] | None = None
 
     async def wait(self, id: str) -> None:
-        """Wait until the task has ended. A task that does not exist counts as ended."""
+        """Wait until the task has ended. If the task does not exist, return immediately."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(id, set()).add(waiter)
         try:

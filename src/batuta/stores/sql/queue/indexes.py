@@ -60,8 +60,8 @@ def unleased_condition(table: QueueTable) -> str:
 
 
 def is_one_of(column: str, values: Sequence[str]) -> str:
-    """Return an SQL condition in exactly the form that the table's partial indexes use, because otherwise the database
-    does not use them.
+    """Return the SQL condition that a column has one of the values. The condition must have exactly the form that the
+    table's partial indexes use; otherwise the database does not use these indexes.
     """
     quoted = [f"'{value}'" for value in values]
     return f"{column} = {quoted[0]}" if len(quoted) == 1 else f"{column} IN ({', '.join(quoted)})"

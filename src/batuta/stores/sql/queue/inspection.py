@@ -52,8 +52,8 @@ _IS_TAGGED: Mapping[Dialect, str] = {
 
 
 def _compared(asked: ItemFilter, table: QueueTable) -> frozenset[str]:
-    """Return the names of the criteria that the SQL statement must check. Name and tag are checked only for the
-    engine's table, because an application's table has no columns for them.
+    """Return the names of the filter's criteria that the SQL statement must check. Name and tag are checked only for
+    the engine's table, because an application's table has no columns for them.
     """
     given = {"before": asked.before, "key": asked.key if table.key else None}
     if table.name == TASKS:
@@ -83,7 +83,9 @@ def _queries(table: QueueTable, dialect: Dialect, compared: frozenset[str] = fro
 
 
 def _limited(table: QueueTable, gaps: Mapping[str, str], named: str) -> str:
-    """Return the SQL for waiting items of tasks with limits, which separate indexes cover."""
+    """Return the SQL that adds the waiting items of tasks with limits, because two separate indexes cover these
+    items.
+    """
     if table.limit_key is None:
         return ""
     order = f"{table.available_at}, {table.id}"
@@ -118,7 +120,7 @@ def order_column(table: QueueTable, state: ItemState) -> str:
 
 
 class QueueInspection:
-    """Reads one queue for operators. ``reading`` may be a transaction, or a database with separate connections and
+    """Reads one queue for operators. ``reading`` may be a transaction, or a database with its own connections and
     timeouts.
     """
 
@@ -185,7 +187,7 @@ class BulkQueries:
 
 
 class SqlBulk:
-    """Stores and performs bulk changes of items."""
+    """Stores the bulk changes of items that operators request, and performs them in batches."""
 
     def __init__(
         self,

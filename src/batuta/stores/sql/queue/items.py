@@ -297,7 +297,7 @@ class ItemPipeline:
 
 
 class PipelineMembers:
-    """The pipeline items that belong to batches (``BatchMembers``)."""
+    """Counts and cancels the pipeline items that belong to batches. Implements ``BatchMembers``."""
 
     name = BATCH_MEMBERS
 

@@ -2,10 +2,11 @@
 
     enqueued, retried or rescued ──▶ [ unfiled ] ── due, seen by a claim ──▶ [ in line ] ── its line has room ──▶ leased
 
-An *unfiled* item is not in a line yet. Each leased row occupies one slot of its task and of its key, so the rescue of a
-dead worker's lease frees the slot. Each start is a row of ``rate_tokens``. One process at a time claims the items of a
-task: it counts, decides (``queue/limits.py``) and writes in one transaction. A claim reads only lines that may start an
-item, so the number of items in other lines does not matter. In a pipeline, a stage takes the place of the task.
+A *line* contains the due items of a task that have the same limit key; an *unfiled* item is not in a line yet. Each
+leased row occupies one slot of its task and of its key, so the rescue of a dead worker's lease frees the slot. Each
+start is a row of ``rate_tokens``. One process at a time claims the items of a task: it counts, decides
+(``queue/limits.py``) and writes in one transaction. A claim reads only lines that may start an item, so the number of
+items in other lines does not matter. In a pipeline, each stage has limits and lines as a task has.
 """
 
 from collections import Counter
@@ -71,8 +72,8 @@ class LimitedClaims:
         own_time: bool,
         encryption: Encryption = PLAIN,
     ) -> None:
-        """Create the claims of a queue. ``limits`` maps the queue's tasks, or its stage, to their limits; tasks may be
-        added later. ``encryption`` decrypts the arguments.
+        """Create the object that claims the limited items of a queue. ``limits`` maps the queue's tasks, or its stage,
+        to their limits; tasks may be added later. ``encryption`` decrypts the arguments.
         """
         self._encryption = encryption
         self._table = table
@@ -187,7 +188,7 @@ class LimitedClaims:
     async def _take(
         self, transaction: Transaction, task: str, shares: Mapping[str, int], asked: Asked
     ) -> tuple[list[Lease], Mapping[str, int]]:
-        """Lease the given number of items of each line (the waiting items that share a limit). Return the leases, and
+        """Lease the given number of items of each line (the due items with the same limit key). Return the leases, and
         the number of leased items of each line.
         """
         values = {name: asked[name] for name in self._queries.take_in_line.parameters if name in asked}
@@ -228,8 +229,9 @@ class LimitedClaims:
         now: datetime,
         limit: int,
     ) -> None:
-        """Reorder the lines, in which the items that share a limit wait. Delete the empty lines. Postpone a line whose
-        rate is exhausted until the rate allows a start. Any other line from which items were taken moves to the end.
+        """Update the lines, in which the due items with the same limit key wait. Delete the empty lines. Postpone a
+        line whose rate is exhausted until the rate allows a start. Move any other line from which items were taken to
+        the end.
         """
         moved: list[Json] = []
         empty: list[Json] = []
@@ -269,8 +271,8 @@ class LimitedClaims:
 
     async def label(self, database: Database, leases: Sequence[Lease], asked: Asked) -> list[Lease]:
         """Return the leases whose items may run. An item that was enqueued before its task had limits may not run yet:
-        it gets its limit key, and its claim is undone. If the store is unavailable, the next call repeats these
-        changes.
+        it gets its limit key, and its claim is undone. If the store is unavailable, the next call of ``label`` tries
+        this again.
         """
         self._misplaced += [lease for lease in leases if lease.row.get(self._name) in self._limits]
         if not self._misplaced:

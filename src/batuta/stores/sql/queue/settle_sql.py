@@ -1,4 +1,4 @@
-"""Builds the SQL that settles the items of one table, and SQL expressions that other statements use too."""
+"""Builds the SQL that settles the items of one table, and SQL expressions that other statements also use."""
 
 from collections.abc import Callable, Mapping
 
@@ -15,8 +15,8 @@ def now_of(dialect: Dialect) -> str:
 
 
 def assign(values: Mapping[str | None, str]) -> str:
-    """Return the assignments of an UPDATE. A key that is None stands for a column that the table does not have; its
-    assignment is omitted.
+    """Return the SET list of an UPDATE. A key that is None means that the table has no such column; the assignment is
+    omitted.
     """
     return ", ".join(f"{column} = {value}" for column, value in values.items() if column is not None)
 

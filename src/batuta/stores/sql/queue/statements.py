@@ -281,8 +281,8 @@ def _level_gaps(table: QueueTable, dialect: Dialect, gaps: dict[str, str], index
 
 
 def _no_hold_condition(dialect: Dialect) -> str:
-    """Return the SQL condition that is true if no switch pauses the queue. A switch whose value is neither true nor
-    false counts as a pause.
+    """Return the SQL condition that is true if no switch pauses the queue. A switch with an invalid value (neither true
+    nor false) also pauses the queue.
     """
     keys = "SELECT value FROM json_each(:holds)" if dialect == "sqlite" else "SELECT jsonb_array_elements_text(:holds)"
     return (
@@ -326,7 +326,7 @@ def _pipeline_condition(table: QueueTable) -> str:
 
 
 def _state_expression(table: QueueTable) -> str:
-    """Return the SQL expression for the state that operators see. A leased row of a pipeline counts as running,
+    """Return the SQL expression for the state that operators see. A leased row of a pipeline is shown as running,
     although its state column contains the name of its stage.
     """
     if table.running is not None:
@@ -347,8 +347,8 @@ def _take_changes(table: QueueTable, now: str) -> str:
 
 
 def _revive_changes(table: QueueTable) -> str:
-    """Return the UPDATE assignments that clear the cancellation request and the expiry of a revived row. Without them
-    the row would be cancelled or pruned.
+    """Return the UPDATE assignments that clear the cancellation request and the expiry of a row that an operator
+    retries. Without these assignments the row would be cancelled or pruned.
     """
     sets = [f"{table.cancel_requested} = FALSE"] if table.cancel_requested else []
     sets += [f"{table.expires_at} = NULL"] if table.expires_at else []
@@ -366,7 +366,7 @@ def _cancel_values(table: QueueTable, dialect: Dialect) -> dict[str | None, str]
 
 def _cancel_changes(table: QueueTable, dialect: Dialect, is_waiting: str) -> str:
     """Return the UPDATE assignments that cancel a waiting item, or request the cancellation of a running item. One
-    statement does both, because between two statements the item could change its state and avoid the cancellation.
+    statement does both, because an item that changes its state between two statements would avoid the cancellation.
     """
     ends, wish = _cancel_values(table, dialect), table.cancel_requested
     sets = {column: f"CASE WHEN {is_waiting} THEN {value} ELSE {column} END" for column, value in ends.items()}
@@ -472,8 +472,8 @@ def _levels(table: QueueTable, gaps: dict[str, str], high_first: bool, index: st
 
 
 def _last_level(table: QueueTable, high_first: bool) -> str:
-    """Return a query for the last priority that was checked individually. If there are no further priorities, the query
-    returns no row, and the subqueries joined to it do not run.
+    """Return a query for the last priority that was checked individually. If no further priorities exist, the query
+    returns no row, so that the subqueries joined to it do not run.
     """
     if table.priority is None:
         return "SELECT 0 AS value WHERE FALSE"

@@ -39,8 +39,8 @@ DISCARDED = define("discarded", "discarded by an operator: no worker serves {que
 
 
 class SqlQueue:
-    """A queue on a table. ``queue`` selects one of several queues in the table. With ``own_time``, the queue uses this
-    process's clock instead of the database's.
+    """A queue on a table. ``queue`` selects one of several queues in the table. If ``own_time`` is true, the queue uses
+    this process's clock instead of the database's.
     """
 
     def __init__(
@@ -58,9 +58,9 @@ class SqlQueue:
         next_due: Callable[[str], Awaitable[Row | None]] | None = None,
     ) -> None:
         """Create the queue. ``liveness`` is a separate set of connections to renew, settle, claim and rescue items;
-        None means the connections of ``database``. ``limits`` maps the tasks of the queue to their limits.
-        ``encryption`` decrypts the arguments of the tasks. ``next_due`` replaces the statement ``next_at``, so that several
-        queues of a table can share a statement.
+        without it, the queue uses ``database``. ``limits`` maps the tasks of the queue to their limits. ``encryption``
+        decrypts the arguments of the tasks. ``next_due`` replaces the statement ``next_at``, so that several queues of
+        a table can share a statement.
         """
         self.table = table
         self._next_due = next_due
@@ -268,8 +268,8 @@ class SqlQueue:
         return ClaimResult(leases, *unwritten)
 
     def _expects_no_lock(self, endings: Endings) -> bool:
-        """Return whether the rows to settle are probably unlocked. Only then is the combined statement used, because
-        that statement waits for row locks.
+        """Return whether the rows to settle are probably unlocked. Only then does the queue settle and claim in one
+        statement, because this statement waits for row locks.
         """
         return not self._unchecked or not any(lease.id in self._unchecked for lease, _ in endings)
 
@@ -302,7 +302,7 @@ class SqlQueue:
 
     async def rescue(self, limit: int, only: Sequence[Lapsing] | None = None) -> Sequence[Rescued]:
         # Read the time before the statement waits for a locked file. Other processes cannot renew their leases during
-        # that wait, so the leases must not count as expired because of it.
+        # that wait, so a lease that expires during it must not be rescued.
         asked = {"limit": limit, "now": self._query_time()}
         if only is None:
             return self._rescues(await self._liveness.all(self._queries.rescue, **asked))
@@ -386,8 +386,8 @@ class SqlQueue:
         return await self._run_audited(self._queries.discard, "queue.discard", by, id=id)
 
     async def find_unserved(self, served: Collection[str] = ()) -> list[Unserved]:
-        """Return the waiting items of removed stages. This reads the whole table, so call it only every few minutes.
-        ``served`` lists the stages of other pipelines in the same table.
+        """Return the waiting items of removed stages. This query reads the whole table, so call it only every few
+        minutes. ``served`` lists the stages of other pipelines in the same table.
         """
         if self.table.queue != self.table.state:
             return []
@@ -487,8 +487,8 @@ class SqlQueue:
         )
 
     async def pulse(self) -> Pulse:
-        """Return exact counts of the queue's items. An item counts as stuck if its lease expired long ago and has not
-        been released.
+        """Return exact counts of the queue's items. An item is stuck if its lease expired long ago and no rescue has
+        released the item.
         """
         row = await self._database.one(
             self._queries.pulse,

@@ -355,7 +355,9 @@ class SqlTasks:
             raise TimeoutError(f"{what} {id} has not ended after {seconds} s: {LOOK[what]}") from None
 
     async def _wait_in_test(self, id: str, limit: timedelta, what: str) -> None:
-        """Wait in real time, because in a test the clock stands still and no worker runs at the same time."""
+        """Wait for the end in real time, because in a test the fake clock does not advance by itself, and no worker
+        runs at the same time.
+        """
         try:
             await with_timeout(limit, self.endings.wait(id), SystemClock(), f"{what} {id}")
         except DeadlineExceeded:
@@ -426,8 +428,8 @@ class SqlTasks:
         return await self.database.one(self._queries.task, id=id, now=self._now()) if is_uuid(id) else None
 
     async def _find_alive(self, queue: str, item: NewItem, shared: Mapping[str, object], within: Any | None) -> str:
-        """Return the id of the unfinished task that has the key. If that task has ended in the meantime, insert the new
-        task and return its id.
+        """Return the id of the unfinished task that has the key. If that task has just ended, insert the new task and
+        return its id.
         """
         while True:
             row = await (within or self.database).one(self._queries.alive, name=shared["name"], key=item.key)
@@ -476,7 +478,9 @@ class UnservedItems:
         return [UnservedIn(each, self._tasks.queue(each.queue)) for each in await self._tasks.find_unserved(served)]
 
     async def of_stages(self) -> list[UnservedIn]:
-        """Return the waiting items of removed stages. This reads the table of each pipeline, so call it only every few minutes."""
+        """Return the waiting items of removed stages. This method reads the table of each pipeline, so call it only
+        every few minutes.
+        """
         pipelines = {
             queue.table.name: queue for queue in self.queues.values() if queue.table.queue == queue.table.state
         }
