@@ -23,7 +23,7 @@ from batuta.supervise.loop import Idle, LoopPolicy, Pace, Wakeup
 
 
 class Holder(Protocol):
-    """A loop that holds leases."""
+    """A loop that holds leases, which the lease keeper renews."""
 
     @property
     def name(self) -> str: ...

@@ -123,7 +123,9 @@ def drain_of(loop: Loop) -> Drain | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopPolicy:
-    """Settings of a loop: how often it ticks, when it counts as stuck, and how many failures end its process."""
+    """Settings of a loop: how often it ticks, when the watchdog treats it as stuck, and how many failures end its
+    process.
+    """
 
     every: timedelta  # wait after Idle() without an instant
     stuck_after: timedelta  # longest time without progress before the watchdog stops the tick

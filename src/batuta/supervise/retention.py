@@ -32,8 +32,8 @@ def keep_for(age: timedelta, table: str, store: PrunesByAge, clock: Clock) -> Re
 
 
 class Pruner:
-    """Loop that deletes one batch of each retention per tick. If a retention raises an error, the next tick starts with
-    the retention after the failed one.
+    """Loop that deletes one batch of expired rows per table in each tick. If the deletion fails for a table, the next
+    tick starts with the table after it.
     """
 
     name = "pruner"

@@ -20,7 +20,7 @@ from batuta.kernel.values import dataclass
 from batuta.supervise.loop import Idle, Loop, LoopPolicy, Pace, Wakeup
 from batuta.supervise.stacks import task_stack
 
-# After this many cancellations, a stuck loop counts as uncancellable.
+# After this many cancellations, a stuck loop is treated as uncancellable.
 MOST_CANCELS = 2
 
 
@@ -48,9 +48,7 @@ class Running:
         self.last_beat = at
 
     def silent_for(self, now: float) -> timedelta:
-        """Return the time since the loop last recorded progress. The result is zero while the loop waits between two
-        ticks.
-        """
+        """Return the time since the loop last recorded progress, or zero while the loop waits between two ticks."""
         return timedelta(seconds=max(0.0, now - self.last_beat)) if self.is_ticking else timedelta(0)
 
     def is_stuck(self, now: float) -> bool:
@@ -58,7 +56,9 @@ class Running:
 
     @property
     def is_uncancellable(self) -> bool:
-        """Whether the tick ignored every cancellation. Waiting longer would not end it."""
+        """Whether the tick has been cancelled MOST_CANCELS times and still runs. More cancellations would not stop
+        it.
+        """
         return self.stuck_tick is not None and self.stuck_tick.cancels >= MOST_CANCELS
 
     def count_restart(self, now: float) -> int:

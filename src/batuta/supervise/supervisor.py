@@ -18,8 +18,7 @@ A shutdown (``supervise.shutdown`` has its phases and its one deadline):
     a loop with a drain               its current tick may end; then it drains in the remaining time
     a loop that outlives the others   keeps ticking until the others have ended; then it stops and drains
 
-Errors because the store is unavailable do not count against a loop: the supervisor backs off and retries without
-limit.
+A loop never gives up because the store is unavailable: the supervisor backs off and retries without limit.
 """
 
 import asyncio
@@ -251,7 +250,7 @@ class Supervisor:
 
     def _rest_together(self, every: timedelta) -> timedelta:
         """Return the time until the next multiple of ``every`` since the start, so that loops with the same interval
-        wake at the same instant. If the last tick took more than half of the interval, return the whole interval
+        wake at the same instant. If less than half of the interval is left until then, return the whole interval
         instead.
         """
         left = every - timedelta(seconds=self._clock.monotonic() - self._began) % every

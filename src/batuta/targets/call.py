@@ -185,14 +185,14 @@ def report_of(ending: Ending) -> EffectReport | None:
             return EffectReport(Effect.BROKE, "no answer")
         case _:
             effect = effect_of_status(code)
-            # A response with status 200 whose body reports a failure counts as a failure.
+            # A response with status 200 is a failure if its body reports a failure.
             effect = Effect.BROKE if effect is Effect.WORKED else effect
             return EffectReport(effect, f"HTTP {code}", ending.retry_at)
 
 
 def _refusal(run: Run, hold: Hold) -> Ending:
-    """Return the outcome of a delivery that the circuit breaker held. If the run was taken over, it may have been
-    delivered before, so its outcome is an error instead of skipped.
+    """Return the outcome of a delivery that the circuit breaker held back: skipped, or an error if the run was taken
+    over. A run that was taken over may have been delivered before, so it must not be recorded as skipped.
     """
     if run.execution.attempt > 1:
         return Ending(status=Status.ERROR, error=hold.reason)

@@ -2,8 +2,8 @@
 
 The execution's id is sent as ``Idempotency-Key``, so a delivery that is repeated after a crash takes effect only once.
 The remaining time is sent as ``X-Batuta-Timeout`` in seconds, so that the endpoint stops when the scheduler stops
-waiting, even if the clocks differ. ``X-Batuta-Deadline`` gives the same limit in another form, as an instant of the
-scheduler's clock.
+waiting, even if the clocks differ. ``X-Batuta-Deadline`` contains the same limit as an instant of the scheduler's
+clock.
 """
 
 import json
@@ -117,7 +117,7 @@ class HttpTarget:
     repeatable = True
 
     def __init__(self, url: str, caller: HttpCaller, token: str | None = None, *, any_success: bool = False) -> None:
-        """Create the target. If ``any_success`` is true, a 2xx answer counts as a success even if it is not a JSON
+        """Create the target. If ``any_success`` is true, every 2xx answer is a success, even if it is not a JSON
         object.
         """
         self._any_success = any_success
@@ -150,7 +150,7 @@ class HttpTarget:
                     return _ending_of_refusal(error, tries, self._url)
                 if not was_sent and (held := await run.why_not()) is not None:
                     return Ending(status=Status.SKIPPED, reason=reasons.hold_reason(held))
-                # The time limit applies to the work, so the wait for a connection does not count.
+                # The time limit applies to the work and does not include the wait for a connection.
                 deadline = clock.now() + rest + run.timeout
             else:
                 if answer.retry_at is not None and answer.retry_at < connect_by:
@@ -218,7 +218,7 @@ def ending_of(answer: Answer, *, any_success: bool = False) -> Ending:
         error = _refusal(code, body)
         return Ending(status=Status.ERROR, response_code=code, error=error, retry_at=answer.retry_at)
     if not answer.is_object and not any_success:
-        # For example an HTML page of a proxy, which must not count as success.
+        # For example an HTML page of a proxy, which is not a success.
         return Ending(status=Status.ERROR, response_code=code, error=reasons.NO_JSON(status=code))
     return _ending_of_answer(code, body)
 
@@ -239,7 +239,7 @@ def _ending_of_answer(code: int, body: Mapping[str, Any]) -> Ending:
         case "skipped":
             return Ending(status=Status.SKIPPED, response_code=code, reason=reason)
         case _:
-            # An unknown status must not count as success.
+            # An unknown status is not a success.
             return Ending(
                 status=Status.ERROR,
                 response_code=code,

@@ -99,8 +99,8 @@ class Codec:
 def _said(problem: ErrorDetails) -> str:
     """Return which argument of a task is invalid and why, without the value, which may be personal data.
 
-    The message is used only if it cannot quote the value: the error is pydantic's own (it has a URL), and its context
-    contains neither an ``error`` nor a ``tag``. Otherwise the description is the type of the error.
+    Pydantic's message is used only if it cannot quote the value: the error is pydantic's own (it has a URL), and its
+    context contains neither an ``error`` nor a ``tag``. Otherwise the description is the type of the error.
     """
     quotes = any("error" in name or name == "tag" for name in problem.get("ctx", {}))
     is_safe = "url" in problem and not quotes

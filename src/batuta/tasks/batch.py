@@ -6,8 +6,8 @@
     open ── close ──▶ running ── the last task ended ──▶ ended       on_end runs once
       └────── cancel ─────┴──▶ cancelling ── the last task ended ──▶ cancelled
 
-The task ``on_end`` is stored together with the batch and waits for its end. So it runs once, even if processes die. If
-``on_end`` has a parameter, it receives the counts.
+The task ``on_end`` is stored together with the batch and waits for the end of the batch. So it runs once, even if
+processes die. If ``on_end`` has a parameter, it receives the counts.
 """
 
 import inspect
@@ -100,7 +100,7 @@ OnEnd: TypeAlias = TakesNothing | TakesProgress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberCounts:
-    """The number of a batch's records in each state."""
+    """How many of the program's own records in a batch (``BatchMembers``) are in each state."""
 
     waiting: int = 0
     running: int = 0
@@ -181,9 +181,8 @@ class Batch:
     async def add(self, pipeline: TakesItems, items: Iterable[Json], /) -> list[str]: ...
 
     async def add(self, task: Any, rows: Iterable[Any], /) -> "list[Any]":
-        """Enqueue a call of the task for each row, and return the handles of the calls. On return the calls are synced
-        to disk. If ``task`` is a pipeline, put each row into the first stage of the pipeline, and return the ids of the
-        items.
+        """Enqueue a call of the task for each row, sync the calls to disk, and return their handles. If ``task`` is a
+        pipeline, put each row into the first stage of the pipeline, and return the ids of the items.
 
         A row that is a mapping contains named arguments; a tuple or a list contains positional arguments; any other row
         is the only argument. Each transaction stores up to a thousand rows. The tasks of a batch may add further tasks
@@ -243,8 +242,7 @@ class Batch:
 
 
 class NewBatch:
-    """A batch for an ``async with`` block that adds tasks to the batch. Entering the block creates the batch; leaving
-    the block closes it.
+    """Context manager that creates a batch at the start of an ``async with`` block and closes it at the end.
 
     If the block raises an error, the batch is cancelled.
     """
@@ -326,13 +324,17 @@ class Batches:
 
 
 def takes_progress(task: AnyTask) -> bool:
-    """Return whether a task ``on_end`` has a parameter, which receives the counts of the batch."""
+    """Return whether the function of an ``on_end`` task has a parameter, which then receives the counts of the
+    batch.
+    """
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return any(each.kind in positional for each in task.signature.parameters.values())
 
 
 def call_at_end(task: AnyTask, progress: BatchProgress) -> Call:
-    """Convert the task ``on_end`` of a batch to a call that can be stored."""
+    """Return the call of an ``on_end`` task that is stored with the batch. Its argument is ``progress`` if the task has
+    a parameter.
+    """
     if not takes_progress(task):
         return Call((), {})
     first = next(iter(task.signature.parameters))

@@ -28,7 +28,7 @@ class Handle(Generic[R]):
         self._task = task
 
     async def status(self) -> "TaskStatus | None":
-        """Return the state of the call, or None if the id is unknown or the retention of the call has ended."""
+        """Return the state of the call, or None if the id is unknown or the call was deleted after its retention."""
         return self._checked(await self._service.status(self.id))
 
     @overload

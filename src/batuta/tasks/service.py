@@ -1,5 +1,5 @@
-"""TaskService enqueues, queries, cancels and retries tasks. TaskRehomer moves waiting items to the right queue.
-ThreadWatch counts threads past their time limit.
+"""TaskService enqueues, queries, cancels and retries tasks. TaskRehomer moves waiting items to the queue that serves
+their task. ThreadWatch counts threads that run past their time limit.
 """
 
 import math
@@ -59,7 +59,7 @@ class TaskBackend(Protocol[SomeTransaction]):
         """Return the ids of the failed calls of a task, most recent failure first."""
 
     async def wait(self, id: str, timeout: timedelta | None) -> None:
-        """Wait until the task has ended. A task that does not exist counts as ended. Raises TimeoutError after
+        """Wait until the task has ended. Return immediately if the task does not exist. Raises TimeoutError after
         ``timeout``.
         """
 
@@ -73,7 +73,7 @@ class TaskService(Generic[SomeTransaction]):
         encryption: Encryption = PLAIN,
     ) -> None:
         """Create the service. ``max_payload`` is the maximum size of one call's arguments, in bytes of JSON.
-        ``encryption`` must be the same as the backend's.
+        ``encryption`` must equal the encryption of the backend.
         """
         self.encryption = encryption
         self._max_payload = max_payload
@@ -93,8 +93,8 @@ class TaskService(Generic[SomeTransaction]):
         within: SomeTransaction | None = None,
         **named: Json,
     ) -> str:
-        """Enqueue a call of a task, given as the task, as ``task.options(…)`` or by its name, and return its id. On
-        return the call is synced to disk. With the transaction ``within``, the call is stored when that transaction commits.
+        """Enqueue a call, sync it to disk, and return its id. ``task`` is the task, ``task.options(…)`` or the name of
+        the task. If ``within`` is given, the call is stored when that transaction commits.
 
         ``key`` deduplicates: if an unfinished task has the same key, nothing is enqueued, and the id of that task is
         returned. ``delay`` is in seconds. A smaller ``priority`` is more urgent.
@@ -164,8 +164,8 @@ class TaskService(Generic[SomeTransaction]):
             return await self._backend.enqueue(task, calls, options, keys=keys, within=within)
 
     def call_sync(self, method: str, work: Callable[[TaskBackend[Any]], Coroutine[Any, Any, T]]) -> T:
-        """Run ``work`` for synchronous code, with a backend on a separate connection. ``method`` is the asynchronous
-        method that the caller could use instead.
+        """Run ``work`` for synchronous code, with a backend on a separate connection. ``method`` names the asynchronous
+        method that an error recommends if the calling thread runs an event loop.
         """
         if self.blocking is None:
             raise RuntimeError("this service has no connection for synchronous code: use the tasks of a Batuta object")
@@ -209,7 +209,7 @@ class TaskService(Generic[SomeTransaction]):
         return Handle(id, self, task)
 
     async def status(self, id: str) -> TaskStatus | None:
-        """Return the state of a task, or None if the id is unknown or the task's retention has ended."""
+        """Return the state of a task, or None if the id is unknown or the task was deleted after its retention."""
         return await self._backend.status(id)
 
     async def wait(self, id: str, timeout: timedelta | None = None) -> TaskStatus | None:
@@ -299,7 +299,8 @@ class LabelledItems(Protocol):
 
 class TaskRehomer:
     """Loop that moves waiting items to the queue that serves their task. The loop also clears the limit keys of items
-    whose task or stage no longer has limits, so that the claim for tasks without limits takes them.
+    whose task or stage no longer has limits, because otherwise the claim for tasks without limits would skip these
+    items.
     """
 
     name = "task-rehomer"

@@ -7,8 +7,8 @@
     handle = await send.options(delay=60, key="welcome-7").enqueue("a@example.com")
 
 The type checker compares the arguments of ``enqueue`` with the parameters of the function. A decorated function stays
-callable. A function receives a context only if its first parameter is annotated ``TaskContext``; callers of ``enqueue``
-do not pass it.
+callable. A function receives a context only if its first parameter is annotated ``TaskContext``. The worker passes the
+context; callers of ``enqueue`` do not.
 """
 
 import inspect
@@ -106,7 +106,7 @@ class TaskContext:
 
 
 class Call(NamedTuple):
-    """The arguments of one call, without the context."""
+    """The arguments of one call. The context, which the worker adds as the first argument, is not included."""
 
     arguments: Sequence[Any]
     named: Mapping[str, Any]
@@ -190,7 +190,7 @@ TaskRunner: TypeAlias = "Callable[[AnyTask, Lease], Awaitable[Outcome]]"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Task(Generic[P, R]):
-    """A function that can be enqueued, and the options that apply when it runs."""
+    """A function that can be enqueued, together with the options for running it."""
 
     name: str
     function: TaskFunction
@@ -232,7 +232,7 @@ class Task(Generic[P, R]):
         vars(self).update(**derived, **named, __wrapped__=self.function)
 
     async def enqueue(self, *arguments: P.args, **named: P.kwargs) -> "Handle[R]":
-        """Enqueue a call and return its handle. On return the call is synced to disk."""
+        """Enqueue a call, sync it to disk, and return its handle."""
         return await BoundTask(self, NO_OPTIONS).enqueue(*arguments, **named)
 
     def enqueue_sync(self, *arguments: P.args, **named: P.kwargs) -> "Handle[R]":
@@ -283,14 +283,14 @@ class Task(Generic[P, R]):
         find a call by its ``tags``.
 
         ``key`` deduplicates: while a call of this task with the same key waits or runs, no second call is stored, and
-        ``enqueue`` returns the handle of the first. With ``unique_for``, the key stays reserved for that many seconds,
-        even if the first call has ended. A cancelled call frees its key. ``on_conflict`` determines how a second call
-        changes the first call if the first call still waits: ``keep`` leaves the first call unchanged, ``replace``
+        ``enqueue`` returns the handle of the first call. With ``unique_for``, the key stays reserved for that many
+        seconds, even if the first call has ended. A cancelled call frees its key. If the first call still waits,
+        ``on_conflict`` determines how a second call changes it: ``keep`` leaves the first call unchanged, ``replace``
         gives it the new arguments, and ``reschedule`` gives it the new arguments and the new time.
 
-        ``after`` lists handles and batches. The call starts when all of them have succeeded, and not before its own
-        time. If one of them fails or is cancelled, ``after_failure="cancel"`` cancels the call too; with ``"run"`` the
-        call runs when all of them have ended.
+        ``after`` lists handles and batches. The call starts when all of them have succeeded, but not before its own
+        ``at`` or ``delay``. If one of them fails or is cancelled, ``after_failure="cancel"`` cancels the call too; with
+        ``"run"`` the call runs when all of them have ended.
         """
         options = EnqueueOptions(
             delay=delay,
@@ -405,7 +405,7 @@ AnyTask: TypeAlias = Task[..., Any]
 
 
 class CallableTask(Task[P, R], Generic[P, R, Q, S]):
-    """A task that can also be called as the function that it decorates."""
+    """A task that can also be called directly, like the function that it decorates."""
 
     def __call__(self, *arguments: Q.args, **named: Q.kwargs) -> S:
         called: S = self.function(*arguments, **named)
@@ -420,7 +420,7 @@ class BoundTask(Generic[P, R]):
         self.options = options
 
     async def enqueue(self, *arguments: P.args, **named: P.kwargs) -> "Handle[R]":
-        """Enqueue a call and return its handle. On return the call is synced to disk."""
+        """Enqueue a call, sync it to disk, and return its handle."""
         service = self.task.require_service()
         (id,) = await service.put(self.task, [Call(arguments, named)], self.options)
         return service.handle(id)
@@ -553,8 +553,8 @@ def _takes_context(task: str, function: TaskFunction, signature: inspect.Signatu
 
 
 def hints_of(function: TaskFunction) -> dict[str, Any]:
-    """Return the evaluated annotations. If a name cannot be resolved, return an empty mapping; the caller then compares
-    the text of the annotations.
+    """Return the evaluated annotations of a function. If a name cannot be resolved, return an empty mapping; the caller
+    then compares the text of the annotations.
     """
     try:
         return get_type_hints(function, include_extras=True)

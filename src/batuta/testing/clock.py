@@ -64,13 +64,15 @@ class FakeClock:
         await self.settle()
 
     async def settle(self) -> None:
-        """Let every ready asyncio task run before the clock moves. A subclass may also wait for other things, such as a
-        database.
+        """Let every ready asyncio task run before the clock moves. A subclass may also wait for work outside the event
+        loop, such as a database call.
         """
         await settle()
 
     def step(self, by: timedelta) -> None:
-        """Move only the wall clock, as an operator would. The monotonic clock is unchanged."""
+        """Move only the wall clock, like an operator who sets the clock of a machine. The monotonic clock is
+        unchanged.
+        """
         self._now += by
 
     def _pass(self, seconds: float) -> None:

@@ -104,7 +104,9 @@ class Kit:
         return [([*call.arguments], dict(call.named)) for call in calls]
 
     async def assert_enqueued(self, task: Any, *arguments: Any, **named: Any) -> None:
-        """Fail unless a call of the task with these arguments was enqueued. Without arguments, any call counts."""
+        """Raise AssertionError unless a call of the task with these arguments was enqueued. Without arguments, any call
+        of the task is sufficient.
+        """
         calls = await self.enqueued(task)
         wanted = dumps([[*arguments], named])
         is_found = bool(calls) if not (arguments or named) else any(dumps([*call]) == wanted for call in calls)
@@ -140,7 +142,9 @@ class Kit:
 
 
 class KitFactory:
-    """Opens programs under test. Each program's schema is migrated once and then copied for further databases."""
+    """Opens programs under test. The factory migrates an empty database once per program and copies it for each
+    test.
+    """
 
     def __init__(self, templates: Path, folder: Path) -> None:
         self._templates = templates
@@ -149,9 +153,9 @@ class KitFactory:
 
     @asynccontextmanager
     async def __call__(self, program: "Build | Batuta", clock: FakeClock | None = None) -> AsyncIterator[Kit]:
-        """Open the program on an empty database and yield its kit. ``program`` is a function ``build(url, clock)``, or a
-        Batuta that is not open and uses SQLite. The file of that Batuta is not opened; after the block, the Batuta has
-        its own file and clock again.
+        """Open the program on an empty database and yield its kit. ``program`` is a function ``build(url, clock)``, or
+        a Batuta that is not open and uses SQLite. During the block, that Batuta uses the empty database and the fake
+        clock; its own database file is not opened.
         """
         from batuta.engine.batuta import Batuta
 
@@ -194,14 +198,16 @@ def _check_unopened(work: "Batuta") -> None:
 
 
 def _schema_of(work: "Batuta") -> str:
-    """Return a name for the schema of a program, so that programs with the same migrations share a template."""
+    """Return a name for the schema of a program, so that programs with the same migrations share a template
+    database.
+    """
     described = repr((work.extension.migrations, work.extension.mark))
     return hashlib.sha256(described.encode()).hexdigest()
 
 
 @contextmanager
 def _moved(work: "Batuta", file: Path, clock: FakeClock) -> Iterator[None]:
-    """Give a program that is not open another database file and another clock while the block runs."""
+    """Let a program that is not open use another database file and another clock while the block runs."""
     own, shown = vars(work.clock), dict(vars(work.clock))
     with work.connections.redirected(f"sqlite:///{file}", _SqlTime(clock)):
         vars(work).pop("presence", None)  # the folder belongs to the file
@@ -216,7 +222,9 @@ def _moved(work: "Batuta", file: Path, clock: FakeClock) -> Iterator[None]:
 
 
 class _SqlTime(SystemClock):
-    """The clock of a database under test: ``now`` is the time of the test, and time limits use the machine's clock."""
+    """The clock of a database under test: ``now`` comes from the test's clock, and time limits use the machine's
+    clock.
+    """
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock

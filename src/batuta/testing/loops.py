@@ -25,7 +25,7 @@ WAIT_TIMEOUT = 10.0
 
 
 class EventRecorder:
-    """Records events. It is an event sink, and it can also subscribe to a Fanout."""
+    """Records events. It serves as the event sink of a program, or as a subscriber of a Fanout."""
 
     def __init__(self) -> None:
         self.all: list[Event] = []
@@ -41,8 +41,8 @@ class EventRecorder:
         return [event for event in self.all if isinstance(event, kind)]
 
     async def wait_for(self, kind: type[E], where: Callable[[E], bool] = lambda event: True) -> E:
-        """Return the first event of this kind, past or future. The wait has a limit in real time, so a test in which
-        the event never occurs fails.
+        """Return the first event of this kind, past or future. If no such event occurs within WAIT_TIMEOUT of real
+        time, the wait raises TimeoutError and the test fails.
         """
         async with asyncio.timeout(WAIT_TIMEOUT):
             while not (found := [event for event in self.of(kind) if where(event)]):
@@ -58,8 +58,8 @@ TURNS = 20
 
 
 def loops_of(work: Batuta, role: str = "worker") -> dict[str, tuple[Loop, LoopPolicy]]:
-    """Return every loop of a role by name, each with its policy. The result contains the registered loops and the
-    engine's own loops.
+    """Return every loop of a process role (such as ``worker``) by name, each with its policy. The result contains the
+    registered loops and the engine's own loops.
     """
     return {each.loop.name: (each.loop, each.policy) for each in work.supervisor(role).running}
 
@@ -110,8 +110,8 @@ class Puppet:
 
 @asynccontextmanager
 async def supervise(*puppets: Puppet, clock: FakeClock, events: Events) -> AsyncIterator[Supervisor]:
-    """Supervise loops while the block runs. At the end of the block the clock advances until a hanging tick is
-    cancelled.
+    """Supervise loops while the block runs. At the end of the block the clock advances until the loops have ended, even
+    if a tick hangs.
 
     Waits after a failure have no jitter.
     """

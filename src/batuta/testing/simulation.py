@@ -54,7 +54,9 @@ class Simulation:
             await each.drain(MINUTE)
 
     async def run_until(self, instant: datetime, passed: Callable[[datetime], None] = lambda now: None) -> None:
-        """Simulate all minutes up to ``instant``. After the work of each minute, ``passed`` is called with that minute."""
+        """Simulate all minutes up to ``instant``. After the work of each minute, call ``passed`` with the current
+        instant.
+        """
         while (now := self._clock.now()) < instant:
             following = now.replace(second=0, microsecond=0) + MINUTE
             await self.step(min(following, instant))
@@ -68,7 +70,7 @@ class Simulation:
     async def settle(self) -> None:
         """Do all work that is due now, including new work that results from it.
 
-        If the database does not respond, the step is repeated, as a supervisor would do.
+        If the database does not respond, repeat the failed call, as a supervisor would.
         """
         for each in self._recovery:
             await insist(each.tick, self._clock)

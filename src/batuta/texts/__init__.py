@@ -1,7 +1,8 @@
 """Texts for operators: one table of strings per language, and the formats of dates, durations, numbers and money.
 
-An error or reason contains its English sentence. The Portuguese sentence is in the table, under the class of the error
-or the code of the reason. If the fact ``count`` is 1, a key with the suffix ``_one`` is used instead.
+An error or reason contains its English sentence and the values for this sentence (the facts). The Portuguese sentence
+is in the table, under the class of the error or the code of the reason. If the fact ``count`` is 1, the key with the
+suffix ``_one`` is used, if it exists.
 """
 
 import string
@@ -33,7 +34,7 @@ ERROR = "error."  # prefix of error codes; every other code has the prefix "reas
 
 
 class Texts:
-    """Texts for people in one language: errors, reasons, findings, dates."""
+    """Texts for people in one language: errors, reasons, health findings, and dates."""
 
     def __init__(self, language: Language, folders: Sequence[Path] = ()) -> None:
         """Load the texts of a language. ``folders`` contains the application's tables, which may add keys but must not
@@ -165,7 +166,7 @@ class Texts:
         return {name: self._fact(fact) for name, fact in facts.items()} | counts | self._names_of(facts)
 
     def _names_of(self, facts: Mapping[str, object]) -> dict[str, object]:
-        """Return the names of the switch and of the limit that the facts contain, if the texts are for pages."""
+        """Return the application's names of the switch and of the limit in ``facts``, if these texts are for pages."""
         keys = {fact: f"{fact}_name.{facts[fact]}" for fact in NAMED if self._names_keys and fact in facts}
         return {fact: f"“{self._table[key]}”" for fact, key in keys.items() if key in self._table}
 

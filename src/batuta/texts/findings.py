@@ -1,4 +1,4 @@
-"""Renders findings as texts for JSON documents and alerts."""
+"""Renders findings (problems that health checks found) as texts for JSON documents, pages and alerts."""
 
 from collections.abc import Callable
 from datetime import datetime

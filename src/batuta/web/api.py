@@ -193,8 +193,8 @@ async def serve(api: Any, listening: socket.socket, stop: asyncio.Event, grace: 
     """Serve requests until ``stop`` is set, then close the socket, finish the open requests within ``grace``, and
     return.
 
-    Requests that are still open at the end of the finish phase are cancelled; the remaining grace is for their
-    cleanup. The application's lifespan is not run, so the caller opens everything that the application needs.
+    Requests that are still open after nine tenths of ``grace`` are cancelled; the remaining time is for their cleanup.
+    The application's lifespan is not run, so the caller opens everything that the application needs.
     """
     clock = SystemClock()
     state: ApiState | None = getattr(getattr(api, "state", None), "batuta", None)

@@ -1,4 +1,4 @@
-"""Access rules. Every route requires authorisation, except the few paths listed here.
+"""Access rules. Every route requires authorisation, except the few open paths (``OPEN``).
 
 A caller is the bearer of a token, or a browser with a session that was opened with a token. In development a program on
 the same machine needs no token, so that a plain ``curl`` works. Requests from pages of other sites are refused. The
@@ -80,9 +80,9 @@ class AuthoriseFirst(APIRoute):
     """A route that checks the token before it reads the body. By default the framework would read and validate the body
     first.
 
-    The route itself calls the checks that every request needs, so ``create_api`` adds the route object itself and does
-    not build another route object. The parameters of the route are analysed at its first request, because analysing all
-    routes would delay every start by half a second.
+    The route calls the checks of every request by itself. So ``create_api`` adds the route object to the application as
+    it is; otherwise the framework would build another object to add these checks. The parameters of the route are
+    analysed at its first request, because analysing all routes would delay every start by half a second.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
@@ -105,7 +105,7 @@ class AuthoriseFirst(APIRoute):
         return super().matches(scope)
 
     def __getattr__(self, name: str) -> Any:
-        """Analyse the parameters of the route when an attribute is used that only this analysis sets."""
+        """Analyse the parameters of the route at the first use of an attribute that only this analysis sets."""
         if (analyse := vars(self).pop("_analyse", None)) is None:
             raise AttributeError(name=name, obj=self)
         analyse()
@@ -129,10 +129,10 @@ def require(caller: Caller, scope: Scope) -> None:
 
 
 def refuse_above_limit(request: Request, credential: str = "") -> None:
-    """Raise a 429 problem if the client is above its limit of refusals, unless the credential is valid.
+    """Raise a 429 problem if the client is above its limit of refused requests, unless the credential is valid.
 
-    A route that checks a secret of its own, such as a webhook, calls this function when the secret is wrong. The right
-    secret is accepted above the limit too, because its sender may share an address with an attacker.
+    A route that checks a secret of its own, such as a webhook, calls this function when the secret is wrong. The route
+    accepts the right secret even above the limit, because its sender may share an address with an attacker.
     """
     clients = state_of(request).clients
     if seconds := clients.wait(clients.address(request.scope), credential):
@@ -140,7 +140,7 @@ def refuse_above_limit(request: Request, credential: str = "") -> None:
 
 
 def sees_personal_data(request: Request) -> bool:
-    """Return whether the caller has the scope pii."""
+    """Return whether the caller has the scope ``pii``, which permits personal data."""
     caller: Caller = request.state.caller
     return includes(caller.scopes, Scope.PII)
 

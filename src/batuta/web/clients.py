@@ -4,9 +4,9 @@ Refused requests are counted by client and minute. Each count becomes one audit 
 the limit gets 429 until the minute ends. A valid credential still works, so that an attacker behind the same proxy
 cannot lock out a person.
 
-The limit must not wait for the database. The process therefore keeps digests of the credentials that it accepted. While
-the limit refuses requests, a loop also reads the digests of all valid tokens every 20 s. A session is recognised by the
-seal in its cookie.
+The check of the limit must not wait for the database. The process therefore keeps digests of the credentials that it
+accepted. While the limit refuses requests, a loop also reads the digests of all valid tokens every 20 s. A session is
+recognised by the signature in its cookie.
 """
 
 import hmac
@@ -119,7 +119,7 @@ class Clients:
         _remember(self._accepted, self._digest(credential))
 
     def forget(self, credential: str) -> None:
-        """Forget a credential that is no longer valid, so that it counts as a guess."""
+        """Forget a credential that is no longer valid, so that requests with it are refused above the limit."""
         self._accepted.pop(digest := self._digest(credential), None)
         if self._is_sealed(credential):
             _remember(self._ended, digest)

@@ -87,8 +87,8 @@ class _LimitedProtocol(H11Protocol):
             self._expect_client()
 
     def _read_head(self, data: bytes) -> bytes:
-        """Return the data that the server parses now. While a client is above its limit, collect the head of each
-        request first; a request that the limit refuses is not parsed.
+        """Return the data that the server parses now. While a client is above its limit of refused requests, collect
+        the head of each request first; a request that the limit refuses is not parsed.
         """
         if not self._head and (self.limit is None or not self.limit.is_active or not self._is_between_requests):
             return data
@@ -118,8 +118,8 @@ class _LimitedProtocol(H11Protocol):
 
     @property
     def _lateness(self) -> float:
-        """Delay in seconds of an answer to a client above its limit. The delay depends on the client's port, so that
-        answers to requests sent together are spread over time.
+        """Delay in seconds of an answer to a client above its limit of refused requests. The delay depends on the
+        client's port, so that answers to requests sent together are spread over time.
         """
         port = self.client[1] if self.client else 0
         return LIMITED_FOR * (1 + port % 100 / 100)
@@ -178,7 +178,7 @@ class _LimitedProtocol(H11Protocol):
 
     @property
     def needs_client(self) -> bool:
-        """Whether the server can continue only when the client sends or reads something."""
+        """Whether the server can continue only after the client sends or reads something."""
         late = self._reading is not None or self._is_limited
         return late or self.is_waiting or self.conn.their_state is h11.SEND_BODY
 
@@ -215,8 +215,8 @@ class _LimitedProtocol(H11Protocol):
             self._reading = None
 
     def _make_room(self) -> None:
-        """Close one connection on which the server is waiting for the client. The candidates are ordered: connections
-        of clients above their limit of refusals first, then connections older than NEW_FOR, then idle connections,
+        """Close one connection on which the server is waiting for the client. The preferred candidates are connections
+        of clients above their limit of refused requests, then connections older than NEW_FOR, then idle connections,
         then the longest wait. If there is no candidate, close this connection.
         """
         new = self.loop.time() - NEW_FOR

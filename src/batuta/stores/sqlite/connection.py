@@ -38,9 +38,9 @@ _BROKEN = {"SQLITE_CORRUPT", "SQLITE_NOTADB"}
 
 
 def prepare(file: Path, *, makes_folder: bool) -> None:
-    """Create the database file, readable only by its owner. With ``makes_folder``, create its folders too.
+    """Create the database file, readable only by its owner. If ``makes_folder`` is true, also create its folders.
 
-    For an absolute path the folder must exist, so that a misspelt path raises an error instead of creating a new, empty
+    The folder of an absolute path must exist, so that a misspelt path raises an error instead of creating a new, empty
     database.
     """
     register_types()
@@ -104,7 +104,7 @@ def close(connection: sqlite3.Connection, file: OpenFile) -> None:
 
 @contextmanager
 def time_limit(connection: sqlite3.Connection, clock: Clock, limit: timedelta | None) -> Iterator[None]:
-    """Interrupt the statements of the block after this time. None means no limit."""
+    """Interrupt a statement of the block that is still running after ``limit``. None means no limit."""
     if limit is None:
         yield
         return
@@ -193,8 +193,8 @@ Act: TypeAlias = Callable[[sqlite3.Connection], Any]
 
 
 class Acts:
-    """Builds the acts of queries. An act is a function that a thread runs on a connection. Values are converted on the
-    event loop; rows are read in the thread.
+    """Converts queries into acts (functions that a thread runs on a connection). Values are converted on the event
+    loop; rows are read in the thread.
     """
 
     def __init__(self, clock: Clock, limits: Limits) -> None:

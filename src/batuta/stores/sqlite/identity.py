@@ -65,8 +65,8 @@ class OpenFile:
 
     @property
     def lost(self) -> StoreReplaced | None:
-        """The loss that an earlier check detected; this property does not check again. Every access creates a new error
-        object, because several tasks may raise the error.
+        """The loss that an earlier call of ``find_loss`` detected, or None. Every access creates a new error object,
+        because several tasks may raise the error.
         """
         if self._loss is None:
             return None
@@ -87,8 +87,8 @@ class OpenFile:
 
     @property
     def keeps_log(self) -> bool:
-        """Whether the open write-ahead log still exists at its path, so that no other process can have created another
-        log.
+        """Whether the write-ahead log and its index still exist at their paths. If not, another process may have
+        created new files.
         """
         return [_identity(path) for path in self._paths[1:]] == list(self._identities[1:])
 

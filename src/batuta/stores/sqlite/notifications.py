@@ -6,11 +6,11 @@ process writes the name of the queue into every FIFO of the folder:
     commit ──▶ a line with the queue's name into each FIFO ──▶ the event loop of each listener wakes its workers
 
 - An idle listener costs nothing: the kernel wakes its event loop.
-- The FIFO of a dead process has no reader. The next sender notices this and deletes the FIFO. A new FIFO therefore
-  gets its name only after its owner has opened it.
+- The FIFO of a dead process has no reader. The next sender notices this and deletes the FIFO. A new FIFO therefore gets
+  its name only after its owner has opened it.
 - A full FIFO is skipped, because its reader has notifications to read anyway.
-- Folder and FIFOs have the owner and the permissions of the database file, as the write-ahead log does. A process
-  that may write to the database may send.
+- Folder and FIFOs have the owner and the permissions of the database file, as the write-ahead log does. So every
+  process that may write to the database may also send notifications.
 - A notification is only a hint: it may be lost, and workers also poll. If the folder or a FIFO cannot be made, the
   listener polls the file (``driver.PollingListener``).
 """

@@ -1,17 +1,17 @@
 """Writer: the only thread that writes to the database.
 
-All waiting units share one SQLite transaction and one sync to disk. A sync takes about 0.3 ms; a small change takes a
-hundredth of that.
+The thread performs *units*. A unit is one statement, or a session: an open ``async with database.transaction()`` that
+sends its statements one by one. All waiting units share one SQLite transaction and one sync to disk. A sync takes about
+0.3 ms; a small change takes a hundredth of that.
 
     inbox ──▶ BEGIN IMMEDIATE ─▶ unit ─▶ unit ─▶ … ─▶ COMMIT ──▶ the callers of all units are notified
                                   │
                                   └─ fails: only its own changes are undone, and only its caller gets the error
 
-A statement that no other unit waits for needs no BEGIN and COMMIT: SQLite commits it by itself.
+If only one unit waits and the unit is a statement, it needs no BEGIN and COMMIT: SQLite commits it by itself.
 
-A unit is one statement, or a session: an open ``async with database.transaction()`` that sends its statements one by
-one. A unit is acknowledged after the COMMIT of its change, and only if the database's path still names the file that
-was written (see ``identity``). If the COMMIT fails, every unit of the group fails. A violated deferred constraint is an
+A unit is acknowledged after the COMMIT of its change, and only if the database's path still names the file that was
+written (see ``identity``). If the COMMIT fails, every unit of the group fails. A violated deferred constraint is an
 exception: each statement is repeated with its own commit, and only the statement that violates the constraint fails. A
 session cannot be repeated, because its caller has already read its rows. So while the schema has a deferred constraint,
 a session shares its commit with no other unit.
@@ -267,7 +267,7 @@ class Writer:
         return unit
 
     def _perform(self, unit: Unit, *, is_first: bool = True) -> bool:
-        """Perform a unit, and undo its changes if it fails. For the first unit of a transaction, that is a rollback of
+        """Perform a unit, and undo its changes if it fails. The first unit of a transaction is undone by a rollback of
         the transaction; a later unit needs a savepoint.
         """
         has_savepoint = not unit.is_single and not is_first

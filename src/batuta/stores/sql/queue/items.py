@@ -198,12 +198,12 @@ class ItemPipeline:
         batch: Batch | None = None,
         within: Transaction | None = None,
     ) -> str:
-        """Put an item into the first stage and return its id. On return the item is synced to disk. With the
-        transaction ``within``, the item is stored when that transaction commits.
+        """Put an item into the first stage, sync it to disk, and return its id. If ``within`` is given, the item is
+        stored when that transaction commits.
 
         ``key`` deduplicates: if an unfinished item has the same key, nothing is inserted, and the id of that item is
         returned. ``delay`` is in seconds. A smaller ``priority`` is more urgent. If ``batch`` is given, the item
-        belongs to that batch, and the batch does not end before the item has passed its last stage.
+        belongs to that batch, and the batch does not end before the item has ended.
         """
         (id,) = await self.put_many([item], keys=[key], delay=delay, priority=priority, batch=batch, within=within)
         return id
