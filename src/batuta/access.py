@@ -140,7 +140,7 @@ def split_token(text: str) -> tuple[str, str] | None:
 
 
 def proves(token: Token | None, secret: str, *, now: datetime) -> bool:
-    """Return whether the secret belongs to a valid token. An unknown token takes the same time as a known one."""
+    """Return whether the secret belongs to a valid token. The check takes the same time for an unknown token."""
     is_right = same("" if token is None else token.secret_hash, hash_secret(secret))
     return token is not None and token.is_valid(now) and is_right
 

@@ -1,8 +1,8 @@
 """Settings: read from the environment and validated once, then frozen.
 
 ``load_settings(kind, env)`` fills a settings class from a mapping. ``NAME_FILE`` may replace ``NAME``: it names a file
-that contains the value, for secrets. An empty value counts as unset. An unknown ``BATUTA_*`` name raises an error that
-suggests the nearest known name. Any other name that looks like a misspelt setting causes a warning.
+that contains the value, for secrets. An empty value is treated as unset. An unknown ``BATUTA_*`` name raises an error
+that suggests the nearest known name. Any other name that looks like a misspelt setting causes a warning.
 """
 
 import difflib

@@ -1,7 +1,8 @@
-"""The limit of refusals: which requests of a client above its limit are refused, and the answer to them.
+"""The limit of refused requests per client: decides which requests of a client above the limit are refused, and builds
+the answer to them.
 
-The engine's own server refuses such a request by the raw bytes of its head. Parsing the request, finding its route and
-checking its token would take most of the processor time of a refusal.
+The engine's own server refuses such a request when it has only the raw bytes of the request's head. Parsing the
+request, finding its route and checking its token would take most of the processor time of a refusal.
 """
 
 import json
@@ -43,7 +44,7 @@ class Limit:
 
     @property
     def is_active(self) -> bool:
-        """Whether any client is above the limit now."""
+        """Whether any client is above the limit of refused requests now."""
         return self._state.clients.is_limiting
 
     def wait(self, connection: HTTPConnection) -> int:
@@ -117,8 +118,8 @@ class Limit:
 
 
 def _scope(head: bytes, client: tuple[str, int] | None) -> Scope:
-    """Return the parts of an ASGI scope that the request limit needs. A malformed head gives a scope without a
-    credential.
+    """Parse the head of a request into the fields of an ASGI scope that ``Limit`` needs. A malformed head gives a scope
+    without a credential.
     """
     first, *lines = _LINE.split(head)
     method, _, rest = first.decode("latin-1").partition(" ")

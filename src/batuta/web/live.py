@@ -82,8 +82,8 @@ Render: TypeAlias = Callable[[], Awaitable[Rendered | None]]
 
 
 class Reader:
-    """One open stream of a live page. A new version of an element replaces the waiting version, so a slow reader uses
-    bounded memory.
+    """One open stream of a live page. A new version of an element replaces the version that waits to be sent, so a slow
+    reader uses bounded memory.
     """
 
     def __init__(self) -> None:
@@ -166,7 +166,7 @@ class LiveViews:
         self.wakeup.set()
 
     def doubt(self) -> None:
-        """Make every stream check its session before it sends the next change. Called when a session has ended."""
+        """Make every stream check its session before it sends the next change, because a session has ended."""
         for view in self._views.values():
             for reader in view.readers:
                 reader.is_doubted = True

@@ -27,7 +27,9 @@ _USABLE_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
 
 
 class RequestAccounting:
-    """Assigns the request id, turns an unexpected error into a problem document, and emits an event when the request has ended."""
+    """Assigns the request id, turns an unexpected error into a problem document, and emits an event when the request
+    has ended.
+    """
 
     def __init__(
         self,
@@ -64,7 +66,7 @@ class RequestAccounting:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 if headers.get("content-type", "").startswith("text/event-stream"):
-                    # the request counts as answered here, although its stream may stay open for a long time
+                    # the measured time of the request ends here, although its stream may stay open for a long time
                     ended = self._clock.monotonic()
                 headers["X-Request-Id"] = request_id_of(scope)
                 for name, value in self._headers.items():
@@ -91,9 +93,9 @@ class RequestAccounting:
     def _refusal(self, scope: Scope) -> Response | None:
         """Return the answer to a request that is refused before routing, or None.
 
-        A client above its limit is refused here unless the server has already refused it. A request that declares two
-        lengths is refused too: a proxy and this server could use different lengths, and the body could then contain a
-        hidden second request.
+        A client above its limit of refused requests is refused here, unless the server has already refused it. A
+        request that declares two lengths is refused too: a proxy and this server could use different lengths, and the
+        body could then contain a hidden second request.
         """
         headers = Headers(scope=scope)
         if "content-length" in headers and "transfer-encoding" in headers:

@@ -42,7 +42,7 @@ def coded(text: str) -> Markup:
 
 
 def breakable(name: str) -> Markup:
-    """Return a name in which a line break is allowed after an underscore, a colon or a dot."""
+    """Return a name in which the browser may break the line after an underscore, a colon or a dot."""
     return Markup("<wbr>").join(re.findall(r"[^_:.]*[_:.]*", name)[:-1])
 
 

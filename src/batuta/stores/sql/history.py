@@ -154,6 +154,7 @@ def _runs(rows: Sequence[Row]) -> int:
 
 
 def is_uuid(text: str) -> bool:
+    """Return whether a text is a UUID in lower case with hyphens."""
     return _ID.match(text) is not None
 
 
@@ -199,7 +200,9 @@ def id_range(written: str) -> tuple[str, str] | None:
 
 
 async def full_id(database: Database, table: str, written: str, *, column: str = "id") -> str | None:
-    """Return the only id that begins with ``written``, or None if there is none. Raise AmbiguousId if several ids begin with it."""
+    """Return the only id that begins with ``written``, or None if there is none. Raise AmbiguousId if several ids begin
+    with it.
+    """
     if (ids := id_range(written)) is None:
         return None
     between = f"SELECT {column} AS id FROM {table} WHERE {column} >= :least AND {column} <= :most"

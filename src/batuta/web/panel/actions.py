@@ -162,7 +162,9 @@ def _follow(request: Request, action: Action, call: ActionCall, result: ActionRe
 
 
 def _show_secret(request: Request, action: Action, call: ActionCall, result: ActionResult, back: str) -> Response:
-    """Return the page that shows the secret of a result. A redirect would have to store the secret in a cookie."""
+    """Return a page with the secret that the action created, such as a new token. A redirect would have to store the
+    secret in a cookie.
+    """
     content = {
         "title": call.texts(action.label),
         "says": call.texts(result.says, **result.facts),

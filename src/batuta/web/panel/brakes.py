@@ -39,7 +39,7 @@ class ActivePause:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Items of a queue that wait for the same reason: a limit, a circuit, or the retry after an error."""
+    """Items of a queue that wait for the same reason: a limit, a circuit breaker, or the retry after an error."""
 
     queue: str
     reason: str
@@ -131,7 +131,7 @@ async def _waits(work: Batuta, words: Words) -> list[Waits]:
 
 
 def _circuit_of(reason: str) -> str | None:
-    """Return the circuit that a reason names, or None if it names none."""
+    """Return the circuit breaker that a reason names, or None if it names none."""
     circuit = reason.facts.get("circuit") if isinstance(reason, Reason) else None
     return None if circuit is None else str(circuit)
 

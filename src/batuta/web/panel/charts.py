@@ -31,7 +31,7 @@ OUTCOMES = {
     "running": "running",
 }
 SHOWN_OUTCOMES = ("success", "failed", "missed", "missing", "skipped", "running")
-MISSING_AFTER = timedelta(minutes=2)  # a fire counts as missing if it has had no row for this long
+MISSING_AFTER = timedelta(minutes=2)  # a fire is missing if it has had no row for this long
 MOST_MISSING = 100  # maximum missing fires shown per job
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LOWEST = 4
@@ -82,8 +82,8 @@ def hours(since: datetime, words: Words) -> list[Hour]:
 def missing_fires(jobs: Iterable[JobHealth], since: datetime, now: datetime) -> Iterator[tuple[str, datetime]]:
     """Yield the category and instant of each fire that the schedule expected and that has no row.
 
-    Every decided fire has a row, even a skipped or missed fire. So a past fire that is later than the last row of its
-    job counts as missing.
+    Every decided fire has a row, even a skipped or missed fire. So a past fire is missing if it is later than the last
+    row of its job.
     """
     for health in jobs:
         job, facts = health.job, health.facts

@@ -1,4 +1,6 @@
-"""The parts that all dashboard pages share: addresses, navigation, the result of the last action, and action buttons."""
+"""The elements that all dashboard pages share: addresses, navigation, the result of the last action, and action
+buttons.
+"""
 
 import base64
 import json
@@ -52,7 +54,7 @@ class NavigationEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of an action, shown once on the page that follows it."""
+    """The result of an action, shown once on the next page."""
 
     tone: str
     text: str

@@ -163,8 +163,8 @@ class Items:
         return ActionResult(says="panel.done.bulk_stopped", tone=Tone.HELD)
 
     def _queue(self, call: ActionCall, change: Change) -> SqlQueue:
-        """Return the queue that a call of an action names. Raises a 403 problem if the caller may not repeat items of
-        this queue.
+        """Return the queue that the form of an action names. For a retry, raise a 403 problem if the caller may not
+        repeat items of this queue.
         """
         name = call.values["fila"]
         if name not in self._work.queues:

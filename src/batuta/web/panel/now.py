@@ -70,8 +70,9 @@ class ShownFinding(NamedTuple):
 
 
 class NotRun(NamedTuple):
-    """A job whose last expected fire did not run, and why. If a pause holds the job, ``paused`` is the pause's target in
-    the form that the action resume accepts; otherwise ``paused`` is empty. ``job`` is empty if everything is paused.
+    """A job whose last expected fire did not run, and why. If a pause holds the job back, ``paused`` is the pause's
+    target in the form that the action ``resume`` accepts; otherwise ``paused`` is empty. ``job`` is empty if everything
+    is paused.
     """
 
     job: str
@@ -88,8 +89,8 @@ class KeyNumber(NamedTuple):
 
 
 def verdict(assessment: Assessment, words: Words) -> Verdict:
-    """Return the verdict on overall health. Its level is never better than the level of the score or of the worst
-    finding.
+    """Return the verdict on overall health. Its level is as bad as the worse of two levels: that of the score and that
+    of the worst finding.
     """
     problems = [each for each in root_findings(assessment) if each.severity is not Severity.INFO]
     level = _LEVELS.get(assessment.grade, "degraded")

@@ -1,4 +1,6 @@
-"""The engine's own dashboard actions: run a job, pause and resume work, and set circuits and switches."""
+"""The engine's own dashboard actions: run a job, pause and resume work, set switches, and open or close circuit
+breakers.
+"""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -125,7 +127,7 @@ class Jobs:
         )
 
     async def _hold(self, job: Job, now: datetime) -> HeldJob | None:
-        """Return what holds the job now, or None."""
+        """Return why the job is held back now and until when. Return None if the job may run."""
         switches, controls = await self._work.switches.all(), await self._work.controls.read()
         why = hold(job, switches, self._work.registry.windows_now(controls), now)
         if why is None:
@@ -279,7 +281,7 @@ class Pauses:
 
 
 class Breakers:
-    """Actions that close an open circuit, or open a circuit by hand."""
+    """Actions that close, open or probe a circuit breaker by hand."""
 
     def __init__(self, work: Batuta) -> None:
         self._work = work

@@ -22,8 +22,8 @@ class PageRoute(AuthoriseFirst):
         names = signature(self.endpoint).parameters
 
         def own_parameters(asked: Request) -> dict[str, Any]:
-            """Return the path parameters that the endpoint declares. A screen declares none: it reads them from its
-            request.
+            """Return the path parameters that the endpoint declares. The endpoint of an application's screen declares
+            none, because the screen reads them from the request.
             """
             return {name: value for name, value in asked.path_params.items() if name in names}
 

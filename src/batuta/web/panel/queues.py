@@ -75,7 +75,7 @@ class FilterTag(NamedTuple):
 
 
 class ShownStack(NamedTuple):
-    """The stack of a running item: the place in the code that its process reported."""
+    """The stack of a running item, as the item's process reported it."""
 
     text: str
     at: datetime
@@ -150,7 +150,9 @@ async def queue(request: Request, name: str) -> HTMLResponse:
 
 
 def may_retry(request: Request, queue: str) -> bool:
-    """Return whether the user may repeat items of the queue. Repeating an item of some queues sends a message."""
+    """Return whether the user may repeat items of the queue. Some queues require a further scope for this, because
+    repeating their items sends messages.
+    """
     return includes(caller_of(request).scopes, state_of(request).work.scope_of_queue(queue))
 
 
@@ -190,8 +192,8 @@ async def item(request: Request, name: str, id: str) -> HTMLResponse:
 
 
 async def current_stack(work: Batuta, owner: str | None, task: str, now: datetime) -> ShownStack | None:
-    """Return the newest stack of this asyncio task. The stack was reported by the process that owns the item. Return
-    None if there is no recent stack.
+    """Return the newest stack of the asyncio task ``task`` that the process ``owner`` has reported. Return None if
+    there is no recent stack.
     """
     place = None if owner is None else short(owner)
     signs = await work.beats.read_signs(within=FORGOTTEN_AFTER, now=work.now()) if place else None
@@ -279,7 +281,9 @@ def tags(query: Mapping[str, str], words: Words) -> list[FilterTag]:
 
 
 def states(depth: Depth, asked: ItemFilter) -> list[tuple[str, int | None, bool]]:
-    """Return the states of items with their counts. Successful items are not counted, because they are too many."""
+    """Return the states of items with their counts. Successful items are not counted, because there are too many of
+    them.
+    """
     counts = {
         ItemState.READY: depth.due + depth.later,
         ItemState.RUNNING: depth.running,

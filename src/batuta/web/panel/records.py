@@ -130,9 +130,7 @@ def describe(entry: Entry, words: Words) -> str:
 
 
 def title_of(action: str, actions: Mapping[str, Action], words: Words) -> str:
-    """Return the words for the action of an audit entry: its own text, otherwise the label of its button, otherwise its
-    code.
-    """
+    """Return the name of an audited action: its own text, otherwise the label of its button, otherwise its code."""
     known = words.texts.get(f"audit_action.{action}", "")
     return known or (words.texts(actions[action].label) if action in actions else action)
 

@@ -269,7 +269,9 @@ async def file(request: Request, name: str) -> Response:
 
 
 async def nothing(request: Request, rest: str) -> RedirectResponse:
-    """Redirect an address with a slash at its end to the address without the slash. Any other address has no page."""
+    """Redirect an address with a slash at its end to the address without the slash. For any other address, raise a 404
+    problem.
+    """
     if request.url.path.endswith("/"):
         return RedirectResponse(request.url.path.rstrip("/"))
     raise Problem(404, "not_found")

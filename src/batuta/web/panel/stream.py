@@ -33,7 +33,9 @@ def wants_events(request: Request) -> bool:
 
 
 async def open_stream(request: Request, page: Page) -> Response:
-    """Return a streaming response with all further changes of a page. The caller must check the access first."""
+    """Return a streaming response with all further changes of a page, or an empty response (204) if the page cannot be
+    updated live. The caller must check the access first.
+    """
     state = state_of(request)
     views = state.live
     key, render = _view_of(request, page)

@@ -1,5 +1,4 @@
-"""The graphical timeline of an item or an execution: how long it waited, ran and paused between attempts, and where it
-crashed.
+"""The graphical timeline of an item or an execution: how long it waited, ran and rested between attempts.
 
 The bar is 100 units wide. A short period keeps a minimum width, so that each period can be seen and pointed at.
 """
@@ -15,8 +14,8 @@ LEAST = 3.0  # minimum width of a period
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A part of the timeline. ``kind`` determines its text and its pattern, and is one of planned, waited, earlier, ran
-    and rests.
+    """A period of the timeline. ``kind`` determines its text and its pattern: planned, waited, earlier, ran or
+    rests.
     """
 
     kind: str

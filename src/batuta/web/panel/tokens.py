@@ -159,7 +159,7 @@ class TokenActions:
         return ActionResult(says="panel.done.token_revoke", facts={"name": token.name}, tone=Tone.DEGRADED)
 
     async def _find(self, call: ActionCall) -> Token:
-        """Return the valid token that a call of an action names."""
+        """Return the valid token that the form of an action names."""
         found = await self._work.tokens.find(call.values["token"])
         if found is None or not found.is_valid(call.now):
             raise ActionRefused(why=TOKEN_ENDED())

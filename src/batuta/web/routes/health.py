@@ -1,5 +1,5 @@
 """``/health`` and the routes below it. Every response is 200 with the state in the body; ``?strict=1`` also sets the
-status.
+HTTP status.
 
 ``/health/alerts``, ``/health/score`` and an application's pages are computed at most every 15 s and cached;
 ``timestamp`` is the instant of the computation. ``/health/jobs`` assesses every job of the timetable by its expected
@@ -58,7 +58,9 @@ async def ready(request: Request, response: Response, strict: bool = False) -> d
 
 @router.get("/health/alerts", operation_id="health_alerts")
 async def alerts(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """List the findings, worst first, one per cause, each with the next step. The list is computed at most every 15 s."""
+    """List the problems that health checks found, worst first, one per cause, each with the next step. The list is
+    computed at most every 15 s.
+    """
     assessment = await _assess(request, response, strict)
     findings = describe_findings(assessment, texts_for(request), state_of(request).local)
     is_bad = assessment.worst not in (None, Severity.INFO)
@@ -204,7 +206,7 @@ async def health_circuits(request: Request) -> dict[str, Any]:
 async def health_circuits_history(
     request: Request, circuit_name: str | None = None, horas: Hours = 24
 ) -> dict[str, Any]:
-    """List transitions of circuit breakers in the last hours, newest first."""
+    """List the transitions of circuit breakers in the last ``horas`` hours, newest first."""
     state = state_of(request)
     since = state.work.clock.now() - timedelta(hours=horas)
     transitions = await state.work.circuits.history(circuit_name or None, since)

@@ -28,7 +28,9 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 class ScheduleBody(BaseModel):
-    """The parts of a schedule: the task, its named arguments, and one of ``cron``, ``every`` and ``at``."""
+    """The fields of a schedule that a request may set: the task, its named arguments, the timing (one of ``cron``,
+    ``every`` and ``at``), and the rules for its fires.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -75,7 +77,7 @@ async def create(request: Request, body: NewScheduleBody) -> dict[str, Any]:
 
 @router.patch("/schedules/{name}", operation_id="edit_schedule", responses=ANSWERS)
 async def edit(request: Request, name: Name, body: ScheduleBody) -> dict[str, Any]:
-    """Change the given parts of a schedule. The change itself causes no fire."""
+    """Change the given fields of a schedule. The edit itself causes no fire."""
     return describe(await _answer(_of(request).edit(name, by=_caller(request), **body.options())))
 
 
