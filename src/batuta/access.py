@@ -2,8 +2,8 @@
 
 A token is ``bat_<id>_<secret>``. Only a hash of the secret is stored, and hashes are compared in constant time.
 
-A session is a signed cookie: ``<API_TOKEN | the token's id>.<expires, unix seconds>.<random>.<seal>``. The server
-checks the token at every request, so a revoked or expired token ends its sessions, and a changed key ends all sessions.
+A session is a signed cookie: ``<API_TOKEN | the token's id>.<expires, unix seconds>.<random>.<signature>``. The server
+checks the token at every request, so a revoked or expired token ends its sessions. A new signing key ends all sessions.
 A sign-out is stored in the database, so it ends the session in every process, even after a restart.
 """
 
@@ -140,7 +140,9 @@ def split_token(text: str) -> tuple[str, str] | None:
 
 
 def proves(token: Token | None, secret: str, *, now: datetime) -> bool:
-    """Return whether the secret belongs to a valid token. The check takes the same time for an unknown token."""
+    """Return whether the secret belongs to a valid token. The check takes the same time for an unknown token, so its
+    duration does not reveal which tokens exist.
+    """
     is_right = same("" if token is None else token.secret_hash, hash_secret(secret))
     return token is not None and token.is_valid(now) and is_right
 

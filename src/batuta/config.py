@@ -305,7 +305,9 @@ class EngineSettings(BaseModel):
         return self
 
     def require_access(self) -> None:
-        """Raise an error unless the secrets that protect the API are set and long enough. Development needs no secrets."""
+        """Raise an error unless the secrets that protect the API are set and long enough. Development needs no
+        secrets.
+        """
         if self.in_development:
             return
         require_secret("API_TOKEN", self.api_token, SHORTEST_TOKEN)

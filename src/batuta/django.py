@@ -70,8 +70,8 @@ def serve_django(
 class BatutaBackend(BaseTaskBackend):  # type: ignore[misc] # Django has no types
     """Stores Django tasks in a Batuta application. ``OPTIONS["app"]`` names the application: ``"module:name"``.
 
-    ``OPTIONS["database"]`` names an alias of DATABASES. A task is then stored on Django's own connection, so it is
-    committed or rolled back with the caller's transaction. The alias must refer to the application's database.
+    ``OPTIONS["database"]`` names an alias of DATABASES. With this option, a task is stored on Django's own connection,
+    so it is committed or rolled back with the caller's transaction. The alias must refer to the application's database.
     """
 
     supports_defer = True

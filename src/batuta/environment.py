@@ -1,5 +1,5 @@
-"""The only module that reads the environment. It loads no other library, so that a command can choose its language before
-the settings are loaded.
+"""The only module that reads the environment. It loads no other library, so that a command can choose its language
+before the settings are loaded.
 """
 
 import os

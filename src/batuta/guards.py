@@ -1,4 +1,6 @@
-"""Guards admit or hold an effect: opening hours, rate limits, switches and circuit breakers."""
+"""Guards decide whether an effect, such as a call of a service, is admitted or held back: opening hours, rate limits,
+switches and circuit breakers.
+"""
 
 from batuta.guard.base import (
     WORKED,

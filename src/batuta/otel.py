@@ -37,7 +37,8 @@ def instrument(
     """Record the spans of this process and the metrics of ``work``. By default, OpenTelemetry's global providers are
     used.
 
-    Spans contain names, ids and outcomes. They contain no arguments, results or error messages, which may be personal data.
+    Spans contain names, ids and outcomes. They contain no arguments, results or error messages, because these may
+    contain personal data.
     """
     record_with(_OtelRecorder(trace.get_tracer("batuta", __version__, tracer_provider)))
     meter = metrics.get_meter("batuta", __version__, meter_provider)

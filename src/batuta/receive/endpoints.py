@@ -35,7 +35,9 @@ def reply_status(outcome: Outcome) -> int:
 
 
 def reply_body(outcome: Outcome) -> dict[str, Json]:
-    """Return the outcome as the JSON body of the reply, with masked texts. The body is sent and stored."""
+    """Return the outcome as the JSON body of the reply. Personal data in its texts is masked, because the body is sent
+    and stored.
+    """
     match outcome:
         case Done(items=items, result=result):
             return {**_encode(result), "status": "ok", "items_processed": count(items)}

@@ -20,8 +20,8 @@ from batuta.schedule.window import Window
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTimetable:
-    """The identity of this process's timetable. ``fingerprint`` is a hash of its jobs and schedules in all profiles,
-    ``jobs`` is the number of jobs, and ``release`` is the deployment's name, if it has one.
+    """The identity of this process's timetable (its jobs and schedules in all profiles). ``fingerprint`` is a hash of
+    the timetable, ``jobs`` is the number of jobs, and ``release`` is the deployment's name, if it has one.
     """
 
     fingerprint: str
@@ -92,8 +92,8 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """The result of opening fires. ``started`` lists runs that this process must run; ``explained`` lists fires that do
-    not run, with the reason.
+    """The result of ``open_due`` or ``open_manual``. ``started`` lists runs that this process must run; ``explained``
+    lists fires that do not run, with the reason.
     """
 
     now: datetime

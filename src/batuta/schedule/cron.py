@@ -1,6 +1,6 @@
 """Cron schedules with five or six fields in any time zone, also correct on days on which the clocks change.
 
-    [second]  minute  hour  day-of-month  month  day-of-week     names (JAN, SUN, DOM), lists, ranges, steps; 0, 7: Sunday
+    [second]  minute  hour  day-of-month  month  day-of-week    names (JAN, SUN, DOM), lists, ranges, steps; 0/7: Sunday
 
 As in Debian's cron, if both day fields are restricted, a day matches if either field matches. When the clocks change:
 

@@ -65,7 +65,7 @@ def due(
     jitter: timedelta = NO_TIME,
 ) -> Owed:
     """Return the fires in (since, until] that run, and the fires that are missed. A fire older than ``max_age`` is
-    always missed. ``jitter`` is the longest random delay of a start; the age of a fire excludes it.
+    always missed. ``jitter`` is the longest random delay of a start; it does not add to the age of a fire.
     """
     run = _worth_running(cron, zone, since, until, policy, max_age, jitter)
     end = run[0] - MOMENT if run else until
@@ -201,7 +201,7 @@ def _least_period(cron: Cron) -> timedelta:
 
 
 def default_sla(every: timedelta) -> timedelta:
-    """Return the default SLA of a schedule that fires every ``every``: the longest acceptable time from a fire to a
+    """Return the default SLA of a schedule with the period ``every``: the longest acceptable time from a fire to a
     successful run.
     """
     return _AGREED.get(every, 3 * every)

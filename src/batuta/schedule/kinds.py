@@ -1,4 +1,4 @@
-"""The kinds of schedules: cron, an interval, and a single instant. ``parse_schedule`` reads the text of each.
+"""The kinds of schedules: cron, an interval, and a single instant. ``parse_schedule`` parses all of them.
 
 */5 * * * *            cron, five or six fields; @hourly, @daily, @weekly, @monthly, @yearly
 @every 30s             every 30 seconds, counted from 1970 in UTC, so that every scheduler computes the same instants

@@ -1,7 +1,7 @@
 """Renews the leases of a process in a separate loop.
 
-    every lease/3 ──▶ [ renew: one statement per holder, all concurrently ] ── some rows were locked ──▶ again after lease/12
-                            │ takes longer than its timeout, or fails ──▶ the supervisor retries after lease/24 … lease/12
+    every lease/3 ──▶ [ renew: one statement per holder, all concurrently ] ── some rows were locked ──▶ after lease/12
+                            │ takes longer than its timeout, or fails ──▶ the supervisor retries after lease/24 to /12
 
 The lease holders are the workers of queues and the runner of jobs. A slow claim, a drain or a handler that blocks its
 connection does not delay a renewal. The keeper renews the leases of running work, of ended work that is not stored yet,

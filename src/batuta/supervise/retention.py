@@ -64,7 +64,9 @@ class Pruned:
 
 
 async def prune_all(retentions: Iterable[Retention], has_time: Callable[[], bool]) -> Pruned:
-    """Delete batches until no expired row remains or the time has run out. At least one batch is deleted in any case."""
+    """Delete batches of rows until no expired row remains or the time has run out. At least one batch is deleted in any
+    case.
+    """
     pruned: dict[str, int] = {}
     for retention in retentions:
         batch = PRUNE_BATCH

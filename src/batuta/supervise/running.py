@@ -1,7 +1,7 @@
 """The state of one running loop, and the watchdog: a loop that restarts stuck loops on the same event loop.
 
-    silent for stuck_after ──▶ cancel ──5 s──▶ cancel again ──5 s──▶ uncancellable: the other loops drain, and the process ends
-                                 └── the tick ends ──▶ restarted, with a budget (``supervisor``)
+    silent for stuck_after ──▶ cancel ──5 s──▶ cancel again ──5 s──▶ uncancellable: other loops drain, the process ends
+                                 └── the tick ends ──▶ restarted, at most max_restarts times (see ``supervisor``)
 
 Code that blocks the event loop also blocks this watchdog. ``processes.loop_monitor`` detects a blocked event loop from
 another thread.
@@ -26,7 +26,9 @@ MOST_CANCELS = 2
 
 @dataclass(slots=True)
 class Running:
-    """State of a loop, written on its own event loop and readable from any thread. Instants are in monotonic seconds."""
+    """State of a loop, written on the loop's own event loop and readable from any thread. Instants are in monotonic
+    seconds.
+    """
 
     loop: Loop
     policy: LoopPolicy

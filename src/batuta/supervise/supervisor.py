@@ -149,7 +149,9 @@ class Supervisor:
         self._events.emit(LoopEnded(running.loop.name, drained=has_finished and has_drained))
 
     async def _end_tick(self, running: Running, shutdown: Shutdown) -> bool:
-        """Wait for the current tick until the finish phase ends, then cancel it. Return whether the tick ended by itself."""
+        """Wait for the current tick until the finish phase ends, then cancel it. Return whether the tick ended by
+        itself.
+        """
         keeper = _keeper(running)
         if is_finishing := not (keeper.done() or keeper.cancelling()):
             if await shutdown.run_within(Phase.FINISH, _wait_for_all([keeper])):

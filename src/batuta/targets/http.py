@@ -283,7 +283,9 @@ def _add_words(plain: ReasonCode, telling: ReasonCode, body: Mapping[str, Any], 
 
 
 def _details_to_keep(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the additional fields of the response, which the protocol does not define. Return None if there are none."""
+    """Return the additional fields of the response, which the protocol does not define. Return None if there are
+    none.
+    """
     return {name: value for name, value in body.items() if name not in AGREED} or None
 
 

@@ -41,8 +41,8 @@ AWAITED_UNKNOWN = define("awaited_unknown", "the task {id}, for which it waited,
 
 
 def known_due(due: datetime | None) -> datetime | None:
-    """Return the due time to show, or None if the task waits for another task or a batch, so that its due time is not
-    known yet.
+    """Return the due time to show. Return None while the task waits for another task or a batch, because its due time
+    is not known yet.
     """
     return None if due == HELD_UNTIL else due
 

@@ -160,7 +160,7 @@ class EnqueueOptions:
 
     @property
     def wait(self) -> timedelta | None:
-        """The delay that the database adds to its clock. None means that the call is due immediately."""
+        """The delay that the database adds to its current time. None means that the call is due immediately."""
         return clamp_wait(timedelta(seconds=min(self.delay, LONGEST_WAIT.total_seconds()))) if self.delay > 0 else None
 
     @property
@@ -236,13 +236,15 @@ class Task(Generic[P, R]):
         return await BoundTask(self, NO_OPTIONS).enqueue(*arguments, **named)
 
     def enqueue_sync(self, *arguments: P.args, **named: P.kwargs) -> "Handle[R]":
-        """Enqueue a call from synchronous code (Flask, Django, a script). Raises RuntimeError inside a running event
-        loop.
+        """Enqueue a call from synchronous code (Flask, Django, a script), sync it to disk, and return its handle.
+        Raises RuntimeError inside a running event loop, which the call would block.
         """
         return BoundTask(self, NO_OPTIONS).enqueue_sync(*arguments, **named)
 
     async def enqueue_many(self, calls: "Sequence[Sequence[Any] | Mapping[str, Any]]") -> "list[Handle[R]]":
-        """Enqueue several calls in one transaction. Each call is a list of arguments, or a mapping of named arguments."""
+        """Enqueue several calls in one transaction and return their handles. Each call is a list of arguments, or a
+        mapping of named arguments.
+        """
         return await BoundTask(self, NO_OPTIONS).enqueue_many(calls)
 
     def enqueue_many_sync(self, calls: "Sequence[Sequence[Any] | Mapping[str, Any]]") -> "list[Handle[R]]":
@@ -440,7 +442,9 @@ class BoundTask(Generic[P, R]):
         return service.handle(id)
 
     async def enqueue_many(self, calls: "Sequence[Sequence[Any] | Mapping[str, Any]]") -> "list[Handle[R]]":
-        """Enqueue several calls in one transaction. Each call is a list of arguments, or a mapping of named arguments."""
+        """Enqueue several calls in one transaction and return their handles. Each call is a list of arguments, or a
+        mapping of named arguments.
+        """
         self._refuse_key()
         service = self.task.require_service()
         ids = await service.put(self.task, [call_of(each) for each in calls], self.options)
@@ -504,7 +508,9 @@ def arguments_to_store(call: Call, carried: Json, encryption: Encryption) -> lis
 
 
 def arguments_of(stored: Any, encryption: Encryption) -> Call:
-    """Return the call that a column ``args`` stores. Raises KeyMissing or DamagedValue if it cannot be decrypted."""
+    """Return the call that is stored in a value of the column ``args``. Raises KeyMissing or DamagedValue if the value
+    cannot be decrypted.
+    """
     first, named, *_ = stored
     if not is_sealed(first):
         return Call(first, named)

@@ -87,7 +87,9 @@ class Simulation:
         return await insist(lambda: self._work.work_once(queue, BATCH), self._clock)
 
     async def _due_queues(self) -> list[str]:
-        """Return the queues with a due item. This read costs much less than a claim, and most queues have no due items."""
+        """Return the queues with a due item. This read costs much less than a claim, and most queues have no due
+        items.
+        """
         queues = self._work.queues
         due = await asyncio.gather(*(store.next_at() for store in queues.values()))
         now = self._clock.now()

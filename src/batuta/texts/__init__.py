@@ -44,8 +44,8 @@ class Texts:
         self.source = (language, tuple(folders))
         self._names_keys = False
         self._table: dict[str, str] = {}
-        # Earlier tables take precedence, and their keys come first: if two states have the same word, the word means the
-        # engine's state.
+        # Earlier tables take precedence, and their keys come first: if two states have the same word, the word means
+        # the engine's state.
         for folder in (HERE, *folders):
             self._table |= {**read_table(folder, language), **self._table}
 

@@ -50,7 +50,7 @@ DEVELOPER = Caller("local", EVERY_SCOPE)
 
 
 def needs(scope: Scope) -> dict[str, Any]:
-    """Return the argument ``openapi_extra`` for a route that requires this scope instead of the default scope of its
+    """Return the argument ``openapi_extra`` for a route that requires ``scope`` instead of the default scope of its
     HTTP method: ``@router.post(…, openapi_extra=needs(Scope.SEND))``.
     """
     return {SCOPE_KEY: scope.value}
@@ -278,8 +278,8 @@ async def _refuse_foreign_pages(request: Request, state: ApiState, session: Sess
 
 
 def is_own_page(request: Request) -> bool:
-    """Return whether the browser reports that a page of this application sent the request. Behind a proxy, the
-    application's host name is in X-Forwarded-Host.
+    """Return whether the request comes from a page of this application, according to the browser's headers. Behind a
+    proxy, the application's host name is in X-Forwarded-Host.
     """
     headers = request.headers
     if (site := headers.get("sec-fetch-site")) is not None:

@@ -111,7 +111,7 @@ class Clients:
 
     @property
     def is_limiting(self) -> bool:
-        """Whether any client is above the limit now."""
+        """Whether any client is above the limit of refused requests now."""
         return self._clock.now() < self._limiting_until
 
     def accept(self, credential: str) -> None:
@@ -125,7 +125,9 @@ class Clients:
             _remember(self._ended, digest)
 
     def wait(self, client: str, credential: str) -> int:
-        """Return how many seconds a client above the limit must wait; 0 means that the credential may be checked now."""
+        """Return how many seconds a client above the limit must wait; 0 means that the credential may be checked
+        now.
+        """
         now = self._clock.now()
         minute = now.replace(second=0, microsecond=0)
         found = self._minutes.get((_counted(client), minute)) or self._minutes.get((OTHERS, minute))

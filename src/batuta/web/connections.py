@@ -38,7 +38,7 @@ def limited_protocol(most: int, refused: Callable[[str, int], None], limit: Limi
 
     ``refused(address, status)`` is called for each request that is not HTTP (400), and for each connection that is
     closed because its client was too slow or too many connections were open (408). ``limit`` refuses clients above
-    their limit of refusals before their requests are parsed.
+    their limit of refused requests, before their requests are parsed.
     """
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     limits = {"most": max(10, min(most, files - RESERVED_FILES)), "refused": staticmethod(refused), "limit": limit}
@@ -46,9 +46,7 @@ def limited_protocol(most: int, refused: Callable[[str, int], None], limit: Limi
 
 
 def _count_nothing(address: str, status: int) -> None:
-    """Ignore a refusal. This function is used if another program runs the server, because no refusals are counted
-    then.
-    """
+    """Do nothing with a refused request. This function replaces the counter if another program runs the server."""
 
 
 class _LimitedProtocol(H11Protocol):
@@ -133,8 +131,8 @@ class _LimitedProtocol(H11Protocol):
         self.transport.close()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application. The answer to a client above its limit of refusals is delayed, so that the client can
-        try only few tokens per connection.
+        """Run the application. The answer to a client above its limit of refused requests is delayed, so that the
+        client can try only few tokens per connection.
         """
 
         async def sending(message: Message) -> None:

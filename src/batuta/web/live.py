@@ -141,7 +141,9 @@ class LiveViews:
         return sum(len(view.readers) for view in self._views.values())
 
     def join(self, key: ViewKey, render: Render) -> Reader | None:
-        """Add a reader to a view. Return None if the loop does not run, or if the maximum of readers or views is reached."""
+        """Add a reader to a view. Return None if the loop does not run, or if the maximum of readers or views is
+        reached.
+        """
         has_room = key in self._views or len(self._views) < MOST_VIEWS
         if not self.is_running or not has_room or self.readers >= MOST_READERS:
             return None

@@ -30,7 +30,9 @@ _SLUG_OF_STATUS = {404: "not_found", 405: "method_not_allowed"}
 
 
 class Problem(Exception):
-    """An error response. ``slug`` names the problem in its type URI and in the table of texts; ``facts`` fill its sentence."""
+    """An error response. ``slug`` names the problem in its type URI and in the table of texts; ``facts`` fill its
+    sentence.
+    """
 
     def __init__(self, status: int, slug: str, /, *, headers: Mapping[str, str] | None = None, **facts: object) -> None:
         super().__init__(slug)

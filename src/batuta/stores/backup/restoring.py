@@ -38,7 +38,9 @@ class Restoring(Protocol):
     """A component with rows that must survive a restore, for example rows about finished runs."""
 
     async def collect(self, old: Reading, since: datetime) -> object:
-        """Read from the old database the facts that must survive the restore. ``since`` is when the backup was taken."""
+        """Read the facts that must survive the restore from the old database. ``since`` is when the backup was
+        taken.
+        """
         ...
 
     async def apply(self, new: Transaction, collected: Any, restored: Restored) -> Mapping[str, int]:
@@ -56,7 +58,9 @@ def as_values(rows: Iterable[Row], json: Sequence[str] = ()) -> list[dict[str, o
 async def insert_rows(
     new: Transaction, dialect: Dialect, table: str, rows: Sequence[Mapping[str, object]], conflict: str = "DO NOTHING"
 ) -> int:
-    """Insert rows unchanged and return how many were written. ``conflict`` is the ON CONFLICT action for existing rows."""
+    """Insert rows unchanged and return how many were written. ``conflict`` is the ON CONFLICT action for rows that
+    exist already.
+    """
     if not rows:
         return 0
     columns = list(rows[0])
@@ -195,8 +199,8 @@ class EngineRestoring:
         return counts
 
     async def _release(self, new: Transaction, table: QueueTable) -> int:
-        """Release the items that were leased in the backup, and return their number. Raise all fences, so that
-        processes from before the restore can settle no item.
+        """Release the items that were leased in the backup, and return their number. Raise the fences (the numbers that
+        every claim increments) so far that processes from before the restore can settle no item.
         """
         state = table.state
         if table.running is not None:

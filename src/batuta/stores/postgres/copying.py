@@ -56,7 +56,9 @@ async def snapshot(database: PostgresDatabase) -> "AsyncIterator[Connection]":
 async def copy_out(
     connection: "Connection", archive: ArchiveWriter, ours: Sequence[str], progress: Callable[[str, int], None]
 ) -> tuple[dict[str, Table], dict[str, int]]:
-    """Write each table as a member of the archive. Return the tables with their row counts, and the values of their sequences."""
+    """Write each table as a member of the archive. Return the tables with their row counts, and the values of their
+    sequences.
+    """
     tables = {}
     for name in await in_order(connection, ours):
         columns = [row["column_name"] for row in await connection.fetch(_COLUMNS, name)]
@@ -68,8 +70,8 @@ async def copy_out(
 
 
 async def copy_in(connection: "Connection", archive: ArchiveReader, progress: Callable[[str, int], None]) -> None:
-    """Fill the empty tables from the archive, in the caller's transaction. Raise BackupDamaged if a table gets another
-    number of rows than the manifest states.
+    """Fill the empty tables from the archive, in the caller's transaction. Raise BackupDamaged if the number of rows of
+    a table differs from the manifest.
     """
     manifest = archive.manifest
     for name in await in_order(connection, list(manifest.tables)):
@@ -89,8 +91,8 @@ async def copy_in(connection: "Connection", archive: ArchiveReader, progress: Ca
 async def replacement(
     database: PostgresDatabase, ours: Sequence[str], *, force: bool
 ) -> "AsyncIterator[tuple[Connection, PostgresTransaction]]":
-    """Yield a connection whose transaction holds exclusive locks on the tables. The transaction commits if the block
-    succeeds.
+    """Yield a connection whose transaction holds exclusive locks on the application's tables. The transaction commits
+    if the block succeeds.
     """
     async with database.dedicated_connection() as connection:
         with translate_errors(database.where):
@@ -180,7 +182,7 @@ _RENAME = re.compile(r"(?:^|;)[ \t]*+ALTER TABLE \"?(\w+)\"? RENAME TO \"?(\w+)"
 
 def tables_of(scripts: Sequence[str]) -> list[str]:
     """Return the tables that exist after these migration scripts have run. Tables of other programs in the same schema
-    are not in the scripts.
+    are therefore excluded.
     """
     found: dict[str, None] = {}
     for script in scripts:

@@ -31,7 +31,7 @@ class AsJson:
 
 
 class Row(Protocol):
-    """One row of a result. Values are accessed by column name, and ``dict(row)`` converts the row."""
+    """One row of a result. Values are accessed by column name; ``dict(row)`` returns them as a dictionary."""
 
     def __getitem__(self, column: str, /) -> Any: ...  # the value's type depends on the column
     def keys(self) -> Collection[str]: ...
@@ -265,8 +265,8 @@ class StatementGuard:
 
 
 def check_values(query: Query, values: Values) -> Values:
-    """Return the values if they match the query's parameters and every instant has a time zone. Raise StatementRefused
-    otherwise.
+    """Return the values if they match the query's parameters and every instant has a time zone. Otherwise raise
+    StatementRefused.
     """
     if values.keys() != set(query.parameters):
         expected, given = ", ".join(query.parameters) or "nothing", ", ".join(values) or "nothing"

@@ -53,8 +53,8 @@ def _bound(task: Task[P, R] | BoundTask[P, R]) -> BoundTask[P, R]:
 
 
 def _is_own_transaction(connection: object) -> bool:
-    """Return whether the object is a transaction of the engine. A Database object is not, because it commits each
-    statement.
+    """Return whether the object is a transaction of the engine. The result is False for a Database object, which
+    commits each statement.
     """
     return Transaction in type(connection).__mro__ and not hasattr(connection, "transaction")
 

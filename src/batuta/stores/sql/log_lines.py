@@ -1,4 +1,4 @@
-"""The table of log lines that belong to tasks, items and runs."""
+"""Stores the log lines of tasks, items and runs."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

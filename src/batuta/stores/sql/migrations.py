@@ -79,7 +79,9 @@ def _checksum(text: str) -> str:
 
 
 def read_migrations(namespace: str, folder: Path) -> list[Migration]:
-    """Return the folder's migrations in order. Raises QueryFileError for a gap, a duplicate number or an invalid file name."""
+    """Return the folder's migrations in order. Raises QueryFileError for a gap, a duplicate number or an invalid file
+    name.
+    """
     found = []
     for file in sorted(folder.glob("*.sql")):
         named = _FILE.match(file.name)

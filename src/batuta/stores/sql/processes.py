@@ -85,7 +85,9 @@ class SqlBeats:
 
 
 def _is_process(row: Row) -> bool:
-    """Return whether a row is the heartbeat of a process. The other rows are heartbeats of jobs, which list no loops."""
+    """Return whether a row is the heartbeat of a process. The other rows are heartbeats of jobs, which list no
+    loops.
+    """
     status = row["loops_status"]
     return isinstance(status, dict) and any(isinstance(loop, dict) for loop in status.values())
 

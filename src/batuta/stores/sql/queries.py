@@ -54,7 +54,7 @@ def _find_beside(queries: type[Any], name: str) -> Path:
 
 @cache
 def read_sql(file: Path) -> str:
-    """Return the text of a file of the package. The text is cached for the life of the process."""
+    """Return the text of an SQL file. The text is cached for the life of the process."""
     return file.read_text(encoding="utf-8")
 
 

@@ -162,7 +162,9 @@ class SqlSchedules:
                 await self._note(transaction, "schedule.delete", name, by, now, before=_described(parts_of(old)))
 
     async def backfill(self, name: str, since: datetime, until: datetime, *, by: str) -> int:
-        """Enqueue the task of every fire in [since, until] that has not run, and return the number of enqueued tasks."""
+        """Enqueue the task of every fire in [since, until] that has not run, and return the number of enqueued
+        tasks.
+        """
         schedule = await self.get(name)
         async with self._database.transaction() as transaction:
             now = await self._now(transaction)
@@ -210,7 +212,9 @@ class SqlSchedules:
         return len(rows)
 
     async def prune(self, *, before: datetime, limit: int) -> int:
-        """Delete at most ``limit`` schedules whose single fire was decided before ``before``, and return their number."""
+        """Delete at most ``limit`` schedules whose single fire was decided before ``before``, and return their
+        number.
+        """
         return await self._database.run(self._queries.prune, before=before, limit=limit)
 
     async def next_at(self) -> datetime | None:
@@ -262,8 +266,8 @@ class SqlSchedules:
         now: datetime,
         query: Query,
     ) -> str | None:
-        """Write the row of a fire and enqueue its task. Return None if the fire already has a row, or if the task cannot
-        be enqueued.
+        """Write the row of a fire and enqueue its task. Return None if the fire already has a row, or if the task
+        cannot be enqueued.
         """
         id = self._ids.new()
         row = _execution(id, schedule.name, fire, trigger, Status.SUCCESS, now)

@@ -40,7 +40,9 @@ def copy(file: Path, target: Path, progress: Callable[[int, int], None]) -> None
 
 
 def seal(connection: sqlite3.Connection, name: str) -> None:
-    """Convert the database to a single file without a log, and check every page. Raise BackupDamaged if the check fails."""
+    """Convert the database to a single file without a log, and check every page. Raise BackupDamaged if the check
+    fails.
+    """
     connection.execute("PRAGMA journal_mode = DELETE")
     (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if verdict != "ok":
@@ -163,7 +165,9 @@ def replace(restored: Path, file: Path, kept: Path) -> Path | None:
 
 
 def _copy_ownership(file: Path, restored: Path) -> None:
-    """Copy the owner and the mode of the old file, because the restore may run as a different user than the processes."""
+    """Copy the owner and the mode of the old file, because the restore may run as a different user than the
+    application's processes.
+    """
     owner = file.stat()
     with suppress(PermissionError):
         os.chown(restored, owner.st_uid, owner.st_gid)

@@ -126,8 +126,8 @@ class TransactionUnit:
             self._close(TransactionMisuse(why="the transaction has ended"))
 
     def _serve(self, connection: sqlite3.Connection) -> bool:
-        """Run the next statement of the block and return whether the transaction continues. The transaction ends when the
-        block requests the commit.
+        """Run the next statement of the block and return whether the transaction continues. The transaction ends when
+        the block requests the commit.
         """
         try:
             act, future = self._acts.get(timeout=self.timeout.total_seconds())
@@ -243,7 +243,8 @@ class Writer:
             if self._perform(unit, is_first=not performed):
                 performed.append(unit)
             if not self._connection.in_transaction:
-                # The first unit failed, or SQLite ended the whole transaction (disk full, I/O error): all changes are lost.
+                # The first unit failed, or SQLite ended the whole transaction (disk full, I/O error): all changes are
+                # lost.
                 lost = StoreUnavailable(where=self._where, why="the transaction was lost with a failed statement")
                 self._fail(performed, lost)
                 return
@@ -339,7 +340,9 @@ class Writer:
 
 
 class SchemaCheck:
-    """Detects whether the schema has constraints that can fail at COMMIT. Reads the schema again only after it changed."""
+    """Detects whether the schema has constraints that can fail at COMMIT. It reads the schema again only after the
+    schema has changed.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

@@ -1,4 +1,6 @@
-"""Actions on batches: cancel a batch, or close a batch whose program died. The page of queues lists the newest batches."""
+"""Actions on batches: cancel a batch, or close a batch whose program died. The page of queues lists the newest
+batches.
+"""
 
 from collections.abc import Iterator
 

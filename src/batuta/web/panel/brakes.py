@@ -1,4 +1,4 @@
-"""The page that shows everything that can hold work: pauses, switches, circuits, limits and windows."""
+"""The page that shows everything that can hold back work: pauses, switches, circuit breakers, limits and windows."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ MOST_NAMES = 6
 
 @dataclass(frozen=True, slots=True)
 class ActivePause:
-    """A pause in force. ``target`` is the name of the paused job, category or queue, in the form that the actions pause
-    and resume accept.
+    """A pause in force. ``target`` is the name of the paused job, category or queue, in the form that the actions
+    ``pause`` and ``resume`` accept.
     """
 
     target: str
@@ -137,7 +137,9 @@ def _circuit_of(reason: str) -> str | None:
 
 
 async def _count_waiting(work: Batuta, target: str) -> int:
-    """Return the number of jobs or items that a pause holds: the jobs of a category, or the due items of a queue."""
+    """Return the number of jobs or items that a pause holds back: the jobs of a category, or the due items of a
+    queue.
+    """
     kind, _, name = target.partition(":")
     if kind == "queue":
         return (await work.queues[name].depth()).due

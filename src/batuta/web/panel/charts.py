@@ -1,4 +1,4 @@
-"""Time charts as SVG paths: a lane of 24 hours per category, and the durations of the last runs.
+"""Time charts as SVG paths: a lane of 24 hours per category of jobs, and the durations of the last runs.
 
 A lane is 96 units wide, one unit per quarter of an hour, and is stretched to the page. So its shapes consist of
 vertical and horizontal lines only. Shape and colour both show the outcome:
@@ -104,7 +104,9 @@ def lanes(
     words: Words,
     missing: Iterable[tuple[str, datetime]] = (),
 ) -> list[Lane]:
-    """Return one lane per category. A category without runs has an empty lane, so that operators notice missing runs."""
+    """Return one lane per category. A category without runs has an empty lane, so that operators notice missing
+    runs.
+    """
     counted: dict[str, dict[str, dict[int, int]]] = {category: {} for category in categories}
     for category, at in missing:
         places = counted[category].setdefault("missing", {})
@@ -181,7 +183,9 @@ class Spark:
 
 
 def spark(runs: Sequence[Recorded]) -> Spark | None:
-    """Return a chart of the durations of ``runs`` (newest first), or None if fewer than three of them have a duration."""
+    """Return a chart of the durations of ``runs`` (newest first), or None if fewer than three of them have a
+    duration.
+    """
     ran = [
         run for run in reversed(runs) if run.status in ("success", "error", "timeout") and run.duration_ms is not None
     ]

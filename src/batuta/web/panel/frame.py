@@ -218,14 +218,16 @@ class Acts:
 
 
 def here(request: Request) -> str:
-    """Return the address of the current page, without parameters that apply to this request only."""
+    """Return the address of the current page, without the parameters that must not be repeated in links (such as the
+    language switch).
+    """
     kept = [(name, value) for name, value in request.query_params.multi_items() if name not in (REVEAL, "lang")]
     return f"{request.url.path}?{urlencode(kept)}" if kept else request.url.path
 
 
 def result_cookie(state: ApiState) -> str:
-    """Return the name of the cookie that contains an action's result. With HTTPS, the name has a prefix with which
-    browsers prevent other hosts from setting the cookie.
+    """Return the name of the cookie that contains an action's result. With HTTPS, the name has the prefix ``__Host-``,
+    because browsers let no other host set such a cookie.
     """
     return SECURE_RESULT_COOKIE if state.settings.has_https else RESULT_COOKIE
 

@@ -1,5 +1,5 @@
-"""The incidents page: causes, restarts and recoveries on one timeline, on request with the operators' actions, and
-their export.
+"""The incidents page: a timeline of causes, restarts and recoveries, which can also show the operators' actions, and
+the export as CSV.
 """
 
 from collections.abc import Iterable, Mapping
@@ -112,9 +112,7 @@ def _of_incident(incident: Incident, words: Words) -> Iterable[Happening]:
 
 
 def grade(status: str, words: Words) -> str:
-    """Return the translated word for a grade of health. Operators may add incidents with any word as the grade; an
-    unknown word is returned unchanged.
-    """
+    """Return the translated word for a grade of health. An unknown grade, as in an old row, is returned unchanged."""
     return words.texts.get(f"grade.{status}", status)
 
 

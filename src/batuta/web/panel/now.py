@@ -40,7 +40,9 @@ _ABOUT_PROCESSES = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The state of the whole system. ``level`` is healthy, degraded or critical; ``sentence`` names the worst problem."""
+    """The state of the whole system. ``level`` is healthy, degraded or critical; ``sentence`` names the worst
+    problem.
+    """
 
     level: str
     sentence: str
@@ -133,8 +135,8 @@ def next_step(finding: Finding, extension: Extension) -> NextStep:
     """Return the page to which the operator should go next, and the action that solves the problem if the dashboard has
     one.
 
-    A finding of the application leads to the page that ``finding_pages`` names for its text key or its source. Without
-    such an entry, it leads to the screen with the name of the source.
+    ``finding_pages`` names the page of a finding of the application, by the finding's text key or source. Without such
+    an entry, the page is the screen with the name of the source.
     """
     facts, says = finding.facts, finding.says
     own = {screen.path.removeprefix("/"): screen.path for screen in extension.screens if screen.in_navigation}
@@ -177,8 +179,8 @@ def _step_of_queue(says: str, queue: str) -> NextStep:
 
 
 def jobs_not_run(seen: JobsSeen, words: Words) -> list[NotRun]:
-    """Return the jobs whose last expected fire did not run: late jobs, missed fires, and jobs that a pause holds. If
-    everything is paused, return a single entry.
+    """Return the jobs whose last expected fire did not run: late jobs, missed fires, and jobs that a pause holds back.
+    If everything is paused, return a single entry.
     """
     if (switch := _pause(PAUSE_ALL, seen)) is not None:
         return [NotRun("", switch.set_at, _why_paused(switch), "all:")]

@@ -159,7 +159,9 @@ def _run_command(values: Mapping[str, str]) -> list[str]:
 
 
 class Pauses:
-    """Actions that pause and resume a job, a category, a queue or everything, and that set the application's switches."""
+    """Actions that pause and resume a job, a category, a queue or everything, and that set the application's
+    switches.
+    """
 
     def __init__(self, work: Batuta) -> None:
         self._work = work

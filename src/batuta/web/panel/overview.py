@@ -146,15 +146,17 @@ def _row(health: JobHealth, seen: JobsSeen, asked: JobFilter, words: Words) -> J
 
 
 def explain(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
-    """Return the reason why a job is not ok. If the job is held and the hold has an end, the text includes that end."""
+    """Return the reason why a job is not ok. If the job is held back until a known instant, the text includes that
+    instant.
+    """
     if health.state is JobState.HELD:
         return explain_hold(health, seen, words)
     return words.reason(health.why)
 
 
 def explain_hold(health: JobHealth, seen: JobsSeen, words: Words) -> str | None:
-    """Return the reason why the job may not run now, with the end of the hold if it has one. Return None if the job may
-    run.
+    """Return the reason why the job is held back now, with the end of the hold if it has one. Return None if the job
+    may run.
     """
     if health.held is None:
         return None
@@ -304,8 +306,8 @@ def fire_at(job: Job, asked: str, now: datetime) -> datetime | None:
 
 
 def why_not(job: Job, at: datetime, rows: Sequence[Recorded], words: Words, *, held: str | None) -> WhyNot:
-    """Explain the outcome of a fire. ``rows`` are the executions around the fire; ``held`` is the reason that holds the
-    job now.
+    """Explain the outcome of a fire. ``rows`` are the executions around the fire; ``held`` is the reason why the job is
+    held back now, or None.
     """
     for row in rows:
         if row.scheduled_for == at or (row.scheduled_for is None and abs(row.started_at - at) < timedelta(minutes=1)):

@@ -44,7 +44,7 @@ def periods_of(
     attempts: int,
     is_running: bool,
 ) -> list[Period]:
-    """Return the periods of an item in order. If the item has not ended, the last period lasts until now."""
+    """Return the periods of an item or an execution in order. If it has not ended, the last period lasts until now."""
     ready = created if due is None or attempts else max(created, due)
     found = [Period("planned", created, min(ready, now))]
     if started is None:

@@ -1,4 +1,6 @@
-"""The page of tokens, on which administrators create, rotate and revoke them. A secret is shown once and never stored."""
+"""The page of tokens, on which administrators create, rotate and revoke them. A secret is shown once and never
+stored.
+"""
 
 import secrets
 from collections.abc import Iterator, Mapping
@@ -173,8 +175,8 @@ def _scopes(values: Mapping[str, str]) -> frozenset[Scope]:
 
 
 def _refuse_more(scopes: frozenset[Scope], call: ActionCall) -> None:
-    """Raise ActionRefused if the token would have more scopes than the caller. Every caller may grant ``metrics``, which
-    contains no personal data and permits no change.
+    """Raise ActionRefused if the token would have more scopes than the caller. Every caller may grant ``metrics``,
+    which contains no personal data and permits no change.
     """
     if missing := scopes - call.scopes - {Scope.METRICS}:
         raise ActionRefused(why=TOKEN_BEYOND(scopes=", ".join(sorted(missing))))

@@ -21,7 +21,7 @@ class Words:
     now: datetime
 
     def word(self, group: str, key: str) -> str:
-        """Return the dashboard's word for a state, a status or a trigger."""
+        """Return the dashboard's word for a state, a status or a trigger in the table of texts."""
         return self.texts(f"panel.{group}.{key}")
 
     def plain(self, group: str, key: str) -> str:

@@ -74,8 +74,8 @@ async def alerts(request: Request, response: Response, strict: bool = False) -> 
 
 @router.get("/health/score", operation_id="health_score")
 async def score(request: Request, response: Response, strict: bool = False) -> dict[str, Any]:
-    """Return the health score from 0 to 100 and its parts. While a critical finding exists, the score is below 40. The
-    score is computed at most every 15 s.
+    """Return the health score from 0 to 100 and its parts. While a health check reports a critical problem, the score
+    is below 40. The score is computed at most every 15 s.
     """
     assessment = await _assess(request, response, strict)
     return describe_score(assessment, texts_for(request), state_of(request))

@@ -280,9 +280,9 @@ class SqlBatches:
         return await within.run(self._queries.cancel_tasks, id=id, reason=why, now=self._now(), limit=AT_ONCE)
 
     async def _look_at_members(self) -> tuple[list[str], dict[str, str]]:
-        """Return two results: the closed batches whose records have all ended, and the cancelled batches that still
-        have unfinished pipeline items, each with the reason of its cancellation. A stage may create such items after
-        the cancellation.
+        """Return two results: the closed batches whose records (``BatchMembers``) have all ended, and the cancelled
+        batches that still have unfinished pipeline items, each with the reason of its cancellation. A stage may create
+        such items after the cancellation.
         """
         rows = await self._database.all(self._queries.closed)
         cancelled = {str(row["id"]): decode(row["reason"]) or "-" for row in rows if row["is_cancelled"]}

@@ -249,7 +249,9 @@ class Unpack:
     }
 
     def __init__(self, table: QueueTable, types: Mapping[str, str]) -> None:
-        """Create the decoder for rows that begin with the columns of the lease, followed by the columns in ``types``."""
+        """Create the decoder for rows that begin with the columns of the lease, followed by the columns in
+        ``types``.
+        """
         self._table = table
         self._names = list(types)
         self._readers = [self._READERS.get(type) for type in types.values()]
@@ -306,7 +308,9 @@ FOR_EVER = "null"
 
 
 def split_endings(endings: Endings) -> tuple[list[tuple[Lease, str]], list[tuple[Lease, Settlement]]]:
-    """Return the plain successes, each with its retention in microseconds, and separately all other settlements."""
+    """Return two lists: the plain successes, each with its retention in microseconds, and all other settlements. A
+    plain success only marks the item as done, without a result, an effect or follow-up items.
+    """
     successes: list[tuple[Lease, str]] = []
     others: list[tuple[Lease, Settlement]] = []
     # keyed by settlement object, because most items share the settlement of their handler

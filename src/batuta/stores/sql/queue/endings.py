@@ -113,7 +113,9 @@ class Endings:
             await listener.close()
 
     async def _sleep(self, period: timedelta) -> None:
-        """Sleep until a change is reported or the listener must be probed. Without waiters, the listener is not probed."""
+        """Sleep until a change is reported or the listener must be probed. Without waiters, the listener is not
+        probed.
+        """
         if self._waiters:
             await self._clock.wait(self._changed, period.total_seconds())
         else:

@@ -131,8 +131,8 @@ class QueueInspection:
         self._dialect = dialect
 
     async def page(self, asked: ItemFilter, after: Place | None, limit: int) -> tuple[list[Row], Place | None]:
-        """Return the items after the place ``after`` as one page, and the place to pass as ``after`` for the next page.
-        The second value is None if there are no more items.
+        """Return the next page of items after the position ``after`` (an instant and an id), and the position to pass
+        for the page after it. The second value is None if there are no more items.
 
         If the filter names an error group, a page may have fewer than ``limit`` items, because error groups are
         filtered after the query.

@@ -101,8 +101,8 @@ class SqlItems:
         return await self.database.run(self.queries.prune, now=self._now(), limit=limit)
 
     async def unlabel(self, limit: int) -> int:
-        """Clear the limit key of waiting items whose stage has no limits any more, so that the claim for items without
-        limits takes them again. One call changes about ``limit`` items. Return their number.
+        """Clear the limit key of about ``limit`` waiting items whose stage has no limits any more, so that the claim
+        for items without limits takes them again. Return the number of changed items.
         """
         if not self.unlimited:
             return 0

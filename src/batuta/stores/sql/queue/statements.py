@@ -1,4 +1,6 @@
-"""Builds the SQL of a queue for one table, by filling the table's names into the templates ``statements/queue*.sql``."""
+"""Builds the SQL of a queue for one table, by filling the table's names into the templates
+``statements/queue*.sql``.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -381,14 +383,16 @@ def _or_cancel_condition(table: QueueTable) -> str:
 
 
 def _reason_with_count(code: ReasonCode, count: str) -> str:
-    """Return an SQL expression that builds an encoded reason. The given SQL expression supplies its fact ``count``."""
+    """Return an SQL expression that builds the stored form of a reason. The SQL expression ``count`` supplies the
+    number in its sentence.
+    """
     parts = (encode(code(count=_COUNT)) or "").split(str(_COUNT))
     return f" || {count} || ".join(f"'{part}'" for part in parts)
 
 
 def _rescue_changes(table: QueueTable, dialect: Dialect) -> str:
-    """Return the UPDATE assignments for items whose owner process died. For an item that had not started, neither a
-    crash nor an attempt is counted.
+    """Return the UPDATE assignments that rescue items whose owner process died. For an item that had not started,
+    neither a crash nor an attempt is counted.
     """
     is_unwanted = table.cancel_requested or "FALSE"
     begins = prefix_of(WAITS_ALONE)

@@ -411,7 +411,7 @@ class SqlTasks:
 
     async def unlabel(self, limited: Collection[str], limit: int) -> int:
         """Clear the limit key of at most ``limit`` waiting items whose task is not in ``limited``, so that the claim
-        for tasks without limits takes them again. Return their number.
+        for tasks without limits takes them again. Return the number of changed items.
         """
         names = AsJson(sorted(limited))
         async with self.database.transaction() as transaction:
