@@ -206,7 +206,7 @@ async def health_circuits(request: Request) -> dict[str, Any]:
 async def health_circuits_history(
     request: Request, circuit_name: str | None = None, horas: Hours = 24
 ) -> dict[str, Any]:
-    """List the transitions of circuit breakers in the last ``horas`` hours, newest first."""
+    """List the transitions of circuit breakers during the requested number of hours, newest first."""
     state = state_of(request)
     since = state.work.clock.now() - timedelta(hours=horas)
     transitions = await state.work.circuits.history(circuit_name or None, since)

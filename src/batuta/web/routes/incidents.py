@@ -45,7 +45,7 @@ class IncidentBody(BaseModel):
 async def incidents(
     request: Request, days: Days = 30, limit: Annotated[int, Query(ge=1, le=1000)] = 100
 ) -> dict[str, Any]:
-    """List the incidents that were open at some time in the last ``days`` days, newest first."""
+    """List the incidents that were open at some time during the requested number of days, newest first."""
     state = state_of(request)
     now = state.now()
     found = await state.work.observability.incidents.list_between(now - timedelta(days=days), now, limit)
