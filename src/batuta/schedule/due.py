@@ -191,13 +191,12 @@ def period(cron: Schedule, zone: ZoneInfo) -> timedelta:
 
 
 def _least_period(cron: Cron) -> timedelta:
-    """Return a distance at which ``period`` may stop searching for a shorter one: the smallest distance between two
-    values of the minute field, or one minute if the schedule fires at several seconds of a minute.
+    """Return a lower bound of the period, at which ``period`` stops its search: the smallest distance between two values
+    of the seconds field or, if that field has one value, of the minutes field.
     """
-    if len(cron.seconds) > 1:
-        return MINUTE
-    following = (*cron.minutes[1:], cron.minutes[0] + 60)
-    return min(after - before for before, after in zip(cron.minutes, following, strict=True)) * MINUTE
+    values, unit = (cron.seconds, timedelta(seconds=1)) if len(cron.seconds) > 1 else (cron.minutes, MINUTE)
+    following = (*values[1:], values[0] + 60)
+    return min(after - before for before, after in zip(values, following, strict=True)) * unit
 
 
 def default_sla(every: timedelta) -> timedelta:

@@ -234,6 +234,14 @@ def test_default_sla_follows_from_the_period(cron: str, every: timedelta, sla: t
     assert default_sla(every) == sla
 
 
+@pytest.mark.parametrize(
+    ("cron", "seconds"),
+    [("0,10,50 * * * * *", 10), ("5,50 * * * * *", 15), ("0,50 */5 * * * *", 50), ("* * * * * *", 1)],
+)
+def test_period_is_the_shortest_time_between_two_fires_with_seconds(cron: str, seconds: int) -> None:
+    assert period(parse(cron), SAO_PAULO) == timedelta(seconds=seconds)
+
+
 def test_weekly_window_skips_holidays_to_the_first_free_day() -> None:
     window = Window(
         opens=time(10), days=frozenset({5}), on_holidays=False
