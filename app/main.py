@@ -68,9 +68,7 @@ def _julia() -> "Julia":
 
 @cache
 def _app() -> "FastAPI":
-    """Build the application for a uvicorn server that an operator starts. The process writes the same log as ``batuta
-    api``.
-    """
+    """Build the application for a uvicorn server that an operator starts. Configure the log as ``batuta api`` does."""
     import sys
 
     from app.application import create_api

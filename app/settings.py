@@ -274,8 +274,8 @@ class Settings(EngineSettings):
 
     @model_validator(mode="after")
     def _telegram_limits_fit(self) -> Self:
-        """Check that TELEGRAM_TIMEOUT_CYCLE is longer than the longest send and longer than a write of received
-        messages.
+        """Check that TELEGRAM_TIMEOUT_CYCLE is longer than two other time limits: that of the longest send, and that of
+        a write to the database.
         """
         longest = self.telegram_timeout_entity + self.telegram_timeout_send
         longest += max(self.telegram_timeout_send, self.telegram_timeout_media)

@@ -261,7 +261,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the long tests first, which have their own timeout, and distribute the others over the workers.
 
     Fault tests mostly wait, so they are placed evenly between the files of tests that compute. The tests of types come
-    last: `check`, which runs beside them, has then left mypy's cache for them.
+    last, because `check`, which runs at the same time, has filled mypy's cache by then.
     """
     files = list(dict.fromkeys(item.path for item in items))
     waiting = [file for file in files if FAULTS in file.parents]
@@ -275,8 +275,8 @@ def pytest_collection_finish() -> None:
     """Exclude the modules and tests from garbage collection, because each full collection would visit a million
     objects.
 
-    Each test creates and drops thousands of objects, so collections are made rare. Before this point garbage collection
-    is off, and the little garbage that the imports left is kept: to find it takes a second in each worker.
+    Each test creates and drops thousands of objects, so collections are made rare. Garbage collection is off until this
+    point. The little garbage that the imports left stays, because finding it takes a second in each worker.
     """
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -301,11 +301,11 @@ def lack(server: str, next_step: str) -> NoReturn:
 
 
 def pytest_configure() -> None:
-    """Restore Ctrl-C, which tests send, and put temporary folders into memory.
+    """Restore the default handling of Ctrl-C, which tests send, and put temporary folders into memory.
 
-    A shell that starts the suite in the background makes it and its children ignore Ctrl-C. In memory, SQLite's commits
-    do not wait for a disk; tests kill processes but do not cut the power. The long fault runs use a disk, for their
-    figures.
+    A shell that starts the suite in the background makes it and its children ignore Ctrl-C. A folder in memory spares
+    SQLite's commits the wait for a disk; this is safe, because tests kill processes but do not cut the power. The long
+    fault runs use a disk, because they measure times.
     """
     gc.disable()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -57,7 +57,7 @@ SELECT setval(seqrelid::regclass, seqstart, false) FROM pg_sequence WHERE pg_seq
 
 
 class Copies:
-    """The kept copies of one server."""
+    """Copies of template databases on one server, each kept for further tests."""
 
     def __init__(self, server: Postgres) -> None:
         self._server = server
@@ -125,7 +125,9 @@ class _Copy:
 
 
 def _empty(written: list[asyncpg.Record]) -> Iterator[str]:
-    """Yield statements that empty these tables. As a replica, the session checks no foreign keys and runs no triggers."""
+    """Yield statements that empty these tables. The session takes the role ``replica``, in which PostgreSQL checks no
+    foreign keys and runs no triggers.
+    """
     if large := [row["name"] for row in written if row["is_large"]]:
         yield f"TRUNCATE {', '.join(large)} CASCADE"
     yield "SET session_replication_role = replica"

@@ -88,7 +88,7 @@ def contar(context: typer.Context, as_json: JsonFlag = False) -> None:
 
 
 def saude(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """Show the health of the tasks that read appointments: queue size, rate, errors, latency and workers."""
+    """Show the health of the tasks that parse appointments: queue size, rate, errors, latency and workers."""
     ctx = cli_context(context)
     document = ask(ctx, lambda julia: julia.appointments.health.documento())
     ctx.show(document, as_json, lambda: ctx.out.print(_health_table(ctx, document)))
@@ -126,7 +126,7 @@ def avaliar(
     coluna: Annotated[list[str] | None, typer.Option("--coluna", metavar="TITULO=CAMPO")] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Read every row of a spreadsheet with the rules, without a database, and write the fields to a file."""
+    """Parse every row of a spreadsheet with the rules alone, without a database, and write the fields to a file."""
     ctx = cli_context(context)
     chosen = colunas_ditas(coluna or ())
     lida = wait_for(_read(julia_of(ctx.work()).appointments.leitura, arquivo.read_bytes(), arquivo.name, chosen))

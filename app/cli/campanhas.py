@@ -174,7 +174,7 @@ def _status(ctx: CliContext, status: str) -> str:
 
 
 def _count_reasons(ctx: CliContext, kind: str, reasons: dict[str, int]) -> str:
-    """Format how many messages were not sent, or how many doctors were excluded, for each reason."""
+    """Format, for each reason, the number of messages that were not sent or of doctors who were excluded."""
     return ", ".join(f"{word(ctx, kind, why)} {count}" for why, count in sorted(reasons.items()))
 
 

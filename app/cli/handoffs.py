@@ -1,4 +1,6 @@
-"""``batuta handoffs listar | ver | abrir | confirmar | recusar``: hand-offs to the people who posted vacancies in groups."""
+"""``batuta handoffs listar | ver | abrir | confirmar | recusar``: hand-offs, which ask the person who posted a vacancy
+in a group to confirm a doctor.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any

@@ -66,7 +66,7 @@ async def id_of(julia: Julia, tables: Sequence[str], written: str, error: Batuta
 
 
 def word(ctx: CliContext, kind: str, state: str | None) -> str:
-    """Return a state in the operator's language. A state without a text is returned as stored."""
+    """Return the operator's word for a state. If the texts have no word for the state, return the state as stored."""
     return "-" if state is None else ctx.texts().get(f"estado.{kind}.{state}", state)
 
 

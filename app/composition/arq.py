@@ -59,7 +59,7 @@ async def run_role(julia: Julia, stop: asyncio.Event) -> None:
 
 
 def worker_settings(julia: Julia, *, speaks: bool = True) -> type:
-    """Build the settings class for ARQ. ``speaks`` means that this worker configures the log of the process."""
+    """Build the settings class for ARQ. If ``speaks`` is set, the ARQ worker configures the log of the process."""
     settings, work = julia.settings, julia.work
     if settings.tasks_backend != "arq":
         raise ConfigError(
@@ -90,7 +90,7 @@ def worker_settings(julia: Julia, *, speaks: bool = True) -> type:
 
 
 class Serving:
-    """Run the engine's loops and the import loop next to ARQ's own loop."""
+    """Run the engine's loops and the loop that resumes interrupted imports next to ARQ's own loop."""
 
     def __init__(self, julia: Julia, worker: ArqWorker, *, speaks: bool) -> None:
         self._speaks = speaks

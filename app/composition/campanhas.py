@@ -1,6 +1,4 @@
-"""Build the services of the campaigns: the actions of operators, and the start of due campaigns by a job or by the
-worker.
-"""
+"""Build the services of the campaigns. Operators manage campaigns; a job or the worker starts the due ones."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -54,7 +52,7 @@ def build_campaigns(work: Batuta, settings: Settings, messages: Messages) -> Cam
 
 
 def add_campaigns(work: Batuta, campaigns: Campaigns) -> None:
-    """Register the loop of the worker that starts due campaigns between two fires of the job."""
+    """Register the loop with which the worker starts campaigns that become due between two fires of the job."""
     work.add_loop(campaigns.loop, STARTING)
 
 

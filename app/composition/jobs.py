@@ -71,7 +71,7 @@ class Entry:
 
 
 def campanha(window: str, janelas: str) -> Entry:
-    """Return a catalogue entry that starts the campaigns of one window."""
+    """Return a catalogue entry for the job that starts campaigns in one window, which is a part of the day."""
     whole = "processar_campanhas_agendadas"
     return Entry(
         f"processar_campanhas_{window}", "campanha", None, janelas, whole.replace("_", "-"), critical=True, window=window,
@@ -173,7 +173,9 @@ def pilot_rules(settings: Settings, flag: str) -> tuple[SwitchRule, ...]:
 
 
 def add_endpoints(work: Batuta, settings: Settings, handlers: Mapping[str, JobHandler]) -> None:
-    """Register each of the ``handlers`` under ``/jobs/`` and its name. Every job of the catalogue needs a handler."""
+    """Register each of the ``handlers`` at the path ``/jobs/`` followed by its name. Every job of the catalogue needs a
+    handler.
+    """
     for endpoint, entry in _endpoints().items():
         guards = [] if entry.flag is None else pilot_rules(settings, entry.flag)
         work.endpoints.add(
@@ -190,8 +192,8 @@ def upkeep_handlers(work: Batuta, settings: Settings, requested: Retention) -> M
 
 
 def history(work: Batuta, settings: Settings) -> list[Retention]:
-    """Return the retentions that `limpar_historico` applies: runs, circuit transitions, the `history.sql` of each
-    context, and personal data (`retencao.sql`) unless its setting is off.
+    """Return the retentions that the job `limpar_historico` applies: for runs, for circuit transitions, for the tables
+    in each context's `history.sql`, and for personal data (`retencao.sql`) unless its setting is off.
     """
     age, database, clock = timedelta(days=settings.batuta_keep_executions_days), work.database, work.clock
     kept = {context: getattr(settings, name) for context, name in KEPT.items()}

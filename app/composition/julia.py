@@ -187,7 +187,8 @@ def add_relay(work: Batuta, settings: Settings) -> "ArqRelay | None":
 
 
 def _add_listeners(julia: Julia) -> None:
-    """Register the listeners of the contexts for sent, ended and inbound messages.
+    """Register the functions of the contexts that react to three events: a message was sent, a message ended without
+    being sent, or a message arrived.
 
     Listeners for inbound messages are called in the order of registration. A listener sees the effects of the listeners
     before it.

@@ -56,8 +56,8 @@ def build_messages(work: Batuta, settings: Settings) -> Messages:
 
 
 def journal(work: Batuta, settings: Settings, resumos: Resumos) -> Diario | None:
-    """Return the journal of opt-outs: the file OPTOUT_JOURNAL, otherwise a file next to the SQLite database. Return
-    None if OPTOUT_JOURNAL is not set and the database is not SQLite.
+    """Return the journal of opt-outs. It is the file OPTOUT_JOURNAL or, if that is not set, a file next to the SQLite
+    database. Return None if neither exists.
     """
     named = settings.optout_journal
     if named is None and work.database.dialect != "sqlite":

@@ -1,4 +1,4 @@
-"""The audit of the locked packages, without a network."""
+"""The audit that finds locked packages with known vulnerabilities, run without a network."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A kept copy of a database equals its template again before the next test gets it."""
+"""A database copy that several tests use is reset to its template before each test."""
 
 import asyncio
 from collections.abc import Iterator

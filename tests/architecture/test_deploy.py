@@ -75,7 +75,7 @@ def test_kubernetes_probes_every_role_and_waits_for_its_stop() -> None:
 
 
 def test_documents_name_both_stop_limits() -> None:
-    """An operator who raises the drain time must raise both limits."""
+    """The documents name BATUTA_DRAIN_SECONDS and STOP_GRACE_PERIOD, because an operator must raise them together."""
     for document in ("docs/deploy.md", "docs/operations.md", "docs/operacao.md"):
         text = (ROOT / document).read_text()
         assert {"BATUTA_DRAIN_SECONDS", "STOP_GRACE_PERIOD"} <= set(re.findall(r"[A-Z_]{5,}", text)), document

@@ -1,4 +1,4 @@
-"""Generated documents match the code, links resolve, and records have their parts."""
+"""Generated documents match the code, links resolve, and decision records have all their sections."""
 
 import re
 import tomllib

@@ -164,7 +164,9 @@ def test_listed_states_are_those_of_the_code(machine: Machine) -> None:
     "machine", [each for each in machines() if each.words is not None], ids=lambda machine: machine.title
 )
 def test_portuguese_word_of_a_state_is_the_one_that_operators_read(machine: Machine) -> None:
-    """A state that no list shows has no text, so the glossary chooses its word."""
+    """The glossary uses the operators' word for each state. For a state that no list shows, the glossary chooses the
+    word.
+    """
     assert machine.words is not None
     read = {state: text_at(machine.words.replace("*", state)) for state in machine.states}
     assert any(read.values())

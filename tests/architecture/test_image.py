@@ -32,7 +32,7 @@ REQUIRED_VARIABLE = re.compile(r"\$\{\w+:\?.+\}")
 def enter(
     path: Path, run_mode: str | None, *arguments: str, language: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Start the entry point with ``path`` as its whole PATH."""
+    """Run the image's entry point with the environment variable PATH set to ``path``."""
     given = {"PATH": str(path), "RUN_MODE": run_mode, "BATUTA_LANG": language}
     env = {name: value for name, value in given.items() if value is not None}
     return subprocess.run([ENTRYPOINT, *arguments], env=env, capture_output=True, text=True, check=False, timeout=30)
@@ -305,9 +305,7 @@ def test_every_service_is_read_only_and_has_no_capability() -> None:
 
 
 def test_images_have_exact_tags_that_a_command_replaces_with_digests(tmp_path: Path) -> None:
-    """Digests are unknown without access to the registry. Therefore every tag names one exact version, and a release
-    adds the digests.
-    """
+    """Every tag names one exact version. A command adds the digests at a release, because only the registry knows them."""
     named = {
         "PYTHON_IMAGE": ours()["api"]["build"]["args"]["PYTHON_IMAGE"],
         "POSTGRES_IMAGE": services()["postgres"]["image"],

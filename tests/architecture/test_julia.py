@@ -124,8 +124,8 @@ def test_roles_without_a_web_server_load_no_web_framework_and_no_redis_client(tm
 
 
 def test_language_model_is_called_llm() -> None:
-    """Columns, settings and stored values that contain ``modelo`` keep their names. Statements use column names as
-    keywords.
+    """Identifiers and file names use ``llm``, not ``modelo``. Names of columns, settings and stored values may contain
+    ``modelo``.
     """
     files = sorted(APP.rglob("*.py"))
     names = [f"{file.relative_to(ROOT)}: {name}" for file in files for name in identifiers(file)]
@@ -164,8 +164,8 @@ def services_in(tree: ast.Module) -> Iterator[str]:
 
 
 def calls_outside_constructors(file: Path) -> Iterator[ast.Call]:
-    """Yield the calls in functions. Constructors, which run once for each service, and functions that load statements
-    are left out.
+    """Yield the calls in functions, except constructors, which run once for each service, and functions that load SQL
+    statements.
     """
     inside = [
         function

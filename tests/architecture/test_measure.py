@@ -1,4 +1,4 @@
-"""scripts/measure.py counts a known source exactly and reads another revision."""
+"""The code metrics of scripts/measure.py are exact for a known source, and are also computed for another Git revision."""
 
 import ast
 import subprocess

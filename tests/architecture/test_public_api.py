@@ -1,4 +1,4 @@
-"""The public API: its names, the module of each, and that applications import nothing else."""
+"""The public API: the module of each name, and the rule that applications import no other module of the engine."""
 
 import ast
 import inspect
@@ -131,7 +131,9 @@ def test_import_batuta_loads_nothing() -> None:
 
 
 def test_application_without_web_and_log_loads_only_pydantic_from_elsewhere() -> None:
-    """Each process of an application repeats its imports at every start."""
+    """Every process of an application imports these modules at each start, so each additional package delays all of
+    them.
+    """
     code = "import sys; from batuta import Batuta; print(*{name.split('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name for name in done.stdout.split() if not name.startswith("_")} - sys.stdlib_module_names

@@ -73,7 +73,7 @@ def modules() -> list[Path]:
 
 @cache
 def nodes(file: Path) -> list[ast.AST]:
-    """Return all nodes of a module. A walk takes longer than any rule, so all rules share one."""
+    """Return all nodes of a module. Walking the tree takes longer than checking a rule, so all rules share one walk."""
     return list(ast.walk(parse(file)))
 
 
@@ -83,7 +83,7 @@ def functions(file: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
 
 
 def places(found: type[ast.stmt | ast.expr | ast.ExceptHandler], accept: object = None) -> dict[str, set[str]]:
-    """Return the innermost functions that contain such a node, by file."""
+    """Return, by file, the innermost functions that contain a syntax node of type ``found``."""
     result: dict[str, set[str]] = {}
     for file in modules():
         for node in nodes(file):
@@ -318,8 +318,8 @@ def lacking_assertion(file: Path) -> list[str]:
 
 @cache
 def asserting(file: Path) -> frozenset[str]:
-    """Return the names in this module of functions that assert: with a statement, with a call of ``ASSERTIONS``, or by
-    calling each other.
+    """Return the names that this module knows of functions that assert: by a statement, by a call of a function in
+    ``ASSERTIONS``, or by a call of another such function.
     """
     known = ASSERTIONS | {
         alias.asname or alias.name
@@ -351,12 +351,14 @@ def calls_by_function(file: Path) -> list[tuple[str, set[str]]]:
 
 @cache
 def parse(file: Path) -> ast.Module:
-    """Parse a module. A package has no file, so its path gives an empty module."""
+    """Parse a module. If the file does not exist, as for a package without ``__init__.py``, return an empty module."""
     return ast.parse(file.read_text() if file.exists() else "")
 
 
 def test_no_test_expects_a_short_hex_text_to_be_absent() -> None:
-    """Ids consist of hex digits, so one in a hundred texts with an id contains any given three digits in a row."""
+    """Ids consist of hex digits and may contain any three digits by chance, so such a test fails once in a hundred
+    runs.
+    """
     found = []
     for file in sorted((ROOT / "tests").rglob("*.py")):
         said = (node for node in nodes(file) if isinstance(node, ast.Assert))

@@ -29,7 +29,7 @@ METHODS = {
 
 
 def unbounded(source: str) -> list[int]:
-    """Return the lines that await a request to Telegram, or make one, outside a function that is passed to ``chamar``."""
+    """Return the lines that call a request to Telegram outside a function that is passed to ``chamar``."""
     tree = ast.parse(source)
     bounded = {
         id(call)

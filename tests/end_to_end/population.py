@@ -203,7 +203,7 @@ class Population:
     """Doctors who answer, refuse, opt out or are silent, and operators who create and confirm shifts.
 
     ``forbidden`` lists numbers to which no message may be sent on Julia's initiative, each with the start and the end
-    of that period.
+    of the ban.
     """
 
     office: Office
@@ -298,7 +298,9 @@ class Population:
         self.forbidden += [(number, self.office.clock.now(), FOREVER) for number in opted_out]
 
     async def create_vacancies(self) -> None:
-        """Create a shift of today that a doctor has, one that an operator announces, and one that Julia may offer."""
+        """Create three vacancies: one for today that is reserved for a doctor, one that an operator announces, and one
+        that Julia may offer.
+        """
         ids = list(self.doctors.values())
         mine = await self._vacancy(0, "diurno", hora_inicio="09:00", hora_fim="11:00")
         await self.office.request(f"/api/v1/vagas/{mine}/reservar", medico=ids[9])

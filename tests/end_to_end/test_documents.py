@@ -1,6 +1,6 @@
 """Every command and every program in the documents runs as it is written.
 
-``python -m tests.end_to_end.test_documents docs/tutorial.md`` writes the present output into a document.
+``python -m tests.end_to_end.test_documents docs/tutorial.md`` updates the output that a document shows.
 """
 
 import os

@@ -219,13 +219,13 @@ def language_of(command: str) -> str:
 
 
 def longest(table: Mapping[str, object], command: str) -> list[str]:
-    """Return the keys with which the command begins, the longest first."""
+    """Return the keys that are a prefix of the command, longest first."""
     return sorted((key for key in table if command.startswith(key)), key=len, reverse=True)
 
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
-    """A folder with Julia's database and a spreadsheet, and the ids of rows by their role."""
+    """A folder with Julia's database and sample files, and the ids of rows by the placeholder that stands for them."""
     folder = tmp_path_factory.mktemp("manual")
     (folder / "agenda.csv").write_text(AGENDA, encoding="utf-8")
     (folder / "mensagens.jsonl").write_text(MESSAGE, encoding="utf-8")
@@ -293,7 +293,7 @@ async def _fill(url: str) -> dict[str, str]:
 def ids(
     filled: tuple[Path, dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dict[str, str]]:
-    """A copy of the folder ``filled`` for one test. The copy becomes the working folder."""
+    """Copy the folder ``filled`` for one test, make the copy the working folder, and yield the ids of its rows."""
     folder, found = filled
     shutil.copytree(folder, tmp_path / "work")
     (tmp_path / "work" / "backups").mkdir()
@@ -307,7 +307,7 @@ def ids(
 
 
 def words_of(command: str, ids: Mapping[str, str]) -> list[str]:
-    """Return the arguments after `batuta`, with ids in place of the words in capitals."""
+    """Return the arguments after `batuta`, with values in place of the placeholders of the manual."""
     values = {
         key: value for name in reversed(longest(PLACEHOLDERS, command)) for key, value in PLACEHOLDERS[name].items()
     }

@@ -24,7 +24,7 @@ PHONE, PASSWORD = "5511987654321", "canary-password-7731"
 
 @dataclass
 class Desk:
-    """A simulated Telegram, and the command in a folder with a database."""
+    """A simulated Telegram, and a folder with a database in which the login command runs."""
 
     mundo: Mundo
     folder: Path

@@ -1,4 +1,4 @@
-"""A program of ten lines. The engine shows it nothing of another application, and uses the system's language and zone."""
+"""A program of ten lines: the engine shows no words of Julia, and uses the system's language and time zone."""
 
 import json
 import re

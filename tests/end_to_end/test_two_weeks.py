@@ -3,13 +3,16 @@
 Every fire of every job happens once, the figures of each job match the rows, and the gateway's own record shows no
 message that a rule forbids.
 
-``FAULTS=long`` simulates two weeks, each profile in each zone on each database. Its jobs that fire every minute or
-every five minutes fire every ten minutes; all other jobs keep their schedule. The short form simulates the three days
-around the clock change. Its jobs that fire every minute, every few minutes or some minutes after each hour fire every
-six hours. It leaves out the profile continuo in São Paulo and two thirds of the doctors, and runs each case on one database.
-The clock jumps over minutes without a fire. `make demo` plays a day of the profile janelas with every minute. Second
-follow-ups need the long form. No form reaches the end of the pause after the third follow-up, which comes after 82
-days.
+``FAULTS=long`` simulates two weeks for each profile, zone and database. Jobs that fire every minute or every five
+minutes fire every ten minutes there; all other jobs keep their schedule.
+
+The short form simulates the three days around the clock change. Jobs that fire every minute, every few minutes or some
+minutes after each hour fire every six hours there. The short form omits the profile continuo in São Paulo and two
+thirds of the doctors, and runs each case on one database.
+
+The clock jumps over minutes without a fire. `make demo` plays a day of the profile janelas with every minute. Only the
+long form reaches second follow-ups. Neither form reaches the end of the pause after the third follow-up, which comes
+after 82 days.
 """
 
 from collections.abc import Iterator
@@ -170,7 +173,7 @@ def _thin(entry: Entry) -> Entry:
 
 
 def _instants(case: Case, targets: list[Target]) -> list[datetime]:
-    """Return the minutes with a fire, and every tenth minute of the sending hours."""
+    """Return the minutes at which a job fires, and every tenth minute of the sending hours."""
     count = int((case.ends - case.starts) / MINUTE)
     every = [case.starts + n * MINUTE for n in range(1, count + 1)]
     fires = {target.at for target in targets}
@@ -222,7 +225,7 @@ async def _compare_figures(office: Office) -> None:
 
 
 async def _judge_campaigns(office: Office) -> None:
-    """Each campaign ended with its last message, once: with its event and with its batch."""
+    """Check that each campaign ended when its last message ended, with exactly one event, and that its batch ended too."""
     database = office.julia.work.database
     concluded = await rows(database, "SELECT id, lote_id FROM campanhas WHERE status = 'concluida'")
     events = await rows(database, "SELECT event_props FROM business_events WHERE event_type = 'campanha_concluida'")
@@ -252,7 +255,7 @@ def _figure(row: dict[str, Any], name: str) -> int:
 
 
 async def _judge_messages(office: Office, people: Population) -> str:
-    """Check the messages in the gateway's record. The rows only say which of them are answers."""
+    """Check the messages in the gateway's record. The database only supplies the type and the key of each message."""
     found = await rows(
         office.julia.work.database,
         "SELECT provider_message_id AS id, tipo, chave FROM fila_mensagens WHERE status = 'enviada'",

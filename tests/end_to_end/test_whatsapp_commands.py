@@ -88,7 +88,7 @@ def test_doctor_reports_missing_webhooks_and_the_command_configures_them(gateway
 def test_doctor_beside_a_running_system_checks_the_gateway_that_it_uses(
     gateway: str, batuta: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The terminal has no settings that point to the simulator."""
+    """The terminal has no settings for the simulator, so `batuta doctor` must derive them from the running system."""
     for name in ("EVOLUTION_API_URL", "EVOLUTION_API_KEY", "WEBHOOK_SECRET"):
         monkeypatch.delenv(name)
     for name in ("SIMULADOR_PORT", "TELEGRAM_SIMULADOR_PORT"):
@@ -106,7 +106,7 @@ def test_doctor_beside_a_running_system_checks_the_gateway_that_it_uses(
 
 @contextmanager
 def running_api(port: int) -> Iterator[None]:
-    """Serve a replacement for the api that only answers that it is healthy."""
+    """Serve a stand-in for the api that only reports that it is healthy."""
 
     class Healthy(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

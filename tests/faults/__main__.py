@@ -221,12 +221,12 @@ def document(rows: Iterable[Cells]) -> str:
 
 
 def measured_in(rows: Iterable[Cells]) -> set[str]:
-    """Return the tests of these rows. The figures of one run may belong to two tests ("T01, T39")."""
+    """Return the test numbers in these rows. One row may belong to two tests ("T01, T39")."""
     return {test for row in rows for test in row[0].split(", ")}
 
 
 def preface(measured: Collection[str]) -> str:
-    """Return the text above the figures. ``measured`` has the tests with figures; the parts name no other test."""
+    """Return the text above the figures. Its table names only the tests in ``measured``."""
     lines = [
         "| part | tests | a target is | a target is lost if | a target is doubled if |",
         "| --- | --- | --- | --- | --- |",

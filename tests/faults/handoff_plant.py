@@ -34,7 +34,7 @@ async def _run(plano: Plano) -> None:
 
 
 async def _repeat(plano: Plano, work: Batuta) -> None:
-    """Run the job until the process ends. Each note has the instant at which a complete run began."""
+    """Run the job until the process ends. After each complete run, note the instant at which the run began."""
     built = work.opened_at
     while work.opened_at == built:
         await asyncio.sleep(PAUSE)

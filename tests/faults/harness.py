@@ -37,7 +37,7 @@ MOMENT, SECOND, MINUTE = timedelta(microseconds=1), timedelta(seconds=1), timede
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """A job of the plant. Times are in seconds of the plant's clock."""
+    """A job that the schedulers under test run. Times are in seconds of their clock, which runs fast."""
 
     name: str
     schedule: str = "* * * * *"
@@ -196,8 +196,8 @@ class Plant:
         """Wait until every fire up to now has its end in the log, stop the schedulers, and judge these fires. On a slow
         machine this only takes longer.
 
-        ``known`` replaces a target if the test knows more than the oracle. ``seen_until`` is the latest time that the
-        clock showed, if it was set back since.
+        ``known`` replaces an expected fire if the test knows more than the oracle. ``seen_until`` is the latest time
+        that the clock showed, if the clock was set back afterwards.
         """
         end = self.clock.now()
         await self.until("every fire has its end", lambda: self.are_settled(self.targets(end)))
@@ -239,9 +239,10 @@ async def plant(
     drain: float = 30.0,
     origin: datetime = ORIGIN,
 ) -> AsyncIterator[Plant]:
-    """Start a plant with only its endpoint. Kill every remaining process at the end.
+    """Start the endpoint that the schedulers will call; the test starts the schedulers. Kill every remaining process at
+    the end.
 
-    ``rate`` is the speed of its clock. On a busy machine the short form has a slower clock, so that its minutes and
+    ``rate`` is the speed of the clock. On a busy machine the short form has a slower clock, so that its minutes and
     leases are long enough for the machine.
     """
     if not LONG:
@@ -285,9 +286,7 @@ async def endpoint(folder: Path, clock: FastClock) -> AsyncIterator[int]:
 
 
 def expected(job: Spec, since: datetime, until: datetime, downs: Collection[Down]) -> Iterator[Target]:
-    """Yield the targets that the oracle expects of a job in (since, until], given the periods in which no scheduler
-    ran.
-    """
+    """Yield the fires that the oracle expects of a job in (since, until], given the periods in which no scheduler ran."""
     fires = [
         fire for fire in walked(job.schedule, UTC_ZONE, since.replace(second=0, microsecond=0), until) if fire > since
     ]
@@ -301,8 +300,8 @@ def expected(job: Spec, since: datetime, until: datetime, downs: Collection[Down
 
 
 def _is_caught_up(job: Spec, fire: datetime, fires: Sequence[datetime], down: Down) -> bool:
-    """Return whether a catch-up is certain. If it depends on the moment of return, a row with a reason is also
-    accepted.
+    """Return whether a scheduler must catch up a fire that it missed. For other missed fires, a row with a reason is
+    also accepted.
     """
     if job.max_age is not None and down.until - fire > timedelta(seconds=job.max_age):
         return False

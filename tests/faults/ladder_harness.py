@@ -1,4 +1,4 @@
-"""Keep one monitored worker running, as its parent would, and count its exits and the tasks of its neighbours."""
+"""Keep one monitored worker running, as its parent would, and record its exits and its notes."""
 
 import asyncio
 import os
@@ -108,8 +108,8 @@ async def guarded_worker(plan: Plan, *, rate: float = 1.0, kept: bool = True) ->
 
 
 def require_flat(notes: Sequence[Sequence[str]], most: int = 5) -> str:
-    """Compare the last third of a process's measurements with the third before it, and return both as text. In the last
-    third, at most ``most`` more descriptors, tasks and threads are allowed.
+    """Compare the last third of a process's measurements with the third before it, and return both as text. Memory may
+    grow by a tenth and 8 MB; descriptors, tasks and threads may grow by at most ``most``.
     """
     censuses = [[int(word) for word in each[1:5]] for each in notes]
     third = len(censuses) // 3

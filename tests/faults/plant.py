@@ -23,7 +23,7 @@ def build(plan: dict[str, Any]) -> Batuta:
 
 
 async def noted() -> None:
-    """The task of a schedule in the database."""
+    """The task that a schedule in the database enqueues."""
 
 
 def __getattr__(name: str) -> object:

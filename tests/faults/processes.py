@@ -65,7 +65,7 @@ class Tree:
         return self.get("/health") is not None
 
     def children(self) -> dict[str, int]:
-        """Return the process id of each role, from /proc. If a role has several processes, the last one counts."""
+        """Return the process id of each role, from /proc. If a role has several processes, return the last one."""
         return {role: pids[-1] for role, pids in self.families().items()}
 
     def families(self) -> dict[str, list[int]]:
@@ -90,7 +90,9 @@ class Tree:
 
 
 class ForkedTree(Tree):
-    """A process without a new interpreter, for tests that do not concern the start."""
+    """A process tree that is forked instead of started with a new interpreter. It serves tests that do not concern the
+    start-up.
+    """
 
     def _begin(self, folder: Path, *words: str) -> ForkedCommand:
         return ForkedCommand(folder, self.environment, *words)
@@ -104,7 +106,7 @@ def tree(folder: Path, *words: str, app: str = JULIA, **env: str) -> Iterator[Tr
 
 @contextmanager
 def kept(started: Tree) -> Iterator[Tree]:
-    """Kill the process at the end, if it still runs."""
+    """Yield the process, and kill it at the end of the block if it still runs."""
     try:
         yield started
     finally:

@@ -98,7 +98,7 @@ def run(encoded: Mapping[str, Any]) -> None:
 
 
 def _set_clock(file: Path) -> None:
-    """Shift the wall clock of this process by the seconds that the file contains at each reading."""
+    """Shift the wall clock of this process by the seconds in a file, which each reading of the clock reads again."""
 
     def now(_: SystemClock) -> datetime:
         return datetime.now(UTC) + timedelta(seconds=float(file.read_text() or 0))

@@ -220,7 +220,7 @@ class SendingWorkers:
         await self.until(what, is_true, within)
 
     async def judge(self, **rules: Any) -> list[Delivery]:
-        """Check rules M1 to M6 against the simulator's receipts."""
+        """Check the messages against the simulator's receipts with the rules M1 to M6 of tests/judges/messages.py."""
         left = await self.deliveries()
         rules = {"read_at": self.clock.now(), "within": timedelta(0), **rules}
         wrong = judge_messages(self.accepted, left, await self.ends(), SendRules(**rules))
@@ -325,8 +325,8 @@ async def sending_workers(
 ) -> AsyncIterator[SendingWorkers]:
     """Start the simulator and, with ``hears``, the api, but no worker. Kill every remaining process at the end.
 
-    The two seconds from decision to call are real seconds, whatever the clock's rate. On a busy machine the short form
-    has a slower clock.
+    Two real seconds may pass between the decision to send a message and the call, whatever the clock's rate. On a busy
+    machine the short form has a slower clock.
     """
     if not LONG:
         rate = max(min(rate, 1.0), rate / max(1.0, slowness() / 2))

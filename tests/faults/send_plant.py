@@ -1,4 +1,4 @@
-"""A worker that sends, and exits at one point on its path, as in a power cut."""
+"""A worker that sends messages, and exits at a chosen point of the code, as in a power cut."""
 
 import asyncio
 from collections.abc import Mapping

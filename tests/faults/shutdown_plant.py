@@ -23,7 +23,7 @@ QUEUES = ("first", "second")
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Settings of the application. Times are in seconds; 0 means without this loop or job."""
+    """Settings of the application. Times are in seconds; 0 omits the loop or job."""
 
     notes: str
     lease: float = 30.0

@@ -1,5 +1,5 @@
-"""Telegram workers that send to a simulated Telegram. Both are processes that tests kill and restart. The receipts of
-the simulated Telegram judge them.
+"""Telegram workers that send to a simulated Telegram. Tests kill and restart the processes of both. The receipts of the
+simulated Telegram show which messages were sent.
 """
 
 import asyncio
@@ -214,7 +214,9 @@ class TelegramOffice:
         )
 
     async def beats_during(self, seconds: float) -> list[float]:
-        """Return the seconds between two heartbeats during ``seconds`` of the worker's clock."""
+        """Record the worker's heartbeats for ``seconds`` of its clock. Return the seconds between consecutive
+        heartbeats.
+        """
         ends, beats = self.now() + timedelta(seconds=seconds), set[datetime]()
         while self.now() < ends:
             beats |= {each["last_heartbeat_at"] for each in await self.heartbeats() if each["status"] != "offline"}
@@ -240,7 +242,7 @@ class TelegramOffice:
         return Counter(f"{each['status']}/{each['envio_estado'] or '-'}" for each in found)
 
     async def latencies(self, ids: Sequence[str]) -> list[float]:
-        """Return the seconds from queueing to the server for each message, shortest first."""
+        """Return, for each message, the seconds from its queueing until the server received it, shortest first."""
         left = {
             number_of(each): datetime.fromisoformat(each["at"]).timestamp() for each in await self.server.receipts()
         }

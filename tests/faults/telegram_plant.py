@@ -121,7 +121,7 @@ WAYS: Mapping[str, Callable[[], Awaitable[None]]] = {
 
 
 async def _strike(here: Plan, words: str) -> None:
-    """Hang once, in the way that the words name."""
+    """Hang once in each way that the words name."""
     for way, hang in WAYS.items():
         if way in words and not is_cured(here, way.strip("[]")):
             await hang()

@@ -1,7 +1,7 @@
 """T48: the personal data and secrets of a thousand people pass through every path of real processes. No output shows
 them.
 
-A CPF, a phone, a name, a token and a DSN's password travel together; the paths share the thousand people.
+Each person has a CPF, a phone, a name, a token and a DSN with a password. Each path gets some of the people.
 """
 
 import json
@@ -53,7 +53,7 @@ class Canary:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Return the strings that no output may contain. Of the DSN, the password is the secret."""
+        """Return the strings that no output may contain. Only the password of the DSN is a secret."""
         plain = self.cpf.translate({ord("."): None, ord("-"): None}), self.telefone.lstrip("+")
         return (self.cpf, self.telefone, self.nome, self.token, self.senha, *plain)
 

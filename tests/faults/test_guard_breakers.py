@@ -1,4 +1,6 @@
-"""A service that is down, half down, flapping, or requests a wait. The calls that it received judge the guards."""
+"""Guards protect a service that is down, half down or flapping, or that requests a wait. The service's record of calls
+shows whether the guards held calls back.
+"""
 
 import asyncio
 import random

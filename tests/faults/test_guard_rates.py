@@ -1,5 +1,5 @@
-"""Limits over all processes, with demand far above the limit and with kills. The calls that the endpoint received judge
-the limits.
+"""Limits across all processes, while the demand far exceeds the limits and processes are killed. The endpoint's record
+of calls shows whether the limits held.
 """
 
 import asyncio

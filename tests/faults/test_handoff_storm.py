@@ -87,7 +87,7 @@ async def _open_handoffs(office: SendingWorkers) -> list[dict[str, Any]]:
 
 
 async def _until_settled(office: SendingWorkers) -> int:
-    """Wait until all due work is done. Return the number of messages that were given up and revived meanwhile."""
+    """Wait until all due work is done. Revive messages that were given up, and return their number."""
     revived = 0
     await _until_idle(office)
     while dead := await _given_up(office):
@@ -99,7 +99,9 @@ async def _until_settled(office: SendingWorkers) -> int:
 
 
 async def _given_up(office: SendingWorkers) -> list[dict[str, Any]]:
-    """Return the messages that were in work at three kills and were certainly not sent. A person learns of each."""
+    """Return the messages that were given up after three kills and were certainly not sent. Check that an operator
+    learns of each.
+    """
     async with office.work.database.transaction() as transaction:
         # The job that runs every minute does the same.
         registro = julia_of(office.work).sending.registro

@@ -1,4 +1,4 @@
-"""``batuta diretrizes``: show the directives and their versions."""
+"""``batuta diretrizes``: show the directives (rules from the team's briefing and templates) and their versions."""
 
 import json
 from collections.abc import Callable

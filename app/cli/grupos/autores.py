@@ -1,4 +1,4 @@
-"""``batuta grupos bloquear | liberar | bloqueados``: block authors whose messages contain no offers, and release them."""
+"""``batuta grupos bloquear | liberar | bloqueados``: block authors who post no offers, and unblock them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final

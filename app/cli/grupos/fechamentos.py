@@ -1,4 +1,4 @@
-"""``batuta grupos fechamentos | fechar | manter``: decide about notices that a vacancy is taken."""
+"""``batuta grupos fechamentos | fechar | manter``: decide whether a notice such as "taken" closes a vacancy."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""``batuta grupos status | reprocessar | backfill | reler``: the queue of the pipeline."""
+"""``batuta grupos status | reprocessar | backfill | reler``: count the queued messages, and enqueue messages again."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""``batuta grupos rotulos``: write the decisions of operators as labelled data."""
+"""``batuta grupos rotulos``: export operators' decisions as labelled data."""
 
 import json
 

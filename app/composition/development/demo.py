@@ -1,5 +1,5 @@
-"""Fictitious phone numbers, addresses and documents for the demonstration, and the check whether a database may be used
-for it.
+"""Fictitious phone numbers, addresses and documents for the demonstration, and the check that a database holds no real
+data before the demonstration uses it.
 """
 
 from datetime import date, timedelta

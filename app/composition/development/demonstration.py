@@ -246,7 +246,9 @@ class Demonstration:
         await self._say("grupos", instance=LISTENER, text=text)
 
     async def announce_from_group(self) -> None:
-        """Offer a vacancy of a group to doctors. If a doctor accepts the offer, a hand-off to the poster begins."""
+        """Offer doctors a vacancy that was posted in a group. If a doctor accepts the offer, a hand-off to the poster
+        begins.
+        """
         found = await self._get("/api/v1/vagas?origem=grupo_whatsapp&status=aberta&limite=100")
         tomorrow = f"{self._now() + timedelta(days=1):%Y-%m-%d}"
         wanted = [each for each in found["vagas"] if each["data"] > tomorrow and each["especialidade"] in AREAS]
@@ -319,7 +321,7 @@ class Demonstration:
             await self._post(f"/api/v1/pendencias/{each['id']}/resolver", motivo=REASON)
 
     async def report(self) -> None:
-        """Create the report of the part of the day that ended last."""
+        """Create the report for the most recently ended part of the day, such as the morning."""
         last = last_period(self._now())
         await self.run_job(f"report-periodo?tipo={last.tipo}&data={last.inicio:%Y-%m-%d}")
 
@@ -372,7 +374,7 @@ class Demonstration:
 
 
 def last_period(now: datetime) -> Periodo:
-    """Return the part of a day that ended last. ``now`` is local time."""
+    """Return the most recently ended part of a day, such as the morning. ``now`` is local time."""
     zone = now.tzinfo
     assert isinstance(zone, ZoneInfo)
     days = (now.date(), now.date() - timedelta(days=1))

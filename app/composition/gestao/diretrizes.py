@@ -33,8 +33,8 @@ class Directives:
 
 
 def add_directives(work: Batuta, settings: Settings, urgencias: Urgencias, avisos: AoAplicar) -> Directives:
-    """Register the directives. ``urgencias`` marks the vacancies that the briefing calls urgent. ``avisos`` is called
-    for each new version.
+    """Register the services of the directives. ``urgencias`` marks the vacancies that the briefing calls urgent.
+    ``avisos`` is called for each new version.
     """
     diretrizes = Diretrizes(work.database, work.ids, work.clock)
     diretrizes.ao_aplicar(avisos)

@@ -29,7 +29,7 @@ class Team:
 
 
 def add_team(work: Batuta, settings: Settings, messages: Messages, saidas: Saidas) -> Team:
-    """Register the notices to the team. SLACK_WEBHOOK_URL and ALERT_WEBHOOK_URL are their destinations."""
+    """Register the service that sends notices to the team, to SLACK_WEBHOOK_URL and ALERT_WEBHOOK_URL."""
     avisos = Avisos(work.database, destinations(work, settings), work.clock)
     handler = avisos.handler()
     avisos.fila = work.add_queue(AVISOS, lambda lease: handler, concurrency=NOTICES_AT_A_TIME)

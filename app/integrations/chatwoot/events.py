@@ -1,4 +1,4 @@
-"""Authenticate the webhooks of Chatwoot, and extract their facts.
+"""Authenticate the webhooks of Chatwoot, and translate them into facts for the contexts.
 
 Chatwoot signs a delivery with the secret of the webhook: ``X-Chatwoot-Signature`` is ``sha256=`` and the HMAC of
 ``{X-Chatwoot-Timestamp}.{body}``. Versions that do not sign can send the secret in the address (``?token=…``).
@@ -33,9 +33,9 @@ def is_proved(secret: str, headers: Mapping[str, str], query: Mapping[str, str],
 
 
 def delivery_of(body: Json, inbox: int, delivery: str | None) -> Entregue | Ignorado | None:
-    """Return the delivery to store, the reason why it is ignored, or None if the body is not a delivery of Chatwoot.
+    """Return the delivery to store, the reason to ignore it, or None if the body is not a delivery of Chatwoot.
 
-    ``delivery`` is the header X-Chatwoot-Delivery. Only the fields that the facts need are stored.
+    ``delivery`` is the header X-Chatwoot-Delivery. Only the fields that ``facts_of`` needs are stored.
     """
     if not isinstance(body, Mapping) or not isinstance(event := body.get("event"), str):
         return None
@@ -54,7 +54,7 @@ def delivery_of(body: Json, inbox: int, delivery: str | None) -> Entregue | Igno
 
 
 def facts_of(evento: str, payload: Json) -> Sequence[Fato]:
-    """Return the facts of a stored delivery."""
+    """Translate a stored delivery into facts: a team member's answer, or a change of the conversation's state."""
     if not isinstance(payload, Mapping):
         return [Ignorado(evento)]
     match payload:

@@ -1,5 +1,5 @@
-"""Translate the gateway's answers by HTTP status and field. The wording of its messages is not used, because it changes
-between versions.
+"""Translate the gateway's responses into results, by HTTP status and field. The wording of its messages is ignored,
+because it changes between versions.
 """
 
 from collections.abc import Mapping
@@ -84,7 +84,7 @@ def send_result(reply: Reply, now: datetime) -> SendResult:
 
 
 def unavailable(reply: Reply) -> Unavailable | None:
-    """Return the failure of a request, or None if the gateway answered it."""
+    """Return why a request failed, or None if the gateway accepted it."""
     match reply:
         case Silence(why=why):
             return Unavailable(SILENT(error=why))
@@ -125,7 +125,7 @@ def instance_of(row: Json) -> Instancia | None:
 
 
 def conexao(word: Json) -> Conexao:
-    """Parse the state of a connection. An unknown state counts as closed."""
+    """Parse the state of a connection. An unknown state is treated as closed."""
     return Conexao(word) if isinstance(word, str) and word in set(Conexao) else Conexao.CLOSE
 
 
@@ -186,8 +186,8 @@ def _complaint(answer: Answer) -> str:
 
 
 def _message_in(body: Json) -> Json:
-    """Return the error message in a response body of the gateway. One endpoint omits the envelope ``{"response":
-    {"message": …}}``.
+    """Return the error message in a response body of the gateway. One endpoint sends it without the envelope
+    ``{"response": {"message": …}}``.
     """
     match body:
         case {"response": {"message": message}} | {"message": message}:

@@ -76,9 +76,7 @@ class ChatClient:
 
     @asynccontextmanager
     async def _line(self) -> AsyncIterator[httpx2.AsyncClient]:
-        """Yield the HTTP client that was released last. If all clients are busy, open another one, so that no call
-        waits.
-        """
+        """Yield the most recently released HTTP client. If all clients are busy, open another, so that no call waits."""
         if not self._free:
             self._lines.append(self._open())
             self._free.append(self._lines[-1])

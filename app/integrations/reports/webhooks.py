@@ -1,7 +1,7 @@
 """Deliver a report with one POST request, without redirects and without retry.
 
 The result says whether the report arrived, did not arrive, or may have arrived. Only a report that did not arrive is
-sent again without a person's decision.
+sent again automatically; a person decides about a report that may have arrived.
 """
 
 from collections.abc import Mapping

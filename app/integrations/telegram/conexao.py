@@ -39,7 +39,7 @@ class Prazo:
         return timedelta(seconds=max(0.0, self._until - self._clock.monotonic()))
 
     async def run(self, awaitable: Awaitable[T], what: str) -> T:
-        """Return the result, or cancel the call at the limit and raise DeadlineExceeded."""
+        """Await the call and return its result. At the time limit, cancel the call and raise DeadlineExceeded."""
         return await with_timeout(self.left, awaitable, self._clock, what)
 
     async def store(self, awaitable: Awaitable[T]) -> T | Unavailable:
@@ -57,7 +57,7 @@ async def close_client(closing: Awaitable[None], clock: Clock) -> None:
 
 
 class Inicio(Protocol):
-    """A client of one account that is not connected yet."""
+    """An unconnected client of one account."""
 
     async def begin(self, prazo: Prazo) -> Falha | None: ...
     async def close(self, *, limit: timedelta) -> None: ...

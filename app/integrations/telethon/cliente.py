@@ -60,8 +60,8 @@ class Cliente(TelegramClient):  # type: ignore[misc] # Telethon has no types
 
     @property
     def marca(self) -> str:
-        """The position in the updates of the account and of each channel. The position of a channel includes its access
-        hash.
+        """The position of the account, and of each channel, in the stream of updates. The position of a channel
+        includes its access hash.
         """
         state, channels = self._message_box.session_state()
         known = {id: self._mb_entity_cache.get(id) for id in channels}

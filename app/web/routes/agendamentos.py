@@ -82,7 +82,7 @@ Documents = Annotated[bool, Query(description="also show documents, which are ma
 class OneOfThem(Convertor[str]):
     """Matches one path segment that is not the name of another route, such as ``import``.
 
-    With this convertor an invalid id gets a specific error, and the name of another route is not read as the id of an
+    An invalid id therefore gets a specific error, and the name of another route is never read as the id of an
     appointment.
     """
 
@@ -106,7 +106,7 @@ class Paged(StreamingResponse):
 
 
 class Campos(BaseModel):
-    """Fields of an appointment to set. A missing field stays unchanged. null clears a field."""
+    """Fields of an appointment to set. A field that the request omits stays unchanged; null clears a field."""
 
     model_config = ConfigDict(extra="forbid")
     nome_marca: Name | None = None
@@ -192,7 +192,7 @@ def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> 
     async def job_status(job_id: Annotated[UUID, Path()]) -> dict[str, Any]:
         """Show the state of a task: queued, in_progress, complete or failed.
 
-        A cancelled task counts as failed, with the reason as error.
+        A cancelled task is reported as failed, with the reason of its cancellation as the error.
         """
         status = await work.status(str(job_id))
         if status is not None:
@@ -220,9 +220,10 @@ def _add_importing(routes: APIRouter, importacao: Importacao) -> None:
             Form(description="TITLE=FIELD for columns with unknown titles, as in DIA DA CONSULTA=data"),
         ] = None,
     ) -> dict[str, Any]:
-        """Import a spreadsheet. When the call answers, every valid row is stored with its task.
+        """Import a spreadsheet. Before the response is sent, every valid row is stored together with its task.
 
-        If titles are uncertain, the file is refused with proposed columns. Send it again with ``colunas``.
+        If a column title is uncertain, the file is refused with a proposed assignment of columns. Send the file again
+        with ``colunas``.
         """
         content = await file.read()
         with as_problems(request, REFUSALS):
@@ -243,7 +244,7 @@ def _add_importing(routes: APIRouter, importacao: Importacao) -> None:
         responses={404: {"description": "no such import"}},
     )
     async def one_import(request: Request, id: Annotated[UUID, Path()]) -> dict[str, Any]:
-        """Show the progress of an import and of its readings, and its rejected rows."""
+        """Show the progress of an import, the parsing of its rows, and the rejected rows."""
         row = await importacao.encontrada(str(id))
         if row is None:
             raise Problem(404, "import_unknown", id=str(id))
@@ -265,7 +266,7 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
         documentos: Documents = False,
         limite: Annotated[int, Query(ge=1, le=PAGE)] = 50,
     ) -> dict[str, Any]:
-        """List appointments, newest first. Pass ``proxima`` as ``antes_de`` to get the next page."""
+        """List appointments, newest first. To get the next page, pass the returned ``proxima`` as ``antes_de``."""
         require_documents(request, documentos)
         filtro = Filtro(
             leitura=normalization_status,
@@ -283,7 +284,7 @@ def _add_reading(routes: APIRouter, agendamentos: Agendamentos) -> None:
 
     @routes.get("/appointments/stats", operation_id="appointment_stats")
     async def stats() -> dict[str, Any]:
-        """Count the appointments by the state of their reading."""
+        """Count the appointments by the state of their parsing."""
         counts = await agendamentos.contagem()
         return {"normalization_status": counts, "total": sum(counts.values())}
 
@@ -336,13 +337,13 @@ async def _csv(agendamentos: Agendamentos, leitura: StatusDaLeitura | None, visa
 
 
 def require_documents(request: Request, asked: bool) -> None:
-    """Raise a 403 problem before any work if documents are requested without the scope pii."""
+    """Refuse a request for documents without the scope pii (403) before any work begins."""
     if asked:
         require(request.state.caller, Scope.PII)
 
 
 async def visao_of(request: Request, count: int, *, documentos: bool = False) -> Visao:
-    """Return which part of ``count`` appointments the caller may see, and record the access."""
+    """Return how much of ``count`` appointments the caller may see, and record access to personal data."""
     await disclose(request, count, unmasked=documentos)
     return _visao(request, documentos)
 

@@ -1,4 +1,4 @@
-"""``/grupos/autores``: block authors who post no offers, and release them."""
+"""``/grupos/autores``: block authors who post no offers, and unblock them."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -49,7 +49,7 @@ def router(autores: Autores, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/autores/{id}/liberar", operation_id="lift_autor", responses={404: {"description": "no such author"}})
     async def lift(request: Request, id: UUID) -> dict[str, Any]:
-        """Release a blocked author. Idempotent."""
+        """Unblock an author. Idempotent."""
         with as_problems(request, REFUSALS):
             return autor_em_palavras(await autores.liberar(str(id), por=caller_of(request)))
 

@@ -1,4 +1,4 @@
-"""``/campanhas``: actions on campaigns and their progress."""
+"""``/campanhas``: create, schedule, pause and cancel campaigns, and show their progress."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -156,7 +156,9 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/cancelar", operation_id="cancel_campanha", responses=ANSWERS)
     async def cancelar(request: Request, id: Id) -> dict[str, Any]:
-        """Cancel a campaign permanently. Messages that are being sent get a stop request."""
+        """Cancel a campaign permanently. Queued messages are cancelled; messages that are being sent are stopped if
+        possible.
+        """
         return await _act(request, id, lambda: campanhas.cancelar(id, by=caller_of(request)))
 
     return routes

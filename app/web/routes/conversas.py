@@ -62,7 +62,7 @@ class Devolucao(BaseModel):
 
 
 class Escrito(BaseModel):
-    """A message of the caller to the doctor. A repeated request with the same ``chave`` queues no second message."""
+    """A message from the caller to the doctor. A repeated request with the same ``chave`` queues no second message."""
 
     model_config = ConfigDict(extra="forbid")
     texto: Annotated[str, Field(max_length=LONGEST_TEXTO, pattern=TEXT)]
@@ -99,7 +99,9 @@ def _conversations(messages: Messages, escrita: EscritaDaEquipe, zone: ZoneInfo)
 
     @routes.post("/{id}/assumir", operation_id="take_conversa", responses=ANSWERS)
     async def take(request: Request, id: UUID, porque: Porque) -> dict[str, Any]:
-        """Give the conversation to the caller. From now on, the messages that Julia queued are held back."""
+        """Assign the conversation to the caller. Julia's queued messages are held back until the conversation is
+        returned.
+        """
         with as_problems(request, REFUSALS):
             return mudada_em_palavras(await care.assumir(str(id), por=caller_of(request), motivo=porque.motivo))
 
@@ -111,7 +113,7 @@ def _conversations(messages: Messages, escrita: EscritaDaEquipe, zone: ZoneInfo)
         openapi_extra=needs(Scope.SEND),
     )
     async def answer(request: Request, id: UUID, escrito: Escrito) -> dict[str, Any]:
-        """Queue a message of the caller to the doctor. From now on the caller handles the conversation. The sending rules
+        """Queue a message from the caller to the doctor, and assign the conversation to the caller. The sending rules
         apply. ``mensagem`` is null if a message with the same key is already queued.
         """
         with as_problems(request, REFUSALS):
@@ -120,14 +122,16 @@ def _conversations(messages: Messages, escrita: EscritaDaEquipe, zone: ZoneInfo)
 
     @routes.post("/{id}/devolver", operation_id="return_conversa", responses=ANSWERS)
     async def give_back(request: Request, id: UUID, como: Devolucao) -> dict[str, Any]:
-        """Return the conversation to Julia. The messages that were held back continue or are cancelled."""
+        """Return the conversation to Julia. The messages that were held back are released or cancelled, as the request
+        says.
+        """
         with as_problems(request, REFUSALS):
             done = await care.devolver(str(id), como.mensagens, por=caller_of(request), motivo=como.motivo)
             return mudada_em_palavras(done)
 
     @routes.post("/{id}/encerrar", operation_id="end_conversa", responses=ANSWERS)
     async def finish(request: Request, id: UUID, porque: Porque) -> dict[str, Any]:
-        """End the conversation and cancel Julia's waiting messages to the doctor."""
+        """End the conversation and cancel Julia's queued messages to the doctor."""
         with as_problems(request, REFUSALS):
             return mudada_em_palavras(await care.encerrar(str(id), por=caller_of(request), motivo=porque.motivo))
 

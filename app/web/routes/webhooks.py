@@ -1,5 +1,5 @@
-"""``POST /webhook/evolution`` and ``POST /webhook/chatwoot`` store a delivery before they answer. The worker processes the
-delivery later.
+"""``POST /webhook/evolution`` and ``POST /webhook/chatwoot`` store a delivery before they respond. The worker processes
+the delivery later.
 """
 
 from typing import Any

@@ -1,4 +1,6 @@
-"""``/painel/agendamentos``: import of spreadsheets with its progress, the columns that were used, and problems by line."""
+"""``/painel/agendamentos``: import of spreadsheets with the progress, the columns that were used, and the problems of
+each line.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final

@@ -129,7 +129,9 @@ def _line(row: Row, is_open: bool, visit: Visit) -> dict[str, object]:
 
 
 def obstacles(row: Row, is_open: bool, now: datetime, texts: Texts) -> list[tuple[str, dict[str, object]]]:
-    """Return the reasons why a chip sends nothing, or less than it could. Each reason has the values for its sentence."""
+    """Return the reasons why a chip sends nothing, or less than it could. Each reason contains the values that its text
+    shows.
+    """
     if row["tipo"] != SENDS:
         return []
     rests = row["cooldown_until"]

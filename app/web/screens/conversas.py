@@ -304,8 +304,8 @@ def _tone(row: Row) -> Tone:
 
 
 def _handler(row: Row, texts: Texts) -> str:
-    """Return who handles the conversation. If the conversation needs a person and no person has taken it, the text says
-    that it has no responsible person.
+    """Return who handles the conversation: a named person or Julia. If the conversation still waits for a person, say
+    so.
     """
     if row["responsavel"]:
         return str(row["responsavel"])

@@ -19,7 +19,7 @@ class Part:
 
 
 def parts_of(text: str, spans: Mapping[str, Any]) -> Sequence[Part]:
-    """Split a text at the borders of its spans. Spans may overlap. A span that extends beyond the text is cut."""
+    """Split a text at the start and end of each span. Spans may overlap. A span that ends beyond the text is shortened."""
     fields = {name: _within(span, text) for name, span in spans.items() if name != UNEXPLAINED}
     unexplained = [_within(each, text) for each in spans.get(UNEXPLAINED, ())]
     borders = sorted({0, len(text), *(border for span in (*fields.values(), *unexplained) for border in span)})

@@ -363,7 +363,9 @@ def _before(row: Row, texts: Texts) -> dict[str, object]:
 
 
 def _reason_of(row: Row) -> str | None:
-    """Return the code of the reason, without the text that a person wrote, because that text may contain personal data."""
+    """Return the code of the reason for the vacancy's status. Return None for a rejection, because a person wrote its
+    reason and the text may contain personal data.
+    """
     return None if row["status"] == "rejeitada" else row["motivo_status"]
 
 

@@ -30,7 +30,9 @@ def declare(url: str) -> Batuta:
 
 
 async def fill(work: Batuta) -> tuple[str, str]:
-    """Leave a batch open with two tasks, and a task that waits for it. Return the ids of the batch and of the task."""
+    """Create an open batch with two tasks, and a task that waits for the batch. Return the ids of the batch and of the
+    waiting task.
+    """
     async with work:
         batch = await work.batches.create("importação 7")
         send = work.task_registry.get("send")

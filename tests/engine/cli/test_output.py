@@ -19,7 +19,7 @@ class Terminal(io.StringIO):
 
 
 class StoppedTerminal(Terminal):
-    """Terminal stopped with Ctrl-S: a write blocks until ``let_go`` is set. ``last`` is the line that sets
+    """Terminal stopped with Ctrl-S: a write blocks until ``let_go`` is set. Writing the line ``last`` sets
     ``caught_up``.
     """
 

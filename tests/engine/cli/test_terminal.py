@@ -1,4 +1,6 @@
-"""Texts of strangers on a terminal: no character moves the cursor, changes the terminal or reverses the order of a line."""
+"""Texts from strangers on a terminal: no character moves the cursor, changes the terminal or reverses the order of a
+line.
+"""
 
 import io
 import json

@@ -30,7 +30,7 @@ MINUTE = timedelta(minutes=1)
 
 @dataclass
 class Endpoint:
-    """Target that answers as the test sets and records every delivery."""
+    """A fake target of job runs. It returns the answer that the test sets, and records every delivery."""
 
     repeatable: bool = True
     address: str = "/jobs/test"
@@ -94,7 +94,7 @@ class House:
 async def register(
     log: ExecutionLog, jobs: Collection[Registration], lease_holder: LeaseHolder, timetable: str = "edited"
 ) -> frozenset[str]:
-    """Register the jobs. Repeat this while other schedulers register at the same time."""
+    """Register the jobs. Retry while other schedulers register at the same time."""
     await log.announce(OwnTimetable(fingerprint=timetable, jobs=len(jobs)), lease_holder)
     while True:
         active = next((each.fingerprint for each in await log.timetables(timetable) if each.is_active), None)
@@ -120,7 +120,7 @@ async def tick_at(scheduler: Scheduler, clock: FakeClock, instant: datetime) -> 
 
 
 async def watch_leases(clock: FakeClock, *schedulers: Scheduler) -> None:
-    """Run the reapers at their usual interval for long enough to take over the run of an owner that is silent."""
+    """Run the reapers at their usual interval until they would take over a run whose owner is silent."""
     for _ in range(6):
         for each in schedulers:
             await each.reaper.tick()

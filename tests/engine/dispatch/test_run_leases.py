@@ -149,7 +149,9 @@ async def test_run_of_a_dead_scheduler_is_taken_over_although_the_clock_was_set(
 
 
 async def test_reaper_ignores_silence_during_its_own_long_pause(house: House, clock: FakeClock) -> None:
-    """The process or its database file stood still between two checks, so the owner could not renew either."""
+    """If the reaper's own process or the database file stood still between two checks, the owner of a run could not
+    renew its lease either, so its silence proves nothing.
+    """
     pair = SchedulerPair(house)
     await pair.begin()
     await clock.advance(LEASE / 2)

@@ -1,4 +1,4 @@
-"""Middleware around enqueues and executions: order, changes, errors, and one form for every kind of work."""
+"""Middleware around enqueues and executions: order, changes, errors, and one interface for tasks, stages and jobs."""
 
 import asyncio
 import sqlite3

@@ -1,4 +1,4 @@
-"""Roles inside another program: the program's handlers get the log, its block gets the error, and its work is finished."""
+"""Roles inside another program: its logging handlers get the log, its block gets errors, and started work is finished."""
 
 import asyncio
 import logging

@@ -121,7 +121,9 @@ async def test_unused_token_is_returned_and_a_used_one_is_not(rates: SqlRates, c
 
 
 async def test_token_counts_from_its_use_and_not_from_its_reservation(rates: SqlRates, clock: FakeClock) -> None:
-    """Otherwise two messages, reserved early and sent late, could be sent closer together than the window."""
+    """If a token counted from its reservation, two messages that are reserved early and sent late could exceed the
+    limit of the window.
+    """
     limit = gap("gap", "gap", 10 * SECOND)
     reserved = await take(rates, limit)
     await clock.advance(8)
@@ -221,7 +223,7 @@ async def test_token_of_a_short_window_is_kept_for_the_long_window_of_its_key(
 async def test_process_whose_clock_is_ahead_prunes_no_valid_token(
     database: Database, clock: FakeClock, ids: Ids
 ) -> None:
-    """On PostgreSQL the server's clock decides. On SQLite all processes are on one machine."""
+    """On PostgreSQL the server's clock decides which tokens are old. On SQLite all processes share the machine's clock."""
     clock.step(SystemClock().now() - clock.now())
     own_time = database.dialect == "sqlite"
     rates = SqlRates(database, ids, clock if own_time else SystemClock())

@@ -31,7 +31,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 @dataclass
 class Kernel:
-    """Process table. ``hidden`` has processes that exist but that /proc does not show."""
+    """A simulated process table. ``hidden`` contains processes that exist but are missing from /proc."""
 
     shown: dict[int, ProcessStatus | OSError] = field(default_factory=dict)
     hidden: set[int] = field(default_factory=set)

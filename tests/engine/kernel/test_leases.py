@@ -1,4 +1,4 @@
-"""The silence of a holder is measured without a wall clock, and a holder without a supervisor renews in time."""
+"""The silence of a lease holder is measured without a wall clock, and a holder without a supervisor renews in time."""
 
 import asyncio
 from datetime import timedelta

@@ -89,7 +89,7 @@ class Model(BaseModel):
 
 
 class ForeignOSError(OSError):
-    """An OSError that quotes a URL, as in requests."""
+    """An OSError whose message quotes a URL, as the library requests raises it."""
 
 
 class ForeignTypeError(TypeError):

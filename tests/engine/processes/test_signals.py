@@ -63,7 +63,7 @@ asyncio.run(main())
 
 
 def test_signal_to_a_forked_child_does_not_stop_the_parent() -> None:
-    """Parent and child share the pipe through which asyncio receives signals."""
+    """A forked child inherits the pipe through which asyncio receives signals, so its signals could reach the parent."""
     environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
     program = [sys.executable, "-c", FORKING]
     said = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False).stdout

@@ -310,8 +310,8 @@ class QueueContract:
 
     @pytest.mark.parametrize("limit", [0, 10])
     async def test_a_lost_lease_beside_successes_is_lost_alone(self, queue: QueueFixture, limit: int) -> None:
-        """The successes of a turn are written together. A lost lease must neither count as written nor prevent the
-        others.
+        """One call writes several successes together. A lost lease among them must neither count as written nor prevent
+        the other writes.
         """
         lost_id, *others = await queue.put(queue.item(), queue.item(), queue.item())
         by_id = {lease.id: lease for lease in await queue.claim()}

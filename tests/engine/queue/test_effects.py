@@ -1,5 +1,5 @@
-"""An effect is bounded by its item's time limit, and its failure fails only its own item. Both databases behave the
-same.
+"""An effect, which is a write that commits together with its item's settlement, must end within the item's time limit.
+A failed effect fails only its own item. Both databases behave the same.
 """
 
 import asyncio
@@ -208,7 +208,9 @@ async def test_concurrent_statements_in_an_effect_fail_the_item(setup: EffectSet
 async def test_worker_repeats_an_effect_while_the_store_is_unavailable(
     setup: EffectSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The outage is longer than the time limit. The wait for the store does not count."""
+    """The outage is longer than the time limit of the task, but the wait for the store does not count towards that
+    limit.
+    """
     where = setup.work.database.where
 
     async def away_twice(_: Any) -> None:
@@ -346,7 +348,9 @@ async def test_unexpected_error_of_one_settlement_fails_only_its_own_item(
 async def test_settlement_that_cannot_be_written_at_all_waits_alone(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither the settlement nor its failure can be written, for an unknown reason. The others are written."""
+    """The store fails for an unknown reason whenever one item is settled. The settlements of the other items are
+    written.
+    """
     bench.handles("fine", fine)
     first, second, third = await bench.put("fine", "fine", "fine")
     store, broken = bench.store, [True]

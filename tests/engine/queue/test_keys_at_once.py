@@ -20,7 +20,7 @@ WAITING = query_of(
 
 
 class Undone(Exception):
-    """Rolls a transaction back."""
+    """Raised by a test to roll a transaction back."""
 
 
 async def waited_for(database: Database, waiting: int) -> None:

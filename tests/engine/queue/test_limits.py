@@ -1,4 +1,4 @@
-"""Decisions about limits: rates, keys, free places and shares."""
+"""Decisions about limits: rates, keys, free places, and the shares of several lines."""
 
 import inspect
 from datetime import UTC, datetime, timedelta

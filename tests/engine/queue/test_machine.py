@@ -60,9 +60,7 @@ class ModelRow:
 
 @dataclass
 class Owner:
-    """An owner and the leases that it believes to hold: the leases that it received, without those that were reported
-    lost.
-    """
+    """An owner and the leases that it believes it holds: those that it received, without those that were reported lost."""
 
     lease_holder: LeaseHolder
     leases: list[Lease] = field(default_factory=list)

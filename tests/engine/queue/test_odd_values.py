@@ -175,7 +175,7 @@ NO_TEXT = "CAST(x'22FF22' AS TEXT)"
 async def test_invalid_text_fails_only_its_own_item(
     plain: SqlQueue, database: Database, clock: FakeClock, events: EventRecorder, column: str
 ) -> None:
-    """PostgreSQL refuses invalid text itself; SQLite stores it."""
+    """SQLite can store invalid text, so the engine must cope with it. PostgreSQL refuses to store it."""
     if database.dialect == "postgres":
         with pytest.raises(StatementRefused):
             await write(database, "INSERT INTO fila_avulsa (texto) SELECT convert_from('\\xff', 'UTF8')")
@@ -274,7 +274,7 @@ def _is_accepted(value: object) -> bool:
 
 
 async def _run_below_frames(frames: int, work: Any) -> None:
-    """Run ``work`` below this many stack frames, as a worker may be called."""
+    """Run ``work`` with ``frames`` additional frames on the stack, because a program may call a worker at any depth."""
     await (_run_below_frames(frames - 1, work) if frames else work())
 
 
@@ -350,7 +350,7 @@ async def test_item_overdue_before_its_start_is_failed_and_released(bench: Bench
 async def test_database_that_turns_read_only_leaves_no_item_claimed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The database becomes read-only at the moment when items with one crash left are released."""
+    """The database becomes read-only when the worker releases items that one more crash would make dead."""
     bench.handles("fine", fine)
     suspects = await bench.put("fine", "fine")
     await bench.crash(suspects[0], 2)

@@ -306,7 +306,7 @@ async def test_suspects_with_one_crash_left_run_one_at_a_time(bench: Bench) -> N
 
 
 async def test_second_suspect_does_not_start_beside_the_first(bench: Bench, database: Database) -> None:
-    """The second suspect does not start even if it is claimed later."""
+    """A suspect is an item that two crashes interrupted. Two suspects never run together, even if one is claimed later."""
     going: list[str] = []
     go_on = asyncio.Event()
 
@@ -420,7 +420,7 @@ async def test_item_is_overdue_after_many_short_items_ended(bench: Bench) -> Non
 async def test_item_being_settled_with_its_effect_is_not_taken_for_lost(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A renewal may run between the commit of the settlement and its answer."""
+    """A lease renewal that runs after the commit of the settlement, but before the worker knows of it, finds no lease."""
     settled, answer = asyncio.Event(), asyncio.Event()
     conclude = bench.store.conclude
 

@@ -1,4 +1,4 @@
-"""The order of the statements that workers write for many items."""
+"""The order of the statements with which a worker writes the effects of many items at once."""
 
 from itertools import permutations
 

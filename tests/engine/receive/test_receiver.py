@@ -1,4 +1,4 @@
-"""Receiving job calls. The ledger here is a real one in memory. The SQL ledger passes the same contract."""
+"""Receive job calls. These tests store calls in memory; the SQL store fulfils the same contract."""
 
 import asyncio
 from collections.abc import Mapping

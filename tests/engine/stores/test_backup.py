@@ -444,7 +444,7 @@ async def test_restored_sequences_continue_after_the_last_number(site: Site, wor
 
 
 async def test_backup_reads_no_table_of_another_schema(site: Site, work: Batuta) -> None:
-    """The server may choose a plan that evaluates a condition of a query for the tables of all schemas."""
+    """PostgreSQL may evaluate the conditions of a query in any order, and so for tables of other schemas too."""
     if work.database.dialect == "sqlite":
         pytest.skip("SQLite has no schemas")
     plan = "EXECUTE format('ALTER DATABASE %I SET enable_nestloop = off', current_database());"

@@ -135,7 +135,7 @@ async def test_wait_for_a_runner_has_no_limit_and_an_overdue_call_is_withdrawn(
 
 
 async def sent(relay: ArqRelay, running: "asyncio.Task[Outcome]") -> None:
-    """Wait until the relay awaits the outcome, or the call already has one."""
+    """Wait until the relay awaits the outcome of the call, or the outcome is already there."""
     async with asyncio.timeout(60):
         while not (relay._waiting or running.done()):
             await asyncio.sleep(0)
@@ -294,7 +294,7 @@ async def test_redis_that_accepts_but_never_answers_gets_no_call_and_costs_no_at
 
 
 async def test_cancelled_call_ends_at_once_and_leaves_no_connection_open(redis_url: str) -> None:
-    """A connection that stays open fails the test with a warning when it is garbage-collected."""
+    """Garbage collection of an open connection causes a warning, which fails the test."""
     task = Task[..., Any](name="nada", function=lambda: None, timeout=timedelta(seconds=20))
     async with redis_at(redis_url) as redis:
         for turns in range(40):

@@ -60,8 +60,8 @@ async def redis(redis_url: str) -> AsyncIterator[ArqRedis]:
 
 
 class Line:
-    """Twenty tasks in both versions of the program. The first ten end when ``short`` is set, the others when ``long``
-    is set.
+    """Twenty tasks that the stopped relay and its successor both know. The first ten end when ``short`` is set, the
+    others when ``long`` is set.
     """
 
     def __init__(self) -> None:
@@ -198,7 +198,7 @@ async def test_outcome_survives_two_relays_that_do_not_settle(
 async def test_outcome_that_was_taken_is_returned_despite_a_cancellation(
     redis_url: str, redis: ArqRedis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A shutdown releases a cancelled task, and the next relay would run it again."""
+    """If the outcome were lost, the shutdown would release the task and the next relay would run it again."""
     clock, task, mark = FakeClock(START), Task[..., Any](name="nada", function=lambda: None), calls.mark_taken
 
     async def stop_meanwhile(*arguments: Any) -> None:

@@ -192,7 +192,7 @@ async def write(database: Database, sql: str, **values: str) -> None:
 
 
 class Letters:
-    """Records of a program, in a table of its own, that belong to batches."""
+    """Rows of an application's own table that are members of batches."""
 
     name = "letters"
 

@@ -32,7 +32,7 @@ async def work(database_url: str, clock: FakeClock) -> AsyncIterator[Batuta]:
 
 
 class Queue:
-    """Claims of one process."""
+    """Claims items of one queue as a worker process does."""
 
     def __init__(self, work: Batuta) -> None:
         self.store = SqlQueue(

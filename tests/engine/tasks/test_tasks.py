@@ -33,7 +33,7 @@ from batuta.testing import EventRecorder, FakeClock
 
 @pytest.fixture(params=["sql", "arq"])
 async def work(request: pytest.FixtureRequest, database_url: str, events: EventRecorder) -> AsyncIterator[Batuta]:
-    """The engine on its own queue, and on ARQ. Callers see no difference."""
+    """The engine, once with its own queue and once with ARQ. Callers see no difference."""
     made = Batuta(database_url, timezone="UTC")
     made.events.subscribe(events)
     if request.param == "arq":
@@ -160,7 +160,9 @@ async def test_enqueue_inside_a_transaction_that_it_does_not_join_is_refused(dat
 
 
 async def test_deep_and_odd_arguments_arrive_unchanged(database_url: str) -> None:
-    """The fast path of an enqueue stores arguments as one JSON value."""
+    """An enqueue stores arguments as one JSON value, which must preserve deep nesting, large numbers and special
+    characters.
+    """
     calls: list[list[Any]] = [
         [[1, -0.5, 1e-9, 12345678901234567890, None, True, "", 'é \\u0000 " \n', {"a": [{}]}]],
         [[]],
@@ -555,7 +557,7 @@ async def test_decorator_without_parentheses_is_refused_with_the_correction(work
 
 
 async def test_two_tasks_may_have_the_same_key(work: Batuta) -> None:
-    """An order has the same key for the task that charges it and the task that announces it."""
+    """An order's id may be the key of the task that charges the order and of the task that announces it."""
 
     @work.task()
     async def cobrar(ctx: TaskContext) -> None: ...
@@ -606,7 +608,7 @@ async def test_program_finds_and_retries_failed_calls(database_url: str, clock: 
 async def test_empty_queue_is_read_without_a_claim(
     database_url: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A scheduled job that finds nothing to do announces no worker and writes nothing."""
+    """``work_once`` on an empty queue only reads: it registers no worker and writes nothing."""
     work = Batuta(database_url, clock=clock)
 
     @work.task()

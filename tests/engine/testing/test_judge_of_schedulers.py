@@ -1,4 +1,6 @@
-"""The judge of schedulers is tested first, because a checker that never failed proves nothing."""
+"""The function that judges recorded scheduler runs has its own tests, because a checker that never failed proves
+nothing.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -111,8 +113,8 @@ def while_down() -> list[Target | Receipt | Logged]:
 
 
 def valid() -> History:
-    """Return a run without violations: down until noon, notices paused from 12:05:30 to 12:07:30, closed from 12:09:05,
-    log read at 12:30.
+    """Return a run without violations. No scheduler runs until noon, notices are paused from 12:05:30 to 12:07:30,
+    nothing may start from 12:09:05 on, and the log is read at 12:30.
     """
     history = History(
         Rules(

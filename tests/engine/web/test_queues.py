@@ -67,7 +67,7 @@ class Plant:
 
 @pytest.fixture
 async def plant(database_url: str) -> AsyncIterator[Plant]:
-    """Four dead tasks with two causes, one waiting task, and one task with hostile data."""
+    """Fill a queue with four dead tasks that have two causes, one waiting task, and one task with hostile data."""
     work = Batuta(database_url, clock=FakeClock())
 
     @work.task()

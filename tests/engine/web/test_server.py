@@ -147,7 +147,7 @@ CLOSED = {"APP_ENV": "production", "API_TOKEN": "t" * 32, "SECRET_KEY": "k" * 32
 
 @dataclass
 class Limited:
-    """A server in production. One client is above its limit of refusals."""
+    """A server in production, and one client that has exceeded the limit of refused requests."""
 
     serving: Serving
     reached: list[str]  # paths of the requests that the application got
@@ -252,7 +252,9 @@ async def test_credential_that_became_invalid_counts_as_a_guess(limited: Limited
 async def test_valid_credential_that_this_process_has_not_seen_is_accepted_above_the_limit(
     work: Batuta, limited: Limited
 ) -> None:
-    """This happens, for example, after a restart, while a guesser behind the same proxy is above the limit."""
+    """A restarted process has seen no credential. A guesser behind the same proxy may then exceed the limit, and valid
+    clients must still get in.
+    """
     state, now = limited.serving.api.state.batuta, work.clock.now()
     valid, revoked = [mint("x", [Permission.READ], by="x", now=now, chance=secrets.token_hex) for _ in range(2)]
     for each, _ in (valid, revoked):

@@ -55,7 +55,7 @@ def router(followups: Followups, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/retomar", operation_id="resume_followups", responses=ANSWERS)
     async def resume(request: Request, id: UUID, porque: Porque) -> dict[str, Any]:
-        """End the pause of a conversation, and reset the count of failed attempts."""
+        """End the pause of a conversation's follow-ups, and reset the count of failed follow-ups."""
         with as_problems(request, REFUSALS):
             done = await followups.retomar(str(id), por=caller_of(request), motivo=porque.motivo)
             return followups_mudados_em_palavras(done, zone)

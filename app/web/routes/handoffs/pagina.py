@@ -89,7 +89,7 @@ async def _fields(request: Request) -> dict[str, str]:
 
 
 def _refuse(request: Request) -> HTMLResponse:
-    """Refuse a link. The request counts as a guess of a token."""
+    """Refuse a confirmation link, and count the request as an attempt to guess a token."""
     refuse_above_limit(request)
     request.state.refusal_cost = 1
     return _page(f"<p>{RECUSADO}</p>", 404)

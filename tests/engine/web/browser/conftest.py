@@ -1,4 +1,4 @@
-"""A real browser: the machine's Chromium, driven from outside."""
+"""A real browser, the machine's Chromium, which the tests control through Playwright."""
 
 import os
 import shutil
@@ -22,8 +22,8 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="package")
 async def browser(anyio_backend: str) -> AsyncIterator[Browser]:
-    """One browser for all tests of this folder, because starting a browser takes a second of a core. Each test opens
-    its own pages.
+    """One browser for all tests of this folder, because starting a browser takes a second of processor time. Each test
+    opens its own pages.
     """
     program = os.environ.get("BATUTA_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if program is None:

@@ -1,4 +1,4 @@
-"""A dashboard with one job in every state, on a real file and a fake clock."""
+"""A dashboard with a job for each state that a job can have, on a database file and a fake clock."""
 
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
