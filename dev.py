@@ -120,8 +120,8 @@ def run_phase(times: "Times", name: str, selection: list[str], per_core: float) 
 def repeat(times: "Times", phase: str, failed: list[str]) -> int:
     """Run the failed tests of a phase once more, without other tests, and return the exit code of that run.
 
-    A test that passes in the repetition is unsteady. It does not stop the release, but its name is printed and it must
-    be corrected.
+    A test that passes in the repetition is flaky. It does not stop the release, but its name is printed and it must be
+    corrected.
     """
     code = times.run(f"{phase}, repeated", str(PYTHON), "-m", "pytest", *failed)
     times.unsteady += [] if code else failed
@@ -286,8 +286,8 @@ def lock(rest: list[str]) -> int:
 
 
 def ensure(lock_file: Path) -> None:
-    """Install the packages that `lock_file` pins into `.venv`. The development lock file includes the packages of the
-    other one.
+    """Install the packages that `lock_file` pins into `.venv`, unless they are already there. The development lock file
+    includes the packages of the run-time lock file.
     """
     stamps = {lock: VENV / f".{lock.stem}.sha256" for lock in (lock_file, DEV_LOCK)}
     enough = any(stamp.exists() and stamp.read_text() == fingerprint(lock) for lock, stamp in stamps.items())

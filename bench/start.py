@@ -158,7 +158,7 @@ class Running:
 
     def pids(self) -> list[int]:
         """Return the ids of the process and of its children that run Python. The helper that kills orphans is a shell,
-        so it is left out.
+        so its id is not returned.
         """
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         python = [int(pid) for pid in children if b"batuta\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]

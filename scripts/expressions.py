@@ -2,8 +2,8 @@
 
 The script checks the expressions that the modules of ``src``, ``app`` and ``simulador`` compile at import, and literal
 expressions inside functions. A generated text repeats characters that a part of the expression accepts, and ends with a
-character that it rejects. Such a text makes an expression try every division of the text. An expression counts as slow
-if a text of double length takes much more than double the time.
+character that it rejects. Such a text makes an expression try every division of the text. An expression is slow if a
+text of double length takes much more than double the time.
 """
 
 import argparse

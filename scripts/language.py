@@ -117,8 +117,8 @@ def main(arguments: list[str]) -> int:
 
 
 def files(paths: Iterable[Path] = (ROOT,)) -> list[Path]:
-    """Return the files of the repository at or below these paths. Hidden files are left out; so are migrations, whose
-    checksums forbid edits.
+    """Return the files of the repository at or below these paths. The result excludes hidden files, and migrations,
+    whose checksums forbid edits.
     """
     known = chain(
         (file for folder in FOLDERS for file in (ROOT / folder).rglob("*") if file.is_file()),

@@ -99,7 +99,7 @@ class Carteiro:
         return Again() if rest <= 0 else Idle(self._clock.now() + timedelta(seconds=rest))
 
     async def drain(self, grace: timedelta) -> None:
-        """Drop undelivered events. The original gateway keeps its retries in memory too."""
+        """Drop undelivered events. The original gateway keeps retries in memory, and loses them too."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()

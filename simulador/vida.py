@@ -141,7 +141,7 @@ class Vida:
             self._carteiro.later((2 * n + 1) * every, lambda: self.connection(instance, "open"))
 
     def new_id(self, instance: Instance, jid: str) -> str:
-        """Return the id of the nth message between an instance and a person. It does not depend on other messages."""
+        """Return the id of the nth message between an instance and a person. The id does not depend on other messages."""
         whose = f"{instance.name} {jid}"
         return f"3EB0{self._chance.bits(64, 'id', whose, self._next(whose)):016X}"
 

@@ -175,7 +175,7 @@ def is_demonstration(settings: Settings) -> bool:
 def is_simulated(settings: Settings) -> bool:
     """Return whether messages can reach only the simulator, never a person.
 
-    A gateway on loopback counts as the simulator only if it uses the simulator's key.
+    A gateway on loopback is treated as the simulator only if it uses the simulator's key.
     """
     key = settings.evolution_api_key
     is_here = urlsplit(settings.evolution_api_url or "").hostname in ("127.0.0.1", "localhost", "::1")

@@ -71,7 +71,7 @@ class Marks:
             self._write(place, 0)
 
     def count_statement(self, text: str) -> None:
-        """Count a statement. The check whether a file has changed reads no table and is counted separately."""
+        """Count a statement. SQLite's check whether its file has changed reads no table and is counted separately."""
         place = _LOOKS if "data_version" in text else _STATEMENTS
         self._write(place, self._read(place) + 1)
 

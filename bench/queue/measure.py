@@ -130,7 +130,7 @@ def traced_statements(stand: Stand, first: int, end: int) -> float:
 
 
 def latency(stand: Stand, samples: int) -> list[float]:
-    """Return the latency samples. The first samples are left out, because the worker was still starting."""
+    """Return the latency samples. The first samples are discarded, because the worker was still starting."""
     stand.start()
     found: list[float] = stand.ask("latency", first=0, samples=samples, pause=stand.entry.pause)
     stand.processes.stop()

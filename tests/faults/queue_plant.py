@@ -277,9 +277,9 @@ async def long_statement(database: Database, seconds: float) -> None:
 def add_every_way(work: Batuta, plan: Plan, stop: asyncio.Event) -> None:
     """Add a task for each path through a worker, and for each queue. All of them call the endpoint.
 
-    A task belongs to one queue, so its name ends with the queue's name. Otherwise the first worker would move the items
-    of the others. In a process that will die, one task never ends by itself: its lease is renewed, and the item is
-    released on shutdown.
+    A task belongs to one queue, so its name ends with the queue's name. If several queues shared a task, the first
+    worker would move the items to its own queue. In a process that will die, one task never ends by itself: its lease
+    is renewed, and the item is released on shutdown.
     """
     points = Points(plan.dies_at or "", lambda label: note(plan, "point", label))
 

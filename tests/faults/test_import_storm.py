@@ -71,7 +71,7 @@ class Office:
             process.join()
 
     async def keep(self) -> None:
-        """Restart processes that exit by themselves. A plain ARQ worker does not survive the death of Redis."""
+        """Restart processes that exit by themselves, such as a plain ARQ worker, which exits when Redis dies."""
         while True:
             for role, process in list(self.living.items()):
                 if not process.is_alive():
@@ -184,8 +184,8 @@ async def office(folder: Path, url: str, *, with_arq: bool) -> AsyncIterator[Off
 
 
 async def storm(there: Office, chance: random.Random) -> None:
-    """Kill processes during the import. The short form kills each role once, and the role that holds the calls last, so
-    that the test need not wait until ARQ's lock expires.
+    """Kill processes during the import. The short form kills each role once. It kills the role that holds the calls
+    last, so that the test need not wait until ARQ's lock expires.
     """
     await there.until_begun()
     if not LONG:

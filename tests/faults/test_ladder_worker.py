@@ -124,7 +124,9 @@ async def _have_ended(running: GuardedWorker, count: int) -> bool:
 
 
 async def test_nothing_grows_over_a_long_run(tmp_path: Path) -> None:
-    """Tasks run continuously, next to a loop that fails in every seventh tick and hangs in every fortieth."""
+    """Tasks run next to a loop that fails in every seventh tick and hangs in every fortieth. Its restarts leave no
+    memory, descriptors, tasks or threads behind.
+    """
     figures = Figures("soak", "SQLite", f"{SOAK / 60:.1f} min of tasks, with a loop that fails and hangs")
     planned = Plan(
         url=f"sqlite:///{tmp_path}/test.db", folder=str(tmp_path), ways=("soaks",), stuck_after=0.5, blocked=15.0

@@ -184,7 +184,7 @@ async def _interrupted(there: Office, importacao: object, lines: int) -> None:
     """
 
     class Killed(BaseException):
-        """Simulates the end of the process."""
+        """Raised to simulate the death of the process."""
 
     def progress(done: int, at_most: int) -> None:
         raise Killed

@@ -1,4 +1,4 @@
-"""Clocks are wrong, or are set while workers run. No item waits because of it, and no item is lost or doubled."""
+"""Clocks are wrong, or are set while workers run. Wrong clocks delay no item, and no item is lost or doubled."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Workers start and stop in order, and many processes compete for the same item."""
+"""Workers start and stop normally, and many processes compete for the same item."""
 
 import asyncio
 import json
@@ -54,8 +54,8 @@ async def test_first_signal_drains_a_worker_and_the_second_ends_it_at_once(place
 
 
 async def _signals(url: str, folder: Path) -> None:
-    """Stop the real role, as an operator starts it. In between, a worker with a drain of three seconds releases
-    unfinished items.
+    """Stop `batuta worker` once with one SIGTERM, which lets it drain, and once with two, which end it at once. In
+    between, a worker that may drain for three seconds releases an unfinished item.
     """
     figures = Figures("T05", kind(url), "`batuta worker`: SIGTERM, and SIGTERM again")
     async with queue_workers(folder, url, limit=1, lease=2 * slowness()) as running:
@@ -104,7 +104,7 @@ async def test_one_of_fifty_competing_claims_wins(places: Mapping[str, Path]) ->
 
 
 async def _fifty(url: str, folder: Path) -> None:
-    """Ten databases are opened as by ten processes, each with five claimers."""
+    """Fifty claimers compete for one item. They use ten connected databases, as ten processes would."""
     rounds = 500 if LONG else 10
     figures = Figures("T08", kind(url), f"50 claimers of one row and 50 enqueues of one key, {rounds} times")
     async with queue_workers(folder, url) as running:

@@ -106,7 +106,9 @@ async def test_every_row_ends_and_every_vaga_exists_once(places: dict[str, Path]
 
 
 async def _in_one(url: str, count: int) -> None:
-    """Run the same pipeline in one process, step by step. A dead worker is one that claims and never settles."""
+    """Run the same pipeline in one process, step by step. A worker that claims and never settles simulates a dead
+    worker.
+    """
     clock, said = FakeClock(), GroupMessages(31)
     async with bancada(url, clock, around=unlucky(random.Random(7))) as mesa:
         await said.say(mesa, count)

@@ -34,7 +34,9 @@ class Offering:
     accepted: list[str]
 
     async def offer(self) -> None:
-        """Enqueue in batches. A late batch is caught up, so that the rate holds over any second."""
+        """Enqueue in batches at a fixed rate. After a late batch, the next batches follow without a pause until the
+        rate is reached again.
+        """
         began, batches = time.monotonic(), 0
         while True:
             self.accepted += await self.running.work.enqueue_many("conta", [(0.0,)] * int(RATE * BATCH))

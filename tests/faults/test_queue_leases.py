@@ -49,7 +49,9 @@ async def _locked(url: str, folder: Path) -> None:
 
 @asynccontextmanager
 async def _lock(url: str, id: str) -> AsyncIterator[None]:
-    """Lock the row as an operator's shell would. SQLite has no row locks, so the only writer is held there."""
+    """Lock the row as an operator's shell would. SQLite has no row locks, so a transaction occupies its only writer
+    instead.
+    """
     if url.startswith("sqlite"):
         file = sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None, timeout=TIMEOUT)
         file.execute("BEGIN IMMEDIATE")

@@ -1,4 +1,6 @@
-"""Limits of a task and of a stage on three workers that are killed. The handlers' own notes judge the limits."""
+"""Limits of a task and of a stage on three workers that are killed. The notes of the handlers show whether the limits
+held.
+"""
 
 import asyncio
 import random

@@ -1,5 +1,5 @@
-"""A worker exits at every point on its path, before and after each commit. Other workers finish its items, none of them
-twice.
+"""A worker exits at every labelled point of its code, before and after each commit. Other workers finish its items,
+none of them twice.
 """
 
 import asyncio

@@ -23,7 +23,9 @@ async def test_item_that_kills_its_workers_is_dead_after_three_crashes_alone(
 
 
 async def _poison(url: str, folder: Path) -> None:
-    """A poisonous item is claimed in one batch with slow neighbours, for which its first two crashes count too."""
+    """An item that kills its worker is claimed together with slow items. Its first two crashes count for the slow items
+    too.
+    """
     figures = Figures("T29", kind(url), "tasks that end their worker (os._exit, SIGSEGV) among slow and quick ones")
     async with queue_workers(folder, url, limit=30, lease=0.8, looks_every=0.3) as running:
         work = running.work
@@ -154,7 +156,7 @@ async def test_handler_that_ignores_cancellation_delays_no_other_item(places: Ma
 
 
 async def _stubborn(url: str, folder: Path) -> None:
-    """The item is taken away from a handler. The worker cancels the handler and continues with other items."""
+    """An item is failed while its handler runs. The worker cancels the handler and continues with other items."""
     async with queue_workers(folder, url, looks_every=0.2) as running:
         stubborn = await running.work.enqueue("teimosa", 300.0)
         await running.begin_until_up()

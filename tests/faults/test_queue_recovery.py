@@ -1,5 +1,5 @@
-"""A process of the same host recovers the work of a crashed process at once. This happens only after a crash, and the
-lease stays at half a minute.
+"""A process of the same host recovers the work of a crashed process at once, although the lease lasts half a minute.
+Work of a process that still lives is not taken over early.
 """
 
 import asyncio

@@ -27,7 +27,7 @@ LAST = "SELECT owner FROM job_executions WHERE owner IS NOT NULL ORDER BY starte
 
 
 def many(count: int, takes: float = 0.0, crons: Sequence[str] = CRONS) -> list[Spec]:
-    """Return jobs in several categories, so that their lanes do not limit the rate."""
+    """Return jobs in several categories, because the jobs of one category share a limit on concurrent runs."""
     return [
         Spec(name=f"job_{n}", schedule=crons[n % len(crons)], category=f"lane_{n % 12}", takes=takes * (n % 3))
         for n in range(count)
@@ -111,8 +111,8 @@ async def _kill_schedulers_of_a_row(url: str, folder: Path) -> None:
 
 
 async def _tasks_of_the_row(running: Plant) -> list[Receipt]:
-    """Return a receipt for each stored task. A task that no execution names has its own id as key, which the judge does
-    not know.
+    """Return a receipt for each stored task. Its key is the id of the execution that enqueued the task. A task without
+    an execution gets its own id as key, which the judge reports as unknown.
     """
     rows = await running.ask(f"SELECT id, scheduled_for, result FROM job_executions WHERE job_name = '{ROW.name}'")
     fired = {row["result"]["task"]: row for row in rows if row["result"] and "task" in row["result"]}

@@ -1,4 +1,4 @@
-"""A run takes longer than its period, a process dies during the run, and a process stops in order."""
+"""A run takes longer than its period, a process dies during the run, and a process shuts down normally."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
 """A backup is taken while messages are sent, and restored later. Messages sent since the backup are not sent again, and
-later opt-outs count.
+opt-outs since the backup still apply.
 """
 
 from datetime import timedelta

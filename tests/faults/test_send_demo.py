@@ -1,4 +1,4 @@
-"""The demonstration plays a part of its day, survives the kill of its process, and keeps its promises."""
+"""The demonstration plays a part of its day and survives the kill of its process. Its judge finds no broken rule."""
 
 import subprocess
 import sys

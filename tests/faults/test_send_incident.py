@@ -1,5 +1,5 @@
-"""A campaign has no consumer. It raises an alert, the backlog is sent at the chip's pace, and one refusal stops the
-chip.
+"""No worker consumes the messages of a campaign, and an alert is raised. Workers then send the backlog at the chip's
+pace, and one refusal by the gateway stops the chip.
 """
 
 from datetime import datetime, timedelta

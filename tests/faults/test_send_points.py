@@ -45,7 +45,7 @@ async def _sweep(url: str, folder: Path) -> None:
 
 
 async def _die_at(office: SendingWorkers, point: str, lost: float) -> str:
-    """Run one worker that exits at this point. Without another worker it must pass the point."""
+    """Run one worker that exits at this point. No other worker runs, so the worker must pass the point."""
     await office.behave(lost_answers=lost)
     await office.put(2)
     doomed = office.begin(send_plant.run, dies_at=f"{point}#1")

@@ -1,4 +1,6 @@
-"""Half-open connections and wrong tokens while a normal client works. Real sockets and the real server."""
+"""Half-open connections and wrong tokens do not disturb a normal client. The tests use real sockets and the real
+server.
+"""
 
 import asyncio
 import socket

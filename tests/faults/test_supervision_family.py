@@ -58,7 +58,7 @@ FREEZER = Path("/sys/fs/cgroup/freezer")
 
 
 def quick() -> Timeouts:
-    """Return short limits that a live child meets on this machine."""
+    """Return short time limits that a live child can keep even if this machine is slow."""
     limit = timedelta(seconds=2 * slowness())
     return Timeouts(living=limit, stack=limit)
 
@@ -215,7 +215,7 @@ async def test_ready_child_that_announced_no_watchdog_is_left_alone() -> None:
 
 
 async def test_only_the_child_itself_can_report_that_it_lives() -> None:
-    """A report of a grandchild is ignored."""
+    """The parent ignores a report from a process that the child started."""
     other = "subprocess.Popen([sys.executable, '-c', os.environ['TEXT']], env={**os.environ, 'TEXT': ''})\n"
     os.environ["TEXT"] = LIVING + "time.sleep(600)"
     try:

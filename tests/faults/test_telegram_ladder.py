@@ -1,4 +1,6 @@
-"""The Telegram worker hangs in every known way. It is found and replaced, and no message is lost or doubled."""
+"""The Telegram worker hangs in every known way. Each hang is found, the worker is replaced, and no message is lost or
+doubled.
+"""
 
 import asyncio
 import os

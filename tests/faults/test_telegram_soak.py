@@ -68,7 +68,7 @@ PACE = 3.0 if LONG else 0.2
 
 @dataclass
 class Nature:
-    """Causes faults at random times, and measures the health of the worker meanwhile."""
+    """Causes faults at random times, and measures the health of the worker during them."""
 
     office: TelegramOffice
     chance: random.Random
@@ -183,7 +183,7 @@ async def _is_back(office: TelegramOffice, before: Sequence[int]) -> bool:
 
 
 def _steady(office: TelegramOffice, nature: Nature) -> list[str]:
-    """Return the messages of accounts without a fault. Messages shortly after a kill of the server are left out."""
+    """Return the messages of accounts without a fault. Messages shortly after a kill of the server are excluded."""
     chosen = []
     for n, (id, queued) in enumerate(office.accepted.items()):
         is_after = any(-5 < queued - kill < AFTER_A_KILL.total_seconds() for kill in nature.kills)

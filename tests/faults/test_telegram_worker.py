@@ -1,7 +1,7 @@
-"""Acceptance tests of the Telegram worker, and the worker next to accounts that hang, are flooded, blocked or logged
-out.
+"""Acceptance tests of the Telegram worker, alone and with accounts that hang, are flooded, blocked or logged out.
 
-Its loops and heartbeat continue, messages arrive quickly, accounts are isolated, and no message is lost or doubled.
+The worker's loops and heartbeat continue, messages arrive quickly, accounts are isolated, and no message is lost or
+doubled.
 """
 
 import asyncio

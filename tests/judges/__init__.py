@@ -1,1 +1,3 @@
-"""Judges of real runs: they compare independent witnesses and share no code with the parts they judge."""
+"""Functions that judge recorded runs. They compare evidence from independent sources, and share no code with the parts
+that they judge.
+"""

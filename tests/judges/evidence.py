@@ -83,7 +83,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """Rules of the run. A target counts if its window and the longest run ended before ``read_at``."""
+    """Rules of the run. A target is judged only if its window and the longest run ended before ``read_at``."""
 
     read_at: datetime  # when the log was read
     epsilon: timedelta = timedelta(seconds=10)

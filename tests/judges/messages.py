@@ -2,8 +2,8 @@
 end.
 
 ``accepted`` comes from the code that enqueued, ``deliveries`` from the provider's own receipts, and ``ends`` from the
-queue. These are three sources, so that one bug cannot hide in all of them. The judge reads no clock and shares no code
-with the parts that it judges.
+queue. These sources are independent, so that one bug cannot hide in all of them. The judge reads no clock and shares no
+code with the parts that it judges.
 """
 
 from collections import Counter, defaultdict

@@ -1,8 +1,8 @@
 """Judge a real run of a scheduler: no fire was missed, doubled, early, out of hours or wrongly logged.
 
-The method follows the checker that Jepsen wrote for Chronos. A target is a window and a run is a point. Serving the
-window that closes first is therefore a maximum matching, and no solver is needed. The judge reads no clock and shares
-no code with the parts that it judges.
+The method follows the checker that Jepsen wrote for Chronos. A target is a window and a run is a point. Giving each run
+to the open window that closes first is therefore a maximum matching, which needs no solver. The judge reads no clock
+and shares no code with the parts that it judges.
 """
 
 from collections import Counter
@@ -199,7 +199,7 @@ def _early(case: Case, run: Run) -> str | None:
 
 
 def _overlapping(case: Case) -> Iterator[Finding]:
-    """Yield overlapping runs. A run without an end counts as an instant, because its end is unknown."""
+    """Yield overlapping runs. A run without an end is treated as an instant, because its end is unknown."""
     if case.job not in case.rules.no_overlap:
         return
     free, last = datetime.min.replace(tzinfo=UTC), ""

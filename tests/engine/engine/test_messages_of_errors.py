@@ -1,4 +1,4 @@
-"""The messages of exceptions are shown in development: in the log, the status and the page. Otherwise they are hidden."""
+"""The log, the status and the page show the messages of exceptions in development, and hide them in production."""
 
 import logging
 from collections.abc import Iterator

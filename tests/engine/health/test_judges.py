@@ -171,7 +171,7 @@ def beat(
 
 
 def gone(each: Beat) -> Beat:
-    """Return the heartbeat of a process that ended in order."""
+    """Return the heartbeat of a process that ended normally."""
     return Beat(
         worker_id=each.worker_id,
         role=each.role,

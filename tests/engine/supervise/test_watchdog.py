@@ -1,4 +1,6 @@
-"""The watchdog restarts only the stuck loop. A loop that ignores cancellation ends its process in order."""
+"""The watchdog restarts only the stuck loop. If a loop ignores its cancellation, its process shuts down in an orderly
+manner.
+"""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""A function as a job: whatever it raises, returns or leaves running, its run ends and the process continues."""
+"""A function as a job: whatever the function raises, returns or leaves running, its run ends and the process continues."""
 
 import asyncio
 import threading

@@ -113,7 +113,7 @@ class Perceptron:
         self.move_stamps[name] = self.now
 
     def esquecer(self) -> None:
-        """Restart the average, so that it leaves out the first, poor weights."""
+        """Restart the average, so that it excludes the first, poor weights."""
         self.now = 0
         self.sums = [[0.0] * COUNT for _ in self.sums]
         self.stamps = [0] * len(self.stamps)
@@ -133,7 +133,7 @@ class Perceptron:
         return other
 
     def pesos(self, least: float = 0.0) -> dict[str, tuple[int, ...]]:
-        """Return the averaged weights as integers. A feature whose weights are all at most ``least`` is left out."""
+        """Return the averaged weights as integers. A feature whose weights are all at most ``least`` is omitted."""
         found: dict[str, tuple[int, ...]] = {}
         for name, at in self.ids.items():
             self._settle(at)

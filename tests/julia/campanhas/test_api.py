@@ -243,7 +243,7 @@ async def _schedule(url: str, at: datetime) -> None:
 
 
 async def _reason(url: str) -> Any:
-    """Read the reason over HTTP."""
+    """Read over HTTP why a campaign waits."""
     julia = await open_julia(url)
     try:
         answer = await julia.ask("GET", "/campanhas/2", headers={"Accept-Language": "en"})

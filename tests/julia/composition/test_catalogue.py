@@ -87,7 +87,7 @@ def work(tmp_path: Path) -> Batuta:
 
 
 def lines(text: str) -> list[list[str]]:
-    """Return the words of each line. Five of them in a row are the schedule."""
+    """Split each line into the name of a job, its cron schedule, which has five words, and the other words."""
     split = [line.split() for line in text.strip().splitlines()]
     return [[name, " ".join(rest[:5]), *rest[5:]] for name, *rest in split]
 

@@ -1,4 +1,4 @@
-"""Imports of short commands: they take most of the time of a start."""
+"""The modules that short commands import. Imports take most of the time that such a command needs to start."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ ENGINE = ("asyncio", "pydantic", "rich", "sqlite3", "batuta.engine", "batuta.sto
 
 
 def loaded(words: Sequence[str], folder: Path) -> set[str]:
-    """Return the modules that ``batuta`` with these words has loaded when it ends."""
+    """Return the modules that ``batuta`` has loaded when a command with these arguments ends."""
     code = "import sys; from batuta.__main__ import main; main(); print(*sys.modules, file=sys.stderr)"
     environment = {**os.environ, "DATABASE_URL": f"sqlite:///{folder / 'julia.db'}", "APP_ENV": "development"}
     ran = subprocess.run(

@@ -1,4 +1,6 @@
-"""A probable opt-out: messages on Julia's initiative are held back until an operator decides. On both databases."""
+"""A probable opt-out: messages on Julia's initiative are held back until an operator decides. The tests run on both
+databases.
+"""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""The active briefing decides which vacancies are urgent, and the team is notified once of each change. On both
-databases.
+"""The active briefing decides which vacancies are urgent, and the team is notified once of each change. The tests run
+on both databases.
 """
 
 from datetime import date, timedelta

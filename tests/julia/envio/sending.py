@@ -1,4 +1,4 @@
-"""Julia's sending with a gateway whose answers the test scripts."""
+"""A fixture for tests: Julia's services for sending, with a gateway whose answers the test scripts."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -31,7 +31,7 @@ TRUSTED = (
 
 
 class Office:
-    """Julia's sending with a gateway whose answers the test scripts."""
+    """Julia's services for sending, with a gateway whose answers the test scripts."""
 
     def __init__(self, work: Batuta, clock: FakeClock, line: ScriptedLine, settings: Settings) -> None:
         self.work, self.clock, self.line, self.settings = work, clock, line, settings

@@ -170,7 +170,7 @@ async def test_heartbeat_does_not_end_a_pause(office: Office) -> None:
 
 
 async def test_message_that_is_seen_and_not_sent_is_not_counted_as_sent(office: Office) -> None:
-    """Without a gateway the message waits, and a blocked message ends. Neither counts as an item of the run."""
+    """Without a gateway the message waits, and a blocked message ends unsent. The result of the job counts neither."""
     await office.put()
     await office.put(conteudo="   ")
     answer = await office.jobs.processar_mensagens_agendadas(CALL)

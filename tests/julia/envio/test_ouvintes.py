@@ -1,4 +1,6 @@
-"""A listener is called for each end of a message, in the transaction that settles the message. On both databases."""
+"""A listener is called for each end of a message, in the transaction that settles the message. The tests run on both
+databases.
+"""
 
 from datetime import datetime, timedelta
 from typing import Any

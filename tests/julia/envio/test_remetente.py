@@ -208,8 +208,8 @@ async def test_line_that_is_down_proves_nothing(office: Office, doctor: str, chi
 
 
 async def test_gateway_that_lost_earlier_messages_proves_nothing(office: Office, doctor: str, chip: str) -> None:
-    """The gateway restarted without its store, keeps a limited history, or keeps none. Its connection is open in every
-    case.
+    """The gateway restarted without its store, keeps a limited history, or keeps none. Even with an open connection, it
+    may then omit a message that it sent.
     """
     await office.put(doctor)
     await office.works()
@@ -233,7 +233,7 @@ async def test_gateway_that_lost_earlier_messages_proves_nothing(office: Office,
 async def test_absence_on_a_line_that_is_down_proves_nothing(
     office: Office, doctor: str, chip: str, state: Conexao | Unavailable
 ) -> None:
-    """The gateway answers truthfully, but its knowledge is incomplete."""
+    """While the chip's connection is not open, the gateway's list of messages may omit a message that was sent."""
     office.line.answers = [(Unknown("timeout"), True)]
     id = await office.put(doctor)
     await office.works()
@@ -376,7 +376,9 @@ async def test_late_finding_takes_the_message_from_the_worker_about_to_resend_it
 
 
 async def test_late_finding_does_not_disturb_a_send_in_progress(office: Office, doctor: str, chip: str) -> None:
-    """The message is sent a second time in any case, and the outcome of that send must be recorded."""
+    """A reconciler finds the first copy of the message too late to prevent the second send, whose outcome must be
+    recorded.
+    """
     office.line.answers = [(Unknown("timeout"), True)]
     id = await office.put(doctor)
     await office.works()
@@ -606,7 +608,7 @@ async def test_disconnected_line_is_a_doubt_because_the_message_may_have_been_se
 async def test_process_without_a_gateway_ends_no_message(
     office: Office, doctor: str, chip: str, database_url: str, known: dict[str, Any]
 ) -> None:
-    """An operator started this process by hand, next to processes with a gateway."""
+    """An operator started a process without a gateway next to processes with one, which will send the message."""
     id = await office.put(doctor)
     async with build(Settings(database_url=database_url, **known), clock=office.clock).work as beside:
         await beside.work_once(FILA_MENSAGENS.name, 1)

@@ -1,4 +1,4 @@
-"""Julia after a restore: no message is sent again, and an opt-out since the backup still counts."""
+"""Julia after a restore: no message is sent again, and an opt-out since the backup still applies."""
 
 import stat
 from dataclasses import replace

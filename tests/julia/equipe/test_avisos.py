@@ -1,4 +1,6 @@
-"""The team is notified once that a conversation needs a person, even after a refusal or a crash. On both databases."""
+"""The team is notified once that a conversation needs a person, even after a refusal or a crash. The tests run on both
+databases.
+"""
 
 import asyncio
 from dataclasses import dataclass, field

@@ -1,5 +1,5 @@
-"""Conversations with a person in the help desk: opened, mirrored in order and once, and led by people of the team. Real
-requests to the simulated Chatwoot, on both databases.
+"""Conversations that people handle are opened in the help desk and mirrored there in order, each message once; team
+members answer and end them there. The tests send real requests to the simulated Chatwoot, on both databases.
 """
 
 import hashlib

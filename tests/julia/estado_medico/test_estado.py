@@ -1,4 +1,6 @@
-"""State of doctors: written when messages are sent and received, and lowered by two jobs. On both databases."""
+"""State of doctors: written when messages are sent and received, and changed by two jobs. The tests run on both
+databases.
+"""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

@@ -40,7 +40,7 @@ def test_fall_counts_whole_days_since_the_later_instant() -> None:
 
 
 def test_fall_keeps_the_hours_beyond_the_last_whole_day() -> None:
-    """Runs at 03:00:05 and at 03:00:01 of the next day each lower the temperature once."""
+    """The job runs at 03:00:05 and, the next day, at 03:00:01. Each run lowers the doctor's temperature once."""
     lowered, at = [], NOW - 10 * DAY
     decayed: datetime | None = None
     for n in range(10):

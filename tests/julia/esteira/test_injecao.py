@@ -1,4 +1,4 @@
-"""Two hundred messages that instruct a machine: none has an effect, and every value that is read is in the text."""
+"""Two hundred prompt injections: none has an effect, and every value that is read is in the text."""
 
 import re
 from datetime import datetime

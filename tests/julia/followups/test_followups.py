@@ -1,5 +1,5 @@
-"""A doctor who does not answer gets three follow-ups and then a pause. Each stage counts from a sent message. On both
-databases.
+"""A doctor who does not answer gets three follow-ups and then a pause. Each stage counts from a sent message. The tests
+run on both databases.
 """
 
 import asyncio

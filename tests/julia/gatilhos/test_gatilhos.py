@@ -1,5 +1,5 @@
 """Triggers that write without an operator: which doctors they select, which texts they send, and what holds their
-messages back. On both databases.
+messages back. The tests run on both databases.
 """
 
 import asyncio

@@ -70,7 +70,7 @@ async def test_block_covers_every_address_of_the_author(mesa: Bancada, first: st
 
 
 async def test_block_rejects_vagas_posted_under_another_address(mesa: Bancada) -> None:
-    """At that time the hidden address was not linked to the author."""
+    """When the vagas were posted, their hidden address was not yet linked to the author."""
     await mesa.dizem("plantão\n" + vaga("Vila Inventada"), autor=LID)
     await mesa.dizem("plantão\n" + vaga("Vila Sonhada"), autor=PHONE)
     await mesa.trabalha()

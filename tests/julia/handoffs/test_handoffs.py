@@ -1,4 +1,6 @@
-"""A hand-off is opened once, reminds in sending hours, ends once, and informs the doctor. On both databases."""
+"""A hand-off is opened once, reminds in sending hours, ends once, and informs the doctor. The tests run on both
+databases.
+"""
 
 import asyncio
 from collections import Counter

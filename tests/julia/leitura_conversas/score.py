@@ -16,7 +16,7 @@ VALIDATION = Path(__file__).parent / "validacao.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """Counts of one author."""
+    """Numbers of sentences of one author that were read correctly and wrongly."""
 
     wishes: int  # number of sentences labelled certo or provavel
     heard: int  # how many of these were read as certo or provavel

@@ -7,7 +7,8 @@ Otherwise a rare feature of the labelled messages could by chance raise the conf
 The rules were developed with the labelled messages, so they know more layouts there than in a new author's messages.
 Each message is therefore also read without one of the blocks, as if the reader did not know that layout.
 
-For the tables, each author is left out in turn. The model that is written is fitted on all authors.
+The tables score each author with a model that was fitted without the author. The model that is written is fitted on all
+authors.
 """
 
 import json
@@ -80,7 +81,9 @@ def amostras(autor: str) -> tuple[Amostra, ...]:
 
 @cache
 def sem_um_bloco(autor: str) -> tuple[Amostra, ...]:
-    """Return the vacancies of the messages that are read differently without one of the blocks."""
+    """Read each message several times, each time without one of the blocks. Return the vacancies of the readings that
+    differ from the complete one.
+    """
     found: list[Amostra] = []
     for mensagem, (whole, _) in zip(mensagens(autor), lidas(autor), strict=True):
         for left_out in BLOCOS if mensagem["eh_oferta"] else ():
@@ -195,7 +198,9 @@ def faixas() -> list[tuple[float, float, int, float, float]]:
 
 
 def confiabilidade() -> str:
-    """Return the reliability table: the share of correct vacancies by confidence, each author left out in turn."""
+    """Return the reliability table: the share of correct vacancies in each range of confidence. The confidence comes
+    from models that were fitted without the message's author.
+    """
     rows = [["confidence", "vagas", "mean confidence", "correct"]]
     rows.extend(
         [f"{low:.2f} to {high:.2f}", str(count), f"{mean:.3f}", f"{right:.3f}"]

@@ -1,5 +1,5 @@
-"""Print the scores of the reader by author, and the vacancies that would be imported. Each author is left out of the
-models in turn: ``python -m tests.julia.leitura_grupos.medir``.
+"""Print the scores of the reader by author, and the vacancies that would be imported: ``python -m
+tests.julia.leitura_grupos.medir``. Each author is read by models that were fitted without the author.
 
 ``--documento`` also writes the tables, the diagram of reliability and the ten worst messages to ``docs/``.
 """

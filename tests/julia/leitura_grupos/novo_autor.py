@@ -1,8 +1,8 @@
 """Score the readers on the files of an author that they do not know: ``python -m tests.julia.leitura_grupos.novo_autor
 PASTA``.
 
-The folder has ``grupos.jsonl``, ``agendamentos.jsonl`` or both, labelled by ``autores/README.md``. The readers run with
-their stored weights. The command fits nothing and writes nothing.
+The folder has ``grupos.jsonl``, ``agendamentos.jsonl`` or both, labelled by the rules of ``autores/README.md``. The
+readers run with their stored weights. The command fits nothing and writes nothing.
 
 ``--erros`` also prints every message and row that was read wrongly.
 """

@@ -1,5 +1,5 @@
-"""The reader does not become worse on the messages of any author. ``docs/leitura.md`` has the scores of left-out
-authors.
+"""The reader does not become worse on the messages of any author. ``docs/leitura.md`` has its scores for authors whose
+messages it was not fitted on.
 """
 
 import pytest

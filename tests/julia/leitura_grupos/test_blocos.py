@@ -1,4 +1,6 @@
-"""Layouts of prose, rotas and price lists: several places, lists in order, states of a rota, prices by condition."""
+"""Layouts of prose, rotas (duty rosters) and price lists: several places, parallel lists, states of a rota, and prices
+by condition.
+"""
 
 import pytest
 

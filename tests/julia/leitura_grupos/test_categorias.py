@@ -1,4 +1,6 @@
-"""Category of a message: other messages with words of an offer, and offers without them."""
+"""The category of a message. Some messages use the words of an offer without being one, and some offers use none of
+these words.
+"""
 
 import pytest
 

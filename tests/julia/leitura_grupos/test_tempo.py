@@ -1,4 +1,4 @@
-"""No text makes the rules slow. The limits allow for a busy machine; ``bench.leitura`` measures."""
+"""No text makes the rules slow. The limits allow for a busy machine; ``bench.leitura`` measures exact times."""
 
 import sys
 import time
@@ -51,7 +51,7 @@ def test_work_grows_with_the_length_of_the_text(line: str) -> None:
 
 
 def _count_calls(texto: str) -> int:
-    """Count the function calls while a text is read. Unlike the time, they do not depend on the machine."""
+    """Count the function calls while a text is read. Unlike the time, this number does not depend on the machine."""
     calls = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:

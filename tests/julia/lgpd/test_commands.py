@@ -1,4 +1,6 @@
-"""Every command × a database with a person in every table: a command that shows personal data leaves an audit entry."""
+"""Run every command on a database with a person in every table. A command that shows personal data leaves an audit
+entry.
+"""
 
 import asyncio
 import re

@@ -298,7 +298,9 @@ def test_two_campaigns_are_three_days_apart() -> None:
 
 
 def test_final_reasons_come_before_temporary_ones() -> None:
-    """At night a message to an opted-out doctor ends at once. It does not wait for the morning to be blocked."""
+    """At night a message to an opted-out doctor ends at once, instead of waiting until the morning and being blocked
+    then.
+    """
     night = datetime(2026, 3, 12, 4, 0, tzinfo=UTC)
     assert outcome(verdict(message(), Medico(opted_out=True), now=night)) is Desfecho.BLOCKED_OPTED_OUT
 

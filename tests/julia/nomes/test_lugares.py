@@ -1,4 +1,6 @@
-"""The hospital of a vaga, on both databases: similar names are two hospitals, and so is one name in two towns."""
+"""The hospital of a vaga, on both databases: two similar names are two hospitals, and one name in two towns is also two
+hospitals.
+"""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

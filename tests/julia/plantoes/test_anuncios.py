@@ -1,4 +1,4 @@
-"""A doctor is offered a vacancy once, and no offer is sent after the vacancy is taken. On both databases."""
+"""A doctor is offered a vacancy once, and no offer is sent after the vacancy is taken. The tests run on both databases."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Vacancies as a gestora uses them: over HTTP, in the terminal, and on the first page."""
+"""Vacancies as a manager uses them: over HTTP, in the terminal, and on the first page."""
 
 import asyncio
 import json

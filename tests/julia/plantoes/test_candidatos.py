@@ -1,4 +1,4 @@
-"""The database scores every doctor who fits a vacancy. On both databases."""
+"""The database scores every doctor who fits a vacancy. The tests run on both databases."""
 
 from datetime import timedelta
 

@@ -1,4 +1,6 @@
-"""The hourly job: ended shifts wait for a person, and vacancies whose start passed expire. On both databases."""
+"""The hourly job: ended shifts wait for a person, and vacancies whose start passed expire. The tests run on both
+databases.
+"""
 
 import asyncio
 from datetime import date, datetime, timedelta

@@ -1,4 +1,6 @@
-"""Alerts about the service to doctors: each compares a counted figure with a threshold. On both databases."""
+"""Alerts about the service to doctors: each compares a counted figure with a threshold. The tests run on both
+databases.
+"""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Evaluations of conversations, and the guidance that is made from them. On both databases."""
+"""Evaluations of conversations, and the guidance that is made from them. The tests run on both databases."""
 
 import asyncio
 import json
@@ -89,7 +89,7 @@ async def condense(office: Office) -> Outcome:
 
 
 async def add_talks(office: Office, count: int, texto: str = "qual o valor?", ended: bool = True) -> list[str]:
-    """Add conversations with one question and one answer each, which a person ended."""
+    """Add conversations that a person ended, each with one question and one answer."""
     made = []
     known = len(await rows(office.work.database, "SELECT id FROM clientes"))
     for n in range(known, known + count):

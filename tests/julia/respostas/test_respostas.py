@@ -1,4 +1,4 @@
-"""Each inbound message gets an answer, a row for the morning, or a person. On both databases."""
+"""Each inbound message gets an answer, a row for the morning, or a person. The tests run on both databases."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

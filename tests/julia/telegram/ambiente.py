@@ -121,7 +121,9 @@ class Ambiente:
 
 
 async def messages(line: Linha, count: int) -> tuple[list[MensagemVista], str]:
-    """Receive until this number of messages of other people arrived. Return the messages and the position after them."""
+    """Receive until this number of messages from other people has arrived. Return the messages and the position after
+    them.
+    """
     found, marca = await updates(line, count)
     return [each for each in found if isinstance(each, MensagemVista)], marca
 

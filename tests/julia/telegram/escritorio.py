@@ -97,7 +97,7 @@ class Escritorio:
         await write(self.database, "UPDATE fila_mensagens SET agendar_para = :at WHERE id = :id", id=id, at=at)
 
     async def settles_doubt(self, id: str) -> None:
-        """Search now for a message in doubt."""
+        """Search at once for a message in doubt, instead of after its usual delay."""
         at = self.work.clock.now() - timedelta(seconds=10)
         doubt = "UPDATE fila_mensagens SET envio_desde = :at WHERE id = :id AND envio_estado IS NOT NULL"
         await write(self.database, doubt, id=id, at=at)

@@ -264,6 +264,6 @@ def _chat(office: Escritorio, telefone: str) -> str:
 
 
 def sent_by(office: Escritorio) -> str:
-    """Return the only account."""
+    """Return the account that sends. The test has only one."""
     (conta,) = office.usuarios
     return conta

@@ -222,7 +222,7 @@ async def test_refused_connection_is_not_repeated_at_once(office: Escritorio) ->
 async def test_close_that_ignores_its_cancellation_restarts_the_process(
     office: Escritorio, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An account connects again only after its old connection is closed, so it would stay offline."""
+    """An account connects again only after its old connection is closed, so without a restart it would stay offline."""
     monkeypatch.setattr("app.contexts.telegram.conexoes.CANCEL_GRACE", timedelta(milliseconds=100))
     monkeypatch.setattr("app.contexts.telegram.conexoes.MARGIN", timedelta(0))
     conta = await office.account()
@@ -258,7 +258,7 @@ def _close_deafly(linha: Linha) -> asyncio.Event:
 
 
 class _HangsOnce:
-    """Receiver that does not return for the first updates. The steps after that one have their normal time limits."""
+    """Receiver that hangs on the first updates, under the short time limits of the test. Later steps have ``prazos``."""
 
     def __init__(self, conexoes: Conexoes, recebedor: Recebedor, prazos: Prazos) -> None:
         self._conexoes, self._recebedor, self._prazos = conexoes, recebedor, prazos

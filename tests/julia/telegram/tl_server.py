@@ -178,7 +178,7 @@ class Sender:
             future.set_result(result)
 
     def _push(self) -> None:
-        """Push the updates of the account. Updates that a request of this connection caused are left out, because its
+        """Push the updates of the account. Updates that a request of this connection caused are omitted, because its
         answer contains them.
         """
         conexao = self._mundo.conexoes.get(self._connection)

@@ -1,4 +1,6 @@
-"""Ownership of a vaga's key, on both databases. Only a vaga that is, or may become, a vacancy owns its key."""
+"""Ownership of a vaga's key (hospital, day, period, speciality), on both databases. Only a vaga that is, or may become,
+a vacancy owns its key.
+"""
 
 from datetime import date, timedelta
 from typing import Any
@@ -18,7 +20,7 @@ OUTRA = "5511900000088@s.whatsapp.net"
 
 
 async def repeat(mesa: Bancada, line: str) -> dict[str, Any]:
-    """Return the result of the same vaga, posted by another author in another group an hour later."""
+    """Let another author post the same vaga in another group an hour later. Return the stored row."""
     await mesa.clock.advance(timedelta(hours=1))
     said = await mesa.dizem("plantão\n" + line, grupo=OUTRO_GRUPO, autor=OUTRA)
     await mesa.trabalha()

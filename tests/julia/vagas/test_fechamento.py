@@ -1,5 +1,5 @@
-"""A group announces that a vacancy is taken. A clear notice closes it, and an unclear notice closes nothing. On both
-databases.
+"""A group announces that a vacancy is taken. A clear notice closes it, and an unclear notice closes nothing. The tests
+run on both databases.
 """
 
 from collections.abc import AsyncIterator

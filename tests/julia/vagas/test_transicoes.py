@@ -1,4 +1,6 @@
-"""The state of a vacancy changes only as the table says, with one line of history for each change. On both databases."""
+"""The state of a vacancy changes only as the table says, with one line of history for each change. The tests run on
+both databases.
+"""
 
 import pytest
 

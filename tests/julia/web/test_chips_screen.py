@@ -1,4 +1,6 @@
-"""Chips and Telegram accounts in the dashboard: the reason why one does not send, and the actions pause and activate."""
+"""Chips and Telegram accounts in the dashboard: why a chip or an account does not send, and the actions pause and
+activate.
+"""
 
 import re
 from collections.abc import AsyncIterator

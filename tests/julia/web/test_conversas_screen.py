@@ -205,7 +205,7 @@ async def test_unknown_conversation_is_a_page_with_the_next_step(painel: Painel)
 
 
 async def put_in_doubt(painel: Painel, number: int, state: str) -> str:
-    """Store a message of which the gateway's answer was lost. Return its id."""
+    """Store a message for which the gateway's answer was lost. Return its id."""
     now = painel.clock.now()
     id = f"00000000-0000-7000-8000-{number:012d}"
     await write(

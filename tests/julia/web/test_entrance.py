@@ -181,7 +181,7 @@ async def test_every_session_may_sign_out_and_stays_ended_in_every_process(julia
 
 
 async def test_cookie_of_a_narrow_token_says_nothing_about_api_token(julia: Julia, julia_url: str) -> None:
-    """Without SECRET_KEY, which only development permits, the signing key is random."""
+    """Without SECRET_KEY, which only development permits, the key that signs the cookie is random and not a token."""
     note = Sessions(TOKEN).begin("API_TOKEN", now=julia.work.clock.now(), chance="ab" * 16)
     open_one = await open_julia(julia_url, APP_ENV="development")
     async with open_one.client("192.0.2.7") as client:

@@ -1,4 +1,6 @@
-"""Every action of the dashboard with every role: who may not perform an action gets no button, no form and no effect."""
+"""Every action of the dashboard with every role. A role without permission for an action gets no button, no form and no
+effect.
+"""
 
 import html
 import re
@@ -86,7 +88,7 @@ async def test_a_page_offers_exactly_the_actions_that_the_role_may_perform(julia
 
 
 def is_retry(offer: str, page: str, queues: set[str]) -> bool:
-    """Return whether an offer repeats items of one of the queues."""
+    """Return whether an offered action retries items of one of these queues."""
     is_of_queue = any(f"fila={name}" in offer or f"/filas/{name}" in page for name in queues)
     return is_of_queue and name_of(offer) in ("item.retry", "item.edit", "bulk.retry")
 

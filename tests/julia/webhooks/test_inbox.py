@@ -1,4 +1,6 @@
-"""Events of the gateway are processed once, even if they are repeated, late or malformed. On both databases."""
+"""Events of the gateway are processed once, even if they are repeated, late or malformed. The tests run on both
+databases.
+"""
 
 import asyncio
 import random

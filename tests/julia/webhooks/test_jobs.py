@@ -1,5 +1,5 @@
-"""Jobs process stored deliveries too, so that an installation with only api and scheduler loses none. On both
-databases.
+"""Jobs process stored deliveries too, so that an installation with only api and scheduler loses none. The tests run on
+both databases.
 """
 
 from datetime import timedelta
