@@ -1,4 +1,4 @@
-"""Build the engine with Julia's jobs and roles, but without the services of the contexts.
+"""Build the engine with Julia's jobs and roles, but without the services of ``app/contexts``.
 
 Commands such as ``batuta jobs`` and the parent process of ``batuta up`` use this engine. This module imports no
 service, so these commands start fast.

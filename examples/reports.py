@@ -1,4 +1,6 @@
-"""Example of scheduled jobs, in this process and over HTTP: `batuta --app examples.reports:work scheduler`."""
+"""Example of scheduled jobs: some run in this process, and one is called over HTTP. Start them with `batuta --app
+examples.reports:work scheduler`.
+"""
 
 from batuta import Batuta, Done, Run, Skipped
 

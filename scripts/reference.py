@@ -149,7 +149,7 @@ def _http() -> Iterator[str]:
 
 
 def _operations(api: FastAPI) -> dict[str, tuple[str, str]]:
-    """Return the scope and the description of each operation."""
+    """Return the scope and the description of each HTTP operation."""
     return {
         f"{operation['method']} {operation['path']}": (operation["scope"], " ".join(operation["summary"].split()))
         for operation in operations(api.openapi())

@@ -1,5 +1,5 @@
-"""``batuta agendamentos``: import, list and export appointments, read their addresses and documents again with the
-current rules, and measure how well the rules read a labelled file.
+"""``batuta agendamentos``: import, list and export appointments, parse their addresses and documents again with the
+current rules, and measure how well the rules parse a labelled file.
 """
 
 import json

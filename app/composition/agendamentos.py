@@ -1,5 +1,5 @@
-"""Build the services of the appointments: the import of files, the task that reads each row, and the loops that recover
-the work of dead processes.
+"""Build the services of the appointments: the import of files, the task that parses each row, and the loops that
+recover the work of dead processes.
 """
 
 from collections.abc import Sequence
@@ -36,10 +36,10 @@ class Appointments:
 
 
 def add_appointments(work: Batuta, settings: Settings, llm: Consulta | None) -> Appointments:
-    """Register the task that reads an appointment, and build the services that use its queue.
+    """Register the task that parses an appointment, and build the services that use its queue.
 
-    If the settings allow it, ``llm`` reads the cells that the rules cannot read. If ``llm`` is None, only the rules
-    read cells.
+    If the settings allow it, ``llm`` parses the cells that the rules cannot parse. If ``llm`` is None, only the rules
+    parse cells.
     """
     wake, leitura = partial(work.wakeups.wake, QUEUE), LeitorDeArquivos(work.clock)
     agendamentos = Agendamentos(

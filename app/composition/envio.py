@@ -111,8 +111,8 @@ def build_sending(
 
 
 def add_sending(work: Batuta, sending: Sending) -> None:
-    """Register the queue of messages, the loop that resolves messages with a lost answer, and the health checks of
-    both.
+    """Register the queue of messages, the loop that resolves messages for which the gateway's answer was lost, and the
+    health checks of both.
     """
     handler = sending.remetente.handler()
     work.add_queue(FILA_MENSAGENS, lambda lease: handler, concurrency=SENDS_AT_A_TIME, scope=Scope.SEND)

@@ -1,1 +1,1 @@
-"""Clients of external services, one folder each. They translate errors into the terms of the contexts."""
+"""Clients of external services, one folder each. They translate errors into the types of ``app/contexts``."""

@@ -1,1 +1,1 @@
-"""Julia's HTTP API. Each route calls a service of a context and formats its result."""
+"""Julia's HTTP API. Each route calls a service of ``app/contexts`` and formats its result."""

@@ -1,4 +1,4 @@
-"""Convert errors of the contexts to problems of the API."""
+"""Convert errors of the services in ``app/contexts`` to problems of the API."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

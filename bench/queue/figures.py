@@ -36,7 +36,9 @@ def per_second(counted: tuple[int, float]) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """The figures of one drain by one worker. None means that the figure is unknown for this contender."""
+    """The figures of one drain, in which one worker runs all jobs of a queue. None means that the figure is unknown for
+    this contender.
+    """
 
     jobs: int
     rate: float

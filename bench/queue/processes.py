@@ -1,4 +1,4 @@
-"""Child processes that end with this process, and their cost."""
+"""Child processes that end together with this process, and the processor time that they use."""
 
 import os
 import signal

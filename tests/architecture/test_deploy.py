@@ -41,7 +41,9 @@ def test_systemd_restarts_the_service_except_after_a_configuration_error(service
 
 
 def test_systemd_kills_no_process_within_its_grace_period(service: configparser.SectionProxy) -> None:
-    """The parent kills a child after the child's stop limit, reads the child's last lines, and ends within a margin."""
+    """systemd must wait until the parent has killed a child that exceeded its stop limit, read the child's last lines,
+    and ended itself.
+    """
     parent = longest_stop(load_settings(EngineSettings, {})) + KILLING + EXIT_MARGIN
     assert service["KillMode"] == "mixed"
     assert int(service["TimeoutStopSec"]) >= parent.total_seconds()

@@ -80,7 +80,7 @@ class QueueWorkers:
 
     @asynccontextmanager
     async def enqueuing(self, *arguments: Any) -> AsyncIterator["Enqueuer"]:
-        """Enqueue continuously. After a refusal, continue."""
+        """Enqueue continuously. If an enqueue is refused, continue with the next one."""
         enqueuer = Enqueuer()
 
         async def enqueue() -> None:

@@ -1,4 +1,6 @@
-"""A disk is full or fails for a while. Every acknowledged item is stored, and no item begins without a record."""
+"""A disk is full or fails for a while. Every acknowledged item is stored, and no item begins unless its claim is
+stored.
+"""
 
 import asyncio
 import shutil

@@ -84,8 +84,8 @@ async def _stepped(url: str, folder: Path) -> None:
         end = running.clock.now()
 
         def known(target: Target) -> Target:
-            """Return the target for a fire that the step skipped. It has a row with the reason, unless its minute came
-            again.
+            """Return what to expect of a fire that the clock step skipped: a row with the reason, unless its minute
+            came again.
             """
             passed_over = before - 5 * SECOND < target.at <= before + hour and not ahead - hour < target.at <= end
             return replace(target, until=before + hour + 50 * SECOND, must_run=False) if passed_over else target

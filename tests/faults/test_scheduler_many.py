@@ -1,4 +1,4 @@
-"""Several schedulers on one database. A fire happens once, whichever of them live or die."""
+"""Several schedulers on one database. A fire happens once, whichever schedulers live or die."""
 
 import asyncio
 import random

@@ -156,8 +156,8 @@ async def test_long_file_lock_takes_no_run_from_a_living_scheduler(
 
 
 async def _in_the_middle_of_a_minute(running: Plant) -> None:
-    """Wait for the middle of a minute. A fire of the last ten seconds is on time, and is skipped while an earlier one
-    is caught up.
+    """Wait for the middle of a minute. A fire of the last ten seconds would be on time, and would be skipped while an
+    earlier fire is caught up.
     """
     await running.passes((30 - running.clock.now().second) % 60 * SECOND)
 

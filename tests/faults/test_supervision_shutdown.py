@@ -145,7 +145,9 @@ async def test_hanging_ping_costs_no_run_its_lease(places: Mapping[str, Path]) -
 
 
 async def _hangs(url: str, folder: Path) -> None:
-    """The limits are those of an installation: the ping hangs for 10 s, the lease of a run is 6 s, the drain 30 s."""
+    """Stop a scheduler during a run, while its ping to the dead man's switch hangs. The limits are those of an
+    installation: the ping hangs for 10 s, the lease of the run is 6 s, and the drain may take 30 s.
+    """
     seconds = 25.0 if LONG else 12.0
     figures = Figures("stop", kind(url), f"SIGTERM of a scheduler during a ping that hangs and a run of {seconds:g} s")
     async with place(folder, url, run=seconds) as running, _silence() as one, _silence() as another:
@@ -236,7 +238,7 @@ async def test_hanging_database_holds_no_process_beyond_its_margin(places: Mappi
 async def test_hanging_database_and_deaf_handlers_hold_no_process_beyond_its_margin(
     places: Mapping[str, Path],
 ) -> None:
-    """Every step after the deadline takes its full time. The margin is longer than all of them together."""
+    """Every step after the deadline takes its full time limit. The margin is longer than all these limits together."""
     for url, folder in places.items():
         if not url.startswith("sqlite"):
             await _hangs_up(url, folder, is_uncancellable=True)

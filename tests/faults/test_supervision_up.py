@@ -314,7 +314,7 @@ def test_systemd_receives_ready_watchdog_and_stopping_of_the_whole_tree(tmp_path
 
 
 def test_systemd_receives_the_same_of_a_single_role(tmp_path: Path) -> None:
-    """All three roles run at once, each with its own service manager."""
+    """Each of the three roles runs without a parent, under its own service manager."""
     with ExitStack() as stack:
         managers = {role: stack.enter_context(closing(Systemd(tmp_path / role))) for role in ROLES}
         started = {

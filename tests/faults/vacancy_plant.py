@@ -1,4 +1,4 @@
-"""Doctors of one process who want vacancies. The process dies at random: while it holds the lock, before the commit, or
+"""A process that plays doctors who want vacancies, and dies at random: while it holds the lock, before the commit, or
 after it.
 
 Each answer is a line in a file, synced before the next step, so that a restarted process asks only for doctors without

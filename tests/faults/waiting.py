@@ -1,4 +1,6 @@
-"""Waits for other processes. No wait ends early on a slow machine. Only a condition that never becomes true fails."""
+"""Functions that wait for other processes. A slow machine ends no wait early; only a condition that never becomes true
+fails.
+"""
 
 import asyncio
 import os
@@ -17,7 +19,7 @@ _is_calm = False
 
 
 def expect_calm() -> None:
-    """Measure the slowness without the load average."""
+    """Make ``slowness`` ignore the load average of the machine."""
     global _is_calm
     _is_calm = True
 

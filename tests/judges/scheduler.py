@@ -61,7 +61,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Figures of a run. ``targets`` is the sum of the four figures below it."""
+    """Figures of a run. ``targets``, the number of expected fires, is the sum of the next four figures."""
 
     targets: int
     served: int
@@ -102,8 +102,8 @@ class Verdict:
 
 
 def judge(targets: Iterable[Target], receipts: Iterable[Receipt], log: Iterable[Logged], rules: Rules) -> Verdict:
-    """Judge a run. A row that is marked as started by hand serves no target and names none. All other rules apply to
-    it.
+    """Judge a run. A run that an operator started by hand fulfils no expected fire and names none. All other rules
+    apply to it.
     """
     listed = list(log)
     rows = {row.id: row for row in listed}
@@ -160,7 +160,7 @@ def _not_complete(case: Case) -> Iterator[Finding]:
 
 
 def _hint(case: Case, target: Target) -> str:
-    """Return evidence about a target that was not served."""
+    """Return the evidence about an expected fire that did not run."""
     if late := case.lateness(target):
         return f"its run started {late} after its window"
     if run := case.first_end.get(target.at):
@@ -271,7 +271,7 @@ def _unfenced(case: Case) -> Iterator[Finding]:
 
 
 def _recovered_at(after_healing: Sequence[Service], rules: Rules) -> datetime | None:
-    """Return the first target that was served in time, without the extension of ``until``."""
+    """Return the first expected fire that ran within epsilon, ignoring the later limit ``until``."""
     in_time = (target.at for target, _, start in after_healing if start and start <= target.at + rules.epsilon)
     return min(in_time, default=None)
 

@@ -1,4 +1,4 @@
-"""Lists and counts of appointments, and the statements of their reading, use an index at any table size."""
+"""Lists and counts of appointments, and the statements of their parsing, use an index at any table size."""
 
 import pytest
 

@@ -73,7 +73,7 @@ class NoTelegram:
 
 @dataclass
 class LateTelethon:
-    """Telethon client that imports Telethon on the first connection, because the import takes seconds and memory."""
+    """Telethon client that imports Telethon on the first connection, because the import takes seconds and much memory."""
 
     settings: Settings
     sessoes: Sessoes

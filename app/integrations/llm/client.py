@@ -1,5 +1,5 @@
-"""Client for one structured query to a language model: instruction, data and schema. There are no tools, no
-conversation and no retries.
+"""Client for one structured query to a language model: instruction, data and schema. It uses no tools, no conversation
+and no retries.
 """
 
 import json

@@ -1,5 +1,5 @@
 """``/api/v1/appointments`` and ``/api/v1/jobs/{job_id}/status``. An upload stores the rows of a file. Background tasks
-then read addresses and documents.
+then parse addresses and documents.
 """
 
 from collections.abc import AsyncIterator
@@ -168,21 +168,23 @@ def router(work: Batuta, agendamentos: Agendamentos, importacao: Importacao) -> 
 
     @routes.post("/appointments", status_code=201, operation_id="create_appointment", responses=REPEATED)
     async def create(request: Request, novo: Novo) -> dict[str, Any]:
-        """Create an appointment. Its address and documents are read in the background."""
+        """Create an appointment. Its address and documents are parsed in the background."""
         with as_problems(request, REFUSALS):
             row = await agendamentos.criar(novo.given_fields(), by=caller_of(request))
         return agendamento_em_palavras(row, await visao_of(request, 1))
 
     @routes.patch("/appointments/{id:agendamento}", operation_id="change_appointment", responses=ANSWERS | REPEATED)
     async def change(request: Request, id: Id, mudanca: Mudanca) -> dict[str, Any]:
-        """Change fields of an appointment. A changed address or document is read again."""
+        """Change fields of an appointment. A changed address or document is parsed again."""
         with as_problems(request, REFUSALS):
             row = await agendamentos.alterar(str(id), mudanca.given_fields(), by=caller_of(request))
         return agendamento_em_palavras(row, await visao_of(request, 1))
 
     @routes.post("/appointments/reprocess", operation_id="reprocess_appointments")
     async def reprocess(request: Request, quais: Reprocesso | None = None) -> dict[str, Any]:
-        """Enqueue a task for each failed or skipped reading, or for the given ids."""
+        """Enqueue a task for each appointment whose parsing failed or was skipped, or for the appointments with the
+        given ids.
+        """
         asked = quais or Reprocesso()
         ids = None if asked.ids is None else [str(each) for each in asked.ids]
         found = await agendamentos.reprocessar(ids, limit=asked.limite, by=caller_of(request))

@@ -118,7 +118,7 @@ def router(campanhas: Campanhas, zone: ZoneInfo) -> APIRouter:
         responses={404: {"description": "no doctor has such an id"}},
     )
     async def create(request: Request, nova: Nova) -> dict[str, Any]:
-        """Create a draft. No message is sent before the campaign is scheduled."""
+        """Create a campaign as a draft. No message is sent before the campaign is scheduled."""
         with as_problems(request, REFUSALS):
             asked = NovaCampanha(
                 nome=nova.nome_template,

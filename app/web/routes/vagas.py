@@ -130,7 +130,7 @@ def router(shifts: Shifts, zone: ZoneInfo) -> APIRouter:
 
     @routes.post("/{id}/anunciar", operation_id="announce_vaga", responses=ANSWERS, openapi_extra=needs(Scope.SEND))
     async def announce(request: Request, id: UUID, a_quem: AosMedicos | AosMelhores) -> dict[str, Any]:
-        """Offer the vacancy to these doctors, or to the best candidates. Each doctor gets at most one offer of a
+        """Offer the vacancy to the given doctors, or to the best candidates. Each doctor gets at most one offer of a
         vacancy.
 
         Returns the doctors who get no offer, each with the reason.

@@ -59,7 +59,7 @@ def screens(julia: Callable[[], Julia]) -> Sequence[Screen]:
 
 
 class Acts:
-    """Previews and performs two actions: import a spreadsheet, and read again the appointments whose reading failed."""
+    """Previews and performs two actions: import a spreadsheet, and parse the appointments again whose parsing failed."""
 
     def __init__(self, julia: Callable[[], Julia]) -> None:
         self._julia = julia

@@ -1,4 +1,4 @@
-"""A job with a circuit breaker."""
+"""Jobs with a circuit breaker: which endings of a run count as failures, and how the fires record the open circuit."""
 
 import asyncio
 from collections.abc import AsyncIterator

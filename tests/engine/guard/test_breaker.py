@@ -1,4 +1,4 @@
-"""Decisions of a circuit breaker."""
+"""When a circuit breaker opens, holds calls back, admits a probe and closes."""
 
 from dataclasses import replace
 from datetime import timedelta

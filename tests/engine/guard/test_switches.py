@@ -1,4 +1,4 @@
-"""Switches on both databases."""
+"""Durable switches on both databases: other processes see a change at once, and the audit log records it."""
 
 import asyncio
 from datetime import timedelta

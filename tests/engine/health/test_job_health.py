@@ -1,4 +1,4 @@
-"""A job is judged by the fires that were expected of it."""
+"""The health of a job follows from the fires that were expected of this job."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Queues, processes and the scheduler are judged by what was expected of them."""
+"""The health of queues, processes and the scheduler follows from the work that they should have done."""
 
 from collections.abc import Mapping
 from dataclasses import replace

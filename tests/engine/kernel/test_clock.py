@@ -1,4 +1,4 @@
-"""Waits for an event on the clocks that the engine and its tests use."""
+"""How to wait for an event on the clocks that the engine and its tests use."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A process ends after its work, whatever it has started."""
+"""A process ends after its work, even if threads or coroutines that it started are still running."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
-"""Runners: items that do not wait share a task, each has its own context, and an item that waits does not block the
-others.
+"""Runners, the asyncio tasks that run items. Items that do not wait share a runner, each item has its own context, and
+an item that waits does not block the others.
 """
 
 import asyncio

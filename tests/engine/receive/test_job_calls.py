@@ -1,4 +1,4 @@
-"""The store of job calls on both databases."""
+"""The store of job calls on both databases: one answer per key, and one running call per job."""
 
 import asyncio
 from datetime import timedelta
@@ -85,7 +85,9 @@ async def test_process_that_lost_a_call_writes_nothing(calls: SqlJobCalls, clock
 
 
 async def test_clock_of_the_database_decides_about_leases_and_pruning(database: Database) -> None:
-    """The clocks of two machines do not matter: neither machine releases the other's call or deletes its answer."""
+    """The store uses only the clock of the database, so no machine releases a running call or deletes an answer too
+    early.
+    """
     if database.dialect == "sqlite":
         pytest.skip("on SQLite the machine's clock is the only one")
     one, two = SqlJobCalls(database), SqlJobCalls(database)

@@ -1,4 +1,4 @@
-"""Reports of the execution log, on both databases."""
+"""Counts, statistics and pages that are read from the execution log, on both databases."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

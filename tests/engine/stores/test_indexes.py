@@ -1,4 +1,4 @@
-"""A queue table without its indexes is found when the database opens, with the statement to add."""
+"""When the database opens, a queue table without its indexes is reported with the statement that creates them."""
 
 import pytest
 

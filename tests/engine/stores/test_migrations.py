@@ -1,4 +1,4 @@
-"""Migrations on both databases."""
+"""Migrations on both databases: each is applied once, and a changed, faulty or concurrent one harms no schema."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Functions of tasks that a child process imports."""
+"""Task functions that a child process imports."""
 
 import logging
 import os

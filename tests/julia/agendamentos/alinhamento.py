@@ -55,8 +55,8 @@ def _spans(
 
 
 def _choose(name: str, labels: Sequence[str], spans: list[Trecho]) -> Trecho | None:
-    """Return the most probable span: the shortest, for a state the one at the end, for a city or a number the one next
-    to its neighbour.
+    """Return the most probable span. For a state it is the one at the end, for a city or a number the one next to the
+    neighbouring field, and for any other field the shortest one.
     """
     count = len(labels)
     if name == "uf":
@@ -75,7 +75,7 @@ def _choose(name: str, labels: Sequence[str], spans: list[Trecho]) -> Trecho | N
 
 
 def _items(texto: str, lidas: Sequence[Palavra], labels: list[str], value: str) -> list[Trecho]:
-    """Return the spans of the parts of a complement that other fields separate."""
+    """Return the spans of the items of an address complement. Words of other fields may separate the items."""
     found: list[Trecho] = []
     taken = list(labels)
     for item in value.split(", "):

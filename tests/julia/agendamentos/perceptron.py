@@ -1,4 +1,4 @@
-"""An averaged perceptron over sequences of labels, for the tagger of addresses. Standard library only."""
+"""An averaged perceptron over sequences of labels, for the tagger of addresses. It needs only the standard library."""
 
 from collections import defaultdict
 from collections.abc import Sequence

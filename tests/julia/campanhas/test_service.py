@@ -431,7 +431,7 @@ async def test_pause_holds_queued_messages_at_once_and_resume_releases_them(offi
 
 
 async def test_resume_wakes_senders_here_and_in_other_processes(office: Office) -> None:
-    """Senders do not have to wait for their next poll."""
+    """A resumed campaign wakes the senders, so they do not wait for their next poll."""
     await office.doctor(0)
     id = await office.campaign()
     await office.starts()

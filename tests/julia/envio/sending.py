@@ -67,7 +67,7 @@ class Office:
         await settle()
 
     async def echo(self, receipt: Receipt) -> None:
-        """Deliver the gateway's echo of a sent message."""
+        """Deliver the event with which the gateway reports a message that it sent."""
         fato = Eco(
             instance=receipt.instance,
             message_id=receipt.id,

@@ -249,7 +249,7 @@ async def test_absence_on_a_line_that_is_down_proves_nothing(
 
 
 async def test_message_of_another_chip_is_not_a_proof(office: Office, doctor: str, chip: str) -> None:
-    """A person may have written the same text to the same number by hand."""
+    """A person may have used another chip to write the same text to the same number by hand."""
     await add_chip(office.work.database, "julia-outro", status="paused")
     office.line.answers = [(Unknown("timeout"), False)]
     id = await office.put(doctor)
@@ -787,7 +787,7 @@ async def test_expired_lease_sends_nothing_before_another_claim(office: Office, 
 async def test_cancellation_that_comes_with_the_intent_is_respected(
     office: Office, doctor: str, chip: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process commits after every check and before the intent is written."""
+    """Another process commits the cancellation after all checks, and before this process writes its intent to send."""
     intend = Registro.intend
 
     async def unwanted_by_now(registro: Registro, transaction: Any, lease: Lease, *rest: Any, **named: Any) -> bool:

@@ -1,5 +1,5 @@
-"""Messages of a group that arrive while the pipeline processes the group. Only on PostgreSQL can they wait for each
-other, because SQLite has one writer.
+"""Messages of a group that arrive while the pipeline processes the group. Only on PostgreSQL can the two transactions
+wait for each other, because SQLite has one writer.
 """
 
 import asyncio

@@ -71,7 +71,7 @@ async def set_state(office: Office, doctor: str, **columns: Any) -> None:
 
 
 async def unknown_doctor(office: Office, n: int = 0) -> str:
-    """Add a doctor without a speciality and with a validated number, who fits the first contact."""
+    """Add a doctor without a speciality and with a validated number, whom the trigger for first contacts selects."""
     id = await add_doctor(office.work.database, f"55119{20_000_000 + n:08d}", now=office.clock.now() - 100 * DAY)
     await write(office.work.database, "UPDATE clientes SET status_telefone = 'validado' WHERE id = :id", id=id)
     return id

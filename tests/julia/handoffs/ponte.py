@@ -34,7 +34,9 @@ async def group_vaga(office: Office, poster: str | None = POSTER, **values: Any)
 
 
 async def turn_on(office: Office, on: bool = True) -> None:
-    """Set the switch. The chips send without a pause, so that one run of the worker sends every due message."""
+    """Set the switch of the hand-offs. Let the chips send without a pause, so that one run of the worker sends every
+    due message.
+    """
     await write(office.work.database, "UPDATE chips SET delay_minimo_segundos = 0")
     await office.work.switches.set(SWITCH.key, on, by="gestora", reason="teste", now=office.clock.now())
 

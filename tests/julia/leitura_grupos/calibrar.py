@@ -210,8 +210,8 @@ def confiabilidade() -> str:
 
 
 def piores(limit: float, count: int = 10) -> list[str]:
-    """Return the ids of the messages with the most wrong vacancies that would be imported. Equal messages are ordered
-    by confidence.
+    """Return the ids of the messages with the most wrong vacancies that would be imported. Messages with equally many
+    are ordered by confidence.
     """
     wrong: dict[str, float] = {}
     for read in deixados().values():

@@ -176,7 +176,7 @@ async def _groups(work: Batuta, who: Pessoa) -> None:
 
 
 async def add_shift(work: Batuta, who: Pessoa, status: str) -> str:
-    """Add a shift of the person with this status. The person is also the contact."""
+    """Add a shift of the person with this status. The person is also the contact of the vacancy."""
     new, now = work.ids.new, work.clock.now()
     hospital, area, id = new(), new(), new()
     await insert(work, "hospitais", id=hospital, nome="Hospital Inventado", created_at=now)

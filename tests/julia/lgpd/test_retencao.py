@@ -39,7 +39,7 @@ async def prune(work: Batuta) -> dict[str, Any]:
 
 
 async def settled(work: Batuta, clock: FakeClock) -> Pessoa:
-    """Add a person whose messages and readings have ended."""
+    """Add a person whose messages, appointments and vacancies are finished, so that their retention begins."""
     ana, now = await add_everywhere(work, 3), clock.now()
     await write(work.database, "UPDATE fila_mensagens SET status = 'enviada', finalizada_em = :now", now=now)
     await write(

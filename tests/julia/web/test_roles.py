@@ -103,7 +103,7 @@ def name_of(offer: str) -> str:
 
 
 async def fill(painel: Painel) -> list[str]:
-    """Store something to act on for each screen. Return the addresses of the pages."""
+    """Store a record for each screen to act on. Return the addresses of the pages."""
     await add_chip(painel.database, "julia-sim")
     await painel.julia.telegram.contas.adicionar("principal", by="ana")
     await painel.offers(1)

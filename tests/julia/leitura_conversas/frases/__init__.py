@@ -41,8 +41,8 @@ def digest() -> int:
 
 
 def digest_of_sample() -> int:
-    """Return a checksum of the same input, with the features of one sentence in ten and the text of every sentence. The
-    features of all sentences take ten times as long.
+    """Return a checksum of the input of ``digest``, with the features of one sentence in ten and the text of every
+    sentence. The features of all sentences take ten times as long.
     """
     return _digest(each=10)
 

@@ -1,4 +1,4 @@
-"""Badges of Julia's pages in a real browser: apart from the name on a telephone, and as wide as their text."""
+"""Badges of Julia's pages in a real browser. They do not overlap names on a telephone, and are as wide as their text."""
 
 import pytest
 

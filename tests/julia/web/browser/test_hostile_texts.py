@@ -79,7 +79,9 @@ async def write_everywhere(desk: Desk) -> int:
 
 
 async def add_more(work: Batuta) -> dict[str, str]:
-    """Add a row to tables of the engine and of campaigns and imports. Return the id of each record by its page."""
+    """Add a run, a batch, a campaign, an import, a schedule and a switch. Return the id of the record that each page
+    shows.
+    """
     now, run, batch, file = work.clock.now(), work.ids.new(), work.ids.new(), work.ids.new()
     await insert(
         work, "job_executions", id=run, job_name="limpar-historico", categoria="x", trigger="manual", started_at=now,
