@@ -351,7 +351,7 @@ def calls_by_function(file: Path) -> list[tuple[str, set[str]]]:
 
 @cache
 def parse(file: Path) -> ast.Module:
-    """Parse a module. If the file does not exist, as for a package without ``__init__.py``, return an empty module."""
+    """Parse a module. If the file does not exist, because the path names a package, return an empty module."""
     return ast.parse(file.read_text() if file.exists() else "")
 
 
