@@ -146,7 +146,6 @@ async def _answer(plano: Plano) -> None:
 
 
 def simulate(encoded: Mapping[str, Any]) -> None:
-    """Run the simulator process."""
     plano = plano_of(encoded)
     log_into(plano)
     asyncio.run(_simulate(plano))

@@ -97,7 +97,6 @@ class Found:
 
 
 async def drain(url: str, jobs: int, server: int | None, samples: Samples | None) -> Found:
-    """Enqueue jobs and drain them with one worker."""
     app, done, finished = Batuta(url, concurrency=1000), 0, asyncio.Event()
 
     async def noop(number: int) -> None:

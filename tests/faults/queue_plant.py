@@ -87,7 +87,6 @@ class Plan:
 
 
 def run(encoded: Mapping[str, Any]) -> None:
-    """Run one worker process."""
     plan = Plan(**encoded)
     out = os.open(Path(plan.folder) / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(out, sys.stdout.fileno())

@@ -159,7 +159,6 @@ class SendingWorkers:
         self.clock.step(at - self.clock.now())
 
     async def behave(self, **behaviour: Any) -> None:
-        """Set the behaviour of the simulated gateway."""
         answer = await self.client.patch("/controle/evolution/", json=behaviour)
         assert answer.status_code == 200, answer.text
 

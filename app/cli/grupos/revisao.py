@@ -170,6 +170,5 @@ def _print(ctx: CliContext, document: dict[str, Any]) -> None:
 
 
 def _format_fields(ctx: CliContext, vaga: dict[str, Any]) -> dict[str, str]:
-    """Format the fields of a vacancy for people."""
     shown = {name: cell(ctx, name, value) or "-" for name, value in vaga.items()}
     return shown | ({"fechada_em": ctx.moment(vaga["fechada_em"])} if vaga.get("fechada_em") else {})

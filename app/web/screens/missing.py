@@ -4,7 +4,6 @@ from typing import NoReturn
 
 
 def refuse_missing() -> NoReturn:
-    """Raise a 404 problem for an address that identifies no record."""
     # Imported here, because the import of the web framework would cost every other role memory.
     from batuta.web import Problem
 

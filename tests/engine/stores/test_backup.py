@@ -52,7 +52,6 @@ class Site:
         return await backup.restore(self.work(), self.file, by="test", force=force, progress=_ignore)
 
     async def lose(self) -> None:
-        """Delete the current database."""
         if self.url.startswith("sqlite"):
             Path(self.url.removeprefix("sqlite:///")).unlink()
             return

@@ -38,7 +38,7 @@ def exemplos(autor: str) -> tuple[tuple[tuple[str, ...], int], ...]:
 
 @cache
 def sem(autor: str) -> Assunto:
-    """Return the model that was fitted without an author."""
+    """Return a model that was fitted without the messages of one author."""
     return ajustado([each for other in autores() if other != autor for each in exemplos(other)])
 
 

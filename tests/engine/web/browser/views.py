@@ -38,7 +38,6 @@ class View(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Options of a browser context."""
         return {
             "locale": self.language,
             "color_scheme": self.theme,
