@@ -1,5 +1,8 @@
 """List the phrases that the style rules for prose reject: `python3 scripts/language.py [PATH …]`.
 
+`python3 scripts/language.py --draw SEED` prints a random sample instead, for a reader who does not know the project and
+says which pieces are clear at first reading.
+
 The script reads docstrings, comments, sentences in string literals, text files, templates, documents and names of
 functions, classes, arguments and variables. It prints FILE:LINE, the phrase and a suggestion for each hit, then the
 totals of each folder. Code in Markdown fences and between backticks is exempt.
@@ -11,10 +14,11 @@ import re
 import sys
 import tokenize
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from random import Random
 from typing import Literal
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -106,7 +110,21 @@ SUSPECT = re.compile(
 )
 
 
+IN_PORTUGUESE = ("pt_BR.toml", "docs/operacao.md", "docs/operar.md", "docs/glossario.md")
+# The sample of --draw: a heading, the number of pieces, and the condition for a piece.
+SAMPLE: tuple[tuple[str, int, Callable[[Prose], bool]], ...] = (
+    ("docstrings", 60, lambda each: each.kind == "docstring"),
+    ("texts", 30, lambda each: each.kind == "text" and each.file.endswith("texts/en.toml")),
+    ("paragraphs", 20, lambda each: each.kind == "document" and not each.file.endswith(IN_PORTUGUESE)),
+    ("Portuguese", 25, lambda each: each.kind in ("text", "document") and each.file.endswith(IN_PORTUGUESE)),
+)
+SHORT = 5  # a piece with fewer words is a label, whose meaning depends on its place
+
+
 def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["--draw"]:
+        print(draw(int(arguments[1])))
+        return 0
     paths = [Path(each).resolve() for each in arguments] or [ROOT]
     found = [prose for file in files(paths) for prose in read(file)]
     hits = check(found)
@@ -114,6 +132,17 @@ def main(arguments: list[str]) -> int:
         print(hit)
     print(table(found, hits))
     return 1 if hits else 0
+
+
+def draw(seed: int) -> str:
+    chance = Random(seed)  # noqa: S311 - a sample, not a secret
+    pieces = [prose for file in files() for prose in read(file) if len(prose.text.split()) >= SHORT]
+    drawn = ((title, chance.sample([each for each in pieces if fits(each)], count)) for title, count, fits in SAMPLE)
+    return "\n\n".join(
+        f"# {title} {n}: {each.file}:{each.line}\n{each.text.strip()}"
+        for title, chosen in drawn
+        for n, each in enumerate(chosen, 1)
+    )
 
 
 def files(paths: Iterable[Path] = (ROOT,)) -> list[Path]:
