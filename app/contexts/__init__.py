@@ -1,3 +1,3 @@
-"""Julia's business code, one folder per context: model (pure rules), repository (SQL), service (use cases), jobs
-(handlers).
+"""Julia's business code. Each folder is one context, usually with the modules model (pure rules), repository (SQL),
+service (use cases) and jobs (handlers).
 """

@@ -4,11 +4,12 @@ turns each batch of rows into appointments.
 em_andamento ─▶ concluida     one transaction per batch of rows: appointments, tasks and the number of the last row
       └─▶ falhou              the attempts are exhausted
 
-Every reason to refuse a file is found before the first write (``leitor``). The file stays stored until its last row has
-become an appointment. After a crash of the process or of the child, the import resumes after the last stored line.
+The import checks every reason to refuse a file before the first write (``leitor``). The file stays stored until its
+last row has become an appointment. After a crash of the process or of the child, the import resumes after the last
+stored line.
 
-The tasks that read the rows form a batch of the engine, which has the id of the import. The batch is closed when the
-import ends.
+One task per appointment reads its address and documents. The tasks of an import form a batch with the id of the import;
+the batch is closed when the import ends.
 """
 
 import hashlib
@@ -72,12 +73,12 @@ class Importacao:
         colunas: Sequence[str] = (),
         progress: Progress = lambda done, at_most: None,
     ) -> Row:
-        """Import a file and return its record. If the status of the record is ``em_andamento``, the remaining rows are
-        imported later.
+        """Import a file and return its record. If the status of the record is ``em_andamento``, a later attempt imports
+        the remaining rows.
 
-        ``colunas`` has the person's choices, such as "DIA DA CONSULTA=data". They are stored and apply to later files
-        with the same titles. ``progress`` is called with the number of rows done and the largest possible number of
-        rows.
+        ``colunas`` has the fields that a person chose for column titles, such as "DIA DA CONSULTA=data". These choices
+        are stored and apply to later files with the same titles. ``progress`` is called with the number of processed
+        rows and the upper limit of the total.
         """
         name, chosen = nome_mostravel(name), colunas_ditas(colunas)
         try:
@@ -97,8 +98,8 @@ class Importacao:
     async def _opened(
         self, content: bytes, name: str, chosen: Mapping[str, str]
     ) -> AsyncIterator[tuple[ArquivoAberto, Mapping[str, str]]]:
-        """Open a file with the chosen assignment of columns. If no assignment was chosen, use the assignment that is
-        stored for files with the same column titles.
+        """Open a file with the chosen assignment of fields to columns. If nothing was chosen, use the stored assignment
+        for files with the same column titles.
         """
         used = chosen
         async with AsyncExitStack() as stack:
@@ -149,8 +150,8 @@ class Importacao:
         return row
 
     async def proposta(self, content: bytes, name: str, colunas: Sequence[str] = ()) -> Sequence[str]:
-        """Return the proposed choices for columns with uncertain titles, such as "DIA DA CONSULTA=data". The result is
-        empty if the file needs no choices, or is refused for another reason. Nothing is imported.
+        """Return the proposed choices for columns with uncertain titles, such as "DIA DA CONSULTA=data", without
+        importing the file. The result is empty if the file needs no choices, or is refused for another reason.
         """
         try:
             async with self._opened(content, nome_mostravel(name), colunas_ditas(colunas)):
@@ -162,8 +163,8 @@ class Importacao:
         return await self._database.one(self._queries.show, id=id)
 
     async def leitura(self, id: str) -> BatchProgress | None:
-        """Return how many of the tasks that read the rows of the import have ended, or None if the batch of readings
-        was deleted after its retention.
+        """Return the progress of the tasks that read addresses and documents of the import, or None if their batch was
+        deleted after its retention.
         """
         try:
             return await self._lotes.handle(id).progress()
@@ -183,8 +184,8 @@ class Importacao:
     async def _receive(
         self, folha: ArquivoAberto, content: bytes, name: str, by: str, escolhidas: Mapping[str, str]
     ) -> str:
-        """Store the file and return the id of the import. The exact number of rows is known only when the last row is
-        read. Until then, the height of the sheets is stored instead.
+        """Store the file and return the id of the import. As the number of rows is known only after the last row, the
+        record starts with the height of the sheets.
         """
         id, arquivo, sha256 = self._ids.new(), name, hashlib.sha256(content).hexdigest()
         asked = {"arquivo": arquivo, "sha256": sha256, "total_rows": folha.altura, "by": by, "now": self._clock.now()}
@@ -227,7 +228,9 @@ class Importacao:
         raise AgendamentoRepetido
 
     async def _row_by_row(self, id: str, desde: int, pedaco: Pedaco) -> bool:
-        """Write each row in its own transaction: report the rows that cannot be written, and store all other rows."""
+        """Write each row in its own transaction, so that a row that cannot be written is reported and the other rows
+        are stored.
+        """
         for row in pedaco.linhas:
             ate = pedaco.acima + int(str(row["linha"]))
             alone = replace(pedaco, linhas=[row], ate=ate, is_last=False)
@@ -331,7 +334,7 @@ def resultado(row: Row | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def leitura_em_json(leitura: BatchProgress | None) -> dict[str, Any] | None:
-    """Return the progress of an import's readings in the form that API clients receive."""
+    """Return the JSON for API clients that describes the progress of the tasks of an import."""
     if leitura is None:
         return None
     return {"state": leitura.state, "total": leitura.total, "done": leitura.done, "failed": leitura.failed}

@@ -15,7 +15,7 @@ TIMEOUT_SAID: Final = "Job timeout exceeded"
 
 
 class StatusDaLeitura(StrEnum):
-    """States of reading the address and the documents of an appointment."""
+    """How far the reading of an appointment's address and documents has come."""
 
     PENDING = "pending"
     PROCESSING = "processing"
@@ -33,7 +33,9 @@ CAMPOS: Final = (
 
 
 def fonte_de(endereco: str | None, documento: str | None, cep: str | None) -> str:
-    """Return a hash of the texts to read. A result is stored only if this hash is unchanged."""
+    """Return a hash of the texts to read. A task stores its result only if the hash, and thus the text, has not
+    changed.
+    """
     return hashlib.sha256("\x00".join(each or "" for each in (endereco, documento, cep)).encode()).hexdigest()
 
 
@@ -147,7 +149,7 @@ ACHADOS: Final[Mapping[str, ReasonCode]] = {
 
 
 def recusada(refused: Recusa) -> PlanilhaRecusada:
-    """Return the error for operators that corresponds to a refusal of the child process."""
+    """Convert the child process's reason to refuse a file to the error that operators read."""
     facts = {name: fact for name, fact in refused.facts.items() if name not in ("forma", "quanto")}
     if (found := ACHADOS.get(str(facts.get("oque")))) is not None:
         facts["oque"] = found(quanto=refused.facts["quanto"]) if "quanto" in refused.facts else found()
@@ -155,7 +157,7 @@ def recusada(refused: Recusa) -> PlanilhaRecusada:
 
 
 def colunas_ditas(ditas: Iterable[str]) -> dict[str, str]:
-    """Parse choices such as "DIA DA CONSULTA=data". Return the field of each title."""
+    """Parse an operator's choices such as "DIA DA CONSULTA=data". Return the chosen field of each column title."""
     chosen: dict[str, str] = {}
     for dita in ditas:
         titulo, _, campo = dita.rpartition("=")

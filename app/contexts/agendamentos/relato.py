@@ -22,7 +22,7 @@ from batuta.sql import Row
 
 
 class Visao(Enum):
-    """The part of an appointment that a client may see."""
+    """How much of an appointment a client may see."""
 
     SEM_DADOS = "place, time and state; every other field is masked"
     SEM_DOCUMENTOS = "everything except documents"
@@ -42,7 +42,7 @@ SEM_DOCUMENTO: Final = "documento_nao_encontrado"
 
 
 def avisos_da_leitura(row: Row | Mapping[str, Any]) -> list[str]:
-    """Return the warnings of a completed reading. In every other state, return an empty list."""
+    """Return the warnings about the parsed address and documents. The list is empty unless the parsing is complete."""
     if row["normalization_status"] != StatusDaLeitura.COMPLETED:
         return []
     return list(dict.fromkeys([*_do_endereco(row), *_do_documento(row)]))
@@ -124,7 +124,7 @@ def _coberto(value: object) -> str | None:
 
 
 def _coberto_exceto(read: Any, names: Iterable[str]) -> Any:
-    """Mask every value of a reading except those of the fields ``names``."""
+    """Mask every parsed value except the values of the fields ``names``."""
     if not isinstance(read, dict):
         return _coberto(read)
     return {name: value if name in names else _coberto(value) for name, value in read.items()}
@@ -151,7 +151,7 @@ def job_em_palavras(status: TaskStatus) -> dict[str, Any]:
 
 
 def job_do_agendamento(job_id: str, row: Row) -> dict[str, Any]:
-    """Describe a task by the row of its appointment, for a task whose own row was deleted."""
+    """Describe a task whose row was deleted. The data comes from the row of its appointment."""
     status = StatusDaLeitura(row["normalization_status"])
     fields = [name for name in ("endereco_normalizado", "documento_normalizado") if row[name] is not None]
     is_over = status not in (StatusDaLeitura.PENDING, StatusDaLeitura.PROCESSING)
@@ -168,7 +168,9 @@ def job_do_agendamento(job_id: str, row: Row) -> dict[str, Any]:
 
 
 def em_csv(rows: Iterable[Row | Mapping[str, Any]], visao: Visao, *, header: bool) -> str:
-    """Write appointments as CSV for spreadsheet programs. No cell begins with a formula sign."""
+    """Write appointments as CSV for spreadsheet programs. No cell begins with a sign that would make the cell a
+    formula.
+    """
     out = io.StringIO()
     writer = csv.writer(out, delimiter=";", lineterminator="\r\n", quoting=csv.QUOTE_ALL)
     if header:

@@ -112,9 +112,9 @@ def appointment_queries(dialect: Dialect) -> AppointmentQueries:
 
 @lru_cache(maxsize=100)
 def insert_query(dialect: Dialect, columns: tuple[str, ...]) -> Query:
-    """Build the insert of new rows; rows with an existing key are skipped.
+    """Build the statement that inserts new rows. Rows whose key already exists are skipped.
 
-    The statement names only the given columns, because a sheet fills only half of all columns, and naming all would
+    The statement names only the given columns: a sheet fills about half of the columns, and naming all of them would
     double the cost.
     """
     rows = "json_each(:rows)" if dialect == "sqlite" else "jsonb_populate_recordset(NULL::appointments, :rows)"
@@ -129,8 +129,8 @@ def insert_query(dialect: Dialect, columns: tuple[str, ...]) -> Query:
 
 @cache
 def page_query(dialect: Dialect, filters: tuple[str, ...]) -> Query:
-    """Build the query of a list, newest first. The query has conditions only for the given filters, so that an index
-    serves it.
+    """Build the query of one page of appointments, newest first. The query has a condition only for each given filter,
+    so that the database can use an index.
     """
     where = " AND ".join(FILTERS[each] for each in filters) or "TRUE"
     text = f"SELECT * FROM appointments WHERE {where} ORDER BY id DESC LIMIT :limit"
@@ -146,7 +146,7 @@ def _row_expression(column: str, dialect: Dialect) -> str:
 
 
 def _list_expression(name: str, dialect: Dialect, kind: str = "text") -> str:
-    """Return the SQL expression for the values of a JSON array."""
+    """Return the SQL that selects the elements of a JSON array as rows."""
     if dialect == "sqlite":
         return f"SELECT value FROM json_each(:{name})"
     return f"SELECT jsonb_array_elements_text(:{name})::{kind}"

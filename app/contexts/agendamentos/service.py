@@ -1,4 +1,4 @@
-"""Operations on appointments: create, change, list, and repeat a reading."""
+"""Operations on appointments: create, change, list, and parse address and documents again."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +42,9 @@ _BELONGS: Final = {"cep": "endereco_completo", "hora_confirmacao": "data_confirm
 
 
 def atualizado(antes: Mapping[str, Any], dito: Mapping[str, Json]) -> dict[str, Json]:
-    """Merge a row of a file into an appointment. ``dito`` contains the fields of the row that are not empty."""
+    """Merge a row of a file into an existing appointment. Only the fields in ``dito``, which have a value in the file,
+    replace stored values.
+    """
     now = {name: antes[name] if dito.get(name) is None else dito[name] for name in CAMPOS}
     for name, owner in _BELONGS.items():
         if dito.get(name) is None and now[owner] != antes[owner]:
@@ -78,8 +80,8 @@ class Tarefas(Protocol):
 
 
 class Lotes(Protocol):
-    """The operations of the engine's batches that imports use. The readings of an import are a batch with the id of the
-    import.
+    """The operations of the engine's batches that imports use. The batch of an import has the same id as the import,
+    and contains the tasks that read its appointments.
     """
 
     def handle(self, id: str) -> Batch: ...
@@ -117,8 +119,8 @@ _EMPTY: Final[Mapping[str, Json]] = dict.fromkeys(COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class Gravadas:
-    """How many appointments one call of ``gravar`` inserted and updated, and how many readings and collection cars it
-    added.
+    """How many appointments one call of ``gravar`` inserted and updated, how many tasks to read them it enqueued, and
+    how many collection cars it added.
     """
 
     novas: int
@@ -139,7 +141,7 @@ class Agendamentos:
         wake: Callable[[], None],
         cifra: Encryption = PLAIN,
     ) -> None:
-        """Build the service. ``wake`` is called when readings are enqueued. ``cifra`` encrypts the documents."""
+        """Build the service. ``wake`` is called after tasks are enqueued. ``cifra`` encrypts the documents."""
         self._cifra = cifra
         self._database = database
         self._tarefas = tarefas
@@ -154,8 +156,8 @@ class Agendamentos:
     async def gravar(
         self, transaction: Transaction, linhas: Sequence[Mapping[str, Json]], importacao: str | None = None
     ) -> Gravadas:
-        """Insert new appointments and update existing ones, and enqueue the reading of each. The caller owns the
-        transaction.
+        """Insert new appointments, update existing ones, and enqueue a task that reads address and documents of each.
+        The caller owns the transaction.
         """
         rows = {
             str(row.get("chave") or chave_de(row)): row for row in linhas
@@ -183,8 +185,8 @@ class Agendamentos:
     async def _find_known(
         self, transaction: Transaction, rows: Mapping[str, Mapping[str, Json]]
     ) -> dict[str, dict[str, Any]]:
-        """Find the existing appointment of each row. Compare the ids of the source system. If the row or the
-        appointment has no such id, compare patient, place and time.
+        """Find the existing appointment of each row by its id in the source system. If the row or the appointment has
+        no such id, compare patient, place and time.
         """
         places = {chave: chave_natural_de(row) for chave, row in rows.items() if row.get("origem_id")}
         wanted = sorted({*rows, *places.values()})
@@ -269,13 +271,14 @@ class Agendamentos:
         return {status.value: found.get(status.value, 0) for status in StatusDaLeitura}
 
     async def quantas_repetir(self, *, limit: int) -> int:
-        """Count the readings that ``reprocessar`` enqueues again if it is called without ids."""
+        """Count the appointments that ``reprocessar`` would enqueue if it were called without ids."""
         async with self._database.transaction() as transaction:
             return len(await self._repetiveis(transaction, limit))
 
     async def reprocessar(self, ids: Sequence[str] | None = None, *, limit: int, by: str) -> list[str]:
-        """Enqueue again the readings that failed, that were skipped while reading was switched off, or that have no
-        task. With ``ids``, completed readings are enqueued too. Return the ids of their appointments.
+        """Enqueue a new task for appointments whose reading failed, was skipped while reading was switched off, or has
+        no task. With ``ids``, appointments that are already read are enqueued too. Return the ids of the enqueued
+        appointments.
         """
         async with self._database.transaction() as transaction:
             if ids is None:
@@ -318,7 +321,7 @@ class Agendamentos:
             await transaction.run(self._queries.supersede, ids=AsJson(list(ids)))
 
     async def _enqueue(self, transaction: Transaction, ids: Sequence[str], importacao: str | None = None) -> list[str]:
-        """Enqueue the readings of appointments, as members of the batch of their import."""
+        """Enqueue the tasks that read these appointments, as members of the batch of their import."""
         if not ids:
             return []
         keys, calls = [f"agendamento:{id}" for id in ids], [(id,) for id in ids]
@@ -338,7 +341,7 @@ class Agendamentos:
         self, chave: str, dito: Mapping[str, Json], known: Mapping[str, Any] | None, importacao: str | None, fresh: str
     ) -> dict[str, Json]:
         """Build the appointment that a row of a file describes. If the appointment already exists, merge the row into
-        it; otherwise give it the id ``fresh``.
+        it; otherwise the new appointment has the id ``fresh``.
         """
         origem: dict[str, Json] = {"importacao_id": importacao, "aba": dito.get("aba"), "linha": dito.get("linha")}
         if known is None:
@@ -370,8 +373,9 @@ class Agendamentos:
         }
 
     def _fonte(self, campos: Mapping[str, Json], known: Mapping[str, Any] | None) -> str:
-        """Return the fingerprint of the text to read. Without encryption it is a hash. With encryption it is a random
-        id that changes with the text, because a document could be found from its hash by trying every number.
+        """Return the fingerprint of the texts to read. Without encryption, the fingerprint is a hash of the texts. With
+        encryption it is a random id that is replaced when a text changes, because hashes of document numbers can be
+        reversed by trying all numbers.
         """
         if not self._cifra.is_on:
             return fonte_de(*(None if (said := campos.get(name)) is None else str(said) for name in FONTE))
@@ -382,7 +386,9 @@ class Agendamentos:
         return str(known["fonte"]) if is_same else self._ids.new()
 
     async def _note(self, transaction: Transaction, by: str, action: str, subject: str, fields: list[str]) -> None:
-        """Write the names of the changed fields of an appointment to the audit log, without their values."""
+        """Write an operator's action on an appointment to the audit log, with the names of the changed fields but not
+        their values.
+        """
         await self._audit.note(
             transaction,
             actor=by,
@@ -395,8 +401,8 @@ class Agendamentos:
 
 
 def _is_due(row: Mapping[str, Json], known: Mapping[str, Any] | None) -> bool:
-    """Return whether the row needs a reading: it is new, its text changed, or its reading was skipped while reading was
-    switched off.
+    """Return whether the address and documents of a row must be read: the row is new, its text has changed, or reading
+    was switched off before.
     """
     if row["normalization_status"] != StatusDaLeitura.PENDING:
         return False
@@ -408,7 +414,7 @@ def _natural(campos: Mapping[str, Json]) -> str | None:
 
 
 def conferidos(campos: Mapping[str, Json]) -> dict[str, Json]:
-    """Validate fields from a person or a program. Raises an error with the name of the first invalid field."""
+    """Validate the fields that a person or a program sent. Raises an error that names the first invalid field."""
     checked: dict[str, Json] = {}
     for name, value in campos.items():
         if name not in CAMPOS or not (value is None or isinstance(value, str)):

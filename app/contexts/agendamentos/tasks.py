@@ -1,8 +1,8 @@
 """Task ``normalize_appointment``: read the address and the documents of one appointment, with rules first.
 
 If a language model is configured and allowed, the task queries it about texts that the rules cannot read. Results of
-the rules are stored even if the model fails. If the text of the appointment changes during the reading, the result is
-not stored.
+the rules are stored even if the model fails. No result is stored if the text of the appointment changes while the task
+runs.
 """
 
 import logging
@@ -54,16 +54,16 @@ _ENDS: Final = {
 
 
 class LeitorLlm(Protocol):
-    """Client of the language model. Every value that it returns occurs in the text."""
+    """Client of the language model. It returns only values that occur in the text of the appointment."""
 
     async def ler(self, pedido: PedidoAoLlm, began: Callable[[], Awaitable[None]]) -> Lida: ...
 
 
 @dataclass(slots=True)
 class _Lido:
-    """The reading of an appointment so far. ``pedido`` has the texts that the rules could not read.
+    """The fields of an appointment that were read so far. ``pedido`` has the texts that the rules could not read.
 
-    ``espera`` means that the model may not be queried yet. ``faltou`` means that the model was queried and did not
+    ``espera`` is set if the model may not be queried yet. ``faltou`` is true if the model was queried and did not
     answer.
     """
 
@@ -173,8 +173,8 @@ class Normalizador:
     def _with_rules(
         self, part: str, read: Callable[[Mapping[str, Any], _Lido], None], row: Mapping[str, Any], lido: _Lido
     ) -> None:
-        """Read one part of an appointment with the rules, and log the start. Log the end too, unless the language model
-        must still read the part.
+        """Read one part of an appointment with the rules, and log the start. The end is logged only if the language
+        model does not have to read the part.
         """
         log.info(_STARTS[part], row["id"])
         read(row, lido)
@@ -231,8 +231,8 @@ class Normalizador:
         return await self._database.one(self._queries.source, id=id)
 
     async def _write_together(self, lidas: Sequence[Mapping[str, Json]]) -> list[bool | None]:
-        """Store the readings of several appointments in one statement, and return one result per reading. A result is
-        None if the text of the appointment has changed or its row is locked.
+        """Store the results for several appointments in one statement. Return one value per appointment: True if the
+        result was stored, None if the text of the appointment has changed or its row is locked.
         """
         now = self._clock.now()
         written = await self._database.all(self._queries.read_together, rows=AsJson(list(lidas)), now=now)
@@ -253,8 +253,8 @@ def _status(row: Mapping[str, Any], lido: _Lido, ligado: Ligado, *, is_last: boo
 
 
 def _is_known(row: Mapping[str, Any], lido: _Lido, status: StatusDaLeitura) -> bool:
-    """Return whether the row already has this incomplete reading, so that a task that has to wait for the model several
-    times stores this reading only once.
+    """Return whether the row already stores this partial result. A task that waits for the model several times stores
+    it only once.
     """
     kept = (row["normalization_status"], row["endereco_normalizado"], row["documento_normalizado"])
     return lido.espera is not None and kept == (status.value, lido.endereco, lido.documento)
@@ -265,8 +265,8 @@ def _is_by_model(kept: Any) -> bool:
 
 
 def _add(said: LeituraDoLlm, lido: _Lido) -> None:
-    """Merge the language model's answer into the reading. If the model's address has no street, or its document is
-    empty, the values that the rules read stay.
+    """Merge the language model's answer into the result. If the model found no street, the address of the rules stays;
+    if it found no document, the documents of the rules stay.
     """
     if said.endereco.logradouro is not None:
         lido.endereco = endereco_em_json(_junto(said.endereco, lido.regra), fonte=LLM)
@@ -275,8 +275,8 @@ def _add(said: LeituraDoLlm, lido: _Lido) -> None:
 
 
 def _junto(dito: Endereco, regra: Endereco) -> Endereco:
-    """Merge two readings of an address: by the model (``dito``) and by the rules (``regra``). For CEP, state and number
-    the rules take precedence, because these have fixed formats.
+    """Merge the model's reading of an address (``dito``) with that of the rules (``regra``). For CEP, state and house
+    number the rules take precedence, because these fields have fixed formats.
     """
     cep, uf = regra.cep or dito.cep, regra.uf or dito.uf
     avisos = [each for each in regra.avisos if each != CEP_DE_OUTRA_UF]

@@ -1,4 +1,4 @@
-"""Normalise typed text. Every function takes time linear in the length of its text."""
+"""Normalise typed text. The time of every function is linear in the length of the text."""
 
 import re
 import unicodedata
@@ -51,7 +51,7 @@ def limpo(texto: str) -> str:
 
 @lru_cache(maxsize=8192)
 def plano(texto: str) -> str:
-    """Return the text without accents and capitals."""
+    """Return the text in lower case and without accents."""
     if texto.isascii():
         return texto.lower()
     texto = texto.lower()

@@ -1,8 +1,9 @@
-"""Check a language model's address or document against the text. Only values that occur in the text are accepted.
+"""Check an address or documents that a language model returned against the text that it read. Only values that occur in
+the text are accepted.
 
-Words are compared without accents and capitals, and the result has the spelling of the text. The digits of a value must
-be whole numbers of the text, in order. A CPF and a SUS card also need valid check digits. A number that the text labels
-as another kind is dropped.
+The comparison of words ignores accents and capitals, and the result has the spelling of the text. The digits of a value
+must be whole numbers of the text, in order. A CPF and a SUS card also need valid check digits. If a label in the text
+says that a number is of another kind, the number is dropped.
 """
 
 import re
@@ -63,7 +64,9 @@ def documento_provado(dito: Json, texto: str) -> Documento:
 
 
 def so_de(texto: str, tipo: Tipo) -> str:
-    """Blank out numbers whose label or format belongs to another kind of document than ``tipo``."""
+    """Replace the digits of all numbers that cannot be a document of the kind ``tipo``, according to their label or
+    format.
+    """
     page = limpo(texto)
     for papel in papeis(page):
         if tipo not in papel.pode:
@@ -72,15 +75,13 @@ def so_de(texto: str, tipo: Tipo) -> str:
 
 
 def pode_ter_documento(texto: str) -> bool:
-    """Return whether a number in the text may be the patient's CPF or RG. If no number may be one, the model need not
-    be queried.
-    """
+    """Return whether a number in the text may be the patient's CPF or RG. If not, the model need not be queried."""
     return any(sum(each.isdigit() for each in so_de(texto, tipo)) >= FEWEST for tipo in DOS_NOSSOS)
 
 
 class _Pagina:
-    """Index of the text of an appointment, to check whether it contains the words and digits of the language model's
-    answer.
+    """Index of the text of an appointment. It answers whether the text contains the words and digits of the language
+    model's answer.
     """
 
     def __init__(self, texto: str) -> None:
@@ -120,7 +121,7 @@ class _Pagina:
         return name if name in ORGAOS and self.palavras(name) else None
 
     def tem_digitos(self, valor: str) -> bool:
-        """Return whether the digits are exactly one number of the text, or several adjacent numbers joined."""
+        """Return whether the digits are one complete number of the text, or several adjacent numbers joined."""
         digits, has_x = _digits(valor), valor.endswith("X")
         return any(found == digits and (not has_x or self._x_after(end)) for found, end in self._runs(len(digits)))
 

@@ -1,1 +1,3 @@
-"""Campaigns: their audience, their start and their reach."""
+"""Campaigns, which send one text to many doctors: audience, start, and counts of sent, delivered and
+answered messages.
+"""

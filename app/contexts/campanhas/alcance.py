@@ -1,8 +1,7 @@
-"""Count the reach of a campaign: messages sent, delivered and answered.
+"""Count the reach of a campaign: the doctors to whom a message was sent, who received it, and who answered.
 
-A doctor counts at most once as sent, delivered and answered, even if events repeat or arrive out of order.
-
-The caller owns the transaction of every write.
+Each doctor counts at most once in each of these numbers, even if events repeat or arrive out of order. The caller owns
+the transaction of every write.
 """
 
 from datetime import datetime, timedelta
@@ -43,7 +42,7 @@ class Alcance:
         em: datetime,
         now: datetime,
     ) -> None:
-        """Count a sent message. The delivery receipt and the doctor's answer may already have arrived."""
+        """Count a message as sent. If the delivery receipt or the doctor's answer arrived earlier, count it too."""
         await transaction.run(self._queries.count_sent, campanha_id=campanha_id, now=now)
         await transaction.run(self._queries.reached, cliente_id=cliente_id, campanha_id=campanha_id, em=em)
         await self.entregue(transaction, message_id, now=now)

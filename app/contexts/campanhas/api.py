@@ -1,4 +1,4 @@
-"""Interface of campaigns for other contexts: count the delivery and the answer of a message."""
+"""Interface of campaigns for other contexts, which report the delivery and the answer of each message."""
 
 from app.contexts.campanhas.alcance import Alcance
 

@@ -1,10 +1,10 @@
-"""Start a campaign in steps, each a small transaction. After a crash the next run continues at the same step.
+"""Start a campaign in steps. Each step is a small transaction, so that the next run can continue after a crash.
 
     due, and may it start? ─▶ ativa ─▶ choose recipients, 500 at a time ─▶ queue messages, 500 at a time ─▶ concluida
                                        (excluded ones with a reason)                              when its batch ends
 
-Several processes may start the same campaign at once: each step locks the campaign's row, and the second process finds
-the step already done.
+Several processes may start the same campaign at once: each step locks the campaign's row, so the second process finds
+that the step is already done.
 """
 
 from collections import Counter
@@ -44,8 +44,8 @@ Rules: TypeAlias = Callable[[Any, str | None], Awaitable[RegrasDeEnvio]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resultado:
-    """Counts of one pass over the campaigns. ``recusadas`` and ``esperam`` map the id of a refused or waiting campaign
-    to the reason.
+    """Result of one pass over the due campaigns. ``recusadas`` and ``esperam`` map the id of each refused or waiting
+    campaign to the reason.
     """
 
     iniciadas: int = 0
@@ -56,7 +56,7 @@ class Resultado:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Devida:
-    """A due campaign, decoded from its row."""
+    """A due campaign, with the values of its row decoded."""
 
     id: int
     tipo: str
@@ -121,14 +121,14 @@ class Inicio:
         return 0 if row is None else int(row["quantos"])
 
     async def previsto(self, row: Row, then: datetime) -> Mapping[MotivoDaExclusao | None, int]:
-        """Predict the audience at the instant ``then``. Return the number of doctors by reason of exclusion. The key
-        None counts the recipients.
+        """Predict the audience of a campaign at the instant ``then``. Return the number of excluded doctors by reason,
+        and under the key None the number of recipients.
         """
         _, choices = await self._choices(_due(row), then)
         return Counter(choice.motivo for choice in choices)
 
     async def de_ninguem(self, filtros: Filtros) -> tuple[str, ...]:
-        """Return the specialities and regions of the filter that match no doctor."""
+        """Return the specialities and regions in the filters that match no doctor."""
         return de_ninguem(filtros, _places(await self._database.all(self._queries.words)))
 
     async def _start_due(self, row: Row, done: Resultado) -> Resultado:
@@ -160,8 +160,8 @@ class Inicio:
         return True
 
     async def _join_batch(self, transaction: Transaction, id: int) -> None:
-        """Create the batch of the campaign and close it, because only a closed batch can end. This batch ends when the
-        last message of the campaign has ended.
+        """Create the batch of the campaign. Close it immediately, because only a closed batch can end. The batch ends
+        together with the last message of the campaign.
         """
         lote = self._ids.new()
         if await transaction.run(self._queries.join, id=id, lote=lote):
@@ -179,7 +179,7 @@ class Inicio:
     async def _consider(self, campanha: Devida) -> bool:
         """Store one row per doctor of the audience: a recipient, or an excluded doctor with the reason.
 
-        Returns False if an operator stopped the campaign, or another process works on it.
+        Returns False if an operator stopped the campaign, or if another process works on the campaign.
         """
         seen, choices = await self._choices(campanha)
         for first in range(0, max(1, len(choices)), BATCH):
@@ -193,8 +193,8 @@ class Inicio:
         return True
 
     async def _choices(self, campanha: Devida, then: datetime | None = None) -> tuple[int, list[Escolha]]:
-        """Return how many doctors of the audience already have a row, and the decision about each doctor who has no row
-        yet.
+        """Decide which doctors of the audience receive the campaign. Return the number of doctors who already have a
+        row, and the decision about each of the others.
         """
         now, filtros = self._clock.now(), campanha.filtros
         then = now if then is None else then

@@ -1,7 +1,7 @@
-"""The job that starts and concludes campaigns, and the loop that does the same between two fires of the job.
+"""The job that starts and ends campaigns, and the loop that does the same between two fires of the job.
 
-With the timetable ``janelas`` the job fires only when a window opens. The loop starts campaigns that become due while
-their window is open. While the job is paused, the loop starts no campaigns of that job.
+In the timetable ``janelas`` (time windows), the job fires only when a window opens. The loop starts campaigns that
+become due while the window is open. A pause of the job also stops the loop from starting the job's campaigns.
 """
 
 from datetime import timedelta

@@ -1,7 +1,7 @@
-"""Each campaign has a batch of the engine, which counts and cancels the messages of the campaign.
+"""Connect each campaign to a batch of the engine, which counts and cancels the messages of the campaign.
 
-The batch is created when the campaign starts. It stores no counts itself: it reads the rows of the messages. When the
-batch ends, the campaign ends in the same transaction.
+The batch is created when the campaign starts. It stores no counts, because they are computed from the rows of the
+messages. When the batch ends, the campaign ends in the same transaction.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -56,7 +56,9 @@ def batch_queries(dialect: Dialect) -> BatchQueries:
 
 
 class MensagensDeCampanha:
-    """Counts and cancels the messages of a campaign for the campaign's batch, and ends the campaign with the batch."""
+    """The messages of campaigns as members of a batch: the batch counts and cancels the messages through this class.
+    The campaign ends when its batch ends.
+    """
 
     name = "campanhas"
 
@@ -82,8 +84,8 @@ class MensagensDeCampanha:
             await self.cancel_messages(transaction, row["id"])
 
     async def cancel_messages(self, transaction: Transaction, campanha_id: int) -> None:
-        """Cancel queued messages, request a stop of messages that are being sent, and exclude recipients without a
-        queued message.
+        """Cancel the queued messages of a campaign, and request a stop of messages that are being sent. Exclude the
+        recipients whose message is not queued yet.
         """
         now, motivo = self._clock.now(), MotivoDaExclusao.CAMPANHA_CANCELADA.value
         await transaction.run(self._queries.leave_out, id=campanha_id, motivo=motivo, now=now)

@@ -129,13 +129,13 @@ class PublicoInexistente(SemPublico):
 
 
 def ninguem_recebeu(status: str, destinatarios: int) -> bool:
-    """Return whether the campaign ended without recipients. Such an end does not count as success."""
+    """Return whether a campaign ended without recipients. Such a campaign is not reported as successful."""
     return status == StatusDaCampanha.CONCLUIDA and destinatarios == 0
 
 
 def depois(acao: Acao, status: StatusDaCampanha, *, began: bool) -> StatusDaCampanha | None:
-    """Return the status after an action, or None if the action is not allowed in this status. ``began`` means that the
-    campaign has started before.
+    """Return the status of a campaign after an action, or None if the current status does not allow the action.
+    ``began`` says whether the campaign has already started once.
     """
     if status not in FROM[acao]:
         return None
@@ -151,8 +151,8 @@ def depois(acao: Acao, status: StatusDaCampanha, *, began: bool) -> StatusDaCamp
 
 
 def espera(regras: RegrasDeEnvio, now: datetime) -> str | None:
-    """Return why no campaign with these sending rules may start now, or None if a campaign may start. The rules are
-    checked again before each message is sent.
+    """Return the reason why these sending rules let no campaign start now, or None if campaigns may start. The same
+    rules are checked again before each message is sent.
     """
     held = next((hold for hold in (regras.paused, regras.campaigns, regras.safe_mode) if hold is not None), None)
     if held is not None:
@@ -186,8 +186,8 @@ class Lugar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorte:
-    """The specialities and places, as the rows of doctors spell them, that match the audience filters. None means no
-    restriction.
+    """The specialities, cities and states that match the audience filters, in the spelling of the doctors' rows. None
+    means that the filters do not restrict this field.
     """
 
     especialidades: tuple[str, ...] | None
@@ -219,7 +219,9 @@ def filtros_de(valor: Json) -> Filtros:
 
 
 def recorte(filtros: Filtros, presentes: Iterable[Lugar]) -> Recorte:
-    """Return the values of the doctors' rows that match the filter words. The comparison ignores accents and case."""
+    """Return the specialities and places in the doctors' rows that match the words of the filters. The comparison
+    ignores accents and case.
+    """
     lugares = list(presentes)
     return Recorte(
         especialidades=_matching(filtros.especialidades, [each.especialidade for each in lugares]),
@@ -229,7 +231,7 @@ def recorte(filtros: Filtros, presentes: Iterable[Lugar]) -> Recorte:
 
 
 def de_ninguem(filtros: Filtros, presentes: Iterable[Lugar]) -> tuple[str, ...]:
-    """Return the filter words that match no doctor. They are probably misspelt."""
+    """Return the words of the filters that match no doctor. Such words are probably misspelt."""
     lugares = list(presentes)
     specialties = {plain(each.especialidade) for each in lugares if each.especialidade}
     places = {plain(word) for each in lugares for word in (each.cidade, each.estado) if word}

@@ -1,4 +1,4 @@
-"""Choose the recipients of a campaign in order, and give the reason for each excluded doctor."""
+"""Choose the recipients of a campaign in a fixed order, and give the reason for each excluded doctor."""
 
 import hashlib
 from collections.abc import Collection, Iterable
@@ -19,7 +19,7 @@ CAMPAIGNS_WITHOUT_ANSWER: Final = 2
 
 
 class MotivoDaExclusao(StrEnum):
-    """Reasons for exclusion, in order of precedence. The first reason that applies is stored."""
+    """Reasons to exclude a doctor from a campaign, in order of precedence. The first reason that applies is stored."""
 
     CADASTRO_REMOVIDO = "cadastro_removido"
     OPTOUT = "optout"
@@ -73,8 +73,8 @@ class Escolha:
 
 
 def ate(quem: Candidato, now: datetime, then: datetime) -> Candidato:
-    """Return the facts about a doctor as they will be at ``then``. If another campaign has already queued a message,
-    this message counts as sent at ``then``.
+    """Return the facts about a doctor as they will be at ``then``. A queued message of another campaign is assumed to
+    be sent now, so it only matters if ``then`` is still within the minimum interval between two campaigns.
     """
     return replace(quem, na_fila_de_outra=quem.na_fila_de_outra and then - now <= BETWEEN_CAMPAIGNS)
 
@@ -116,8 +116,8 @@ def escolher(
     ja_escolhidos: int,
     now: datetime,
 ) -> list[Escolha]:
-    """Choose the recipients among the candidates, in a reproducible order. ``ja_escolhidos`` is the number of
-    recipients that an earlier, interrupted run chose.
+    """Choose the recipients among the candidates, in a reproducible order, so that an interrupted run can continue.
+    ``ja_escolhidos`` is the number of recipients that the interrupted run chose.
     """
     places, chosen = filtros.quantidade_alvo - ja_escolhidos, []
     for quem in sorted(candidatos, key=lambda each: _place(each, campanha_id if filtros.aleatorio else None)):

@@ -56,7 +56,9 @@ def progresso_em_palavras(progresso: Progresso, zone: ZoneInfo) -> dict[str, Any
 
 
 def situacao_em_palavras(row: Row) -> dict[str, Any]:
-    """Return the code of a doctor's situation in a campaign, and the code of the reason, or None if there is no reason."""
+    """Return the JSON object that describes the situation of a doctor in a campaign. If the doctor received no message,
+    it has the code of the reason.
+    """
     if row["situacao"] is None:
         return {"medico": str(row["cliente_id"]), "situacao": "fora_do_publico", "motivo": None}
     if row["situacao"] == "excluido":

@@ -68,7 +68,7 @@ def start_queries(dialect: Dialect) -> StartQueries:
 
 
 def list_expression(name: str, dialect: Dialect, kind: str = "text") -> str:
-    """Return the SQL expression for the values of a JSON array."""
+    """Return the SQL that selects the elements of a JSON array as rows."""
     if dialect == "sqlite":
         return f"SELECT value FROM json_each(:{name})"
     return f"SELECT jsonb_array_elements_text(:{name})::{kind}"
@@ -98,7 +98,7 @@ def candidato(row: Row) -> Candidato:
 
 
 def lists(**named: Any) -> dict[str, Any]:
-    """Return list parameters for a statement. None becomes an empty list. The caller adds another parameter that tells
-    the statement whether the list restricts the result.
+    """Return list parameters for a statement, with an empty list in place of None. A separate parameter of the
+    statement says whether the list restricts the result.
     """
     return {name: list(values or ()) for name, values in named.items()}

@@ -1,4 +1,4 @@
-"""Actions and queries of operators about campaigns. The audit log records each action with its operator."""
+"""Actions and queries of operators about campaigns. The audit log records each action and the operator."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -62,7 +62,7 @@ class Agendada:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Causa:
-    """Messages of a campaign that were not sent for the same reason."""
+    """The number of messages of a campaign that were not sent for the same reason."""
 
     status: str  # bloqueada, cancelada or erro
     outcome: str
@@ -72,7 +72,7 @@ class Causa:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progresso:
-    """Progress of a campaign. ``enviados`` counts only messages that were really sent."""
+    """Progress of a campaign."""
 
     campanha: Mapping[str, Any]
     enfileiradas: int  # all messages that were ever queued
@@ -114,7 +114,9 @@ class Campanhas:
         self._queries = campaign_queries(database.dialect)
 
     async def criar(self, nova: NovaCampanha, *, by: str) -> int:
-        """Create a draft. An invalid text or filter is refused now, before the campaign is due."""
+        """Create a draft of a campaign. An invalid text or filter raises an error now, and not only when the campaign
+        is due.
+        """
         await self._check(nova)
         now = self._clock.now()
         async with self._database.transaction() as transaction:
@@ -134,12 +136,12 @@ class Campanhas:
         return id
 
     async def avisos(self, audience_filters: Mapping[str, Json]) -> tuple[str, ...]:
-        """Return the specialities and regions of the filter that match no doctor."""
+        """Return the specialities and regions in the filters that match no doctor."""
         return await self._inicio.de_ninguem(filtros_de(audience_filters))
 
     async def agendar(self, id: int, para: datetime | None, *, by: str) -> Agendada:
-        """Schedule a campaign. ``para`` may be at most ten years ahead. None or a past instant means as soon as
-        possible.
+        """Schedule a campaign for ``para``, which may be at most ten years ahead. If ``para`` is None or in the past,
+        the campaign starts as soon as possible.
 
         A campaign without recipients is refused, because it would end immediately and could not be scheduled again.
         """
@@ -212,15 +214,15 @@ class Campanhas:
     async def destinatarios(
         self, id: int, *, situacao: str | None, motivo: str | None, after: int, limit: int
     ) -> Sequence[Row]:
-        """List recipients and excluded doctors. Each excluded doctor has the reason."""
+        """List the recipients and the excluded doctors of a campaign. Each excluded doctor has a reason."""
         await self._row(self._database, id)
         return await self._database.all(
             self._queries.people, id=id, situacao=situacao, motivo=motivo, after=after, limit=limit
         )
 
     async def situacao_de(self, id: int, quem: str) -> Row:
-        """Return the situation of a doctor in a campaign. ``quem`` is the doctor's number or id. ``situacao`` is None
-        for a doctor outside the audience.
+        """Return the row with the situation of a doctor in a campaign. ``quem`` is the doctor's number or id. In the
+        row, ``situacao`` is None if the doctor is outside the audience.
         """
         await self._row(self._database, id)
         telefone = telefone_de(quem)
@@ -268,8 +270,8 @@ class Campanhas:
         para: datetime | None,
         now: datetime,
     ) -> bool:
-        """Change the status of a campaign. Returns False if the status has changed since ``row`` was read. A campaign
-        that has a batch is cancelled by cancelling the batch.
+        """Change the status of a campaign. Returns False if the status has changed since ``row`` was read. To cancel a
+        campaign that has a batch, cancel the batch.
         """
         if acao is Acao.CANCELAR and row["lote_id"] is not None:
             return await self._lotes.handle(str(row["lote_id"])).cancel(CAMPAIGN_CANCELLED(), within=transaction)

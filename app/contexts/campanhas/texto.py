@@ -1,6 +1,6 @@
 """Placeholders of a campaign's text: ``{nome}`` and ``{especialidade}``, in single or double braces.
 
-Any other text in braces is refused, because the doctor would receive it as it is.
+Any other text in braces is refused, because doctors would receive the braces unchanged.
 """
 
 import re
@@ -30,7 +30,9 @@ def campos(corpo: str | None) -> frozenset[str]:
 
 
 def preenchido(corpo: str, valores: Mapping[str, str | None]) -> str | None:
-    """Fill in the placeholders for one doctor. Returns None if the doctor has no value for one of them."""
+    """Fill in the placeholders of a text for one doctor. Returns None if the doctor has no value for one of the
+    placeholders.
+    """
     known = {name: " ".join((value or "").split()) for name, value in valores.items()}
     if not all(known.get(name) for name in campos(corpo)):
         return None

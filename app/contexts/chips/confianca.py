@@ -1,7 +1,8 @@
 """Compute the trust of a chip from its messages, and the permissions that follow from the trust.
 
-A score from 0 to 100 determines the level. Level and phase determine the permissions and limits. Rates are fractions
-between 0 and 1. A chip that only reads groups gets no permission, whatever its score.
+The trust is a score from 0 to 100, and the score determines the level. Level and phase of a chip determine its
+permissions and limits. Rates are fractions between 0 and 1. A chip that only reads groups never gets permission to
+send.
 """
 
 from collections.abc import Mapping
@@ -72,8 +73,8 @@ FOLLOWS_UP: Final = frozenset({Nivel.VERDE, Nivel.AMARELO, Nivel.LARANJA})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MedidasDoChip:
-    """Measures of a chip's messages over the last weeks. ``seguidas`` counts the errors in a row since the last
-    successful send.
+    """Measures of a chip's messages over the last weeks. ``seguidas`` is the number of errors since the last successful
+    send.
     """
 
     idade_dias: float = 0.0
@@ -101,7 +102,7 @@ NOTHING: Final = Permissoes()
 
 
 def factors(medidas: MedidasDoChip, fase: str) -> dict[str, float]:
-    """Return the parts of the trust score by name. The score is their sum."""
+    """Return the summands of the trust score by name."""
     return {
         "base": 30.0,
         "idade": 15 * _share(medidas.idade_dias, 30),
@@ -142,7 +143,7 @@ def permissions(tipo: str, fase: str, nivel: Nivel) -> Permissoes:
 
 
 def demotion(trust: int, medidas: MedidasDoChip) -> str | None:
-    """Return why a chip must stop sending, or None if it may go on sending."""
+    """Return why a chip must stop sending, or None if it may continue."""
     if medidas.seguidas >= TOO_MANY_IN_A_ROW:
         return f"{medidas.seguidas} failures in a row"
     return f"trust {trust} is below {TOO_LOW}" if trust < TOO_LOW else None

@@ -44,7 +44,9 @@ class PoolQueries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numeros:
-    """Figures about one chip's messages. Each person counts once. Rates are fractions between 0 and 1."""
+    """Figures about one chip's messages. ``contatados``, ``responderam`` and ``bloquearam`` count people, not messages.
+    Rates are fractions between 0 and 1.
+    """
 
     enviadas: int = 0
     recebidas: int = 0
@@ -87,8 +89,8 @@ class Emissor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Avaliado:
-    """A chip with the figures from which its trust is computed. ``has_history`` means that the trust history has a row
-    of this chip.
+    """A chip with the figures from which its trust is computed. ``has_history`` says whether an earlier trust score of
+    the chip is stored.
     """
 
     id: str
@@ -145,8 +147,8 @@ class Pool:
         now: datetime,
         telefone: str | None = None,
     ) -> None:
-        """Store the connection state that the gateway returned. If a webhook event has arrived since ``asked_at``,
-        store nothing.
+        """Store the connection state that the gateway returned to a request. If a webhook event has arrived since the
+        request (``asked_at``), store nothing, because the event is newer.
         """
         await transaction.run(
             self._queries.seen, id=id, connected=connected, telefone=telefone, asked_at=asked_at, now=now
@@ -175,7 +177,7 @@ class Pool:
             await transaction.run(self._queries.shut, id=id, counts_from=COUNTS_FROM, asked_at=asked_at, now=now)
 
     async def figures(self, reading: Reading, *, since: datetime, until: datetime, now: datetime) -> dict[str, Numeros]:
-        """Return the figures of every chip by chip id. Chips without messages are included."""
+        """Map the id of every chip to the figures about its messages. Chips without messages are included."""
         rows = await reading.all(
             self._queries.figures, since=since, until=until, settled=min(until, now - SETTLES_WITHIN)
         )
@@ -225,9 +227,7 @@ class Pool:
             )
 
     async def lock(self, transaction: Transaction) -> list[Row]:
-        """Lock and return every chip. Until this transaction ends, no other transaction changes the counts of the
-        chips.
-        """
+        """Lock and return every chip, so that no other transaction changes the chips' counts before this one ends."""
         return await transaction.all(self._queries.lock)
 
     async def snapshot(
@@ -240,7 +240,7 @@ class Pool:
         is_over: bool,
         now: datetime,
     ) -> tuple[int, int]:
-        """Write the snapshots of a day. Return how many of them are new, and how many existed before."""
+        """Write the snapshots of the chips for one day. Return how many are new, and how many existed before."""
         there = {row["chip_id"] for row in await transaction.all(self._queries.snapshots, data=data)}
         made = kept = 0
         for chip in chips:
@@ -274,7 +274,7 @@ class Pool:
         return await reading.all(self._queries.shown)
 
     async def count_waiting(self, reading: Reading, *, soon: datetime) -> int:
-        """Return the number of messages that wait for a chip: those that are due at ``soon``."""
+        """Return the number of messages that wait for a chip and are due by ``soon``."""
         row = await reading.one(self._queries.waiting, soon=soon)
         assert row is not None
         return int(row["waiting"])

@@ -100,8 +100,8 @@ def document(chips: Sequence[Saude], *, is_configured: bool, at: datetime, banne
 
 
 def judge(chips: Sequence[Saude], *, is_configured: bool, banned: Sequence[str] = (), waiting: int = 0) -> Report:
-    """Judge the chips. ``banned`` contains the names of the banned instances. ``waiting`` is the number of messages that
-    wait to be sent.
+    """Build the health report of the chips. ``banned`` contains the names of the banned instances. ``waiting`` is the
+    number of messages that wait to be sent.
     """
     if not is_configured and not chips:
         return Report()
@@ -145,7 +145,7 @@ def judge(chips: Sequence[Saude], *, is_configured: bool, banned: Sequence[str] 
 
 
 def _obstacles(chips: Sequence[Saude]) -> str:
-    """Return why these chips cannot send. Each chip counts once, under its first obstacle."""
+    """Return a text that says why these chips cannot send. Only the first obstacle of each chip counts."""
     left = list(chips)
 
     def take(is_one: Callable[[Saude], bool]) -> list[Saude]:

@@ -1,4 +1,6 @@
-"""Choose the chip that sends a message. A listener or scraper never sends, even if no other chip is available."""
+"""Choose the chip that sends a message. A chip that only reads groups (listener or scraper) never sends, even if no
+other chip is available.
+"""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -22,7 +24,7 @@ TRUST: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emissor:
-    """A chip that may be chosen to send."""
+    """A candidate to send a message: a chip with its trust, permissions, limits and recent sends."""
 
     id: str
     instance: str
@@ -56,8 +58,8 @@ def rank(
 ) -> list[Emissor]:
     """Return the chips that may send this type of message, best first.
 
-    For an answer, the chip of the conversation comes first. Then come chips that wrote to the doctor before. The
-    remaining chips are ordered by load, then by trust.
+    For an answer, the chip of the conversation comes first. Next are chips that wrote to the doctor before. The
+    remaining chips are ordered by their number of messages in the last hour, then by trust.
     """
     able = [chip for chip in chips if chip.id not in excluded and _is_able(chip, tipo, now)]
     wanted, at_least = TRUST[tipo]
@@ -120,7 +122,9 @@ class Emissores:
         return await transaction.one(self._queries.sender, id=id, now=now) is not None
 
     async def rest(self, transaction: Transaction, id: str, why: str, *, until: datetime, now: datetime) -> None:
-        """Let a chip that caused an error send nothing until ``until``. Store the error, which lowers the chip's trust."""
+        """Let a chip send nothing until ``until``, because it caused an error. Store the error, which lowers the chip's
+        trust.
+        """
         await transaction.run(self._queries.rest, id=id, until=until, now=now)
         await transaction.run(self._queries.error, id=self._ids.new(), chip_id=id, motivo=why, now=now)
 

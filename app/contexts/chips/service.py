@@ -1,8 +1,8 @@
 """Change a chip after connection events and operators' decisions.
 
-A lost connection does not change the status, because one outage would otherwise take every chip out of service. A ban
-changes the status immediately and permanently. A log-out of the phone changes the status too, because only a person
-with the phone can pair it again.
+A lost connection does not change the status of a chip; otherwise a single outage would take every chip out of service.
+A ban changes the status immediately and permanently. A log-out of the phone also changes the status, because only a
+person with the phone can pair it again.
 """
 
 from datetime import datetime
@@ -39,7 +39,7 @@ class InicioNoFuturo(BatutaError):
 
 
 class StatusDoChip(StrEnum):
-    """Statuses that an operator may set. Only Julia sets the statuses pending, degraded and banned."""
+    """Statuses of a chip that an operator may set. The statuses pending, degraded and banned are reserved for Julia."""
 
     WARMING = "warming"
     READY = "ready"
@@ -168,7 +168,7 @@ class Chips:
     async def mover(
         self, transaction: Transaction, id: str, before: str, after: str, why: str, *, by: str, now: datetime
     ) -> bool:
-        """Change the status. Returns False if the chip no longer has the status ``before``."""
+        """Change the status of a chip. Returns False if the chip no longer has the status ``before``."""
         if not await transaction.run(self._queries.move, id=id, from_status=before, to_status=after, now=now):
             return False
         await self._note(transaction, id, before, after, why, by, now)

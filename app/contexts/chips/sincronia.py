@@ -2,7 +2,7 @@
 
 If the list lacks the instance of a chip, the job queries the gateway about that instance before it changes the chip. A
 chip whose instance is not open is only marked as disconnected, so that an outage takes no chip out of service. If an
-instance is renamed, its number keeps its chip, so that a banned number stays banned.
+instance is renamed, the phone number stays with the same chip, so that a banned number stays banned.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,15 +35,15 @@ class Conhecido:
 
     @property
     def returns_to(self) -> str:
-        """Status of a pending chip after its phone is paired again: its earlier status if that is a status in use,
-        otherwise ``warming``.
+        """Status of a pending chip after its phone is paired again: the status that it had before, if a chip with that
+        status is in use, otherwise ``warming``.
         """
         return self.left if self.left in IN_USE else "warming"
 
 
 @dataclass(frozen=True, slots=True)
 class Nova:
-    """A gateway instance for which no chip is stored yet."""
+    """A gateway instance for which no chip is stored."""
 
     instance: Instancia
 
@@ -57,7 +57,7 @@ class Vista:
 
 @dataclass(frozen=True, slots=True)
 class Renomeada:
-    """A known number that has moved to another instance."""
+    """A chip whose phone number has moved to another gateway instance."""
 
     chip: Conhecido
     instance: str
@@ -90,8 +90,8 @@ Mudanca: TypeAlias = Nova | Vista | Renomeada | Volta | Cortada | Sumida
 
 @dataclass(slots=True)
 class Plano:
-    """The changes to apply to the chips. ``doubts`` lists contradictions that change no chip; an operator must resolve
-    them.
+    """The changes to apply to the chips. ``doubts`` describes contradictions between the chips and the gateway. They
+    change no chip, and an operator must resolve them.
     """
 
     changes: list[Mudanca] = field(default_factory=list)
@@ -99,8 +99,8 @@ class Plano:
 
 
 def find_unlisted(chips: Iterable[Conhecido], instances: Sequence[Instancia]) -> list[Conhecido]:
-    """Return the chips in service that the gateway's list contains neither by name nor by number. The caller queries
-    the gateway about each of them.
+    """Return the chips in service whose name and number are both missing in the gateway's list. The caller queries the
+    gateway about each of them.
     """
     names = {each.name for each in instances}
     numbers = {chave(each.telefone) for each in instances if each.telefone}

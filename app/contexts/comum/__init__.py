@@ -1,1 +1,1 @@
-"""Types that several contexts share: phone numbers, stable ids, the WhatsApp client."""
+"""Types and helpers that several contexts share, such as phone numbers, stable ids and the WhatsApp client."""

@@ -5,6 +5,6 @@ import unicodedata
 
 
 def hash_do_texto(texto: str) -> str:
-    """Hash the text. White space and Unicode composition do not change the hash, because gateways change them."""
+    """Hash a text. White space and Unicode composition do not affect the hash, because gateways may change both."""
     plain = " ".join(unicodedata.normalize("NFC", texto).split())
     return hashlib.sha256(plain.encode(errors="replace")).hexdigest()

@@ -1,5 +1,5 @@
-"""Send requests to the gateway through its circuit breaker. This module sends no messages; the send protocol uses the
-circuit breaker itself.
+"""Send requests to the gateway through its circuit breaker. Messages are not sent through this module: the send
+protocol uses the circuit breaker itself.
 """
 
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,9 @@ T = TypeVar("T")
 
 
 class Disjuntor:
-    """Makes requests to the gateway unless its circuit is open, and reports each result to the circuit breaker."""
+    """Makes requests to the gateway and reports each result to the gateway's circuit breaker. While the circuit is
+    open, no request is made.
+    """
 
     def __init__(self, circuits: Circuits, clock: Clock) -> None:
         self._breaker = circuits.breaker(GATEWAY)
@@ -38,8 +40,8 @@ class Disjuntor:
 
 
 def report_of(answer: object, call: str) -> EffectReport:
-    """Convert the result of a request to a report for the circuit breaker. The answer "unknown instance" or "unknown
-    group" counts as a success, because the gateway works.
+    """Convert the result of a request to a report for the circuit breaker. If the gateway answers that an instance or a
+    group is unknown, the report is not a failure, because the gateway works.
     """
     if not isinstance(answer, Unavailable):
         return WORKED

@@ -1,4 +1,4 @@
-"""Build the health finding for rows that indicate a problem."""
+"""Build the health finding for a number of rows that indicate a problem."""
 
 from datetime import datetime
 

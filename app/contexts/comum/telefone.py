@@ -35,8 +35,8 @@ class Address:
 
 
 def address(jid: str, alternative: str | None = None) -> Address | None:
-    """Parse an address, or return None for a broadcast or a channel. ``alternative`` is the second address that some
-    events have.
+    """Parse an address, or return None for a broadcast or a channel. ``alternative`` is a second address of the same
+    person, which some events contain.
     """
     found = [each for each in (_parse(jid), _parse(alternative or "")) if each is not None]
     if not found:
@@ -53,23 +53,25 @@ def telefone_de(text: str) -> str | None:
 
 
 def chave(telefone: str) -> str:
-    """Return a key that is the same whether a number is written with or without the ninth digit. The column
-    ``telefone_chave`` stores it.
+    """Return the key of a phone number for the column ``telefone_chave``. The key is the same with and without the
+    ninth digit of Brazilian mobile numbers.
     """
     mobile = _BRAZILIAN_MOBILE.fullmatch(telefone)
     return f"{mobile[1]}{mobile[2]}" if mobile else telefone
 
 
 def forms(telefone: str) -> tuple[str, ...]:
-    """Return every form in which WhatsApp may have registered the number."""
+    """Return every form in which WhatsApp may have registered a number: with and without the ninth digit, if it is a
+    Brazilian mobile number.
+    """
     short = chave(telefone)
     mobile = _BRAZILIAN_WITHOUT_NINTH.fullmatch(short)
     return (f"{mobile[1]}9{mobile[2]}", short) if mobile else (telefone,)
 
 
 def other_form(telefone: str) -> str:
-    """Return the other form in which WhatsApp may have registered the number. A number with only one form is returned
-    unchanged.
+    """Add or remove the ninth digit of a Brazilian mobile number, because WhatsApp may have registered the number in
+    either form. Any other number is returned unchanged.
     """
     return next((form for form in forms(telefone) if form != telefone), telefone)
 

@@ -1,4 +1,4 @@
-"""Read the Telegram account from the id of an inbound message."""
+"""Find out which Telegram account received a message, from the id of the message."""
 
 import re
 from typing import Final

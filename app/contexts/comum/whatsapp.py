@@ -1,6 +1,7 @@
 """The interface to WhatsApp: requests to the gateway and every possible answer.
 
-An implementation never repeats a send. The send protocol decides from these answers whether to repeat it:
+A client that implements this interface never repeats a send. From the answer, the send protocol decides whether to
+repeat the send:
 
     Sent            the message was sent
     Refused         the message was not sent. permanent: a retry fails too. needs_person: every send fails until an
@@ -65,9 +66,10 @@ SendResult: TypeAlias = Sent | Refused | NotOnWhatsApp | RateLimited | Disconnec
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """A request without an answer. ``permanent`` means that retries fail until an operator changes something.
+    """The result of a request that has no answer. ``permanent`` means that retries fail until an operator fixes the
+    cause.
 
-    ``not_found`` means that the gateway has no instance of that name.
+    ``not_found`` means that the gateway does not know the requested instance or group.
     """
 
     why: str
@@ -99,7 +101,7 @@ class Conexao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instancia:
-    """An instance of the gateway, which is one chip. ``code`` is the reason of its last disconnection, or None."""
+    """An instance of the gateway, which is one chip. ``code`` is the reason of its last disconnection, if known."""
 
     name: str
     state: Conexao
@@ -119,7 +121,7 @@ class Numero:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encontrada:
-    """A message that Julia sent, found in the message store of the gateway."""
+    """A message that Julia sent, as found in the message store of the gateway."""
 
     id: str
     jid: str
@@ -151,8 +153,8 @@ class WhatsApp(Protocol):
     async def instances(self) -> Sequence[Instancia] | Unavailable: ...
 
     async def numbers(self, instance: str, telefones: Sequence[str]) -> Sequence[Numero] | Unavailable:
-        """Look up numbers at WhatsApp. The results have the order of the request. A number that the gateway omitted has
-        no result.
+        """Look up numbers at WhatsApp. The results have the order of the request. If the gateway omits a number, the
+        result omits it too.
         """
         ...
 
@@ -164,7 +166,9 @@ class WhatsApp(Protocol):
 
 
 class NoLine:
-    """Client used when no gateway is configured. It refuses every request with that reason."""
+    """Client used when no gateway is configured. It refuses every request and gives the missing gateway as
+    the reason.
+    """
 
     async def send_text(self, instance: str, telefone: str, texto: str) -> SendResult:
         return Refused(NO_LINE(), needs_person=True)
@@ -183,5 +187,7 @@ class NoLine:
 
 
 def circuit_of(instance: str) -> str:
-    """Return the name of a chip's circuit breaker. The name contains the instance, which operators know."""
+    """Return the name of a chip's circuit breaker. It contains the name of the instance, because operators know the
+    instance.
+    """
     return f"chip:{instance}"

@@ -1,1 +1,1 @@
-"""Conversations with doctors: messages in both directions, opt-outs and removals."""
+"""Conversations with doctors: messages in both directions, opt-outs and removals of personal data."""

@@ -43,7 +43,7 @@ __all__ = [
 class MensagemRecebida:
     """A recorded inbound message. ``texto``, ``telefone`` and ``leitura.trechos`` are personal data and never logged.
 
-    ``feitos`` has the names of the actions that Julia and earlier listeners took because of this message, in order.
+    ``feitos`` has the names of the actions that Julia and the listeners already took because of this message, in order.
     """
 
     message_id: str
@@ -65,6 +65,6 @@ class AoReceber(Protocol):
         """Act on an inbound message, in the transaction that records the message. This method is called once per
         message.
 
-        Return a short name of the action (``reserva_pedida``, ``resposta``). Return None if the sender of the message
-        would not notice the action. If every listener returns None, the message waits for a person of the team.
+        Return a short name of the action (``reserva_pedida``, ``resposta``), or None if the sender of the message would
+        not notice the action. If every listener returns None, the message goes to the team's pending list.
         """

@@ -4,8 +4,8 @@
           └───────────────────────assumir────────────────────────▲
     each of these states ──encerrar──▶ completed; the next message of the doctor opens another conversation
 
-While a person handles the conversation or is needed, the messages that Julia queued are held. Every change writes the
-conversation, a line of ``conversas_historico`` and the audit log in one transaction.
+Messages that Julia queued are held while a person handles the conversation or is needed. One transaction writes each
+change to the conversation, to ``conversas_historico`` and to the audit log.
 """
 
 from collections.abc import Sequence
@@ -80,8 +80,8 @@ class Com(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mudada:
-    """The result of a change of a conversation. ``mensagens`` counts Julia's messages that the change holds back, lets
-    continue or cancels.
+    """The result of a change of a conversation. ``mensagens`` is the number of Julia's messages that the change holds
+    back, releases or cancels.
     """
 
     id: str
@@ -92,8 +92,8 @@ class Mudada:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VistaDaConversa:
-    """One conversation with its messages. The texts in ``mensagens`` are personal data: operators see them, and no log
-    contains them.
+    """One conversation with its messages. The texts in ``mensagens`` are personal data: operators may see them, but
+    logs never contain them.
     """
 
     conversa: Row
@@ -136,7 +136,7 @@ class Estagios:
         self._queries = load_queries(CareQueries, "atendimento.sql", dialect)
 
     async def travar(self, transaction: Transaction, mensagens: Mensagens, conversa_id: str) -> Row:
-        """Lock the doctor of an open conversation until the transaction ends, and return the conversation.
+        """Lock the doctor of an open conversation until the transaction ends. Return the conversation.
 
         Raises ConversaDesconhecida or ConversaEncerrada.
         """
@@ -150,7 +150,9 @@ class Estagios:
         return locked
 
     async def mover(self, transaction: Transaction, conversa_id: str, para: Estagio, *, now: datetime) -> bool:
-        """Set the stage. Return False if the conversation has ended, already has this stage, or has the stage optout."""
+        """Set the stage of a conversation. Return False if the conversation has ended, already has this stage, or has
+        the stage optout.
+        """
         return bool(await transaction.run(self._queries.move, id=conversa_id, para=para.value, now=now))
 
     async def escalar(
@@ -216,8 +218,8 @@ class Estagios:
         await transaction.run(self._queries.note, id=conversa_id, **line, now=now)
 
     async def _call(self, transaction: Transaction, conversa_id: str, motivo: str, now: datetime) -> None:
-        """Notify the team that an escalated conversation needs a person. Do nothing if the doctor's open entry in the
-        pending list is urgent, because the team was already notified of that entry.
+        """Notify the team that an escalated conversation needs a person. Do nothing if the doctor has an urgent entry
+        in the pending list, because the team already received a notice about that entry.
         """
         row = await transaction.one(self._queries.need, id=conversa_id)
         assert row is not None
@@ -269,10 +271,9 @@ class Atendimento:
         pular: int = 0,
         antes: tuple[datetime, str] = AFTER_ALL,
     ) -> Sequence[Row]:
-        """List conversations, the most recently changed first. With ``encerradas``, the list includes ended
-        conversations.
+        """List conversations, the most recently changed first. ``encerradas`` adds ended conversations to the list.
 
-        The list begins after the conversation that ``antes`` identifies by the time of its last change and its id.
+        ``antes`` has the time of the last change and the id of a conversation; the list begins after this conversation.
         """
         return await self._database.all(
             self._queries.listed,
@@ -291,8 +292,8 @@ class Atendimento:
         return await self._database.all(query, limite=limite, antes_em=antes[0], antes_de=antes[1])
 
     async def esperam(self, *, limite: int, depois: tuple[datetime, str] = BEFORE_ALL) -> Sequence[Row]:
-        """List entries of the pending list and escalated conversations without a responsible person. The longest wait
-        comes first.
+        """List the entries of the pending list and the escalated conversations without a responsible person, the
+        longest wait first.
         """
         query = self._queries.waiting
         return await self._database.all(query, limite=limite, depois_em=depois[0], depois_de=depois[1])
@@ -313,8 +314,8 @@ class Atendimento:
             )
 
     async def assumir(self, id: str, *, por: str, motivo: str) -> Mudada:
-        """Let the person ``por`` take over the conversation. From the commit on, messages that Julia queued are held
-        back. Raises ConversaComPessoa if a person other than ``por`` handles it.
+        """Let the person ``por`` take over the conversation, and hold back the messages that Julia queued. Raises
+        ConversaComPessoa if another person handles the conversation.
         """
         async with self._database.transaction() as transaction:
             return await self.assumir_em(transaction, id, por=por, motivo=motivo)
@@ -344,7 +345,8 @@ class Atendimento:
         return done
 
     async def devolver(self, id: str, decisao: NaDevolucao, *, por: str, motivo: str) -> Mudada:
-        """Return the conversation to Julia. ``decisao`` says whether the messages that were held back continue.
+        """Return the conversation to Julia. ``decisao`` says whether the messages that were held back are now sent or
+        cancelled.
 
         Raises ConversaSemPessoa if Julia already handles the conversation.
         """
@@ -379,8 +381,8 @@ class Atendimento:
         return done
 
     async def contagem(self) -> Row:
-        """Count two kinds of open conversations: a person handles the conversation (``com_pessoa``), or it needs a person
-        and has none (``sem_responsavel``).
+        """Count open conversations of two kinds: a person handles it (``com_pessoa``), or a person is needed and none
+        handles it (``sem_responsavel``).
         """
         row = await self._database.one(self._queries.led)
         assert row is not None

@@ -1,6 +1,7 @@
-"""Listeners for two events: a message needs a person of the team, or a conversation is taken over, returned or ended.
+"""Listeners for two events: a message needs a person of the team, or a person takes over, returns or ends a
+conversation.
 
-The listeners run in the transaction that opens the entry of the pending list, or that changes the conversation.
+The listeners run in the transaction that changes the pending list or the conversation.
 """
 
 from datetime import datetime
@@ -12,7 +13,9 @@ from batuta.sql import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chamado:
-    """A request for a person of the team. Repeated requests for the same reason have the same ``chave``."""
+    """A request that a person of the team answers a conversation. Repeated requests for the same reason have the same
+    ``chave``.
+    """
 
     chave: str
     motivo: str  # a value of MotivoDaPendencia, or the reason of an escalation
@@ -22,7 +25,9 @@ class Chamado:
 
 class AoChamar(Protocol):
     async def chamada(self, transaction: Transaction, chamado: Chamado, *, now: datetime) -> None:
-        """Handle a request for a person. The same request may arrive twice, with the same ``chave``."""
+        """Handle the request that a person answers a conversation. The same request may arrive twice, with the same
+        ``chave``.
+        """
 
 
 class AoMudar(Protocol):
@@ -31,7 +36,9 @@ class AoMudar(Protocol):
 
 
 class Chamados:
-    """The listeners of one process. They are registered before the process starts."""
+    """The listeners of one process for requests to the team and changes of conversations. They are registered when the
+    process starts.
+    """
 
     def __init__(self) -> None:
         self._listeners: list[AoChamar] = []

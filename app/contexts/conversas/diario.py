@@ -30,16 +30,14 @@ class JournalEntry:
 
 
 class Resumos:
-    """Computes the keyed digest of a phone number. The key is the database's id, which every backup of the database
-    contains.
-    """
+    """Computes a keyed digest of a phone number. The key is the database's id, which is part of every backup."""
 
     def __init__(self, dialect: Dialect, ids: Ids) -> None:
         self._id = DatabaseId(dialect, ids)
         self._key: str | None = None
 
     async def settle(self, transaction: Transaction, telefone: str, *, now: datetime) -> str:
-        """Return the keyed digest of a phone number. If the database has no id yet, create the id first."""
+        """Return the keyed digest of a phone number. If the database has no id yet, create one first."""
         return digest(await self._id.settle(transaction, now=now), telefone)
 
     async def read(self, reading: Reading, telefone: str) -> str:
@@ -90,7 +88,9 @@ class Diario:
 
 
 def digest(key: str, telefone: str) -> str:
-    """Return the digest that identifies a phone number in the journal. It is the same with and without the ninth digit."""
+    """Return the digest that identifies a phone number in the journal. The ninth digit of a mobile number does not
+    change the digest.
+    """
     return hmac.new(key.encode(), chave(telefone).encode(), hashlib.sha256).hexdigest()
 
 

@@ -1,9 +1,9 @@
-"""Probable opt-outs: people who probably asked for no more messages. An operator decides about each of them.
+"""Probable opt-outs: messages that probably ask for no more messages. An operator decides about each of them.
 
     a text is read as provavel ──▶ open: Julia sends nothing on its own initiative ──▶ parar: recorded as an opt-out
                                                                                   └──▶ seguir: messages are allowed again
 
-If the person later opts out clearly, the open question is closed too.
+If the person later opts out clearly, the probable opt-out is closed too.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,9 @@ class Decisao(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duvida:
-    """A probable opt-out. ``texto`` and ``telefone`` are personal data: operators see them, and no log contains them."""
+    """A probable opt-out. ``texto`` and ``telefone`` are personal data: operators may see them, but logs never contain
+    them.
+    """
 
     id: str
     telefone: str
@@ -75,8 +77,8 @@ class DuvidasDeOptout:
             raise DuvidaDesconhecida(id=id)
 
     async def decidir(self, id: str, decisao: Decisao, *, por: str, motivo: str) -> int:
-        """Store an operator's decision about a probable opt-out, and return the number of queued messages that were
-        cancelled. Raises DuvidaDesconhecida if this opt-out does not await a decision.
+        """Store an operator's decision about a probable opt-out, and return the number of queued messages that the
+        decision cancelled. Raises DuvidaDesconhecida if the probable opt-out does not await a decision.
         """
         now = self._clock.now()
         async with self._database.transaction() as transaction:

@@ -48,9 +48,10 @@ class EscritaDaEquipe:
         self._queries = load_queries(WritingQueries, "escrita.sql", database.dialect)
 
     async def responder(self, id: str, texto: str, *, por: str, chave: str | None = None) -> Respondida:
-        """Queue a text of the person ``por``, who from now on handles the conversation. The sending rules apply.
+        """Queue a text that the person ``por`` wrote, and let that person take over the conversation. The sending rules
+        apply.
 
-        Raises ConversaComPessoa if a person other than ``por`` handles it.
+        Raises ConversaComPessoa if another person handles the conversation.
         """
         texto = texto.strip()
         if not 0 < len(texto) <= LONGEST_TEXTO or not is_writable(texto):

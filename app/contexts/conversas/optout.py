@@ -1,4 +1,4 @@
-"""Opt-outs and removals that an operator records because the person asked by telephone or e-mail."""
+"""Opt-outs and requests to delete personal data that people made by telephone or e-mail and an operator records."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ SHOWN: Final = 4
 
 
 class TelefoneRecusado(BatutaError):
-    """Raised for an invalid phone number. The message omits the number, because it may be a person's."""
+    """Raised for an invalid phone number. The error text omits the number, because it may belong to a person."""
 
     sentence = "the telephone number is invalid: write it with country code and area code, as in 5511900000001"
 
@@ -34,7 +34,7 @@ class OptoutManual:
         self._clock = clock
 
     async def remover(self, escrito: str, *, by: str, reason: str) -> Parado:
-        """Delete the personal data of a person who requested it."""
+        """Delete the personal data of a person who asked for the deletion."""
         telefone = telefone_de(escrito)
         if telefone is None or len(telefone) < SHORTEST:
             raise TelefoneRecusado

@@ -1,4 +1,4 @@
-"""The pending list: inbound messages that wait for a person of the team, because none of Julia's rules answered them.
+"""The pending list: inbound messages that wait for a person of the team, because Julia did not answer them.
 
     no listener acts, an answer is not sent, or a person has the conversation ──▶ open ──▶ resolved by an operator, or
                                                                                          by the answer of a person
@@ -44,16 +44,16 @@ URGENTES: Final = (MotivoDaPendencia.PEDE_PESSOA, MotivoDaPendencia.OBJECAO_GRAV
 
 
 def chave_do_chamado(pendencia_id: str, *, urgente: bool) -> str:
-    """Return the deduplication key of the notice about an entry of the pending list. An entry that becomes urgent gets
-    a second key, so that the team is notified again.
+    """Return the deduplication key of the team's notice about an entry of the pending list. An entry that becomes
+    urgent gets a second key, so that the team receives a second notice.
     """
     return f"pendencia:{pendencia_id}:urgente" if urgente else f"pendencia:{pendencia_id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pendencia:
-    """An entry of the pending list. ``texto`` and ``telefone`` are personal data: operators see them, and no log
-    contains them.
+    """An entry of the pending list. ``texto`` and ``telefone`` are personal data: operators may see them, but logs
+    never contain them.
     """
 
     id: str
@@ -99,10 +99,9 @@ class Pendencias:
         em: datetime,
         now: datetime,
     ) -> None:
-        """Add an inbound message to the pending list. Request a person of the team, unless a person handles the
-        conversation.
+        """Add an inbound message to the pending list, and notify the team unless a person handles the conversation.
 
-        ``endereco`` identifies the sender while the number is unknown.
+        ``endereco`` identifies the sender if the number is unknown.
         """
         who = endereco if telefone is None else chave(telefone)
         await transaction.run(
@@ -153,13 +152,13 @@ class Pendencias:
         return int(row["items"]), row["desde"]
 
     async def enviada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Resolve the doctor's open entry in the pending list, because the answer that a person of the team wrote to
-        the doctor was sent.
-        """
+        """Resolve the doctor's open entry in the pending list after an answer of a person of the team was sent."""
         await self.resolver_do_medico(transaction, mensagem.cliente_id, por=SISTEMA, motivo=ANSWERED, now=mensagem.em)
 
     async def encerrada(self, transaction: Transaction, mensagem: MensagemEncerrada) -> None:
-        """Leave the doctor's entry in the pending list open, because the answer of a person of the team was not sent."""
+        """Do nothing: if the answer of a person of the team is not sent, the doctor's entry stays in the
+        pending list.
+        """
 
 
 class PendenciasAbertas:

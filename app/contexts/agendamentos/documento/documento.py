@@ -1,8 +1,8 @@
-"""Read CPF, RG and SUS card from one cell with rules: labels first, then check digits. The rules skip documents of
-relatives.
+"""Find a patient's CPF, RG and SUS card in one spreadsheet cell. The rules look at labels first, then at check digits.
+They skip the documents of relatives.
 
-The text becomes a list of tokens: labels, numbers, issuers, states, and words that name the owner. The rules read the
-tokens from left to right.
+The text becomes a list of tokens: labels, numbers, issuers, states, and words such as "mãe" that say whose document a
+number is. The rules read the tokens from left to right.
 """
 
 import re
@@ -55,7 +55,7 @@ _SECOND_WEIGHTS: Final = range(11, 1, -1)
 
 
 def _check(numbers: list[int], weights: range) -> int:
-    """Return the check digit of the first numbers, one for each weight."""
+    """Return the CPF check digit of the numbers. Each number has one weight."""
     rest = sum(map(mul, numbers, weights)) % 11
     return 0 if rest < 2 else 11 - rest
 
@@ -172,8 +172,8 @@ def _tokens(texto: str) -> Iterator[Token]:
 
 
 class Papel(NamedTuple):
-    """A number, and the kinds of document that the number may be according to the words around it. If no kind is
-    possible, the number is not a document of the patient.
+    """A number in a text, with the kinds of document that the words around the number allow. If ``pode`` is empty, the
+    number is not a document of the patient.
     """
 
     start: int
@@ -198,9 +198,9 @@ _JOINED = re.compile(r"[ ./()-]{0,3}")
 
 
 def papeis(texto: str) -> Iterator[Papel]:
-    """Yield every number of a text with the kinds of document that it may be. The text must come from ``limpo``.
+    """Yield every number of a text with the kinds of document that it may be. The text must be a result of ``limpo``.
 
-    The check of the language model's answer (``verificacao``) uses these kinds too.
+    ``verificacao`` uses the same kinds to check the answer of the language model.
     """
     tokens, now = list(_tokens(texto)), _Estado()
     never = [found.span() for found in _NEVER.finditer(texto)]

@@ -22,8 +22,8 @@ def sem_cpf(texto: str) -> str:
 
 
 def esta_coberto(campo: str, texto: str) -> bool:
-    """Return whether a value is a mask. A client that sees a mask instead of the value may send the mask back. The
-    caller then keeps the stored value.
+    """Return whether a value is a mask. A client that received a mask may send it back in an update; the caller then
+    keeps the stored value.
     """
     return texto == COVERED or (COVERED in texto and (campo in COBRIVEIS or _CPF_COBERTO.search(texto) is not None))
 

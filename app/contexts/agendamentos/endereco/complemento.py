@@ -1,4 +1,6 @@
-"""Read the complements between house number and neighbourhood: Apto 45, Bloco B, Fundos, Edifício Solar."""
+"""Read the complements that follow the house number of an address, such as Apto 45, Bloco B, Fundos or
+Edifício Solar.
+"""
 
 import re
 from functools import lru_cache
@@ -78,8 +80,8 @@ def _look_up(word: str) -> str:
 
 
 def _is_value(name: str, value: "re.Match[str]") -> bool:
-    """Return whether the next word is the value of the complement: the "E" of "Conjunto E" is, the "e" of "casa e
-    fundos" is not. After a one-letter abbreviation only digits are a value.
+    """Return whether the next word is the value of the complement. The "E" of "Conjunto E" is a value, the "e" of "casa
+    e fundos" is not. After a one-letter abbreviation, only digits are a value.
     """
     if len(name) == 1:
         return value[1] is not None

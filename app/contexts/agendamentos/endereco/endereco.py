@@ -41,8 +41,8 @@ class Endereco:
 
 
 class Preparado(NamedTuple):
-    """A typed address without its CEP. In ``texto``, blanks replace the CEP and the phone number, and a placeholder
-    replaces "s/n". The length of ``texto`` does not change.
+    """A typed address without its CEP. In ``texto``, spaces replace the CEP and the phone number, and a placeholder
+    replaces "s/n". All replacements keep the length of the text.
     """
 
     texto: str
@@ -116,7 +116,7 @@ def cep_de(texto: str) -> str | None:
 
 
 def preparar(texto: str) -> Preparado | None:
-    """Return the address with its CEP and phone number blanked. Return None if no other text remains."""
+    """Return the address with spaces in place of its CEP and phone number. Return None if no other text remains."""
     said = limpo(texto)
     if diz_nada(said):
         return None

@@ -52,8 +52,8 @@ class _SomasDeChaves(dict[Chave, int]):
 
 
 class _SomasDeFormas(dict[Forma, tuple[list[int], list[str]]]):
-    """Cache that maps a shape to one sum per word, over the weights of the features of the word's keys, and to the way
-    in which each word is joined to the previous one.
+    """Cache that maps the shape of an address to one sum per word and one join per word. The sum adds the weights of
+    the features of the word's keys. The join says how the word is joined to the previous word.
     """
 
     def __init__(self, packed: Mapping[str, int]) -> None:
@@ -70,7 +70,9 @@ class _SomasDeFormas(dict[Forma, tuple[list[int], list[str]]]):
 
 
 class _SomasDePalavras(dict[str, int]):
-    """Cache that maps a word to the sum of the weights of its features, for one position relative to the labelled word."""
+    """Cache that maps a word to the sum of the weights of its features. Each position relative to the labelled word has
+    its own cache.
+    """
 
     def __init__(self, packed: Mapping[str, int], lugar: int) -> None:
         super().__init__()
@@ -84,8 +86,8 @@ class _SomasDePalavras(dict[str, int]):
 
 
 class _Passos(dict[str, tuple[Sequence[int], ...]]):
-    """The weight of every pair of labels of two adjacent words. The weights depend on how the two words are joined,
-    which is the key of this dictionary.
+    """Weights of every pair of labels of two adjacent words. The key of this dictionary is the join: a code that says
+    how the two words are joined.
     """
 
     def __init__(self, pesos: Mapping[str, Sequence[int]]) -> None:
@@ -111,8 +113,8 @@ class Etiquetador:
         self._words = tuple(_SomasDePalavras(packed, lugar) for lugar in range(5))
 
     def etiquetas(self, lidas: Sequence[Palavra]) -> tuple[str, int]:
-        """Return one label for each word, and the margin: the smallest score difference between the chosen and the next
-        best label of any word.
+        """Return one label per word, and the margin of the labelling. The margin is small if, for any word, a second
+        label has almost the same score as the chosen label.
         """
         if not lidas:
             return "", SURE
@@ -157,9 +159,7 @@ class Etiquetador:
         return [*done, *max(paths)[1]]
 
     def _margin(self, every: Sequence[Sequence[tuple[int, int]]], joins: Sequence[str], found: Sequence[int]) -> int:
-        """Return by how much the score of the best labelling falls if the label of one word is changed. Of all such
-        changes, the one with the smallest fall counts.
-        """
+        """Return the smallest fall of the labelling's score that the change of a single label causes."""
         least = _FAR
         last = len(found) - 1
         for place, scores in enumerate(every):

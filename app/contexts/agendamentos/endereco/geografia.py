@@ -1,4 +1,4 @@
-"""States of Brazil with their CEP ranges, and all municipalities with their abbreviations."""
+"""The states of Brazil with their CEP ranges, and all municipalities with their abbreviations."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -119,8 +119,8 @@ def cidade_de(texto: str, uf: str | None) -> Cidade | None:
 
 @lru_cache(maxsize=16384)
 def cidades_de(words: tuple[str, ...]) -> tuple[Cidade, ...]:
-    """Return the municipalities that these words name. The words have no accents or capitals and may be a short form
-    such as "s. caetano do sul".
+    """Return the municipalities that these words name. The words must be in lower case without accents. A short form
+    such as "s. caetano do sul" is accepted.
     """
     found = _atlas().by_name.get(" ".join(word.rstrip(".") for word in words), ())
     if not found and len(words) > 1 and any(word in ABREVIADAS or word[-1] == "." for word in words):
@@ -155,8 +155,8 @@ def _cidade(texto: str, uf: str | None) -> Cidade | None:
 @lru_cache(maxsize=4096)
 def _shortened(words: tuple[str, ...]) -> tuple[Cidade, ...]:
     """Return the municipalities that an abbreviation such as "Rib. Preto" may mean. Each word of the abbreviation must
-    be a whole word of the name, the first letters of a word, or the usual short form of a word. At least one must be a
-    whole word.
+    be a whole word of the full name, its first letters, or its usual short form. At least one word must be a whole
+    word.
     """
     known = _atlas().by_initials.get(_initials(words), ())
     return tuple(cidade for name, cidade in known if _abbreviates(words, name))
@@ -189,16 +189,14 @@ def _match_mistyped(words: list[str], uf: str | None) -> Cidade | None:
 
 
 def _prefer(found: Iterable[Cidade], uf: str | None) -> Cidade | None:
-    """Return the first of the cities that is in the given state. If none of them is in that state, return the first of
-    all cities.
-    """
+    """Return the first city in the given state. If no city is in that state, return the first of all cities."""
     every = list(found)
     return next((each for each in every if each.uf == uf), every[0] if every else None)
 
 
 def _prefer_known(found: Sequence[Cidade], uf: str | None) -> Cidade | None:
-    """Return the city that an abbreviation means. If a state is given, only its cities count. If several cities match,
-    only the larger ones count. Return None unless exactly one city remains.
+    """Return the only city that an abbreviation can mean, or None if several remain. Cities outside the given state are
+    ignored. If the abbreviation still fits several cities, the smaller ones are ignored too.
     """
     of_state = [each for each in found if each.uf == uf] if uf is not None else list(found)
     if len(of_state) != 1:

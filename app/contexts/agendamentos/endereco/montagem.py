@@ -161,8 +161,9 @@ def _separate(lidas: Sequence[Palavra], etiquetas: str) -> str:
 
 
 def _find_city(lidas: Sequence[Palavra], labels: list[str]) -> None:
-    """Find a city in an address in which no word is labelled as a city. "São Paulo" and "Rio de Janeiro" then mean the
-    city, not the state. If neither occurs, the last of several neighbourhoods becomes the city if the state follows it.
+    """Find a city in an address in which no word is labelled as a city. If "São Paulo" or "Rio de Janeiro" is labelled
+    as the state, it becomes the city. Otherwise, if the address has several neighbourhoods and the state follows the
+    last one, that neighbourhood becomes the city.
     """
     for start, end in _parts(lidas, "".join(labels), "U"):
         if tuple(each.plana for each in lidas[start:end]) in CIDADES_E_ESTADOS:
@@ -175,8 +176,8 @@ def _find_city(lidas: Sequence[Palavra], labels: list[str]) -> None:
 
 
 def _find_neighbourhood(lidas: Sequence[Palavra], labels: list[str]) -> None:
-    """In an address without a state, relabel a city as a neighbourhood. A larger city stays a city, unless a
-    neighbourhood has the same name.
+    """Relabel a city as a neighbourhood if the address names no state. A larger city keeps its label, unless its name
+    is also common for neighbourhoods.
     """
     (start, end), *others = _parts(lidas, "".join(labels), "M")
     words = tuple(each.plana + "." * (each.texto[-1] == ".") for each in lidas[start:end])
@@ -187,7 +188,7 @@ def _find_neighbourhood(lidas: Sequence[Palavra], labels: list[str]) -> None:
 
 
 def _keep_values(lidas: Sequence[Palavra], labels: list[str]) -> None:
-    """Label the value of a complement like the complement itself: the B of "Conj. B"."""
+    """Give the value of a complement, such as the B of "Conj. B", the same label as the complement."""
     for i in range(1, len(labels)):
         is_value = lidas[i].plana.isdigit() or len(lidas[i].plana) == 1
         is_beside = lidas[i].antes in ("s", "g", ".", "h")
@@ -206,7 +207,7 @@ def _move(labels: list[str], part: tuple[int, int], label: str) -> None:
 
 
 def _is_type(lidas: Sequence[Palavra], part: tuple[int, int]) -> bool:
-    """Return whether a sequence of words is only a street type, as in the exported row "R;DAS FLORES"."""
+    """Return whether a sequence of words is only a street type, such as the "R" of the exported row "R;DAS FLORES"."""
     return part[1] - part[0] == 1 and "tipo" in lidas[part[0]].classe
 
 
@@ -222,7 +223,7 @@ def _street(lidas: Sequence[Palavra], etiquetas: str, parts: Sequence[tuple[int,
 
 
 def _repair_city(lidas: Sequence[Palavra], labels: list[str]) -> None:
-    """Relabel words before a city that are not a part of its name: "VELHA" before "MARABA"."""
+    """Relabel words that precede the name of a city and do not belong to it, such as "VELHA" before "MARABA"."""
     runs = _parts(lidas, "".join(labels), "M")
     if not runs:
         return

@@ -1,8 +1,8 @@
 """Split an address into words, and describe each word by keys for the tagger (``etiquetador``).
 
-A key has a kind and a list of facts about a word and the words around it. A feature of a key is a subset of its facts.
-In the file of weights each feature has a name (``tracos``). The tagger looks up weights by the facts themselves
-(``indice``), which is faster.
+A key is a list of facts about a word and its neighbours; its first element is the kind of the key. A feature is a
+subset of the facts of a key, and the training gives each feature a weight. In the file of weights, each feature has a
+name (``tracos``). The tagger looks up the weights by the facts themselves (``indice``), which is faster than by name.
 """
 
 import re
@@ -39,12 +39,12 @@ Chave = tuple[object, ...]
 
 
 class Forma(NamedTuple):
-    """The shape of an address: all that the keys of its words depend on. Addresses that one person types often have the
-    same shape.
+    """The shape of an address: the facts from which the keys of its words are made, without the words themselves.
+    Addresses typed by the same person often have the same shape, so results are cached by shape.
 
     ``classes``, ``nomes`` and ``rotulos`` have one entry per word: its class, its position in the name of a
     municipality, and its label (``rotulos`` is empty if the address has no labels). ``antes`` has the separator before
-    each word and the sign for the end.
+    each word, and a last entry for the end of the address.
     """
 
     classes: tuple[str, ...]
@@ -54,8 +54,8 @@ class Forma(NamedTuple):
 
 
 class Descricao(NamedTuple):
-    """The facts that the tagger uses. ``chaves`` has the four keys of each word. ``juncoes`` says how each word is
-    joined to the previous word: by a separator, or by ``+`` inside the name of a municipality.
+    """The input of the tagger. ``chaves`` has the four keys of each word. ``juncoes`` has the join of each word to the
+    previous word: the separator between them, or ``+`` inside the name of a municipality.
     """
 
     chaves: list[tuple[Chave, Chave, Chave, Chave]]
@@ -122,9 +122,9 @@ def _read(said: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=1024)
 def _gap(gap: str) -> str:
-    """Return a short code for the text between two words: ``s`` for a space, ``g`` for no text, ``n`` for a line end,
-    otherwise the punctuation character. Three characters have one code next to a space and another code without a
-    space: a slash is ``b`` or ``/``, a hyphen is ``-`` or ``h``, a full stop is ``.`` or ``d``.
+    """Return a short code for the text between two words: ``s`` for a space, ``g`` if they touch, ``n`` for a line end,
+    otherwise the punctuation character. A slash is ``b`` with a space beside it and ``/`` without, a hyphen ``-`` or
+    ``h``, a full stop ``.`` or ``d``.
     """
     bare = gap.strip()
     if not bare or bare == "'":
@@ -233,7 +233,9 @@ def _street(classes: Sequence[str]) -> int | None:
 
 
 def _segments(before: Sequence[str], count: int) -> list[tuple[int, int]]:
-    """Divide the words at strong separators. Return the positions of the first and the last word of each segment."""
+    """Divide the words at strong separators, such as commas. Return the positions of the first and the last word of
+    each segment.
+    """
     if not count:
         return []
     starts = [i for i in range(1, count) if before[i][0] in STRONG]
@@ -241,8 +243,8 @@ def _segments(before: Sequence[str], count: int) -> list[tuple[int, int]]:
 
 
 def _labels(lidas: Sequence[Palavra], before: Sequence[str]) -> list[str]:
-    """Return one field code per word, taken from the label that precedes the word: words after "Bairro:" get ``b``. The
-    label itself gets the code with a prefix: ``=b``.
+    """Return one field code per word, taken from the typed label that precedes the word: words after "Bairro:" get
+    ``b``. The label itself gets the same code with the prefix ``=``.
     """
     found: list[str] = []
     under = ""
@@ -272,8 +274,8 @@ def _kind(classes: Sequence[str], spans: Sequence[str], start: int, end: int) ->
 
 
 def _later(spans: Sequence[str]) -> tuple[list[int], list[int]]:
-    """For each word, count the names of municipalities that begin after it, and the names among them that begin
-    directly after a separator. A count above 2 is returned as 2.
+    """For each word, count the names of municipalities that begin after it, and how many of these names follow a
+    separator. Counts are limited to 2.
     """
     names = whole = 0
     every_name, every_whole = [0] * len(spans), [0] * len(spans)
@@ -285,8 +287,8 @@ def _later(spans: Sequence[str]) -> tuple[list[int], list[int]]:
 
 
 def indice(pesos: Mapping[str, int], tipo: str) -> list[tuple[Callable[[Chave], object], dict[object, int]]]:
-    """Return one pair for each feature of a kind of key: a function that takes the facts of the feature from a key, and
-    a dictionary that maps these facts to a weight.
+    """Return the features of one kind of key. Each feature is a pair: a function that extracts the facts of the feature
+    from a key, and a dictionary with the weight of each combination of facts.
     """
     found: list[tuple[Callable[[Chave], object], dict[object, int]]] = []
     for prefix, places in _NAMES[tipo]:
@@ -297,23 +299,22 @@ def indice(pesos: Mapping[str, int], tipo: str) -> list[tuple[Callable[[Chave], 
 
 
 def _fact(said: str) -> object:
-    """Convert one fact about a word from its text in the name of a feature to a number, a boolean or a string."""
+    """Parse a fact that was written as text in the name of a feature: a number, a boolean or a string."""
     if said in ("True", "False"):
         return said == "True"
     return int(said) if said.lstrip("-").isdigit() else said
 
 
 def tracos(chave: Chave) -> Iterator[str]:
-    """Return the names of the features of a key."""
+    """Yield the names of the features of a key, as the file of weights writes them."""
     said = [*map(str, chave)]
     for prefix, places in _NAMES[said[0]]:
         yield prefix + "\t".join([said[each] for each in places])
 
 
 def tracos_da_palavra(word: str, lugar: int) -> Iterator[str]:
-    """Yield the names of the features of a word. ``lugar`` says where the word is relative to the labelled word: 0 is
-    the labelled word itself, 1 the word before it, 2 the word after it, 3 the second word before it, 4 the second word
-    after it.
+    """Yield the names of the features of a word. ``lugar`` is the position of the word relative to the labelled word: 0
+    the labelled word itself, 1 the word before, 2 the word after, 3 the second word before, 4 the second word after.
     """
     yield f"{lugar}w{word}"
     if word in "^$":

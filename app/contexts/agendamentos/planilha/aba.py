@@ -1,9 +1,9 @@
 """Turn the rows of a sheet into appointments. The header may be any row near the top. An invalid row does not affect
-the others.
+other rows.
 
 Two kinds of sheets are known. A ``simples`` sheet has separate columns for patient, date and time. A ``coleta`` sheet
-is the laboratory's export, with brand, unit and one column for date and time. Of a ``coleta`` sheet, only rows whose
-room names a collection car are imported.
+is the laboratory's export, with brand, unit and one column for date and time. A row of a ``coleta`` sheet is imported
+only if its room names a collection car.
 """
 
 import re
@@ -124,7 +124,7 @@ class Aspecto(IntEnum):
 
 
 class Reparos:
-    """The first problems of a file, and the count of all its problems."""
+    """The first problems of a file, up to a limit, and the number of all its problems."""
 
     def __init__(self) -> None:
         self.quantos = 0
@@ -179,11 +179,12 @@ class _Lendo:
 def cabecalho_de(
     linhas: Sequence[Sequence[Celula]], escolhidas: Mapping[str, str] = NENHUMA, aba: str = ""
 ) -> Cabecalho | None:
-    """Return the row near the top that names the most fields, or None if no row names at least two fields.
+    """Return the header: the row near the top that names the most fields. Return None if no row names at least two
+    fields.
 
-    ``escolhidas`` has the fields that a person chose for titles. The columns of missing required fields are guessed
-    (``colunas``). If no column has the day, the day comes from a row above the header, a dividing row or the name of
-    the sheet.
+    ``escolhidas`` has the fields that a person chose for titles. For other required fields without a title, the columns
+    are guessed (``colunas``). If no column has the day, the day comes from a row above the header, a dividing row or
+    the name of the sheet.
     """
     best: Cabecalho | None = None
     for number, linha in enumerate(linhas[:HEADER_WITHIN], start=1):
@@ -210,7 +211,9 @@ def _with_day(header: Cabecalho, linhas: Sequence[Sequence[Celula]], aba: str) -
 
 
 def _guessed(header: Cabecalho, linha: Sequence[Celula], below: Sequence[Sequence[Celula]]) -> Cabecalho:
-    """Add guesses for the fields that no title names. A header needs three named or guessed columns."""
+    """Return the header with guessed columns for the fields that no title names. If fewer than three columns are then
+    known, return the header unchanged.
+    """
     rows = [row for row in below[: SAMPLE * 2] if _says_something(row)]
     wanted = [*(SIMPLES if not header.is_coleta else COLETA), "hora", "telefone"]
     missing = [each for each in wanted if each not in header.colunas]
@@ -228,8 +231,8 @@ def _guessed(header: Cabecalho, linha: Sequence[Celula], below: Sequence[Sequenc
 def aspecto_de(
     top: Sequence[Sequence[Celula]], *, has_more: bool = False, escolhidas: Mapping[str, str] = NENHUMA, aba: str = ""
 ) -> Aspecto:
-    """Return how closely a sheet resembles a sheet of appointments. ``top`` has its first rows; ``has_more`` means that
-    more rows follow.
+    """Return how closely a sheet resembles a sheet of appointments. ``top`` has the first rows of the sheet.
+    ``has_more`` says whether more rows follow.
     """
     header = cabecalho_de(top, escolhidas, aba)
     if header is None:
@@ -243,9 +246,8 @@ def aspecto_de(
 def cabecalho_conferido(
     top: Sequence[Sequence[Celula]], escolhidas: Mapping[str, str] = NENHUMA, aba: str = ""
 ) -> Cabecalho:
-    """Return the header, or raise the reason to refuse the sheet. The rows below the header are not checked.
-
-    ``top`` has the first rows of the sheet.
+    """Return the header of a sheet. Raises ``Recusa`` with the reason if the sheet has no usable header. ``top`` has
+    the first rows of the sheet; later rows are not checked.
     """
     if not any(_says_something(linha) for linha in top):
         raise Recusa(MotivoDaLinha.VAZIA)
@@ -269,9 +271,11 @@ def _missing(header: Cabecalho) -> list[str]:
 def pedacos_de(
     abas: Sequence[Aba], *, since_1904: bool = False, avisos: Iterable[Reparo] = (), apos: int = 0
 ) -> Iterator[Pedaco]:
-    """Yield the rows of the sheets in batches. Rows up to line ``apos`` are counted but not yielded.
+    """Yield the rows of the sheets in batches. Each batch has rows of one sheet only. Rows up to line ``apos`` are
+    counted but not yielded.
 
-    Line numbers continue across sheets. A batch has rows of one sheet. ``avisos`` has warnings from earlier checks.
+    Line numbers continue across sheets. ``avisos`` has the warnings of earlier checks, which are reported with the last
+    batch.
     """
     lendo = _Lendo(since_1904, abas[0])
     for aviso in avisos:
@@ -316,7 +320,7 @@ def _da_aba(lendo: _Lendo, apos: int, *, is_last: bool) -> Iterator[Pedaco]:
 def _with_following(
     linhas: Iterable[Sequence[Celula]],
 ) -> Iterator[tuple[int, Sequence[Celula], Callable[[], Sequence[Sequence[Celula]]]]]:
-    """Yield each row of a sheet, its number, and a function that returns the rows after it."""
+    """Yield each row of a sheet with its number and a function that returns the next few rows."""
     rows = iter(linhas)
     ahead: deque[Sequence[Celula]] = deque()
 
@@ -337,10 +341,10 @@ def _next_header(
     lendo: _Lendo, number: int, linha: Sequence[Celula], following: Sequence[Sequence[Celula]]
 ) -> Cabecalho | None:
     """Return the header of another table that begins at this row. Return None if the row belongs to the current table
-    or repeats its header.
+    or repeats the header of the current table.
 
-    The rows below are examined only if the words of at least two cells suggest a field. Each uncertain column adds a
-    warning.
+    If the row has at least two cells that look like titles, columns are also guessed from the content below. Each
+    uncertain column adds a warning.
     """
     if _is_header_again(lendo.aba.header, linha):
         return None
@@ -380,8 +384,8 @@ def _read_row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Cel
 
 
 def _sem_hora(lendo: _Lendo, row: "Mapping[str, Json]") -> str:
-    """Return the key of a row without a time. Two rows of one day with different content may be different visits, so
-    each gets its own key.
+    """Return the key of a row without a time. Rows with the same patient, place and day but different content may be
+    different visits, so each of them gets its own key.
     """
     chave = chave_de(row)
     said = hash(tuple(sorted((name, str(value)) for name, value in row.items() if name not in ("linha", "aba"))))
@@ -442,7 +446,7 @@ def _titles(fields: Iterable[str]) -> str:
 
 
 def _row(lendo: _Lendo, header: Cabecalho, number: int, linha: Sequence[Celula]) -> "dict[str, Json] | None":
-    """Read a row. Return None for a row to skip. If the row is invalid, add the reason to ``erros``."""
+    """Read a row. Return None if the row is skipped. If the row is invalid, add the reason to ``erros``."""
     cells = {name: linha[place] if place < len(linha) else None for name, place in header.colunas.items()}
 
     def remark(where: Reparos, name: str, problema: Problema) -> None:

@@ -64,8 +64,8 @@ _SIGNATURES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examinado:
-    """The result of the checks. Formulas are never computed. ``formulas`` maps a part of the package to the rows in
-    which the file has a formula without its value.
+    """The result of checking a file. ``formulas`` maps each part of the XLSX package to the rows in which a formula has
+    no stored value; formulas are never computed.
     """
 
     since_1904: bool = False
@@ -99,18 +99,18 @@ def examinar(content: bytes, name: str) -> Examinado:
 
 
 def nome_mostravel(name: str) -> str:
-    """Return the printable characters of the file name, without its folders. The name cannot be trusted, because the
-    sender chooses it.
+    """Return the printable characters of the file name, without its folders. The sender chooses the name, so it cannot
+    be trusted.
     """
     last = re.split(r"[/\\]", name)[-1]
     return "".join(each for each in last if each.isprintable()).strip()[-LONGEST_NAME:]
 
 
 def csv_lido(content: bytes) -> tuple[int, Callable[[], Iterator[list[str]]]]:
-    """Decode a CSV and return its height and its rows. Accepts UTF-8 or CP1252, with commas, semicolons, tabs or bars
-    as separator.
+    """Decode a CSV and return its height and its rows. The text may be UTF-8 or CP1252, and the separator a comma, a
+    semicolon, a tab or a vertical bar.
 
-    This function parses all rows once, so that no later iteration fails.
+    All rows are parsed once before the function returns, so that no later iteration fails.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -133,7 +133,7 @@ def csv_lido(content: bytes) -> tuple[int, Callable[[], Iterator[list[str]]]]:
 
 
 def _sign(text: str) -> str:
-    """Return the column separator with which the text yields the most known column names."""
+    """Return the column separator that splits the text into the most known column names."""
     top, first = text[:_CHUNK], text.partition("\n")[0]
     return max(_BETWEEN, key=lambda sign: (_names(top, sign), first.count(sign)))
 
@@ -193,8 +193,8 @@ def _entries(package: zipfile.ZipFile, packed: int) -> Examinado:
 
 
 def _sheets(workbook: bytes, relations: bytes) -> dict[str, str]:
-    """Map the name of each sheet to its file in the XLSX archive. Only the XML that spreadsheet programs usually write
-    is understood.
+    """Map the name of each sheet to its file in the XLSX archive. Only the form of XML that spreadsheet programs
+    usually write is understood.
     """
     targets = {
         each["Id"]: each["Target"]
@@ -210,8 +210,8 @@ def _attributes(tag: bytes) -> dict[str, str]:
 
 
 def _chunks(package: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:
-    """Yield the unpacked chunks of one file in the XLSX archive. Each chunk begins with the end of the previous one, so
-    that a pattern across two chunks is found.
+    """Yield the unpacked content of one file in the XLSX archive in chunks. Each chunk repeats the end of the previous
+    chunk, so that a pattern across two chunks is found.
 
     A file that unpacks to more than its declared size is refused.
     """

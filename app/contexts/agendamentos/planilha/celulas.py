@@ -1,4 +1,6 @@
-"""Read the values of spreadsheet cells. Programs store numbers as floats, days as numbers, and text in any form."""
+"""Read the values of spreadsheet cells. Spreadsheet programs may store whole numbers as floats, and days as numbers or
+as text.
+"""
 
 import re
 from datetime import date, datetime, time, timedelta
@@ -77,7 +79,7 @@ _HOUR_ALONE = re.compile(r"([01]?[0-9]|2[0-3])()")
 
 
 def texto_da(valor: Celula) -> str:
-    """Return a cell as text. A whole number loses its ``.0``."""
+    """Return a cell as text. A whole number is written without ``.0``."""
     if isinstance(valor, str):
         return valor.strip(_AROUND)
     match valor:
@@ -111,7 +113,9 @@ def dito(valor: Celula) -> str | None:
 
 
 def _strip_apostrophe(texto: str) -> str:
-    """Remove the leading apostrophe. Our exports add it, so that programs do not read the text as a formula."""
+    """Remove the leading apostrophe of a text. Our exports add it so that spreadsheet programs do not read the text as
+    a formula.
+    """
     return texto[1:] if texto[:1] == "'" and texto[1:2] in FORMULA else texto
 
 
@@ -121,8 +125,8 @@ def _nada(texto: str) -> bool:
 
 
 def documento_da(valor: Celula) -> str | None:
-    """Return the document of a cell. A CPF typed as a number has lost its leading zeros; they are restored if the check
-    digits then match.
+    """Return the document number in a cell. A CPF typed as a number has lost its leading zeros; they are restored if
+    the check digits then match.
     """
     texto = dito(valor)
     if texto is None or not isinstance(valor, float | int) or isinstance(valor, bool):
@@ -132,7 +136,9 @@ def documento_da(valor: Celula) -> str | None:
 
 
 def cep_da(valor: Celula) -> str | None:
-    """Return the CEP of a cell. A CEP stored as a number may have lost its leading zero."""
+    """Return the CEP in a cell. If a number lacks one digit, a leading zero is added, because spreadsheet programs drop
+    leading zeros.
+    """
     digits = re.sub(r"[^0-9]", "", texto_da(valor))
     if isinstance(valor, float | int) and len(digits) == 7:
         digits = f"0{digits}"
@@ -140,8 +146,8 @@ def cep_da(valor: Celula) -> str | None:
 
 
 def data_da(valor: Celula, *, since_1904: bool = False) -> date | None:
-    """Return the day of a cell, or None if that day does not exist. In text the day precedes the month. A number is a
-    spreadsheet's day number.
+    """Return the date in a cell, or None if that date does not exist. In a text, the day precedes the month. A number
+    is the day number that spreadsheet programs use for dates.
     """
     match valor:
         case bool() | None | time() | timedelta():
@@ -157,7 +163,7 @@ def data_da(valor: Celula, *, since_1904: bool = False) -> date | None:
 
 
 def hora_da(valor: Celula) -> str | None:
-    """Return the time of a cell as ``HH:MM``. A number is a fraction of a day."""
+    """Return the time of a cell as ``HH:MM``. A number is read as a fraction of a day: 0.5 is 12:00."""
     match valor:
         case bool() | None:
             return None
@@ -174,7 +180,7 @@ def hora_da(valor: Celula) -> str | None:
 
 
 def data_hora_da(valor: Celula, *, since_1904: bool = False) -> tuple[date | None, str | None]:
-    """Return the day and the time of one cell."""
+    """Return the date and the time in one cell."""
     if isinstance(valor, str):
         dia = data_da(valor)
         return dia, hora_da(valor) if dia is not None else None
@@ -261,8 +267,8 @@ def _hour_of_day(hour: int, half: str | None) -> int:
 
 
 def _fraction(valor: float) -> str | None:
-    """Return the time of day of a spreadsheet number (0.5 is 12:00). Return None for a number from 1 to 999: a value
-    such as 14.3 may mean 14:30 or 14:18.
+    """Return the time of day of a spreadsheet number (0.5 is 12:00). Return None for a number from 1 to 999, because a
+    value such as 14.3 may mean 14:30 or 14:18.
     """
     if 1 <= valor < FIRST_WITH_HOUR:
         return None

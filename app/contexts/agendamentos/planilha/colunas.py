@@ -74,8 +74,8 @@ class Palpite(NamedTuple):
 def palpites(
     titulos: Sequence[Celula], abaixo: Sequence[Sequence[Celula]], faltam: Iterable[str], tomadas: set[int]
 ) -> list[Palpite]:
-    """Guess the columns of the missing fields from title and content. For fields that no title suggests, guess from
-    content alone.
+    """Guess the columns of missing fields. A title that suggests a field decides first. For the remaining fields, the
+    content of a column decides.
     """
     found: list[Palpite] = []
     taken = set(tomadas)
@@ -109,8 +109,8 @@ def palpites(
 
 
 def segue_endereco(titulos: Sequence[Celula], place: int) -> bool:
-    """Return whether a column "Nº" contains house numbers. The column does if one of the few columns before it contains
-    addresses. Otherwise the column only numbers the rows.
+    """Return whether a column "Nº" contains house numbers: a column shortly before it contains addresses. Otherwise the
+    column only numbers the rows.
     """
     before = [each for each in titulos[max(0, place - NEAR) : place] if isinstance(each, str)]
     return any("endereco_completo" in (campo_de(each), campo_provavel(each)) for each in before)
@@ -167,7 +167,7 @@ _FITS: Final[Mapping[str, Callable[[Celula], bool]]] = {
 
 
 def campo_escolhido(titulo: str, escolhidas: Mapping[str, str]) -> str | None:
-    """Return the field that a person chose for a title. Without a choice, return the known field of the title."""
+    """Return the field that a person chose for a title, otherwise the known field of the title."""
     return escolhidas.get(chave_do_titulo(titulo)) or campo_de(titulo)
 
 

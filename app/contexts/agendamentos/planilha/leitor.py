@@ -2,13 +2,13 @@
 
 Command: ``python -m app.contexts.agendamentos.planilha.leitor LINE < INPUT``.
 
-The input is a frame with the name of the file, a frame with the chosen columns, and the file itself. A frame is the
-length of a text, followed by the text. The child writes frames of JSON: either a refusal, or the number of rows and
-then the rows after LINE in batches. The pipe applies back-pressure. Memory and time are limited, so that no file can
-stop the parent.
+The input has a frame with the name of the file, a frame with the chosen columns, and the file itself. A frame is the
+length of a text, followed by the text. The child answers with frames of JSON: either a refusal, or the number of rows
+and then the rows after LINE in batches. When the parent reads slowly, the full pipe makes the child wait. Memory and
+time are limited, so that no file can stop the parent.
 
-Every reason to refuse a file is found before the first row is sent, so a refused file leaves no rows to undo. The
-limits of memory and time are lower while the file is opened, so that enough of both remains for its rows.
+Every reason to refuse a file is found before the first row is sent, so a refused file leaves no rows to undo. While the
+child opens the file, the limits of memory and time are lower than later, so that enough of both remains for the rows.
 """
 
 import json
@@ -67,8 +67,8 @@ LENGTH: Final = 4  # size in bytes of the length field of a frame
 
 @dataclass(frozen=True, slots=True)
 class Folha:
-    """A file that can be imported, with its sheets in order. ``ignoradas`` has the names of skipped sheets that have
-    content.
+    """A file that can be imported, with its sheets in order. ``ignoradas`` has the names of sheets that have content
+    but are not imported.
     """
 
     abas: Sequence[Aba]
@@ -81,7 +81,7 @@ class Folha:
 
     @property
     def colunas(self) -> dict[str, str]:
-        """Return the field of each title whose column is read."""
+        """Map the title of each column that is read to its field."""
         return {titulo: campo for aba in self.abas for campo, titulo in aba.header.nomes.items()}
 
     def pedacos(self, apos: int = 0) -> Iterator[Pedaco]:
@@ -122,8 +122,8 @@ def aberta(content: bytes, name: str, escolhidas: Mapping[str, str] = NENHUMA) -
 
 
 def _read_workbook(content: bytes, examined: Examinado, escolhidas: Mapping[str, str]) -> Folha:
-    """Open all visible sheets of appointments. If there is no such sheet, refuse the file with the reason of the most
-    similar sheet.
+    """Open all visible sheets that contain appointments. If no sheet contains appointments, refuse the file. The reason
+    is the one of the sheet that comes closest.
     """
     from python_calamine import CalamineError
 
@@ -200,8 +200,8 @@ class _Livro:
         return 0 if end is None else end[0] + 1
 
     def linhas(self, name: str) -> Iterator[Sequence[Celula]]:
-        """Yield rows beginning with column A. The library begins at the first filled column, so the missing cells are
-        added.
+        """Yield the rows of a sheet from column A on. The library begins at the first filled column, so this method
+        adds the empty cells before it.
         """
         sheet = self.aba(name)
         left: list[Celula] = [None] * min(sheet.start[1] if sheet.start else 0, MOST_COLUMNS)

@@ -18,7 +18,7 @@ MOST_REPORTED: Final = 200  # largest number of problems in each list of a repor
 
 
 class Situacao(StrEnum):
-    """The state of an appointment, as the spreadsheet writes it."""
+    """The status of an appointment in the words of the spreadsheet."""
 
     PENDENTE = "Pendente"
     AUTORIZACAO = "Autorização"
@@ -96,8 +96,9 @@ class MotivoDaLinha(StrEnum):
 
 
 class Achado(StrEnum):
-    """Details of a refusal that need a translation. If the field ``oque`` of a refusal is one of them,
-    ``model.ACHADOS`` has its text. Any other value of ``oque``, such as "PDF" or "12 KiB", is shown unchanged.
+    """Details of a refusal that need a translation. If the field ``oque`` of a refusal has one of these values,
+    operators read its text in ``model.ACHADOS``. Any other value of ``oque``, such as "PDF" or "12 KiB", is shown
+    unchanged.
     """
 
     COMPRIMIDO = "comprimido"
@@ -140,8 +141,8 @@ class Reparo:
 class Pedaco:
     """A batch of rows, with counts of all rows up to line ``ate``. The last batch also has the problems to report.
 
-    ``acima`` is the number of rows in the previous sheets. ``ate`` counts these rows too. The line number of a row
-    counts only the rows of its own sheet.
+    ``acima`` is the number of rows in the previous sheets. Those rows are included in ``ate``, but not in the line
+    number of a row.
     """
 
     linhas: "Sequence[Mapping[str, Json]]"
@@ -167,8 +168,8 @@ class Lida:
 
 
 def chave_de(campos: "Mapping[str, Json]") -> str:
-    """Return the key of an appointment, which is the same for every copy of its row. The key is the id in the source
-    system. Without that id, the key consists of patient, place and time.
+    """Return the key of an appointment. Every copy of the same row has the same key. The key is the id in the source
+    system; if that id is missing, the key is made from patient, place and time.
     """
     if campos.get("origem_id"):
         return _hash(f"origem|{campos['origem_id']}")
@@ -176,14 +177,16 @@ def chave_de(campos: "Mapping[str, Json]") -> str:
 
 
 def chave_natural_de(campos: "Mapping[str, Json]") -> str:
-    """Return the key that consists of patient, place and time. ``hora_dita`` is the text in place of a time."""
+    """Return a key made from patient, place and time. ``hora_dita`` is the text that a cell contains instead of a time,
+    such as "manhã".
+    """
     said = [campos.get(each) for each in ONDE_E_QUANDO]
     said[-1] = said[-1] or campos.get("hora_dita")
     return _hash("|".join([" ".join(str(each or "").casefold().split()) for each in said]))
 
 
 def chave_seguinte(chave: str, n: int) -> str:
-    """Return the key of the ``n``-th row that has the same patient, place and day but no time."""
+    """Return the key of the ``n``-th row that has no time and shares patient, place and day with another row."""
     return _hash(f"{chave}#{n}")
 
 

@@ -16,9 +16,11 @@ COMPLETOS: Final = {
 
 
 def com_partes(colunas: Mapping[str, int], nomes: Mapping[str, str]) -> dict[str, int]:
-    """Return the columns to read. If a column has the whole value, the columns with parts of that value are left out.
-    If there is no column for all documents together, a column for one kind of document, such as CPF, is used instead.
-    ``nomes`` has the titles.
+    """Return the columns to read, as positions by field. If one column has a whole value, such as the full address, the
+    columns with parts of that value are dropped. If no column has all documents, a column with one kind of document,
+    such as CPF, replaces it.
+
+    ``nomes`` has the title of each column.
     """
     found = dict(colunas)
     for whole, parts in COMPLETOS.items():
@@ -34,7 +36,9 @@ def _is_complete(titulo: str) -> bool:
 
 
 def endereco_junto(cells: Mapping[str, Celula]) -> str | None:
-    """Return the address, extended by the parts in other columns that it does not contain yet."""
+    """Return the address of a row. Parts in other columns, such as city or house number, are appended unless the
+    address already contains them.
+    """
     street = dito(cells.get("endereco_completo"))
     kind = dito(cells.get("tipo_logradouro"))
     said = " ".join(each for each in (kind, street) if each)

@@ -1,6 +1,6 @@
 """Read an untrusted file in a child process, batch by batch, with time limits.
 
-The child pauses when the pipe and one buffer are full, so neither process ever has all rows in memory.
+The child waits while the pipe and one buffer are full, so neither process ever holds all rows in memory.
 """
 
 import asyncio
@@ -36,16 +36,16 @@ def child_environment(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def name_first(name: str, escolhidas: Mapping[str, str]) -> bytes:
-    """Return the file's name and the chosen columns as the first frames of the input. They are not passed as arguments,
-    because arguments are visible in the process list.
+    """Return the first frames of the child's input: the file's name and the chosen columns. Arguments of the command
+    would be visible in the process list.
     """
     frames = (name[-200:].encode("utf-8", "replace"), dumps(dict(escolhidas)).encode())
     return b"".join(len(said).to_bytes(LENGTH, "big") + said for said in frames)
 
 
 class Interrompida(Exception):
-    """Raised if the child process that reads a spreadsheet dies, although the file passed the checks. The caller may
-    open the file again.
+    """Raised when the child process that reads a spreadsheet dies or stalls after the file passed the checks. The
+    caller may open the file again.
     """
 
 
@@ -86,7 +86,7 @@ class LeitorDeArquivos:
         self, content: bytes, name: str, apos: int = 0, escolhidas: Mapping[str, str] = NENHUMA
     ) -> AsyncIterator[ArquivoAberto]:
         """Open a file in a child process. Rows up to line ``apos`` are skipped. ``escolhidas`` has the fields that a
-        person chose for titles. Raises ``Recusa`` only while opening.
+        person chose for titles. ``Recusa`` is raised only while the file is opened, never while its rows are read.
         """
         async with self._places:
             child = await asyncio.create_subprocess_exec(

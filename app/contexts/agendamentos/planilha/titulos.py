@@ -1,4 +1,4 @@
-"""Titles of a sheet's columns."""
+"""Map the titles of a sheet's columns to the fields of an appointment."""
 
 import re
 from collections.abc import Mapping
